@@ -1,0 +1,110 @@
+"""One rule, one message: the checks that every layer shares.
+
+Each check takes its argument by name, so that the message can quote it, and
+returns the value in the one type that the library computes with.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+MAX_VECTORS = 2**23
+MAX_SAMPLES = 2**40
+
+
+def _only(named: dict[str, Any]) -> tuple[str, Any]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def check_real(**named: Any) -> float:
+    """A finite real number, as a float; bools and strings are not numbers here."""
+    name, value = _only(named)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    value = float(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return value
+
+
+def check_probability(**named: Any) -> float:
+    """A real number strictly between 0 and 1."""
+    name, _ = _only(named)
+    value = check_real(**named)
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+    return value
+
+
+def check_fraction(**named: Any) -> float:
+    """A real number in the closed interval [0, 1]: a mean loss, a guess."""
+    name, _ = _only(named)
+    value = check_real(**named)
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+    return value
+
+
+def check_positive(**named: Any) -> float:
+    """A finite real number above 0."""
+    name, _ = _only(named)
+    value = check_real(**named)
+    if value <= 0.0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return value
+
+
+def check_integer(**named: Any) -> int:
+    """An integer of any integer type; bools and floats are refused."""
+    name, value = _only(named)
+    # numpy.bool_ has no __index__; Python's bool has one, and is refused by name
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+
+
+def check_count(*, at_most: int | None = None, **named: Any) -> int:
+    """An integer of at least 1 and, where a limit is given, at most that."""
+    name, _ = _only(named)
+    value = check_integer(**named)
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    if at_most is not None and value > at_most:
+        raise ValueError(f"{name} must be at most {at_most}, got {value}")
+    return value
+
+
+def check_n_samples(n_samples: Any) -> int:
+    """The paper's m: 1 to 2^40."""
+    return check_count(n_samples=n_samples, at_most=MAX_SAMPLES)
+
+
+def check_n_vectors(n_vectors: Any) -> int:
+    """The paper's l: 1 to 2^23."""
+    return check_count(n_vectors=n_vectors, at_most=MAX_VECTORS)
+
+
+def check_seed(seed: Any) -> int:
+    """A seed of the sign stream: an integer from 0 to 2^64 - 1."""
+    value = check_integer(seed=seed)
+    if not 0 <= value < 2**64:
+        raise ValueError(f"seed must be in [0, 2**64), got {value}")
+    return value
+
+
+def check_choice(choices: Iterable[str], **named: Any) -> str:
+    """One of the known names; the message lists them."""
+    name, value = _only(named)
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        listed = ", ".join(repr(choice) for choice in known)
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+    return value
