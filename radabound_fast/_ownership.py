@@ -1,0 +1,57 @@
+"""One owner per guard: no copies, no pickles, no use in a forked child.
+
+A copy would answer queries that the original never counts, so that together they spend
+more than the budget that was proved to be safe.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import ClassVar, NoReturn, Self, SupportsIndex
+
+# forks between the first import and this process: cheaper to compare than os.getpid()
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+class Owned:
+    """Base class of whatever spends a holdout: belongs to the process that made it.
+
+    A subclass calls ``super().__init__()`` when it is built, and ``self._check_owner()``
+    before it takes its lock: a fork may have copied that lock while it was held.
+    """
+
+    # what to do instead of copying; a subclass that can be saved names that way too
+    _instead: ClassVar[str] = (
+        "send predictions or packed losses (pack_losses) to the process that owns it"
+    )
+
+    def __init__(self) -> None:
+        self._born = _forks
+
+    def _check_owner(self) -> None:
+        if self._born != _forks:
+            raise RuntimeError(
+                f"this {type(self).__name__} was made before os.fork and belongs to the parent: "
+                f"the child would spend a budget that nobody counts; {self._instead}"
+            )
+
+    # copy.copy, copy.deepcopy and every pickle protocol ask here
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled: "
+            f"the copy would spend a budget that nobody counts; {self._instead}"
+        )
+
+    def __sklearn_clone__(self) -> Self:
+        """scikit-learn's ``clone`` keeps this very object, and so its count."""
+        return self
