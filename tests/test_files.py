@@ -1,0 +1,412 @@
+"""Predictions and losses from files: the same rows from every format, or one clear error."""
+
+import os
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from radabound_fast import _formats, files
+
+pa = pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N_QUERIES, N_SAMPLES = 7, 5
+
+
+def predictions(dtype):
+    numbers = np.random.default_rng(0).integers(0, 2, (N_QUERIES, N_SAMPLES))
+    if dtype == "str":
+        return np.where(numbers, "late", "on time, or nearly")
+    if np.dtype(dtype).kind == "f":
+        return (numbers * np.float64(0.1)).astype(dtype)
+    return numbers.astype(dtype)
+
+
+def write(path, array):
+    """`array` in the format that the suffix of `path` names."""
+    if path.suffix == ".npy":
+        np.save(path, array)
+    elif path.suffix == ".npz":
+        np.savez_compressed(path, array)
+    elif path.suffix == ".csv":
+        quoted = '"{}"' if array.dtype.kind == "U" else "{}"
+        rows = array.astype(np.int64) if array.dtype.kind == "b" else array
+        lines = [",".join(quoted.format(cell) for cell in row.tolist()) for row in rows]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        pq.write_table(pa.table({f"q.{i}": column for i, column in enumerate(array.T)}), path)
+    return path
+
+
+def read(path, **options):
+    return np.concatenate(list(files.open_rows(path, **options)))
+
+
+@pytest.fixture(params=[".npy", ".npz", ".csv", ".parquet"])
+def suffix(request):
+    return request.param
+
+
+# one row to a block, blocks that do not divide the file, and the whole file in one
+@pytest.mark.parametrize("block_bytes", [1, 2000, 1 << 20])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "float64", "str"])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_every_format_gives_the_rows_that_were_written(
+    tmp_path, monkeypatch, suffix, dtype, transpose, block_bytes
+):
+    monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
+    expected = predictions(dtype)
+    path = write(tmp_path / f"p{suffix}", expected.T if transpose else expected)
+    rows = files.open_rows(path, n_samples=N_SAMPLES, transpose=transpose, text=dtype == "str")
+    assert rows.shape == (N_QUERIES, N_SAMPLES)
+    assert rows.dtype.kind == ("f" if suffix == ".csv" and dtype != "str" else expected.dtype.kind)
+    blocks = list(rows)
+    assert all(block.ndim == 2 and len(block) for block in blocks)
+    np.testing.assert_array_equal(np.concatenate(blocks), expected)
+    assert len(list(rows)) == len(blocks)  # and a second time
+    if block_bytes == 1:
+        assert len(blocks) == N_QUERIES
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+@pytest.mark.parametrize("dtype", [">i4", "<f8", "S3", "float16"])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_fortran_order_and_foreign_byte_order_change_nothing(tmp_path, suffix, dtype, transpose):
+    expected = predictions("uint8").astype(dtype)
+    stored = np.asfortranarray(expected.T if transpose else expected)
+    path = write(tmp_path / f"p{suffix}", stored)
+    (block,) = files.open_rows(path, transpose=transpose)
+    assert block.dtype == expected.dtype
+    np.testing.assert_array_equal(block, expected)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float64", "str"])
+def test_every_format_gives_the_labels_that_were_written(tmp_path, suffix, dtype):
+    expected = predictions(dtype)[:, 0]
+    column = expected[:, None] if suffix in (".csv", ".parquet") else expected
+    found = files.load_labels(write(tmp_path / f"y{suffix}", column))
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_labels_may_stand_on_one_line_and_after_a_byte_order_mark(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_bytes(b"\xef\xbb\xbfyes,no,no\r\n\r\n")
+    assert files.load_labels(path).tolist() == ["yes", "no", "no"]
+
+
+def test_an_array_of_several_is_chosen_by_its_key(tmp_path):
+    path = tmp_path / "all.npz"
+    np.savez(path, labels=np.array([1, 0]), predictions=np.array([[1, 1], [0, 0], [1, 0]]))
+    assert files.load_labels(f"{path}:labels").tolist() == [1, 0]
+    assert files.open_rows(f"{path}:predictions").shape == (3, 2)
+
+
+def test_a_file_larger_than_memory_is_mapped(tmp_path):
+    path = tmp_path / "p.npy"
+    n_queries = 2**33  # 64 GB, of which the disk holds the first page
+    with open(path, "wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": (n_queries, 8)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 8 * n_queries)
+    block = next(iter(files.open_rows(path)))
+    assert block.nbytes == files.BLOCK_BYTES
+    assert not block.flags.owndata and not block.any()
+
+
+def test_a_compressed_file_is_read_block_by_block(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez_compressed(path, np.zeros((1000, 64 << 10), dtype=np.uint8))  # 64 MB
+    tracemalloc.start()
+    try:
+        assert sum(len(block) for block in files.open_rows(path)) == 1000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * files.BLOCK_BYTES
+
+
+def test_packed_rows_need_to_fit_their_samples(tmp_path):
+    path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
+    for n_samples in (9, 16):
+        assert read(path, packed=True, n_samples=n_samples).shape == (3, 2)
+    for n_samples, n_bytes in [(8, 1), (17, 3)]:
+        with pytest.raises(ValueError, match=f"packed rows of {n_bytes} bytes for {n_samples}"):
+            files.open_rows(path, packed=True, n_samples=n_samples)
+    with pytest.raises(ValueError, match="packed rows need n_samples"):
+        files.open_rows(path, packed=True)
+    with pytest.raises(ValueError, match="packed rows cannot be transposed"):
+        files.open_rows(path, packed=True, n_samples=9, transpose=True)
+    path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.int8))
+    with pytest.raises(ValueError, match="packed rows of uint8, got int8"):
+        files.open_rows(path, packed=True, n_samples=9)
+
+
+def test_a_square_file_needs_a_choice(tmp_path, suffix):
+    square = np.array([[0, 1], [0, 0]])
+    path = write(tmp_path / f"p{suffix}", square)
+    with pytest.raises(ValueError, match="is square, 2 x 2: say whether"):
+        files.open_rows(path, n_samples=2)
+    np.testing.assert_array_equal(read(path, transpose=False), square)
+    np.testing.assert_array_equal(read(path, transpose=True), square.T)
+
+
+def test_the_wrong_m_is_told_before_the_square(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="must have 4 samples to a query, got 3 queries of 3$"):
+        files.open_rows(path, n_samples=4)
+
+
+def test_the_wrong_way_round_is_told(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="got 4 queries of 3; transposed it would fit"):
+        files.open_rows(path, n_samples=4)
+    with pytest.raises(ValueError, match="got 3 queries of 4; transposed it would fit"):
+        files.open_rows(path, n_samples=3, transpose=True)
+
+
+def test_a_missing_file_is_not_found(tmp_path, suffix):
+    for opener in (files.open_rows, files.load_labels):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            opener(tmp_path / f"missing{suffix}")
+
+
+def error_of(function, *arguments, **options):
+    """The one line that `function` complains with, without the folder."""
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 300
+    folder, name = os.path.split(arguments[0])
+    assert message.startswith(os.path.join(folder, name))
+    return message.replace(f"{folder}{os.sep}", "")
+
+
+@pytest.mark.parametrize("content", [b"", b"0,1\n1,0\n1,1\n", b"\x93NUMPY", b"PK\x03\x04", b"PAR1"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_a_file_that_is_not_what_it_claims_is_refused(tmp_path, suffix, content):
+    path = tmp_path / f"p{suffix}"
+    path.write_bytes(content)
+    kind = ".npy array" if suffix == ".npy" else f"{suffix} file"
+    for opener in (files.open_rows, files.load_labels):
+        assert error_of(opener, path).startswith(f"p{suffix} is not a readable {kind}: ")
+
+
+def test_a_binary_file_called_csv_is_refused(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_bytes(b"\x93NUMPY\x01\x00")
+    assert error_of(files.open_rows, path).startswith("p.csv is not a readable .csv file: ")
+    path.write_bytes(b"1,2\n" + b"1" * 200_000)  # beyond the longest cell
+    assert "field larger than field limit" in error_of(files.open_rows, path)
+
+
+@pytest.mark.parametrize("name", ["p.txt", "p", "p.npy.gz", "p.npy:key"])
+def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, name):
+    for opener in (files.open_rows, files.load_labels):
+        message = error_of(opener, tmp_path / name)
+        assert message == f"{name} must end in .npy, .npz, .csv, .parquet or .npz:key"
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_every_truncation_is_refused(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", predictions("int64"))
+    content = path.read_bytes()
+    for length in range(0, len(content), 1 if len(content) < 1000 else 7):
+        path.write_bytes(content[:length])
+        error_of(read, path)
+
+
+def test_a_member_of_an_archive_that_is_cut_or_too_long_is_refused(tmp_path):
+    path, array = tmp_path / "p.npz", write(tmp_path / "p.npy", predictions("int64"))
+    for content, message in [
+        (array.read_bytes()[:-8], "p.npz is truncated in row 6"),
+        (array.read_bytes() + b"x", "p.npz has bytes after its array"),
+    ]:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("p.npy", content)
+        assert error_of(read, path) == message
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, predictions("int64"))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\n") + 20] ^= 1  # in the data, which is stored as it is
+    path.write_bytes(content)
+    assert "Bad CRC-32" in error_of(read, path)
+
+
+def test_bytes_after_an_array_are_not_overlooked(tmp_path):
+    path = tmp_path / "p.npy"
+    with open(path, "wb") as file:  # as appending to one file in a loop does
+        np.save(file, np.zeros((2, 3), np.uint8))
+        np.save(file, np.zeros((2, 3), np.uint8))
+    assert error_of(files.open_rows, path) == "p.npy has 134 bytes after its array"
+
+
+class Bomb:
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_pickled_objects_are_never_loaded(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", np.array([[Bomb(), Bomb()]], dtype=object))
+    for opener in (files.open_rows, files.load_labels):
+        expected = f"p{suffix} holds pickled Python objects, which are never loaded"
+        assert error_of(opener, path) == expected
+
+
+def test_fields_are_refused(tmp_path):
+    path = write(tmp_path / "p.npy", np.zeros(3, dtype=[("a", "i4")]))
+    assert "must hold numbers, bools or strings" in error_of(files.open_rows, path)
+
+
+def test_a_malformed_header_is_refused(tmp_path):
+    path = tmp_path / "p.npy"
+    with open(path, "wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": (-2, 3)}
+        np.lib.format.write_array_header_1_0(file, header)
+    assert error_of(files.open_rows, path).endswith("its shape is (-2, 3)")
+    path.write_bytes(np.lib.format.magic(3, 0))
+    assert error_of(files.open_rows, path).endswith("must be (1, 0) or (2, 0)")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+@pytest.mark.parametrize("shape", [(), (4,), (2, 2, 2)])
+def test_what_is_not_a_matrix_is_refused(tmp_path, suffix, shape):
+    path = write(tmp_path / f"p{suffix}", np.zeros(shape))
+    assert error_of(files.open_rows, path).endswith(
+        f"must be a matrix, queries x samples, got shape {shape}"
+    )
+
+
+def test_a_column_of_labels_is_not_one_dimension(tmp_path):
+    path = write(tmp_path / "y.npy", np.zeros((4, 1)))
+    assert error_of(files.load_labels, path).endswith("in one dimension, got shape (4, 1)")
+    path = write(tmp_path / "y.parquet", np.zeros((4, 2)))
+    assert error_of(files.load_labels, path).endswith("in one dimension, got shape (4, 2)")
+    path = write(tmp_path / "y.csv", np.zeros((4, 2)))
+    assert error_of(files.load_labels, path).endswith("one column or one line, got shape (4, 2)")
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_an_empty_file_is_refused(tmp_path, transpose):
+    for shape in [(0, 4), (4, 0)]:
+        for suffix in (".npy", ".npz"):
+            path = write(tmp_path / f"p{suffix}", np.zeros(shape))
+            assert "must not be empty" in error_of(files.open_rows, path, transpose=transpose)
+    path = write(tmp_path / "p.parquet", np.zeros((0, 4)))
+    assert "must not be empty" in error_of(files.open_rows, path, transpose=transpose)
+    path = tmp_path / "p.csv"
+    path.write_text("\n\n")
+    assert "must not be empty" in error_of(files.open_rows, path, transpose=transpose)
+    assert "one column or one line" in error_of(files.load_labels, path)
+    path = write(tmp_path / "y.npy", np.zeros(0))
+    assert "must not be empty" in error_of(files.load_labels, path)
+
+
+def test_an_archive_of_several_arrays_needs_a_key(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, a=np.zeros((2, 3)), b=np.zeros((2, 3)))
+    expected = "p.npz must hold one array, or say p.npz:key; its keys: a, b"
+    assert error_of(files.open_rows, path) == expected
+    assert (
+        error_of(files.open_rows, f"{path}:c") == "p.npz:c: no array is called 'c'; its keys: a, b"
+    )
+    with zipfile.ZipFile(path, "w"):
+        pass
+    assert error_of(files.open_rows, path).endswith("its keys: none")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0,1,0\n\n0,1\n", "p.csv, line 3: must have 3 cells, as the first line, got 2"),
+        ("0,1\n0,1,0\n", "p.csv, line 2: must have 2 cells, as the first line, got 3"),
+        (
+            "a,b,c\n0,1,0\n",
+            "p.csv, line 1, cell 1: must be a number, got 'a' (a header line? there must be none)",
+        ),
+        ("0,1,0\n\n0,,0\n", "p.csv, line 3, cell 2: must be a number, got ''"),
+        (
+            "0;1;0\n1;1;1\n",
+            "p.csv, line 1, cell 1: must be a number, got '0;1;0' (a header "
+            "line? there must be none)",
+        ),
+        (
+            "0,1,9007199254740993\n0,1,1\n",
+            "p.csv: numbers must be below 2**53, where text is exact, got 9007199254740992",
+        ),
+    ],
+)
+def test_a_faulty_csv_file_is_refused_by_line_and_cell(tmp_path, content, message):
+    path = tmp_path / "p.csv"
+    path.write_text(content)
+    assert error_of(read, path, transpose=False) == message
+
+
+def test_lengths_of_lines_are_checked_before_the_first_query(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("0,1,0\n0,1,0\n0,1\n")
+    error_of(files.open_rows, path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("late\n0\n1\n", "must be a number, got 'late' (a header line? there must be none)"),
+        ("yes,,no", "y.csv: label 2 must not be empty"),
+    ],
+)
+def test_faulty_csv_labels_are_refused(tmp_path, content, message):
+    path = tmp_path / "y.csv"
+    path.write_text(content)
+    assert error_of(files.load_labels, path).endswith(message)
+
+
+def test_a_parquet_file_is_refused_by_column(tmp_path):
+    path = tmp_path / "p.parquet"
+    for columns, message in [
+        ({"a": [1, 2, 3], "b": [1, None, 0]}, "p.parquet, column 'b': 1 values are missing"),
+        (
+            {"a": [1, 2, 3], "b": ["x", "y", "z"]},
+            "p.parquet must hold strings in all columns or in none",
+        ),
+        (
+            {"a": [[1], [2], [3]]},
+            "p.parquet, column 'a': must hold numbers, bools or strings, got list<element: int64>",
+        ),
+        (
+            {"a": pa.array([1, 2, 3], pa.timestamp("s"))},
+            "p.parquet, column 'a': must hold numbers, bools or strings, got timestamp[ms]",
+        ),
+    ]:
+        pq.write_table(pa.table(columns), path)
+        assert error_of(read, path) == message
+        assert error_of(read, path, transpose=True) == message
+    table = pa.Table.from_arrays([pa.array([1, 0, 1])] * 2, names=["a", "a"])
+    pq.write_table(table, path)
+    assert error_of(read, path) == "p.parquet must have columns of different names"
+
+
+def test_categories_and_an_index_of_pandas_are_understood(tmp_path):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "p.parquet"
+    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": ["y", "y", "x"]}, index=["i", "j", "k"])
+    frame.astype("category").to_parquet(path)
+    assert read(path, transpose=True).tolist() == [["x", "y", "x"], ["y", "y", "x"]]
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
+    path = write(tmp_path / "p.parquet", np.zeros((2, 3)))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install radabound_fast\[parquet\]"):
+        files.open_rows(path)
+
+
+def test_every_format_is_tested():
+    assert set(_formats.FORMATS) == {".npy", ".npz", ".csv", ".parquet"}
