@@ -1,0 +1,105 @@
+"""Tail bounds, half-widths and sample sizes: one theorem, one function.
+
+Floats in, floats out, no state; logarithms are natural and never underflow.  `BOUNDS` is the
+table of the bounds a guard may halt by.
+
+    paper, split    Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
+    fixed           McDiarmid and the symmetrised bound, for a class fixed in advance
+    selfbounding    the self-bounding split and its low-error form, the same
+    union, kl       the union bound, Hoeffding's and by relative entropy
+    adaptive        transcript codes, and Thresholdout's sample size
+    row, table      the type of a row, and the rows
+    guarantees      the sentences
+"""
+
+from .adaptive import (
+    code_width,
+    failure_code,
+    guess_and_check_code,
+    guess_and_check_passes,
+    guess_and_check_width,
+    ladder_half_width,
+    ladder_ledger_code,
+    ladder_ledger_half_width,
+    ladder_levels,
+    thresholdout_sample_size,
+)
+from .fixed import (
+    mcdiarmid_excess,
+    mcdiarmid_half_width,
+    mcdiarmid_log_tail,
+    mcdiarmid_tail,
+    symmetrised_excess,
+    symmetrised_half_width,
+    symmetrised_log_tail,
+    symmetrised_tail,
+)
+from .kl import kl_minus, kl_plus, kl_tolerance
+from .paper import (
+    bernstein_excess,
+    bernstein_log_tail,
+    bernstein_tail,
+    mclt_excess,
+    mclt_log_tail,
+    mclt_tail,
+    rademacher_excess,
+    rademacher_log_tail,
+    rademacher_tail,
+)
+from .row import Bound
+from .selfbounding import (
+    low_error_budget,
+    low_error_half_width,
+    self_bounding_budget,
+    self_bounding_half_width,
+)
+from .split import bernstein_split_excess, bernstein_split_log_tail, bernstein_split_tail
+from .table import BOUNDS
+from .union import Free, union_free, union_half_width, union_interval, union_queries
+
+__all__ = [
+    "BOUNDS",
+    "Bound",
+    "Free",
+    "bernstein_excess",
+    "bernstein_log_tail",
+    "bernstein_split_excess",
+    "bernstein_split_log_tail",
+    "bernstein_split_tail",
+    "bernstein_tail",
+    "code_width",
+    "failure_code",
+    "guess_and_check_code",
+    "guess_and_check_passes",
+    "guess_and_check_width",
+    "kl_minus",
+    "kl_plus",
+    "kl_tolerance",
+    "ladder_half_width",
+    "ladder_ledger_code",
+    "ladder_ledger_half_width",
+    "ladder_levels",
+    "low_error_budget",
+    "low_error_half_width",
+    "mcdiarmid_excess",
+    "mcdiarmid_half_width",
+    "mcdiarmid_log_tail",
+    "mcdiarmid_tail",
+    "mclt_excess",
+    "mclt_log_tail",
+    "mclt_tail",
+    "rademacher_excess",
+    "rademacher_log_tail",
+    "rademacher_tail",
+    "self_bounding_budget",
+    "self_bounding_half_width",
+    "symmetrised_excess",
+    "symmetrised_half_width",
+    "symmetrised_log_tail",
+    "symmetrised_tail",
+    "thresholdout_sample_size",
+    "union_free",
+    "union_half_width",
+    "union_interval",
+    "union_queries",
+]

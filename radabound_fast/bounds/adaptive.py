@@ -1,0 +1,350 @@
+"""Widths that hold whatever the analyst does: transcript codes, and Thresholdout's sample size.
+
+A sub-probability q over answer prefixes is fixed before the sample is seen.  Given the
+prefix, the next query is fixed; so with probability 1 - delta every answered query obeys
+``|mean - truth| <= sqrt((ln(2/delta) + ln(1/q(prefix))) / (2m))``, by Kraft's inequality,
+the union bound and Hoeffding.  ``ln(1/q)`` is the length of the code, in nats.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .._checks import (
+    check_count,
+    check_integer,
+    check_n_samples,
+    check_positive,
+    check_probability,
+)
+from ._arguments import check_not_negative
+
+
+def code_width(code_length: float, n_samples: int, delta: float) -> float:
+    """How close the mean of the next query is to its truth, given the transcript's code.
+
+    ``sqrt((ln(2/delta) + ln(1/q)) / (2m))``, two-sided, for an adaptive analyst.
+
+    Parameters
+    ----------
+    code_length : float
+        ``ln(1/q)`` of the prefix, at least 0, in nats.
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    delta : float
+        Probability that any answer ever fails, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of loss; not clipped at 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    code_length = check_not_negative(code_length=code_length)
+    m, delta = check_n_samples(n_samples), check_probability(delta=delta)
+    return math.sqrt((math.log(2.0 / delta) + code_length) / (2.0 * m))
+
+
+def failure_code(shift: int) -> float:
+    """What a failed guess adds to the code: ``ln 2 + ln(|j| (|j|+1))``, its sign and its size.
+
+    Parameters
+    ----------
+    shift : int
+        The j of the answer ``g + 2 tau j``; not 0, which is a pass.
+
+    Returns
+    -------
+    float
+        In nats.  The weights ``1 / (2 |j| (|j|+1))`` sum to 1 over all shifts but 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not an integer, or 0.
+    """
+    size = abs(check_integer(shift=shift))
+    if size == 0:
+        raise ValueError("shift must not be 0, got 0")
+    return math.log(2.0) + math.log(size) + math.log(size + 1)
+
+
+def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
+    """The length of the code before query t, when b guesses have failed so far.
+
+    ``ln(t (t+1)) + ln((b+1) (b+2)) + ln C(t-1, b)`` and the sum of `failure_code` over the
+    failures.
+
+    Parameters
+    ----------
+    query : int
+        The t of the formula; the first query is 1.
+    n_failures : int
+        The b of the formula, from 0 to t - 1.
+    failures : float
+        The sum of `failure_code` over the failures, at least 0.
+
+    Returns
+    -------
+    float
+        In nats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    t, b = check_count(query=query), check_integer(n_failures=n_failures)
+    if not 0 <= b < t:
+        raise ValueError(f"n_failures must be in [0, {t - 1}] before query {t}, got {b}")
+    failures = check_not_negative(failures=failures)
+    return _log_pair(t) + _log_pair(b + 1) + _log_choose(t - 1, b) + failures
+
+
+def guess_and_check_width(
+    query: int, n_failures: int, failures: float, n_samples: int, delta: float
+) -> float:
+    """`code_width` at `guess_and_check_code`: what guess and check knows of query t's mean.
+
+    Parameters
+    ----------
+    query : int
+        The number t of the query; the first is 1.
+    n_failures : int
+        How many of the guesses before it failed, from 0 to t - 1.
+    failures : float
+        The sum of `failure_code` over those failures, at least 0.
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    delta : float
+        Probability that any answer ever fails, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of loss; not clipped at 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+
+    >>> round(guess_and_check_width(1000, 0, 0.0, n_samples=4000, delta=0.1), 4)
+    0.0468
+    >>> round(guess_and_check_width(1000, 5, 5 * failure_code(1), n_samples=4000, delta=0.1), 4)
+    0.0846
+    """
+    return code_width(guess_and_check_code(query, n_failures, failures), n_samples, delta)
+
+
+def guess_and_check_passes(n_samples: int, width: float, delta: float) -> int:
+    """How many queries have a `guess_and_check_width` of at most `width`, if no guess fails.
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    width : float
+        In units of loss, above 0.  To halt at ``tau = epsilon - width < epsilon / 10`` is
+        ``width = 0.9 * epsilon``.
+    delta : float
+        Probability that any answer ever fails, in (0, 1).
+
+    Returns
+    -------
+    int
+        At least 0, at most 2^62.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    m, width = check_n_samples(n_samples), check_positive(width=width)
+    log_pairs = 2.0 * m * width * width + math.log(check_probability(delta=delta)) - math.log(4.0)
+    if log_pairs >= 124.0 * math.log(2.0):
+        return 2**62
+    return math.floor(math.sqrt(0.25 + math.exp(log_pairs)) - 0.5)
+
+
+def ladder_levels(eta: float) -> int:
+    """How many answers a Ladder of step eta can give: ``floor(1/eta + 1/2) + 1``.
+
+    Parameters
+    ----------
+    eta : float
+        The step, in (0, 1).
+
+    Returns
+    -------
+    int
+        The multiples of eta to which a mean in [0, 1] can be rounded.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    return math.floor(1.0 / check_probability(eta=eta) + 0.5) + 1
+
+
+def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) -> float:
+    """How far a Ladder's answer may lie above the best truth so far, over k queries.
+
+    ``e + eta`` where ``2 C(k+G-1, G) exp(-2 m e^2) = delta``: the exact count of the
+    transcripts, which never increase.  With probability 1 - delta every answer among the
+    first k is at most this much above the smallest truth so far, and at most ``eta / 2`` less
+    than this below it.
+
+    Parameters
+    ----------
+    n_queries : int
+        The k of the formula, fixed beforehand.
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    eta : float
+        The step of the Ladder, in (0, 1).
+    delta : float
+        Probability of failure, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of loss; not clipped at 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+
+    Notes
+    -----
+    Blum and Hardt (2015) count at most ``exp((1/eta + 2) ln(4k/eta) + 1)`` transcripts.
+    """
+    k, levels = check_count(n_queries=n_queries), ladder_levels(eta)
+    return eta + code_width(_log_choose(k + levels - 1, levels), n_samples, delta)
+
+
+def ladder_ledger_code(query: int, n_updates: int, eta: float) -> float:
+    """The length of the code before query t, when the Ladder has improved u times so far.
+
+    ``ln(t (t+1)) + ln(u (u+1)) + ln C(t-2, u-1) + ln C(G, u)``; at t = 1, ln 2.
+
+    Parameters
+    ----------
+    query : int
+        The t of the formula; the first query is 1.
+    n_updates : int
+        The u of the formula: 0 before the first query, else from 1 to min(t - 1, G), the
+        first answer counted.
+    eta : float
+        The step of the Ladder, in (0, 1).
+
+    Returns
+    -------
+    float
+        In nats.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    t, u = check_count(query=query), check_integer(n_updates=n_updates)
+    levels = ladder_levels(eta)
+    least, most = min(1, t - 1), min(t - 1, levels)
+    if not least <= u <= most:
+        raise ValueError(f"n_updates must be in [{least}, {most}] before query {t}, got {u}")
+    if t == 1:
+        return math.log(2.0)
+    return _log_pair(t) + _log_pair(u) + _log_choose(t - 2, u - 1) + _log_choose(levels, u)
+
+
+def ladder_ledger_half_width(
+    query: int, n_updates: int, n_samples: int, eta: float, delta: float
+) -> float:
+    """As `ladder_half_width`, for any number of queries: it pays for the updates made.
+
+    ``eta + sqrt((ln(2/delta) + ladder_ledger_code) / (2m))``.
+
+    Parameters
+    ----------
+    query : int
+        The number t of the query; the first is 1.
+    n_updates : int
+        Improvements among the t - 1 answers before it, the first answer counted.
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    eta : float
+        The step of the Ladder, in (0, 1).
+    delta : float
+        Probability that any answer ever fails, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of loss; not clipped at 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    return eta + code_width(ladder_ledger_code(query, n_updates, eta), n_samples, delta)
+
+
+def thresholdout_sample_size(
+    n_queries: int, budget: int, epsilon: float, delta: float, *, as_printed: bool = False
+) -> float:
+    """The holdout that Thresholdout needs for its guarantee (Dwork et al. 2015, Theorem 25).
+
+    ``n >= 96 epsilon^-2 ln(4k/delta) min{640 sqrt(B ln(16k/(epsilon delta))), 16 B}``.
+
+    Parameters
+    ----------
+    n_queries : int
+        The k of the formula, fixed beforehand.
+    budget : int
+        The B of the formula: how many queries may be answered from the holdout.
+    epsilon, delta : float
+        The error tolerated and the probability of failure, both in (0, 1).
+    as_printed : bool
+        Section VI of the RadaBound paper instead: ``80 sqrt(B ln(1/(epsilon delta)))``, which
+        is 8.7 times too small at B = k = 10,000 and epsilon = .05.
+
+    Returns
+    -------
+    float
+        The number of samples, not rounded.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+
+    >>> round(thresholdout_sample_size(10, 1, epsilon=0.05, delta=0.1))
+    3681040
+    """
+    k, b = check_count(n_queries=n_queries), check_count(budget=budget)
+    epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)
+    if as_printed:
+        noise = 80.0 * math.sqrt(b * math.log(1.0 / (epsilon * delta)))
+    else:
+        noise = 640.0 * math.sqrt(b * math.log(16.0 * k / (epsilon * delta)))
+    return 96.0 / epsilon**2 * math.log(4.0 * k / delta) * min(noise, 16.0 * b)
+
+
+def _log_pair(k: int) -> float:
+    """``ln(k (k+1))``: the weights 1/(k (k+1)) sum to 1."""
+    return math.log(k) + math.log(k + 1)
+
+
+def _log_choose(n: int, k: int) -> float:
+    """``ln C(n, k)``, by the beta function: a difference of log-gammas loses digits at large n."""
+    from scipy.special import betaln
+
+    return max(0.0, -math.log(n + 1) - float(betaln(n - k + 1, k + 1)))

@@ -1,0 +1,84 @@
+"""What each configuration of a guard promises, in sentences.
+
+The words are fixed: "fixed in advance" or "adaptive", "one-sided" or "two-sided",
+"finite-sample" or "asymptotic", "proved" or "heuristic".
+"""
+
+from __future__ import annotations
+
+from .union import Free
+
+_NEVER_ADAPTIVE = (
+    "Never for an adaptive analyst: queries chosen after seeing earlier answers can make "
+    "returned answers wrong by more than epsilon; a mechanism stays valid there."
+)
+
+
+def nothing(n_samples: int, n_vectors: int, epsilon: float, delta: float) -> str:
+    """When even a complexity of 0 is too large."""
+    return (
+        f"No query can be answered: n_samples={n_samples} with n_vectors={n_vectors} is too "
+        f"small for epsilon={epsilon} and delta={delta}; the guard halts at the first query."
+    )
+
+
+def implied(source: str, n_vectors: int) -> str:
+    """A theorem of the paper that a proved bound implies at this number of vectors."""
+    return (
+        f"The printed proof of {source} has a gap, but at n_vectors={n_vectors} the theorem is "
+        f"proved by way of the symmetrised bound (docs/theory.md). It is finite-sample"
+    )
+
+
+def unproved(source: str) -> str:
+    """A theorem of the paper with a gap in its proof, and no violation known."""
+    return (
+        f"The printed proof of {source} has a gap, so that it is not proved; no violation of "
+        f"it is known, one-sided and for queries fixed in advance. It is finite-sample"
+    )
+
+
+def heuristic(source: str) -> str:
+    """A limit theorem used at finitely many samples."""
+    return (
+        f"It is a heuristic: {source} speaks of the limit of many samples, and simulated "
+        f"failures exceed it. It is asymptotic"
+    )
+
+
+def paper(
+    source: str, standing: str, epsilon: float, delta: float, estimator: str, two_sided: bool
+) -> str:
+    """One of the paper's bounds: what is claimed, then what stands of it."""
+    sides = (
+        "two-sided (delta' is doubled)" if two_sided else "one-sided (errors of one sign only)"
+    )
+    sentences = [
+        f"The paper claims (Theorem 7 with {source}): except with probability {delta}, every "
+        f"returned mean is within {epsilon} of its expectation.",
+        f"{standing}, {sides}, for queries fixed in advance and at a number of queries fixed "
+        f"in advance, not at the halting time.",
+    ]
+    if estimator == "half-range":
+        sentences.append("The paper's proof is for the plain estimator, not for half-range.")
+    return " ".join([*sentences, _NEVER_ADAPTIVE])
+
+
+def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
+    """The mode in which every word is proved."""
+    if free.n_queries == 0:
+        union = "answers none here"
+    elif free.low == free.high:
+        union = f"answers the first {free.n_queries:,} queries, whatever their means"
+    else:
+        union = (
+            f"answers means up to {free.low:.4g} or from {free.high:.4g} among the first "
+            f"{free.n_queries:,} queries"
+        )
+    return (
+        f"It is proved that, for a sequence of queries fixed in advance, except with "
+        f"probability {delta}, every returned mean is within {epsilon} of its expectation: "
+        f"two-sided, finite-sample, and up to a halting time that depends on the data. "
+        f"Each answer is covered by the self-bounding bound at 3/5 of delta or by the union "
+        f"bound at 2/5 of it (docs/theory.md); the union bound {union}. {_NEVER_ADAPTIVE}"
+    )

@@ -1,0 +1,231 @@
+"""What a guard asks of a bound: the one type of every row of the table."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .._checks import check_choice
+from . import guarantees
+from ._arguments import check_sides
+from .union import Free
+
+Tail = Callable[[float, int, int], float]
+
+
+@dataclass(frozen=True)
+class Bound(ABC):
+    """One row: what a guard needs to halt, and to say what its halting is worth.
+
+    Attributes
+    ----------
+    name, source : str
+        The name a guard is given, and the theorem behind it.
+    proved : bool
+        Whether the row's guarantee is proved at the halting time, for queries fixed in
+        advance.
+    estimators : tuple of str
+        The Monte-Carlo estimates it may be used with; the first is the default.
+    sides : tuple of bool
+        The values `two_sided` may take; the first is the default.
+    log_tail, excess : callable or None
+        ``log_tail(excess, n_samples, n_vectors)``, the natural logarithm of delta', and
+        its inverse ``excess(log_delta, n_samples, n_vectors)``; None without a tail.
+    """
+
+    name: str
+    source: str
+    proved: bool
+    estimators: tuple[str, ...]
+    sides: tuple[bool, ...]
+    log_tail: Tail | None
+    excess: Tail | None
+
+    @abstractmethod
+    def threshold(self, delta: float) -> float:
+        """What delta' must stay at or below, for a probability of failure in (0, 1)."""
+
+    @abstractmethod
+    def admits(
+        self,
+        complexity: float,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        two_sided: bool | None = None,
+        largest_mean: float = 1.0,
+    ) -> bool:
+        """Whether a query is answered at this complexity: the test a guard halts by.
+
+        Parameters
+        ----------
+        complexity : float
+            The Monte-Carlo Rademacher average with this query counted, in units of loss.
+        n_samples, n_vectors : int
+            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+        epsilon, delta : float
+            The error tolerated and the probability of failure, both in (0, 1).
+        two_sided : bool, optional
+            One of `sides`; by default the first.
+        largest_mean : float
+            The largest mean loss so far, this query's counted, in [0, 1].
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument of the wrong type or out of its range.
+        """
+
+    def budget(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        largest_mean: float = 1.0,
+        *,
+        two_sided: bool | None = None,
+    ) -> float:
+        """The largest complexity that `admits` lets pass, to rounding, and it lets this one.
+
+        Parameters
+        ----------
+        n_samples, n_vectors : int
+            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+        epsilon, delta : float
+            The error tolerated and the probability of failure, both in (0, 1).
+        largest_mean : float
+            The largest mean loss so far, in [0, 1].
+        two_sided : bool, optional
+            One of `sides`; by default the first.
+
+        Returns
+        -------
+        float
+            In units of loss; negative if complexity 0 is too large already.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument of the wrong type or out of its range.
+        """
+        given = (n_samples, n_vectors, epsilon, delta, self._sides(two_sided), largest_mean)
+        estimate = self._estimate(*given)
+        if not self.admits(0.0, *given):
+            return min(estimate, -math.ulp(epsilon))
+        budget, step = max(0.0, estimate), math.ulp(epsilon)
+        while not self.admits(budget, *given):
+            budget, step = max(0.0, budget - step), 2.0 * step
+        return budget
+
+    def free(
+        self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
+    ) -> Free | None:
+        """What is answered without signs, or None where the row has no such part.
+
+        Parameters
+        ----------
+        n_samples : int
+            m held-out samples (1 to 2^40).
+        epsilon, delta : float
+            The error tolerated and the probability of failure, both in (0, 1).
+        max_queries : int, optional
+            The number of queries to share delta among; see `union_free`.
+
+        Returns
+        -------
+        Free or None
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument of the wrong type or out of its range.
+        """
+        return None
+
+    def guarantee(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        estimator: str | None = None,
+        two_sided: bool | None = None,
+        max_queries: int | None = None,
+    ) -> str:
+        """What is guaranteed in this configuration, and what is not, in a few sentences.
+
+        Parameters
+        ----------
+        n_samples, n_vectors : int
+            m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+        epsilon, delta : float
+            The error tolerated and the probability of failure, both in (0, 1).
+        estimator : str, optional
+            One of `estimators`; by default the first.
+        two_sided : bool, optional
+            One of `sides`; by default the first.
+        max_queries : int, optional
+            The number of queries that the union part shares its delta among.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument of the wrong type or out of its range.
+        """
+        estimator = self.estimators[0] if estimator is None else estimator
+        check_choice(self.estimators, estimator=estimator)
+        two_sided = self._sides(two_sided)
+        free = self.free(n_samples, epsilon, delta, max_queries)
+        # at a largest mean of 0 the budget is at its largest
+        budget = self.budget(n_samples, n_vectors, epsilon, delta, 0.0, two_sided=two_sided)
+        words = self._words(n_vectors, epsilon, delta, estimator, two_sided, free)
+        if budget < 0.0 and (free is None or free.n_queries == 0):
+            return guarantees.nothing(n_samples, n_vectors, epsilon, delta) + " " + words
+        return words
+
+    def _sides(self, two_sided: bool | None) -> bool:
+        """The default if None; else the value given, if this row allows it."""
+        if two_sided is None:
+            return self.sides[0]
+        check_sides(two_sided)
+        if two_sided not in self.sides:
+            raise ValueError(
+                f"two_sided must be {self.sides[0]} for bound {self.name!r}, got {two_sided}"
+            )
+        return two_sided
+
+    @abstractmethod
+    def _estimate(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        two_sided: bool,
+        largest_mean: float,
+    ) -> float:
+        """The budget as computed; `admits` settles its rounding."""
+
+    @abstractmethod
+    def _words(
+        self,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        estimator: str,
+        two_sided: bool,
+        free: Free | None,
+    ) -> str:
+        """The sentences of this row; `guarantee` adds whether it can answer at all."""

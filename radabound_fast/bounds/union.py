@@ -1,0 +1,202 @@
+"""The union bound over queries fixed in advance: no signs, no complexity.
+
+Query k is given a weight w_k, the weights sum to at most 1, and query k then fails with
+probability at most ``w_k delta``, on both sides together.  Flat weights serve one epsilon
+fixed in advance best; weights 1/(k (k+1)) need no number of queries.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from .._checks import check_count, check_n_samples, check_probability
+from ._roots import root
+from .kl import divergence, kl_minus, kl_plus
+
+MOST_QUERIES = 2**62
+
+
+def union_half_width(
+    query: int, n_samples: int, delta: float, *, max_queries: int | None = None
+) -> float:
+    """How close the mean of the k-th query is to its truth, for all k at once.
+
+    ``sqrt(ln(2 / (w_k delta)) / (2m))`` (Hoeffding), two-sided.
+
+    Parameters
+    ----------
+    query : int
+        The k of the formula; the first query is 1.
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    delta : float
+        Probability that any query fails, in (0, 1).
+    max_queries : int, optional
+        Weights 1/max_queries for as many queries; by default 1/(k (k+1)) without end.
+
+    Returns
+    -------
+    float
+        In units of loss; not clipped at 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    m = check_n_samples(n_samples)
+    return math.sqrt(_log_failures(query, delta, max_queries) / (2.0 * m))
+
+
+def union_interval(
+    mean: float, query: int, n_samples: int, delta: float, *, max_queries: int | None = None
+) -> tuple[float, float]:
+    """Where the truth of the k-th query lies, given its mean, for all k at once.
+
+    ``[kl_minus(mean, b), kl_plus(mean, b)]`` at ``b = ln(2 / (w_k delta)) / m``, two-sided;
+    never wider than `union_half_width` on either side.
+
+    Parameters
+    ----------
+    mean : float
+        The mean loss of the query, in [0, 1].
+    query : int
+        The k of the formula; the first query is 1.
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    delta : float
+        Probability that any query fails, in (0, 1).
+    max_queries : int, optional
+        Weights 1/max_queries for as many queries; by default 1/(k (k+1)) without end.
+
+    Returns
+    -------
+    low, high : float
+        In units of loss.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+    """
+    b = _log_failures(query, delta, max_queries) / check_n_samples(n_samples)
+    return kl_minus(mean, b), kl_plus(mean, b)
+
+
+def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = True) -> int:
+    """How many queries are within epsilon by Hoeffding and the union bound.
+
+    ``floor((delta / 2) exp(2 m epsilon^2))`` with flat weights; with weights 1/(k (k+1)), the
+    largest k for which ``k (k+1)`` is at most that.
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    epsilon, delta : float
+        The error tolerated and the probability of failure, both in (0, 1).
+    flat : bool
+        Flat weights, or 1/(k (k+1)).
+
+    Returns
+    -------
+    int
+        At least 0, at most 2^62.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+
+    >>> union_queries(4000, 0.04, 0.1), union_queries(4000, 0.04, 0.1, flat=False)
+    (18110, 134)
+    """
+    m = check_n_samples(n_samples)
+    epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)
+    log_failures = math.log(0.5 * delta) + 2.0 * m * epsilon * epsilon
+    if log_failures >= (1.0 if flat else 2.0) * math.log(MOST_QUERIES):
+        return MOST_QUERIES
+    if flat:
+        return math.floor(math.exp(log_failures))
+    return math.floor(math.sqrt(0.25 + math.exp(log_failures)) - 0.5)
+
+
+class Free(NamedTuple):
+    """What the union bound answers by itself, without signs.
+
+    While at most `n_queries` queries were asked, a mean in [0, low] or in [high, 1] is within
+    epsilon.  (0, -1, 2) where there is nothing.
+    """
+
+    n_queries: int
+    low: float
+    high: float
+
+
+NOTHING_FREE = Free(0, -1.0, 2.0)
+
+
+def union_free(
+    n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
+) -> Free:
+    """Which queries the union bound answers within epsilon, two-sided.
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    epsilon, delta : float
+        The error tolerated and the probability of failure, both in (0, 1).
+    max_queries : int, optional
+        Flat weights over as many queries, and the relative-entropy interval of each.  By
+        default flat weights over the most queries that Hoeffding affords, whatever the means.
+
+    Returns
+    -------
+    Free
+        The number of queries, and the means that pass.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument of the wrong type or out of its range.
+
+    Notes
+    -----
+    Below 1/2 the upper limit binds, and a mean p passes iff ``kl(p, p + epsilon) >= b``, a
+    convex function of p with its minimum below 1/2; above 1/2, in mirror image.  If that
+    minimum is below b, the few means around 1/2 that may still pass are given up, so that
+    two numbers describe the rest.
+
+    >>> union_free(4000, 0.05, 0.04, max_queries=10**9).low < 0.5
+    True
+    """
+    if max_queries is None:
+        n_queries = union_queries(n_samples, epsilon, delta)
+        return Free(n_queries, 0.5, 0.5) if n_queries else NOTHING_FREE
+    from scipy.optimize import minimize_scalar
+
+    b = _log_failures(1, delta, max_queries) / check_n_samples(n_samples)
+    epsilon = check_probability(epsilon=epsilon)
+    if -math.log1p(-epsilon) < b:
+        return NOTHING_FREE
+
+    def margin(p: float) -> float:
+        return divergence(p, p + epsilon)
+
+    worst = minimize_scalar(margin, bounds=(0.0, min(0.5, 1.0 - epsilon)), method="bounded").x
+    if margin(worst) >= b:
+        return Free(max_queries, 0.5, 0.5)
+    low = root(lambda p: margin(p) - b, 0.0, worst)
+    return Free(max_queries, low, 1.0 - low)
+
+
+def _log_failures(query: int, delta: float, max_queries: int | None) -> float:
+    """``ln(2 / (w_k delta))``."""
+    k, delta = check_count(query=query), check_probability(delta=delta)
+    if max_queries is None:
+        return math.log(k) + math.log(k + 1) + math.log(2.0 / delta)
+    if k > check_count(max_queries=max_queries):
+        raise ValueError(f"query must be at most max_queries = {max_queries}, got {k}")
+    return math.log(max_queries) + math.log(2.0 / delta)
