@@ -13,7 +13,7 @@ import math
 
 from .._checks import check_n_samples, check_n_vectors, check_probability, check_real
 from ._arguments import check_log_delta, check_not_negative, check_sensitivity, check_sides
-from ._roots import root
+from ._roots import root_near
 
 
 def mcdiarmid_log_tail(
@@ -129,9 +129,7 @@ def mcdiarmid_half_width(
     """
     complexity = check_not_negative(complexity=complexity)
     log_delta = math.log(check_probability(delta=delta) / check_sides(two_sided))
-    return 2.0 * complexity + mcdiarmid_excess(
-        log_delta, n_samples, n_vectors, estimator=estimator
-    )
+    return 2.0 * complexity + mcdiarmid_excess(log_delta, n_samples, n_vectors, estimator=estimator)
 
 
 def symmetrised_log_tail(
@@ -171,7 +169,7 @@ def symmetrised_log_tail(
     ratio = check_sensitivity(estimator) / n
     if e <= 0.0:
         return 0.0
-    x = root(lambda x: _cumulant_slope(x, ratio) - e, e / (1.0 + ratio), e / (0.5 + ratio))
+    x = root_near(lambda x: _cumulant_slope(x, ratio) - e, e / (1.0 + ratio), e / (0.5 + ratio))
     return m * (_cumulant(x, ratio) - x * e)
 
 
@@ -219,7 +217,7 @@ def symmetrised_excess(
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     ratio = check_sensitivity(estimator) / n
     t = -log_delta / m
-    x = root(
+    x = root_near(
         lambda x: x * _cumulant_slope(x, ratio) - _cumulant(x, ratio) - t,
         math.sqrt(t / (0.75 + 0.5 * ratio)),
         math.sqrt(t / (0.25 + 0.5 * ratio)),

@@ -33,8 +33,8 @@ def implied(source: str, n_vectors: int) -> str:
 def unproved(source: str) -> str:
     """A theorem of the paper with a gap in its proof, and no violation known."""
     return (
-        f"The printed proof of {source} has a gap, so that it is not proved; no violation of "
-        f"it is known, one-sided and for queries fixed in advance. It is finite-sample"
+        f"The printed proof of {source} has a gap, so that it is not proved, though no "
+        f"violation of it is known. It is finite-sample"
     )
 
 
@@ -50,9 +50,7 @@ def paper(
     source: str, standing: str, epsilon: float, delta: float, estimator: str, two_sided: bool
 ) -> str:
     """One of the paper's bounds: what is claimed, then what stands of it."""
-    sides = (
-        "two-sided (delta' is doubled)" if two_sided else "one-sided (errors of one sign only)"
-    )
+    sides = "two-sided (delta' is doubled)" if two_sided else "one-sided (errors of one sign only)"
     sentences = [
         f"The paper claims (Theorem 7 with {source}): except with probability {delta}, every "
         f"returned mean is within {epsilon} of its expectation.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .._checks import check_choice
 from . import guarantees
 from ._arguments import check_sides
-from .union import Free
+from .union import NOTHING_FREE, Free
 
 Tail = Callable[[float, int, int], float]
 
@@ -187,11 +187,11 @@ class Bound(ABC):
         estimator = self.estimators[0] if estimator is None else estimator
         check_choice(self.estimators, estimator=estimator)
         two_sided = self._sides(two_sided)
-        free = self.free(n_samples, epsilon, delta, max_queries)
+        free = self.free(n_samples, epsilon, delta, max_queries) or NOTHING_FREE
         # at a largest mean of 0 the budget is at its largest
         budget = self.budget(n_samples, n_vectors, epsilon, delta, 0.0, two_sided=two_sided)
         words = self._words(n_vectors, epsilon, delta, estimator, two_sided, free)
-        if budget < 0.0 and (free is None or free.n_queries == 0):
+        if budget < 0.0 and free.n_queries == 0:
             return guarantees.nothing(n_samples, n_vectors, epsilon, delta) + " " + words
         return words
 
@@ -226,6 +226,6 @@ class Bound(ABC):
         delta: float,
         estimator: str,
         two_sided: bool,
-        free: Free | None,
+        free: Free,
     ) -> str:
         """The sentences of this row; `guarantee` adds whether it can answer at all."""

@@ -6,7 +6,7 @@ import math
 
 from .._checks import check_n_samples, check_n_vectors, check_real
 from ._arguments import check_log_delta
-from ._roots import root
+from ._roots import root, root_near
 
 _LOG_2 = math.log(2.0)
 
@@ -91,7 +91,7 @@ def bernstein_split_excess(log_delta: float, n_samples: int, n_vectors: int) -> 
 
     # Where the sum is delta each term is below delta, and two terms of delta / 2 make it.
     low, high = shared(t), shared(t + _LOG_2)
-    return root(lambda e: bernstein_split_log_tail(e, m, n) + t, low, high)
+    return root_near(lambda e: bernstein_split_log_tail(e, m, n) + t, low, high)
 
 
 class _Shares:

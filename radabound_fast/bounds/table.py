@@ -10,7 +10,7 @@ from types import MappingProxyType
 from .._checks import check_probability, check_real
 from . import guarantees
 from .paper import bernstein_excess, bernstein_log_tail, mclt_excess, mclt_log_tail
-from .row import Bound
+from .row import Bound, Tail
 from .selfbounding import low_error_budget, low_error_half_width
 from .split import bernstein_split_excess, bernstein_split_log_tail
 from .union import Free, union_free
@@ -31,6 +31,8 @@ class PaperBound(Bound):
         Whether it speaks of the limit of many samples only.
     """
 
+    log_tail: Tail
+    excess: Tail
     proved_up_to: Mapping[str, int]
     asymptotic: bool = False
 
@@ -77,7 +79,7 @@ class PaperBound(Bound):
         delta: float,
         estimator: str,
         two_sided: bool,
-        free: Free | None,
+        free: Free,
     ) -> str:
         if self.asymptotic:
             standing = guarantees.heuristic(self.source)
@@ -144,51 +146,53 @@ class FixedSequence(Bound):
         delta: float,
         estimator: str,
         two_sided: bool,
-        free: Free | None,
+        free: Free,
     ) -> str:
         return guarantees.fixed_sequence(epsilon, delta, free)
 
 
-BOUNDS: Mapping[str, Bound] = MappingProxyType({
-    row.name: row
-    for row in (
-        PaperBound(
-            name="bernstein",
-            source="Theorem 4",
-            proved=False,
-            estimators=("plain", "half-range"),
-            sides=(False, True),
-            log_tail=bernstein_log_tail,
-            excess=bernstein_excess,
-            proved_up_to={"plain": 23, "half-range": 41},
-        ),
-        PaperBound(
-            name="bernstein-split",
-            source="Theorem 3",
-            proved=False,
-            estimators=("plain", "half-range"),
-            sides=(False, True),
-            log_tail=bernstein_split_log_tail,
-            excess=bernstein_split_excess,
-            proved_up_to={"plain": 87, "half-range": 109},
-        ),
-        PaperBound(
-            name="mclt",
-            source="Theorem 6",
-            proved=False,
-            estimators=("plain", "half-range"),
-            sides=(False, True),
-            log_tail=mclt_log_tail,
-            excess=mclt_excess,
-            proved_up_to={},
-            asymptotic=True,
-        ),
-        FixedSequence(
-            name="fixed-sequence",
-            source="self-bounding and union bounds, docs/theory.md",
-            proved=True,
-            estimators=("half-range",),
-            sides=(True,),
-        ),
-    )
-})
+BOUNDS: Mapping[str, Bound] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            PaperBound(
+                name="bernstein",
+                source="Theorem 4",
+                proved=False,
+                estimators=("plain", "half-range"),
+                sides=(False, True),
+                log_tail=bernstein_log_tail,
+                excess=bernstein_excess,
+                proved_up_to={"plain": 23, "half-range": 41},
+            ),
+            PaperBound(
+                name="bernstein-split",
+                source="Theorem 3",
+                proved=False,
+                estimators=("plain", "half-range"),
+                sides=(False, True),
+                log_tail=bernstein_split_log_tail,
+                excess=bernstein_split_excess,
+                proved_up_to={"plain": 87, "half-range": 109},
+            ),
+            PaperBound(
+                name="mclt",
+                source="Theorem 6",
+                proved=False,
+                estimators=("plain", "half-range"),
+                sides=(False, True),
+                log_tail=mclt_log_tail,
+                excess=mclt_excess,
+                proved_up_to={},
+                asymptotic=True,
+            ),
+            FixedSequence(
+                name="fixed-sequence",
+                source="self-bounding and union bounds, docs/theory.md",
+                proved=True,
+                estimators=("half-range",),
+                sides=(True,),
+            ),
+        )
+    }
+)
