@@ -1,0 +1,30 @@
+"""What another Cython module may cimport: the signs, and exact signed counts of packed rows.
+
+    from radabound_fast._kernel cimport SignStore
+
+    cdef int64_t counts[...]                       # store.n_lanes of them
+    total = store.count(words, counts)             # no GIL needed
+    # S_j = 2 * counts[j] - total
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef extern from "scan.h" nogil:
+    struct sign_store:
+        const uint64_t *lines
+        uint64_t base
+        int64_t first_vector, first_word
+        int64_t n_vectors, n_strips, n_words, n_samples
+
+
+cdef class SignStore:
+    cdef sign_store store
+    cdef readonly object seed
+    cdef object _memory  # owns the stored lines
+
+    # the counts' length: n_vectors rounded up to a multiple of eight
+    cdef int64_t n_lanes(self) noexcept nogil
+    # counts[j] = popcount(signs of vector j & words); returns popcount(words), or -1 if a bit is
+    # set past the last sample.  words: ceil(n_samples / 64) of them, 8-byte aligned
+    cdef int64_t count(self, const uint64_t *words, int64_t *counts) noexcept nogil

@@ -1,0 +1,149 @@
+"""Holdout: labels inside, predictions in, 0-1 losses to a guard."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from radabound_fast import _kernel
+from radabound_fast._ownership import Owned
+from radabound_fast.guard import RadaBound
+from radabound_fast.labels import Labels
+
+
+class Holdout(Owned):
+    """A holdout's labels, behind a guard: ask it how often predictions err.
+
+    Parameters
+    ----------
+    y_true : array_like, shape (n_samples,)
+        The labels: bool, integer or float (one kind, compared by value), or strings, or other
+        hashable objects.
+    guard : RadaBound or mechanism, optional
+        What answers.  None builds ``RadaBound(n_samples, **parameters)``.
+    classes : array_like, optional
+        What a prediction may be; by default the values in `y_true`.
+    **parameters
+        Of `RadaBound`: epsilon, delta, n_vectors, bound, ...; not beside a guard.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is of the wrong type or out of its range; the message says which and why.
+
+    Notes
+    -----
+    The loss of a prediction is 1 where it differs from the label and 0 where it does not; they
+    are compared exactly.  `guard`, `halted`, `n_queries`, `complexity`, `budget`, `remaining`,
+    `threshold`, `guarantee` and `seed` are the guard's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.choice(["cat", "dog"], size=4000)
+    >>> holdout = Holdout(y_true, epsilon=0.05, delta=0.1, bound="mclt", seed=0)
+    >>> answer = holdout.query(np.where(rng.random(4000) < 0.1, "cat", y_true))
+    >>> 0.04 < answer.value < 0.06
+    True
+    """
+
+    _instead: ClassVar[str] = "send predictions to the process that owns it"
+    _forwarded: ClassVar[frozenset[str]] = frozenset(
+        "halted n_queries complexity budget remaining threshold guarantee seed".split()
+    )
+
+    def __init__(
+        self, y_true: Any, guard: Any = None, *, classes: Any = None, **parameters: Any
+    ) -> None:
+        super().__init__()
+        self._labels = Labels(y_true, classes)
+        if guard is None:
+            guard = RadaBound(self._labels.n_samples, **parameters)
+        elif parameters:
+            raise TypeError(
+                f"parameters are those of a new guard, got a guard and {sorted(parameters)}"
+            )
+        if guard.n_samples != self._labels.n_samples:
+            raise ValueError(
+                f"guard must be for the {self._labels.n_samples} samples of y_true, "
+                f"got one for {guard.n_samples}"
+            )
+        self.guard = guard
+
+    @property
+    def n_samples(self) -> int:
+        """m, how many labels there are."""
+        return self._labels.n_samples
+
+    @property
+    def classes(self) -> Any:
+        """What a prediction may be, sorted."""
+        return self._labels.classes
+
+    def query(self, y_pred: Any, *, guess: float | None = None) -> Any:
+        """Share of wrong predictions, if the guard still answers.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,)
+            Predicted classes, by position.
+        guess : float, optional
+            For mechanisms that need one: the expected error rate, from data independent of the
+            holdout.
+
+        Returns
+        -------
+        Answer
+            The guard's.
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not predictions of these classes; nothing has changed.
+        """
+        self._check_owner()
+        values, labels = self._labels.match(y_pred, ndim=1)
+        if isinstance(self.guard, RadaBound):
+            return self.guard._query_predictions(values, labels)
+        return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
+
+    def query_many(self, Y_pred: Any, *, guesses: Any = None, **options: Any) -> Any:
+        """`query` for each row of predictions in order, up to the first that is withheld.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples)
+            Predicted classes, one row per query.
+        guesses : array_like of float, shape (k,), optional
+            For mechanisms that need them.
+        **options
+            ``trace`` and ``n_threads``, as in `RadaBound.query_many`.
+
+        Returns
+        -------
+        Answers
+            The guard's.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError
+            Not predictions of these classes; nothing has changed.
+        """
+        self._check_owner()
+        values, labels = self._labels.match(Y_pred, ndim=2)
+        if isinstance(self.guard, RadaBound):
+            return self.guard._query_many_predictions(values, labels, **options)
+        words = _kernel.pack_rows(values, labels)
+        return self.guard.query_many_packed(words, guesses=guesses, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._forwarded and "guard" in self.__dict__:
+            return getattr(self.guard, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"Holdout(n_samples={self.n_samples}, guard={self.guard!r})"

@@ -1,0 +1,51 @@
+"""Algorithm 1 in plain NumPy: start reading here.  The oracle of the tests, not for use.
+
+De Stefani and Upfal (2019), with the misprints corrected that docs/theory.md lists.
+"""
+
+import numpy as np
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mix64(z):
+    """SplitMix64's output function on uint64 arrays."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def signs(seed, n_vectors, n_samples):
+    """The l sign vectors: int64 +-1, shape (n_vectors, n_samples)."""
+    j, w = np.ogrid[:n_vectors, : -(-n_samples // 64)]
+    base = mix64(np.atleast_1d(np.uint64(seed)) + GOLDEN)
+    words = mix64(base + GOLDEN * ((j << 40) + w + 1).astype(np.uint64))
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    return 2 * bits[:, :n_samples].astype(np.int64) - 1
+
+
+def signed_sums(signs, losses):
+    """S_j(f) = sum_i sigma_ji f(x_i) for every loss vector f: shape (n_queries, n_vectors)."""
+    return np.asarray(losses).astype(np.int64) @ signs.T
+
+
+def radabound(signs, losses, epsilon, threshold, tail, half_range=False):
+    """Answer losses (k, m) in order until the bound fails.
+
+    Returns the means answered and the complexity after each query, the withheld one included.
+    """
+    n_vectors, n_samples = signs.shape
+    maxima, minima = np.full(n_vectors, -np.inf), np.full(n_vectors, np.inf)
+    answers, complexities = [], []
+    for f in losses:
+        sums = signed_sums(signs, f[np.newaxis])[0]
+        maxima, minima = np.maximum(maxima, sums), np.minimum(minima, sums)
+        if half_range:
+            complexity = np.sum(maxima - minima) / (2 * n_vectors * n_samples)
+        else:
+            complexity = np.sum(np.maximum(maxima, 0)) / (n_vectors * n_samples)
+        complexities.append(complexity)
+        if tail(epsilon - 2 * complexity, n_samples, n_vectors) > threshold:
+            break
+        answers.append(np.mean(f))
+    return np.array(answers), np.array(complexities)

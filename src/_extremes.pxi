@@ -1,0 +1,461 @@
+# Running extremes and the integer gate: the state of a guard, and the one place that changes it.
+
+from cpython.exc cimport PyErr_CheckSignals
+
+cdef long _n_forks = 0
+
+# a slab of rows is scanned between two looks at Ctrl-C: about a quarter of a second
+cdef ptrdiff_t SLAB_CELLS = 1 << 28
+cdef ptrdiff_t THREAD_ROWS = 2048
+# below this many words times strips, letting go of the GIL costs more than it gives
+cdef ptrdiff_t GIL_CELLS = 1 << 13
+cdef enum:
+    STACK_LANES = 512
+
+
+def _count_fork():
+    global _n_forks
+    _n_forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+@cython.final
+@cython.freelist(64)
+cdef class Answer:
+    """A mean that the holdout could still afford, and what it is good for.
+
+    Attributes
+    ----------
+    value : float
+        Mean loss of the query: one float64 division, sum / n_samples.
+    half_width : float
+        The guard's epsilon: how far `value` may be from the true mean.
+    n_queries : int
+        Answers given so far, this one counted.
+    complexity : float
+        Monte-Carlo Rademacher complexity of all queries so far, in units of loss.
+    delta_prime : float
+        What the guard's tail bound gives at that complexity, clipped at 1; computed when asked
+        for.  nan where the bound has no tail.
+    """
+
+    cdef readonly double value, half_width, complexity
+    cdef readonly int64_t n_queries
+    cdef object _tail  # complexity -> delta_prime
+
+    @property
+    def delta_prime(self):
+        return self._tail(self.complexity)
+
+    def __repr__(self):
+        return (f"Answer(value={self.value!r}, half_width={self.half_width!r}, "
+                f"n_queries={self.n_queries}, complexity={self.complexity!r})")
+
+    def __reduce__(self):
+        return _stored_answer, (self.value, self.half_width, self.complexity, self.n_queries,
+                                self.delta_prime)
+
+
+def _stored_answer(value, half_width, complexity, n_queries, delta_prime):
+    return _make_answer(value, half_width, complexity, n_queries, lambda _: delta_prime)
+
+
+cdef Answer _make_answer(double value, double half_width, double complexity, int64_t n_queries,
+                         object tail):
+    cdef Answer answer = Answer.__new__(Answer)
+    answer.value = value
+    answer.half_width = half_width
+    answer.complexity = complexity
+    answer.n_queries = n_queries
+    answer._tail = tail
+    return answer
+
+
+cdef class _Watched:
+    """A struct watch and the memory behind it."""
+
+    cdef watch state
+    cdef cnp.ndarray _memory  # maxima, then minima
+
+    def __cinit__(self, SignStore signs, *args, **kwargs):
+        cdef int64_t n_lanes = signs.n_lanes()
+        self._memory = _aligned_int64(2 * n_lanes)
+        self.state.maxima = <int64_t *>cnp.PyArray_DATA(self._memory)
+        self.state.minima = self.state.maxima + n_lanes
+        self.state.n_vectors = signs.store.n_vectors
+        self.state.n_strips = signs.store.n_strips
+        self.state.budget = self.state.priced = INT64_MAX
+
+    cdef void copy_from(self, _Watched other) noexcept nogil:
+        cdef int64_t *maxima = self.state.maxima
+        cdef int64_t *minima = self.state.minima
+        memcpy(maxima, other.state.maxima, 2 * self.state.n_strips * LANES * sizeof(int64_t))
+        self.state = other.state
+        self.state.maxima = maxima
+        self.state.minima = minima
+
+
+@cython.final
+cdef class _Segment(_Watched):
+    """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
+
+    cdef Scratch scratch
+    cdef ptrdiff_t first, last
+    cdef verdict verdict
+
+    def __cinit__(self, SignStore signs, ptrdiff_t n_rows):
+        self.scratch = Scratch(signs.n_lanes(), n_rows)
+
+
+@cython.final
+cdef class Extremes(_Watched):
+    """Running maximum and minimum of the signed sums, per vector, behind an integer gate.
+
+    `price(largest_total, unit_shift)` returns the gate: (budget, priced, n_free, free_low,
+    free_high) of `struct watch`, in units of 2^-unit_shift; without it every row passes.
+    """
+
+    cdef readonly SignStore signs
+    cdef readonly bint halted
+    cdef readonly bint retired
+    cdef const kernel *kernel
+    cdef cython.pymutex lock
+    cdef long born
+    cdef object price, tail
+    cdef double epsilon
+
+    def __init__(self, SignStore signs, *, bint half_range=False, double epsilon=0.0,
+                 price=None, tail=None):
+        self.signs = signs
+        self.kernel = _chosen
+        self.born = _n_forks if price is not None else -1
+        self.state.half_range = half_range
+        self.epsilon = epsilon
+        self.tail = tail
+        self.price = price
+        self._reprice(0)
+
+    # ---- reading -------------------------------------------------------------------------
+
+    @property
+    def n_rows(self):
+        return self.state.n_rows
+
+    @property
+    def started(self):
+        return bool(self.state.started)
+
+    @property
+    def unit_shift(self):
+        return self.state.unit_shift
+
+    @property
+    def budget(self):
+        """The largest sum of extremes that passes, in the units of `unit_shift`."""
+        return self.state.budget
+
+    cdef bint _closed(self) noexcept nogil:
+        """Whether no row may be judged: halted, saved, or a guard's copy made by os.fork."""
+        return self.halted or self.retired or (self.born >= 0 and self.born != _n_forks)
+
+    cdef double _sum_of_ones(self) noexcept:
+        """What the losses of a row that errs everywhere sum up to: m, in the present units."""
+        return <double>self.signs.store.n_samples * <double>(<int64_t>1 << self.state.unit_shift)
+
+    cdef double _cells(self) noexcept:
+        """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
+        cdef int ranges = 2 if self.state.half_range else 1
+        return ranges * <double>self.signs.store.n_vectors * self._sum_of_ones()
+
+    @property
+    def cells(self):
+        return self._cells()
+
+    @property
+    def complexity(self):
+        return <double>self.state.complexity / self._cells()
+
+    def extremes(self):
+        """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
+        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
+        with self.lock:
+            memory = self._memory.copy()
+        return memory[:n], memory[n_lanes:n_lanes + n]
+
+    # ---- changing ------------------------------------------------------------------------
+
+    def restore(self, int64_t n_rows, int unit_shift, bint halted, maxima=None, minima=None):
+        """Takes over a saved state; only before the first row."""
+        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
+        if maxima is not None:
+            # lanes past n_vectors are never read: any value will do
+            self._memory[:n_lanes] = np.pad(maxima, (0, n_lanes - n), mode="edge")
+            self._memory[n_lanes:] = np.pad(minima, (0, n_lanes - n), mode="edge")
+            self.state.started = 1
+        self.state.n_rows = n_rows
+        self.state.unit_shift = unit_shift
+        merge_watch(&self.state, &self.state)  # which computes the complexity
+        self.halted = halted
+        self._reprice(0)
+
+    def retire(self, bint retired):
+        """No row passes while this is set: the state is somebody else's."""
+        with self.lock:
+            self.retired = retired
+
+    def merge(self, Extremes other):
+        """Takes in the extremes of rows that another object saw under the same signs."""
+        cdef _Watched theirs = _Watched(other.signs)
+        with other.lock:
+            theirs.copy_from(other)
+        with self.lock:
+            if theirs.state.unit_shift > self.state.unit_shift:
+                self._to_units()
+            elif theirs.state.unit_shift < self.state.unit_shift:
+                rescale_watch(&theirs.state)
+            merge_watch(&self.state, &theirs.state)
+            self.state.n_rows += theirs.state.n_rows
+
+    cdef int _to_units(self) except -1:
+        if self.signs.store.n_vectors * self.signs.store.n_samples >= 1 << 38:
+            raise ValueError("real-valued losses need n_vectors * n_samples < 2**38, got "
+                             f"{self.signs.n_vectors} * {self.signs.n_samples}")
+        rescale_watch(&self.state)
+        self._reprice(self.state.priced << UNIT_SHIFT if self.state.priced != INT64_MAX else 0)
+        return 0
+
+    cdef int _reprice(self, int64_t largest) except -1:
+        if self.price is not None:
+            (self.state.budget, self.state.priced, self.state.n_free, self.state.free_low,
+             self.state.free_high) = self.price(largest, self.state.unit_shift)
+        return 0
+
+    cdef int _meet(self, verdict need) except -1:
+        """Does what a verdict other than ANSWERED and WITHHELD asks for."""
+        if need == NEEDS_UNITS:
+            return self._to_units()
+        return self._reprice(self.state.wanted)
+
+    # ---- one row -------------------------------------------------------------------------
+
+    def query_packed(self, words):
+        """Judges one packed row.  Answer; None: withheld; NotImplemented: not such an array."""
+        cdef loss_rows rows
+        if not _is_packed(words, 1, self.signs.store.n_samples):
+            return NotImplemented
+        _packed_rows(&rows, <cnp.ndarray>words)
+        return self._query(&rows)
+
+    def query(self, values, labels=None):
+        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
+        cdef loss_rows rows
+        if not _is_readable(values, 1, self.signs.store.n_samples):
+            return NotImplemented
+        _source_rows(&rows, <cnp.ndarray>values, labels)
+        return self._query(&rows)
+
+    cdef object _query(self, loss_rows *rows):
+        cdef int64_t counts[STACK_LANES]
+        cdef int64_t tile[ROW_TILE_WORDS]
+        cdef int64_t total
+        cdef chunk_of_rows chunk
+        cdef Scratch scratch
+        cdef verdict verdict
+        if self.state.n_strips * LANES <= STACK_LANES:
+            chunk.counts = counts
+            chunk.totals = &total
+            chunk.tile = tile
+            chunk.capacity = 1
+        else:
+            scratch = Scratch(self.state.n_strips * LANES, 1)
+            chunk = scratch.chunk
+        if self.signs.store.n_words * self.signs.store.n_strips < GIL_CELLS:
+            count_any_rows(self.kernel, &self.signs.store, rows, 0, 1, &chunk)
+        else:
+            with nogil:
+                count_any_rows(self.kernel, &self.signs.store, rows, 0, 1, &chunk)
+        if chunk.n_rows == 0:
+            raise_unreadable(rows, 0, chunk.bad_sample)
+        with self.lock:
+            if self._closed():
+                return None
+            while True:
+                judge_rows(self.kernel, &self.state, &chunk, 0, NULL, NULL, &verdict)
+                if verdict == ANSWERED:
+                    break
+                if verdict == WITHHELD:
+                    self.halted = True
+                    return None
+                self._meet(verdict)
+            return _make_answer(<double>chunk.totals[0] / self._sum_of_ones(), self.epsilon,
+                                <double>self.state.complexity / self._cells(), self.state.n_rows,
+                                self.tail)
+
+    # ---- many rows -----------------------------------------------------------------------
+
+    def query_many_packed(self, words, *, bint trace=False, int n_threads=1):
+        """Judges packed rows in order; returns as `query_many`, or NotImplemented."""
+        cdef loss_rows rows
+        if not _is_packed(words, 2, self.signs.store.n_samples):
+            return NotImplemented
+        _packed_rows(&rows, <cnp.ndarray>words)
+        return self._query_many(&rows, words.shape[0], trace, n_threads)
+
+    def query_many(self, values, labels=None, *, bint trace=False, int n_threads=1):
+        """Judges rows in order up to the first that is withheld.
+
+        Returns (values, complexities, n_rows, halted, complexity): means of the rows that
+        passed, with `trace` the complexity after each, and how the call left the state.  An
+        error leaves it as it was.
+        None: no row may be judged.  NotImplemented: not an array that is read as it is.
+        """
+        cdef loss_rows rows
+        if not _is_readable(values, 2, self.signs.store.n_samples):
+            return NotImplemented
+        _source_rows(&rows, <cnp.ndarray>values, labels)
+        return self._query_many(&rows, values.shape[0], trace, n_threads)
+
+    cdef object _query_many(self, loss_rows *rows, ptrdiff_t n_rows, bint trace, int n_threads):
+        cdef _Run run = _Run(n_rows, trace)
+        cdef _Watched before = _Watched(self.signs)
+        cdef ptrdiff_t stop
+        with self.lock:
+            if self._closed():
+                return None
+            before.copy_from(self)
+            try:
+                if n_threads == 1 or n_rows <= THREAD_ROWS:
+                    stop = self._scan(rows, 0, n_rows, run)
+                else:
+                    stop = self._scan_in_threads(rows, n_rows, run, n_threads)
+            except BaseException:  # KeyboardInterrupt too: no value has left yet
+                self.copy_from(before)
+                self.halted = False
+                raise
+            return (run.totals_array[:stop] / self._sum_of_ones(),
+                    run.trace_array[:stop] / self._cells() if trace else None,
+                    self.state.n_rows, self.halted, self.complexity)
+
+    cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
+        """Rows first..last on this thread; returns the first that did not pass, or last."""
+        cdef Scratch scratch = Scratch(self.signs.n_lanes(), last - first)
+        cdef ptrdiff_t slab = max(1, SLAB_CELLS // (self.signs.store.n_words * self.state.n_strips))
+        cdef ptrdiff_t row = first, end
+        cdef verdict verdict
+        while row < last:
+            end = min(last, row + slab)
+            with nogil:
+                row = scan_rows(self.kernel, &self.signs.store, rows, row, end, &self.state,
+                                &scratch.chunk, run.totals, run.trace, &verdict)
+            if verdict == WITHHELD:
+                self.halted = True
+                return row
+            if verdict == UNREADABLE:
+                raise_unreadable(rows, row, scratch.chunk.bad_sample)
+            if verdict != ANSWERED:
+                self._meet(verdict)
+                if verdict == NEEDS_UNITS:
+                    run.bring_to_units(row)
+            PyErr_CheckSignals()
+        return last
+
+    cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, ptrdiff_t n_rows, _Run run,
+                                    int n_threads) except -1:
+        """Each thread judges a segment from the same start; they are merged in order.
+
+        A segment that the gate, a bad value or a trace cuts into is done again on one thread
+        from where it should have started: at most one before the halt.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        cdef _Segment segment
+        cdef ptrdiff_t row = 0, stop
+        segments = [_Segment(self.signs, THREAD_ROWS) for _ in range(n_threads)]
+        with ThreadPoolExecutor(n_threads) as pool:
+            while row < n_rows:
+                for segment in segments:
+                    segment.first, segment.last = row, min(n_rows, row + THREAD_ROWS)
+                    segment.copy_from(self)
+                    segment.state.budget = segment.state.priced = INT64_MAX
+                    row = segment.last
+                task = _Task.of(self, rows, run)
+                list(pool.map(task, segments))
+                for segment in segments:
+                    if not self._adopt(segment, run):
+                        stop = self._scan(rows, segment.first, segment.last, run)
+                        if stop < segment.last:
+                            return stop
+                PyErr_CheckSignals()
+        return n_rows
+
+    cdef bint _adopt(self, _Segment segment, _Run run) except -1:
+        """Merges a segment whose every row would have passed; False if one might not."""
+        cdef ptrdiff_t n_rows = segment.last - segment.first
+        cdef int64_t complexity = self.state.complexity
+        cdef cnp.ndarray totals = run.totals_array[segment.first:segment.last]
+        cdef _Watched merged = _Watched(self.signs)
+        if n_rows == 0:
+            return True
+        if segment.verdict != ANSWERED or self.state.unit_shift != segment.state.unit_shift:
+            return False
+        merged.copy_from(self)
+        merge_watch(&merged.state, &segment.state)
+        if run.trace != NULL and merged.state.complexity != complexity:
+            return False
+        if totals.max() > self.state.priced or merged.state.complexity > self.state.budget:
+            return False
+        merged.state.n_rows += n_rows
+        self.copy_from(merged)
+        if run.trace != NULL:
+            run.trace_array[segment.first:segment.last] = complexity
+        return True
+
+
+@cython.final
+cdef class _Run:
+    """What the rows of one call came to: sums, and with a trace each row's complexity."""
+
+    cdef cnp.ndarray totals_array, trace_array
+    cdef int64_t *totals
+    cdef int64_t *trace
+
+    def __cinit__(self, ptrdiff_t n_rows, bint trace):
+        self.totals_array = np.empty(n_rows, np.int64)
+        self.totals = <int64_t *>cnp.PyArray_DATA(self.totals_array)
+        self.trace = NULL
+        if trace:
+            self.trace_array = np.empty(n_rows, np.int64)
+            self.trace = <int64_t *>cnp.PyArray_DATA(self.trace_array)
+
+    cdef bring_to_units(self, ptrdiff_t n_rows):
+        """The rows before the first real-valued one, in units of 2^-24 as well."""
+        self.totals_array[:n_rows] <<= UNIT_SHIFT
+        if self.trace != NULL:
+            self.trace_array[:n_rows] <<= UNIT_SHIFT
+
+
+@cython.final
+cdef class _Task:
+    """One thread's work: a segment through scan_rows, without the GIL."""
+
+    cdef Extremes owner
+    cdef loss_rows *rows
+    cdef _Run run
+
+    @staticmethod
+    cdef _Task of(Extremes owner, loss_rows *rows, _Run run):
+        cdef _Task task = _Task.__new__(_Task)
+        task.owner = owner
+        task.rows = rows
+        task.run = run
+        return task
+
+    def __call__(self, _Segment segment):
+        cdef Extremes owner = self.owner
+        with nogil:
+            scan_rows(owner.kernel, &owner.signs.store, self.rows, segment.first, segment.last,
+                      &segment.state, &segment.scratch.chunk, self.run.totals, NULL,
+                      &segment.verdict)

@@ -1,0 +1,76 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True, freethreading_compatible=True
+"""Signed sums of losses under random sign vectors: integers in, integers out.
+
+Who does what.  The Python layer says which arguments make sense; here types, lengths and values
+are checked, memory is allocated, the GIL is dropped, and C is called.  C neither allocates nor
+raises.  Nothing here knows a bound: the budget is an integer that the guard puts in.
+"""
+
+import os
+
+import numpy as np
+
+cimport cython
+cimport numpy as cnp
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t, uint8_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+cnp.import_array()
+
+
+cdef extern from "signed_sums.h" nogil:
+    const int LANES, WORD_BITS, LINE_BYTES
+    struct kernel:
+        const char *name
+        int (*supported)() noexcept nogil
+        void (*fill_lines)(uint64_t base, int64_t first_vector, int64_t first_word,
+                           ptrdiff_t n_words, uint64_t *lines) noexcept nogil
+    const kernel *kernel_row(int index)
+    const kernel *fastest_kernel()
+    uint64_t mix64(uint64_t z)
+    const uint64_t SIGN_GOLDEN
+
+
+cdef const kernel *_chosen = fastest_kernel()
+
+
+def kernels():
+    """Name and usability here of every kernel that was compiled in, fastest first."""
+    rows = []
+    cdef int i = 0
+    while kernel_row(i) != NULL:
+        rows.append((kernel_row(i).name.decode(), bool(kernel_row(i).supported())))
+        i += 1
+    return rows
+
+
+def active_kernel():
+    """The kernel that objects made from now on will use."""
+    return _chosen.name.decode()
+
+
+def choose_kernel(name=None):
+    """Have objects made from now on use this kernel; None: the fastest (a seam for tests)."""
+    global _chosen
+    _chosen = _kernel_named(name)
+
+
+cdef const kernel *_kernel_named(name) except NULL:
+    cdef int i = 0
+    if name is None:
+        return fastest_kernel()
+    while kernel_row(i) != NULL:
+        if kernel_row(i).name.decode() == name:
+            if not kernel_row(i).supported():
+                raise ValueError(f"kernel {name!r} needs instructions that this CPU lacks")
+            return kernel_row(i)
+        i += 1
+    raise ValueError(f"kernel must be one of {[row[0] for row in kernels()]}, got {name!r}")
+
+
+include "_packing.pxi"
+include "_scan.pxi"
+include "_signs.pxi"
+include "_extremes.pxi"

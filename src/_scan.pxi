@@ -1,0 +1,118 @@
+# scan.h as Cython sees it, and the rows and scratch memory that it works on.
+
+cdef extern from "scan.h" nogil:
+    const int ROW_TILE_WORDS
+    const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
+
+    struct loss_rows "rows":
+        const char *packed
+        ptrdiff_t packed_stride, packed_bytes
+        source source
+        const packer *packer
+
+    struct chunk_of_rows "chunk":
+        int64_t *counts
+        int64_t *totals
+        void *tile
+        ptrdiff_t capacity
+        ptrdiff_t n_rows
+        int64_t bad_sample
+
+    enum verdict:
+        ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE
+
+    struct watch:
+        int64_t *maxima
+        int64_t *minima
+        int64_t n_vectors, n_strips, n_rows, complexity
+        int64_t budget, priced, wanted, n_free, free_low, free_high
+        int started, half_range, unit_shift
+
+    void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
+                    ptrdiff_t n_rows, int in_units, chunk_of_rows *)
+    void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
+                        ptrdiff_t n_rows, chunk_of_rows *)
+    ptrdiff_t scan_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
+                        ptrdiff_t last, watch *, chunk_of_rows *, int64_t *totals_out,
+                        int64_t *trace_out, verdict *)
+    ptrdiff_t judge_rows(const kernel *, watch *, chunk_of_rows *, ptrdiff_t from_row,
+                         int64_t *totals_out, int64_t *trace_out, verdict *)
+    void rescale_watch(watch *)
+    void merge_watch(watch *, const watch *)
+
+
+cdef void packed_row(loss_rows *rows, const void *words, ptrdiff_t n_words) noexcept nogil:
+    rows.packed = <const char *>words
+    rows.packed_stride = rows.packed_bytes = 8 * n_words
+
+
+@cython.final
+cdef class Scratch:
+    """Memory for one thread's chunk of rows: at most 1 MB, unless one row needs more."""
+
+    cdef chunk_of_rows chunk
+    cdef void *_memory
+
+    def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows):
+        cdef ptrdiff_t tile = max(CHUNK_ROWS * TILE_WORDS * 8, UNIT_ROWS * TILE_WORDS * WORD_BITS * 4)
+        cdef ptrdiff_t fits = ((1 << 20) - tile) // (8 * (n_lanes + 1))
+        cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
+        self._memory = malloc(tile + capacity * (n_lanes + 1) * 8)
+        if self._memory == NULL:
+            raise MemoryError
+        self.chunk.tile = self._memory
+        self.chunk.totals = <int64_t *>(<char *>self._memory + tile)
+        self.chunk.counts = self.chunk.totals + capacity
+        self.chunk.capacity = capacity
+
+    def __dealloc__(self):
+        free(self._memory)
+
+
+# ---- arrays as rows -----------------------------------------------------------------------
+
+cdef bint _is_array(object values):
+    """Whether this is an ndarray and nothing more: a masked array is one too, and is more."""
+    return type(values) is np.ndarray or type(values) is np.memmap
+
+
+cdef bint _is_packed(object words, int ndim, int64_t n_samples):
+    """Whether `words` is an array of packed rows that can be read where it is."""
+    if not _is_array(words):
+        return False
+    cdef cnp.ndarray array = <cnp.ndarray>words
+    if cnp.PyArray_NDIM(array) != ndim or not cnp.PyArray_ISNOTSWAPPED(array):
+        return False
+    cdef int itemsize = 8 if cnp.PyArray_TYPE(array) == cnp.NPY_UINT64 else 1
+    if itemsize == 1 and cnp.PyArray_TYPE(array) != cnp.NPY_UINT8:
+        return False
+    cdef int64_t n_items = (n_samples + 8 * itemsize - 1) // (8 * itemsize)
+    return (cnp.PyArray_DIM(array, ndim - 1) == n_items
+            and (n_items == 1 or cnp.PyArray_STRIDE(array, ndim - 1) == itemsize))
+
+
+cdef void _packed_rows(loss_rows *rows, cnp.ndarray words) noexcept:
+    cdef int ndim = cnp.PyArray_NDIM(words)
+    rows.packed = <const char *>cnp.PyArray_DATA(words)
+    rows.packed_bytes = cnp.PyArray_DIM(words, ndim - 1) * cnp.PyArray_ITEMSIZE(words)
+    rows.packed_stride = rows.packed_bytes if ndim == 1 else cnp.PyArray_STRIDE(words, 0)
+
+
+cdef bint _is_readable(object values, int ndim, int64_t n_samples):
+    """Whether `values` is an array that the packers read: shape and dtype, not contents."""
+    return (_is_array(values) and cnp.PyArray_NDIM(<cnp.ndarray>values) == ndim
+            and cnp.PyArray_DIM(<cnp.ndarray>values, ndim - 1) == n_samples
+            and value_kind_of(<cnp.ndarray>values) >= 0)
+
+
+cdef int _source_rows(loss_rows *rows, cnp.ndarray values, object labels) except -1:
+    rows.packed = NULL
+    rows.packer = _packer
+    return fill_source(values, labels, &rows.source)
+
+
+cdef raise_unreadable(loss_rows *rows, ptrdiff_t row, int64_t sample):
+    if rows.packed != NULL:
+        raise ValueError("packed losses must have no bit set past n_samples, "
+                         f"got one in row {row}")
+    raise_bad_value(&rows.source, row, sample)

@@ -1,0 +1,52 @@
+/* What this compiler can be told and what this CPU and its operating system can run.  No policy. */
+#ifndef RADABOUND_CPU_H
+#define RADABOUND_CPU_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define RB_X86_64 1
+#endif
+#if defined(__aarch64__) || defined(_M_ARM64)
+#define RB_ARM64 1
+#endif
+
+/* The instruction set stands on the function, so that one set of flags builds every file.
+ * MSVC needs no such mark: its intrinsics compile anywhere. */
+#if defined(RB_X86_64) && defined(__GNUC__)
+#define RB_TARGET(isa) __attribute__((target(isa)))
+#else
+#define RB_TARGET(isa)
+#endif
+
+#if defined(_MSC_VER)
+#define RB_ALIGNED(bytes) __declspec(align(bytes))
+#else
+#define RB_ALIGNED(bytes) _Alignas(bytes)
+#endif
+
+#if defined(__GNUC__)
+#define RB_INLINE static inline __attribute__((always_inline))
+#define RB_UNROLL(n) RB_PRAGMA(GCC unroll n)
+#define RB_PRAGMA(text) _Pragma(#text)
+#else
+#define RB_INLINE static __forceinline
+#define RB_UNROLL(n)
+#endif
+
+/* Each is asked once, by dispatch.c; the answer covers the registers that the OS saves. */
+int cpu_has_avx2(void);
+int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
+int cpu_has_gfni(void);   /* the AVX-512 form of GF2P8AFFINEQB */
+int cpu_has_neon(void);
+
+/* Ones in a word, without an instruction for it: Knuth's sideways addition. */
+RB_INLINE int64_t popcount64(uint64_t word)
+{
+    word -= (word >> 1) & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + ((word >> 2) & 0x3333333333333333u);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (int64_t)((word * 0x0101010101010101u) >> 56);
+}
+
+#endif

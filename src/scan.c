@@ -1,0 +1,272 @@
+#include "scan.h"
+
+#include <string.h>
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
+/* ---- counting ---------------------------------------------------------------------------- */
+
+/* The lines of some strips and words: stored ones in place, others generated into `buffer`. */
+static struct sign_tile sign_tile(const struct kernel *kernel, const struct sign_store *signs,
+                                  ptrdiff_t strip, ptrdiff_t n_strips, ptrdiff_t word,
+                                  ptrdiff_t n_words, uint64_t *buffer)
+{
+    struct sign_tile tile = {NULL, signs->n_words, n_strips, n_words};
+    if (signs->lines) {
+        tile.lines = signs->lines + (strip * signs->n_words + word) * LANES;
+        return tile;
+    }
+    for (ptrdiff_t s = 0; s < n_strips; s++)
+        kernel->fill_lines(signs->base, signs->first_vector + (strip + s) * LANES,
+                           signs->first_word + word, n_words, buffer + s * n_words * LANES);
+    tile.lines = buffer;
+    tile.strip_stride = n_words;
+    return tile;
+}
+
+/* The part of `source` that starts at a word's first sample, as a source of its own. */
+static struct source part_of(const struct source *source, ptrdiff_t word, int64_t n_samples)
+{
+    static const ptrdiff_t label_bytes[N_VALUE_KINDS] = {
+        [VALUE_U8] = 1,  [VALUE_U16] = 2, [VALUE_U32] = 4, [VALUE_U64] = 8,
+        [VALUE_F16] = 2, [VALUE_F32] = 4, [VALUE_F64] = 8,
+    };
+    struct source part = *source;
+    part.values += word * WORD_BITS * source->stride;
+    if (source->labels)
+        part.labels += word * WORD_BITS * label_bytes[source->kind];
+    if (source->label_bits)
+        part.label_bits += word;
+    part.n_samples = n_samples;
+    return part;
+}
+
+/* Whether packed rows are whole aligned words, which the kernels can read where they are. */
+static int in_place(const struct rows *rows, ptrdiff_t n_words)
+{
+    return rows->packed && (uintptr_t)rows->packed % 8 == 0 && rows->packed_stride % 8 == 0 &&
+           rows->packed_bytes == 8 * n_words;
+}
+
+/* Packed bytes to words: whole ones, the rest of the last filled up with zeros. */
+static void copy_packed(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
+                        ptrdiff_t n_words, uint64_t *out)
+{
+    const ptrdiff_t n_bytes = smaller(n_words * 8, rows->packed_bytes - word * 8);
+    out[n_words - 1] = 0;
+    memcpy(out, rows->packed + row * rows->packed_stride + word * 8, (size_t)n_bytes);
+}
+
+/* The last sample is in bit (n_samples - 1) % 64 of the last word: nothing may stand past it. */
+static int64_t check_last_word(uint64_t last, int64_t n_samples)
+{
+    const int used = (int)(n_samples % WORD_BITS);
+    return used && last >> used ? n_samples + 1 : n_samples;
+}
+
+/* Packs one tile of one row; returns its number of samples, or the first bad one. */
+static int64_t read_tile(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
+                         int64_t n_samples, int in_units, void *out)
+{
+    struct source part = part_of(&rows->source, word, n_samples);
+    return in_units ? rows->packer->units_row(&part, row, out)
+                    : rows->packer->pack_row(&part, row, out);
+}
+
+static int64_t sum_units(const int32_t *units, ptrdiff_t n)
+{
+    int64_t total = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        total += units[i];
+    return total;
+}
+
+void count_rows(const struct kernel *kernel, const struct sign_store *signs,
+                const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
+                struct chunk *chunk)
+{
+    RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
+    const ptrdiff_t stride = signs->n_strips * LANES;
+    const int whole_words = in_place(rows, signs->n_words);
+    n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_ROWS : CHUNK_ROWS));
+    chunk->in_units = in_units;
+    chunk->bad_sample = -1;
+    memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
+    memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
+
+    for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0; word += TILE_WORDS) {
+        const ptrdiff_t n_words = smaller(TILE_WORDS, signs->n_words - word);
+        const int64_t done = (int64_t)word * WORD_BITS;
+        const int64_t n_samples = smaller(n_words * WORD_BITS, signs->n_samples - done);
+        uint64_t *tile = chunk->tile;
+        ptrdiff_t tile_stride = in_units ? n_words * WORD_BITS / 2 : n_words;
+        if (whole_words) {
+            tile = (uint64_t *)(rows->packed + first * rows->packed_stride) + word;
+            tile_stride = rows->packed_stride / 8;
+        }
+        for (ptrdiff_t r = 0; r < n_rows; r++) {
+            uint64_t *row = tile + r * tile_stride;
+            int64_t read;
+            if (rows->packed) {
+                if (!whole_words)
+                    copy_packed(rows, first + r, word, n_words, row);
+                read = check_last_word(row[n_words - 1], n_samples);
+            } else {
+                read = read_tile(rows, first + r, word, n_samples, in_units, row);
+            }
+            if (read != n_samples) {
+                chunk->bad_sample = done + read;
+                n_rows = r;
+                break;
+            }
+            chunk->totals[r] += in_units ? sum_units((int32_t *)row, n_words * WORD_BITS)
+                                         : kernel->popcount(row, n_words);
+        }
+        for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
+            struct sign_tile part =
+                sign_tile(kernel, signs, strip, smaller(TILE_STRIPS, signs->n_strips - strip),
+                          word, n_words, lines);
+            int64_t *counts = chunk->counts + strip * LANES;
+            if (in_units)
+                kernel->count_units(&part, (int32_t *)tile, 2 * tile_stride, n_rows, counts,
+                                    stride);
+            else
+                kernel->count_bits(&part, tile, tile_stride, n_rows, counts, stride);
+        }
+    }
+    chunk->n_rows = n_rows;
+}
+
+/* Whether the values may be other than 0 and 1: floats that are no predictions. */
+static int may_be_real(const struct rows *rows)
+{
+    const struct source *source = &rows->source;
+    return !rows->packed && !source->labels && !source->label_bits && source->kind >= VALUE_F16;
+}
+
+void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
+                    struct chunk *chunk)
+{
+    count_rows(kernel, signs, rows, first, n_rows, 0, chunk);
+    if (chunk->n_rows == 0 && may_be_real(rows))
+        count_rows(kernel, signs, rows, first, n_rows, 1, chunk);
+}
+
+/* ---- judging ----------------------------------------------------------------------------- */
+
+static int64_t complexity_of(const struct watch *watch)
+{
+    int64_t sum = 0;
+    for (int64_t v = 0; v < watch->n_vectors; v++) {
+        const int64_t high = watch->maxima[v];
+        sum += watch->half_range ? high - watch->minima[v] : high > 0 ? high : 0;
+    }
+    return sum;
+}
+
+static void start(struct watch *watch)
+{
+    for (int64_t v = 0; v < watch->n_strips * LANES; v++) {
+        watch->maxima[v] = INT64_MIN;
+        watch->minima[v] = INT64_MAX;
+    }
+    watch->started = 1;
+}
+
+void rescale_watch(struct watch *watch)
+{
+    watch->unit_shift = UNIT_SHIFT;
+    if (!watch->started)
+        return;
+    for (int64_t v = 0; v < watch->n_strips * LANES; v++) {
+        watch->maxima[v] *= (int64_t)1 << UNIT_SHIFT;
+        watch->minima[v] *= (int64_t)1 << UNIT_SHIFT;
+    }
+    watch->complexity = complexity_of(watch);
+}
+
+void merge_watch(struct watch *watch, const struct watch *other)
+{
+    if (!other->started)
+        return;
+    if (!watch->started)
+        start(watch);
+    for (int64_t v = 0; v < watch->n_strips * LANES; v++) {
+        if (other->maxima[v] > watch->maxima[v])
+            watch->maxima[v] = other->maxima[v];
+        if (other->minima[v] < watch->minima[v])
+            watch->minima[v] = other->minima[v];
+    }
+    watch->complexity = complexity_of(watch);
+}
+
+static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
+{
+    for (ptrdiff_t i = 0; i < chunk->n_rows * stride; i++)
+        chunk->counts[i] <<= UNIT_SHIFT;
+    for (ptrdiff_t r = 0; r < chunk->n_rows; r++)
+        chunk->totals[r] <<= UNIT_SHIFT;
+    chunk->in_units = 1;
+}
+
+static int needs_no_signs(const struct watch *watch, int64_t total)
+{
+    return watch->n_rows < watch->n_free &&
+           (total <= watch->free_low || total >= watch->free_high);
+}
+
+ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct chunk *chunk,
+                     ptrdiff_t from, int64_t *totals_out, int64_t *trace_out,
+                     enum verdict *verdict)
+{
+    const ptrdiff_t stride = watch->n_strips * LANES;
+    *verdict = NEEDS_UNITS;
+    if (chunk->in_units && !watch->unit_shift)
+        return from;
+    if (watch->unit_shift && !chunk->in_units)
+        bring_to_units(chunk, stride);
+    if (!watch->started && from < chunk->n_rows)
+        start(watch);
+    for (ptrdiff_t r = from; r < chunk->n_rows; r++) {
+        const int64_t total = chunk->totals[r];
+        *verdict = NEEDS_PRICE;
+        watch->wanted = total;
+        if (total > watch->priced)
+            return r;
+        if (kernel->raise_extremes(chunk->counts + r * stride, total, watch->n_strips,
+                                   watch->maxima, watch->minima))
+            watch->complexity = complexity_of(watch);
+        *verdict = WITHHELD;
+        if (watch->complexity > watch->budget && !needs_no_signs(watch, total))
+            return r;
+        watch->n_rows++;
+        if (totals_out)
+            totals_out[r] = total;
+        if (trace_out)
+            trace_out[r] = watch->complexity;
+    }
+    *verdict = ANSWERED;
+    return chunk->n_rows;
+}
+
+ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct rows *rows, ptrdiff_t first, ptrdiff_t last, struct watch *watch,
+                    struct chunk *chunk, int64_t *totals_out, int64_t *trace_out,
+                    enum verdict *verdict)
+{
+    *verdict = ANSWERED;
+    for (ptrdiff_t row = first; row < last;) {
+        count_any_rows(kernel, signs, rows, row, last - row, chunk);
+        if (chunk->n_rows == 0) {
+            *verdict = UNREADABLE;
+            return row;
+        }
+        ptrdiff_t done = judge_rows(kernel, watch, chunk, 0, totals_out ? totals_out + row : NULL,
+                                    trace_out ? trace_out + row : NULL, verdict);
+        row += done;
+        if (*verdict != ANSWERED)
+            return row;
+    }
+    return last;
+}

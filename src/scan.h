@@ -1,0 +1,101 @@
+/* Rows of losses, in order, through the running extremes, up to the row that must be withheld.
+ *
+ * count_rows    is pure: signed counts of a few rows at once, tile by tile over the samples
+ * judge_rows    is the state machine: extremes, complexity, and the halting test, in integers
+ *
+ * Units.  Sums are in units of one loss until the first real-valued row, then in units of
+ * 2^-24 (unit_shift = 24).  Nothing here knows a probability: the caller prices the budget.
+ */
+#ifndef RADABOUND_SCAN_H
+#define RADABOUND_SCAN_H
+
+#include "packing.h"
+#include "signed_sums.h"
+
+enum {
+    UNIT_SHIFT = 24,
+    TILE_WORDS = 64,  /* 4096 samples: four strips of signs fill 16 KB of the first cache */
+    TILE_STRIPS = 4,
+    CHUNK_ROWS = 64,  /* rows that share a sign tile */
+    UNIT_ROWS = 16,   /* the same for real-valued rows, which are 32 times as wide */
+    ROW_TILE_WORDS = TILE_WORDS * WORD_BITS / 2, /* a tile of one row, in units or bits */
+};
+
+struct sign_store {
+    const uint64_t *lines; /* [strip][n_words][lane]; NULL: generated tile by tile */
+    uint64_t base;
+    int64_t first_vector, first_word;
+    int64_t n_vectors, n_strips, n_words, n_samples;
+};
+
+/* Rows to judge: packed already, or values to be packed on the way. */
+struct rows {
+    const char *packed; /* NULL: pack `source`.  Bit i of a row is bit i % 8 of its byte i / 8 */
+    ptrdiff_t packed_stride; /* bytes from row to row */
+    ptrdiff_t packed_bytes;  /* bytes a row: 8 n_words, or ceil(n_samples / 8) */
+    struct source source;
+    const struct packer *packer;
+};
+
+/* What count_rows found; the memory is the caller's. */
+struct chunk {
+    int64_t *counts;  /* capacity x 8 n_strips */
+    int64_t *totals;  /* capacity: the sum of each row's losses */
+    void *tile;       /* CHUNK_ROWS x TILE_WORDS words, or UNIT_ROWS x 64 TILE_WORDS int32 */
+    ptrdiff_t capacity;
+    ptrdiff_t n_rows;
+    int in_units;
+    int64_t bad_sample; /* in the row after the n_rows good ones; -1: none */
+};
+
+/* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way:
+ * a value that is not 0 or 1, or with in_units one outside [0, 1]. */
+void count_rows(const struct kernel *kernel, const struct sign_store *signs,
+                const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
+                struct chunk *chunk);
+
+/* The same, in whichever of the two ways the first row can be read. */
+void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
+                    struct chunk *chunk);
+
+enum verdict { ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE };
+
+/* The state of a guard.  A row is answered while
+ *
+ *     complexity <= budget,   or   n_rows < n_free and total outside (free_low, free_high).
+ *
+ * complexity is sum_j max(0, maxima_j), or sum_j (maxima_j - minima_j) for the half-range.
+ * `budget` holds for totals up to `priced`; a larger one stops with NEEDS_PRICE. */
+struct watch {
+    int64_t *maxima, *minima; /* 8 n_strips lanes each */
+    int64_t n_vectors, n_strips;
+    int64_t n_rows; /* answered */
+    int64_t complexity;
+    int started; /* whether there are extremes yet */
+    int64_t budget, priced, wanted; /* wanted: the total that stopped with NEEDS_PRICE */
+    int64_t n_free, free_low, free_high;
+    int half_range;
+    int unit_shift; /* 0 or UNIT_SHIFT */
+};
+
+/* From units of one loss to units of 2^-24.  The caller prices the budget anew. */
+void rescale_watch(struct watch *watch);
+
+/* Takes the other's extremes in, in the same units. */
+void merge_watch(struct watch *watch, const struct watch *other);
+
+/* Judges the chunk's rows from `from` on; returns how many rows are answered in all, and says in
+ * `verdict` why it stopped.  totals_out and trace_out (each row's complexity) may be NULL. */
+ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct chunk *chunk,
+                     ptrdiff_t from, int64_t *totals_out, int64_t *trace_out,
+                     enum verdict *verdict);
+
+/* Counts and judges the rows from `first` on; returns the row at which it stopped: `last`, or
+ * the one that `verdict` speaks of.  UNREADABLE: chunk->bad_sample of it is not a loss. */
+ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct rows *rows, ptrdiff_t first, ptrdiff_t last, struct watch *watch,
+                    struct chunk *chunk, int64_t *totals_out, int64_t *trace_out,
+                    enum verdict *verdict);
+
+#endif

@@ -1,0 +1,106 @@
+/* The contract of the kernels: bit layout, function types, and the table of instruction sets.
+ *
+ * Losses.  Sample i is bit i % 64 of word i / 64; bits past the last sample are zero.
+ *
+ * Signs.  Vertical: word w of eight vectors side by side in one 64-byte line,
+ *
+ *     lines[strip][w][lane]  holds word w of vector 8 strip + lane,
+ *
+ * so that one register works on eight vectors at once and each lane keeps its own vector's
+ * count: no horizontal sums.  Bit 1 means +1.  The last strip is filled up with further vectors
+ * of the stream, whose counts nobody reads.
+ *
+ * Sums.  A loss adds where its sign bit is set and subtracts where it is not, hence
+ *
+ *     S_j(f) = sum_i sigma_ji f(x_i) = 2 c_j - total,
+ *     c_j    = sum of f over the set bits of sign vector j,   total = sum of f.
+ *
+ * The kernels compute c_j; real-valued losses come as integers in units of 2^-24.
+ */
+#ifndef RADABOUND_SIGNED_SUMS_H
+#define RADABOUND_SIGNED_SUMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cpu.h"
+
+enum { LANES = 8, WORD_BITS = 64, LINE_BYTES = 64 };
+
+/* Part of the signs: n_strips strips, their first lines strip_stride lines apart, n_words each. */
+struct sign_tile {
+    const uint64_t *lines; /* 64-byte aligned */
+    ptrdiff_t strip_stride;
+    ptrdiff_t n_strips;
+    ptrdiff_t n_words;
+};
+
+/* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart.  rows: n_words words
+ * each, row_stride words apart. */
+typedef void count_bits_fn(const struct sign_tile *signs, const uint64_t *rows,
+                           ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
+                           ptrdiff_t counts_stride);
+
+/* The same for losses in units of 2^-24: 64 n_words int32 in [0, 2^24] a row, row_stride apart. */
+typedef void count_units_fn(const struct sign_tile *signs, const int32_t *rows,
+                            ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
+                            ptrdiff_t counts_stride);
+
+/* maxima[v] = max(maxima[v], 2 counts[v] - total), minima likewise, for 8 n_strips lanes.
+ * Returns whether any of them moved. */
+typedef int raise_extremes_fn(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
+                              int64_t *maxima, int64_t *minima);
+
+/* Ones in n_words words. */
+typedef int64_t popcount_fn(const uint64_t *words, ptrdiff_t n_words);
+
+/* lines[w][lane] = word first_word + w of vector first_vector + lane of the stream (signs.h). */
+typedef void fill_lines_fn(uint64_t base, int64_t first_vector, int64_t first_word,
+                           ptrdiff_t n_words, uint64_t *lines);
+
+struct kernel {
+    const char *name;
+    int (*supported)(void);
+    count_bits_fn *count_bits;
+    count_units_fn *count_units;
+    raise_extremes_fn *raise_extremes;
+    popcount_fn *popcount;
+    fill_lines_fn *fill_lines;
+};
+
+extern const struct kernel kernel_portable;
+#if defined(RB_X86_64)
+extern const struct kernel kernel_avx2, kernel_avx512;
+#endif
+#if defined(RB_ARM64)
+extern const struct kernel kernel_neon;
+#endif
+
+/* Fastest first; NULL past the last.  dispatch.c is the only place that lists them. */
+const struct kernel *kernel_row(int index);
+const struct kernel *fastest_kernel(void);
+
+count_bits_fn count_bits_portable;
+count_units_fn count_units_portable;
+raise_extremes_fn raise_extremes_portable;
+popcount_fn popcount_portable;
+fill_lines_fn fill_lines_portable;
+
+/* The sign stream: SplitMix64's output function on a counter, so a word is a function of
+ * (seed, vector, word) alone.  base = mix64(seed + GOLDEN). */
+#define SIGN_GOLDEN 0x9E3779B97F4A7C15u
+#define SIGN_VECTOR_STEP ((uint64_t)1 << 40)
+
+RB_INLINE uint64_t mix64(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+RB_INLINE uint64_t sign_counter(uint64_t base, int64_t vector, int64_t word)
+{
+    return base + SIGN_GOLDEN * ((uint64_t)vector * SIGN_VECTOR_STEP + (uint64_t)word + 1);
+}
+
+#endif
