@@ -1,0 +1,274 @@
+"""Figures, drawn from arrays: the only importer of matplotlib.
+
+Every function returns a `matplotlib.figure.Figure` made without pyplot, so that nothing
+opens a window, touches global state or outlives the caller. ``figure.savefig(path)`` writes
+it; matplotlib picks the canvas for the file's ending (Agg for .png).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    StrMethodFormatter,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+INK, FAINT = "#222222", "#6b6b6b"
+BLUE, RED = "#1b62c4", "#c62f2a"  # what the holdout says; what is true, or the limit
+BAND, ALARM = "#e4e9e2", "#f6b39f"
+
+_LINE_HEIGHT = 0.05  # of a line of text, as a share of the height of the axes
+_LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
+
+
+def search_figure(
+    holdout_error: ArrayLike,
+    true_error: ArrayLike,
+    halts: Mapping[str, int | None],
+    *,
+    epsilon: float,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The best model of a search so far: its error on the holdout, and in truth.
+
+    Parameters
+    ----------
+    holdout_error, true_error : array_like of float, shape (n_queries,)
+        After each query, the lowest error rate on the holdout so far and the true error rate
+        of the model that had it; in [0, 1].
+    halts : mapping of str to int or None
+        For each bound, the query (1 is the first) that its guard withheld; None if it
+        answered all.
+    epsilon : float
+        Half-width of the band around the truth, in units of loss.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If an error is empty or not one-dimensional, if their lengths differ, or if a halt is
+        not one of the queries.
+    """
+    holdout = _curve(holdout_error=holdout_error)
+    truth = _curve(true_error=true_error)
+    if len(truth) != len(holdout):
+        raise ValueError(
+            f"true_error must be as long as holdout_error, {len(holdout)}, got {len(truth)}"
+        )
+    _check_halts(halts, len(holdout))
+    figure, axes = _figure(title, subtitle, len(holdout), "models judged by the same holdout")
+    axes.set_ylabel("share of wrong predictions", color=INK)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+
+    queries, blue, red = _step_edges(len(holdout)), np.repeat(holdout, 2), np.repeat(truth, 2)
+    low, high = red - epsilon, red + epsilon
+    axes.fill_between(queries, low, high, color=BAND, linewidth=0)
+    axes.fill_between(queries, blue, low, where=blue < low, color=ALARM, linewidth=0)
+    axes.fill_between(queries, high, blue, where=blue > high, color=ALARM, linewidth=0)
+    axes.plot(queries, red, color=RED, linewidth=2.2)
+    axes.plot(queries, blue, color=BLUE, linewidth=2.2)
+    _pad_below_and_above(axes)
+
+    outside = np.flatnonzero(np.abs(holdout - truth) > epsilon)
+    if len(outside):
+        _point_out(
+            axes,
+            outside[0] + 1,
+            holdout[outside[0]],
+            f"more than {100 * epsilon:g} points off",
+            below=holdout[outside[0]] < truth[outside[0]],
+        )
+    _label_ends(
+        axes,
+        [
+            (truth[-1], "true error of\nthe best so far", RED),
+            (holdout[-1], "its error on\nthe holdout", BLUE),
+            (truth[-1] + epsilon, f"truth ± {100 * epsilon:g} points", FAINT),
+        ],
+    )
+    _mark_halts(axes, halts)
+    return figure
+
+
+def audit_figure(
+    complexities: Mapping[str, ArrayLike],
+    budgets: Mapping[str, float],
+    halts: Mapping[str, int | None],
+    *,
+    title: str = "How fast these queries use up the holdout",
+    subtitle: str = "A guard answers while the complexity is below its bound's budget",
+) -> Figure:
+    """Complexity against the number of queries, with each bound's budget and halt.
+
+    Parameters
+    ----------
+    complexities : mapping of str to array_like of float, shape (n_queries,)
+        For each bound, the complexity after each query, the withheld one included, in units
+        of loss; lengths may differ. Those of one estimator coincide, and look like one curve.
+    budgets : mapping of str to float
+        For each bound, the largest complexity at which it answers; a negative one (no query
+        can be answered) has no line.
+    halts : mapping of str to int or None
+        For each bound, the query (1 is the first) that its guard withheld; None if it
+        answered all.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no bound, if the three do not name the same bounds, if a curve is empty or
+        not one-dimensional, or if a halt is not one of the queries.
+    """
+    if not complexities or not complexities.keys() == budgets.keys() == halts.keys():
+        raise ValueError(
+            "complexities, budgets and halts must name the same bounds, at least one, got "
+            f"{sorted(complexities)}, {sorted(budgets)}, {sorted(halts)}"
+        )
+    curves = [_curve(complexities=curve) for curve in complexities.values()]
+    n_queries = max(len(curve) for curve in curves)
+    _check_halts(halts, n_queries)
+    figure, axes = _figure(title, subtitle, n_queries, "queries on the same holdout")
+    axes.set_ylabel("complexity of all queries so far", color=INK)
+
+    ends = [(curve[-1], "complexity", BLUE) for curve in curves if len(curve) == n_queries][:1]
+    for curve in curves:
+        axes.plot(_step_edges(len(curve)), np.repeat(curve, 2), color=BLUE, linewidth=2.2)
+    for bound, budget in budgets.items():
+        if budget >= 0:
+            axes.axhline(budget, color=RED, linewidth=1.4, linestyle=(0, (5, 3)))
+            ends.append((budget, f"{bound}\nbudget", RED))
+    _pad_below_and_above(axes)
+    axes.set_ylim(bottom=0)
+    _label_ends(axes, ends)
+    _mark_halts(axes, halts)
+    return figure
+
+
+def _curve(**named: ArrayLike) -> NDArray[np.float64]:
+    ((name, values),) = named.items()
+    curve = np.asarray(values, dtype=np.float64)
+    if curve.ndim != 1 or not len(curve):
+        raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
+    return curve
+
+
+def _check_halts(halts: Mapping[str, int | None], n_queries: int) -> None:
+    for bound, halt in halts.items():
+        if halt is not None and not 1 <= halt <= n_queries:
+            raise ValueError(f"halts must be in [1, {n_queries}], got {halt} for {bound}")
+
+
+def _figure(title: str, subtitle: str, n_queries: int, what: str) -> tuple[Figure, Axes]:
+    """The style of all figures: one pair of axes, queries from left to right."""
+    figure = Figure(figsize=(9, 5.2), dpi=160, facecolor="white")
+    axes = figure.add_axes((0.085, 0.12, 0.735, 0.64))
+    figure.text(0.018, 0.935, title, fontsize=15, fontweight="bold", color=INK)
+    figure.text(0.018, 0.885, subtitle, fontsize=10.5, color=FAINT)
+    axes.set_xscale("log")
+    axes.set_xlim(0.9, n_queries + 1)  # room for a bar at query 1
+    axes.set_xlabel(f"{what} (log scale)", color=INK)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if n_queries < 100 else (1,)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+    axes.tick_params(colors=INK, labelsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    return figure, axes
+
+
+def _step_edges(n_queries: int) -> NDArray[np.float64]:
+    """Query i reaches from i to i + 1: x for values that `numpy.repeat` has doubled."""
+    return np.repeat(np.arange(1.0, n_queries + 2), 2)[1:-1]
+
+
+def _pad_below_and_above(axes: Axes) -> None:
+    axes.margins(y=0.06)
+    axes.autoscale(axis="y")
+
+
+def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Name curves and lines where they end, at the right, without overlap."""
+    ends = sorted(ends)
+    wanted = [axes.transLimits.transform((0, value))[1] for value, _, _ in ends]
+    heights = [_LINE_HEIGHT * (1 + text.count("\n")) for _, text, _ in ends]
+    for y, (_, text, color) in zip(_spread(wanted, heights), ends, strict=True):
+        axes.text(1.015, y, text, color=color, fontsize=10, va="center", transform=axes.transAxes)
+
+
+def _mark_halts(axes: Axes, halts: Mapping[str, int | None]) -> None:
+    """A bar where each bound halts, named above the axes; those that never halt come last."""
+    bars = sorted((halt, bound) for bound, halt in halts.items() if halt is not None)
+    labels = [f"{bound}\nhalts at {halt:,}" for halt, bound in bars]
+    feet = [_share_of_width(axes, halt) for halt, _ in bars]
+    never = [bound for bound, halt in halts.items() if halt is None]
+    if never:
+        labels.append(", ".join(never) + ("\nnever halts" if len(never) == 1 else "\nnever halt"))
+        feet.append(1.0)
+    widths = [_LETTER_WIDTH * (3 + max(map(len, label.split("\n")))) for label in labels]
+    heads = _spread(feet, widths, low=-0.09, high=1.2)
+    for head, label in zip(heads, labels, strict=True):
+        axes.text(head, 1.05, label, color=INK, fontsize=10, ha="center", transform=axes.transAxes)
+    for head, foot, _ in zip(heads, feet, bars, strict=False):
+        for xs, ys, width in (([foot, foot], [0, 1], 1.8), ([foot, head], [1, 1.04], 0.9)):
+            axes.plot(xs, ys, color=INK, lw=width, clip_on=False, transform=axes.transAxes)
+
+
+def _share_of_width(axes: Axes, query: float) -> float:
+    left, right = np.log(axes.get_xlim())
+    return float((np.log(query) - left) / (right - left))
+
+
+def _point_out(axes: Axes, query: float, value: float, text: str, *, below: bool) -> None:
+    """An arrow to a point, from a text near the lower or the upper edge of the axes."""
+    axes.annotate(
+        text,
+        (query, value),
+        xytext=(max(_share_of_width(axes, query) - 0.17, 0.2), 0.05 if below else 0.95),
+        textcoords="axes fraction",
+        color=RED,
+        fontsize=10,
+        ha="center",
+        va="center",
+        arrowprops={"arrowstyle": "->", "color": RED},
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+        zorder=5,
+    )
+
+
+def _spread(
+    wanted: Sequence[float], sizes: Sequence[float], low: float = 0.0, high: float = 1.0
+) -> list[float]:
+    """Centres nearest to the wanted ones, in order, at which labels of these sizes fit."""
+    centres = list(wanted)
+    edge = low
+    for i, size in enumerate(sizes):
+        centres[i] = max(centres[i], edge + size / 2)
+        edge = centres[i] + size / 2
+    edge = high
+    for i in reversed(range(len(sizes))):
+        centres[i] = min(centres[i], edge - sizes[i] / 2)
+        edge = centres[i] - sizes[i] / 2
+    return centres
