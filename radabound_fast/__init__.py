@@ -4,7 +4,7 @@
 while they can vouch for it and raise `HoldoutExhausted` when the holdout is spent.
 """
 
-from importlib.metadata import version as _version
+from typing import Any
 
 from radabound_fast import bounds
 from radabound_fast._exhausted import HoldoutExhausted
@@ -14,8 +14,6 @@ from radabound_fast.holdout import Holdout
 from radabound_fast.packing import pack_losses
 from radabound_fast.rademacher import RademacherAverage
 from radabound_fast.signs import SignMatrix
-
-__version__ = _version("radabound_fast")
 
 __all__ = [
     "Answer",
@@ -28,3 +26,11 @@ __all__ = [
     "bounds",
     "pack_losses",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":  # the metadata is the one place that holds it, and slow to read
+        from importlib.metadata import version
+
+        return version("radabound_fast")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

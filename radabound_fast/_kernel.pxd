@@ -10,16 +10,16 @@
 from libc.stdint cimport int64_t, uint64_t
 
 
-cdef extern from "scan.h" nogil:
-    struct sign_store:
-        const uint64_t *lines
-        uint64_t base
-        int64_t first_vector, first_word
-        int64_t n_vectors, n_strips, n_words, n_samples
+cdef extern from *:
+    """
+    struct sign_store;
+    """
+    struct hidden_store "sign_store":  # src/scan.h says what is in it
+        pass
 
 
 cdef class SignStore:
-    cdef sign_store store
+    cdef hidden_store *_store
     cdef readonly object seed
     cdef object _memory  # owns the stored lines
 

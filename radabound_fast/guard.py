@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._checks import check_choice, check_count, check_probability
+from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import Answer
 from radabound_fast._ownership import Owned
-from radabound_fast.bounds import BOUNDS
 from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
 
 if TYPE_CHECKING:
     from radabound_fast.store import Lock
-
-NO_LIMIT = 2**63 - 1
-
-Gate = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -136,24 +129,19 @@ class RadaBound(Owned):
         max_queries: int | None = None,
     ) -> None:
         super().__init__()
-        self.epsilon = check_probability(epsilon=epsilon)
-        self.delta = check_probability(delta=delta)
-        self._bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
-        self.estimator = estimator or self._bound.estimators[0]
-        check_choice(self._bound.estimators, estimator=self.estimator)
-        self.two_sided = self._bound.sides[0] if two_sided is None else two_sided
-        self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         self._signs = SignMatrix(n_samples, n_vectors, seed=seed, signs=signs)
-        self.n_samples, self.n_vectors = self._signs.n_samples, self._signs.n_vectors
-        self.threshold = self._bound.threshold(self.delta)
-        self._free = self._bound.free(self.n_samples, self.epsilon, self.delta, self.max_queries)
+        self._rule = HaltingRule(
+            *self._signs.shape[::-1], epsilon, delta, bound, estimator, two_sided, max_queries
+        )
         self._lock: Lock | None = None  # on the file it was loaded from
+        # the extremes know the rule, not this guard: no cycle keeps a dropped guard, or its
+        # lock, alive
         self._extremes = _kernel.Extremes(
             self._signs._store,
-            half_range=self.estimator == "half-range",
-            epsilon=self.epsilon,
-            price=self._price,
-            tail=self._delta_prime,
+            half_range=self._rule.estimator == "half-range",
+            epsilon=self._rule.epsilon,
+            price=self._rule.price,
+            tail=self._rule.delta_prime,
         )
 
     # ---- asking --------------------------------------------------------------------------
@@ -280,9 +268,9 @@ class RadaBound(Owned):
             half_width=self.epsilon,
             n_queries=n_queries,
             complexity=complexity,
-            delta_prime=self._delta_prime(complexity),
+            delta_prime=self._rule.delta_prime(complexity),
             complexities=complexities,
-            delta_primes=None if complexities is None else self._delta_primes(complexities),
+            delta_primes=None if complexities is None else self._rule.delta_primes(complexities),
         )
 
     def _refuse(self) -> NoReturn:
@@ -296,16 +284,41 @@ class RadaBound(Owned):
             reason,
             n_queries=self.n_queries,
             complexity=self.complexity,
-            delta_prime=self._delta_prime(self.complexity),
+            delta_prime=self._rule.delta_prime(self.complexity),
             threshold=self.threshold,
         )
 
     # ---- reading -------------------------------------------------------------------------
 
     @property
+    def n_samples(self) -> int:
+        """m, the size of the holdout."""
+        return self._signs.n_samples
+
+    @property
+    def n_vectors(self) -> int:
+        """l, the number of sign vectors."""
+        return self._signs.n_vectors
+
+    @property
+    def epsilon(self) -> float:
+        """The error tolerated."""
+        return self._rule.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The probability of failure."""
+        return self._rule.delta
+
+    @property
     def bound(self) -> str:
         """Name of the bound, a key of ``bounds.BOUNDS``."""
-        return self._bound.name
+        return self._rule.bound.name
+
+    @property
+    def threshold(self) -> float:
+        """What delta' must stay at or below: delta (1 - delta), or delta for "fixed-sequence"."""
+        return self._rule.threshold
 
     @property
     def seed(self) -> int:
@@ -337,8 +350,7 @@ class RadaBound(Owned):
         Negative if none can be.  For "fixed-sequence" that of its self-bounding part, or 1.0
         while its union part answers whatever the complexity.
         """
-        free = self._free
-        if free is not None and free.low >= free.high and self.n_queries < free.n_queries:
+        if self._rule.needs_no_signs(self.n_queries):
             return 1.0
         return self._extremes.budget / self._extremes.cells
 
@@ -351,15 +363,7 @@ class RadaBound(Owned):
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, what is not, and what proves it."""
-        return self._bound.guarantee(
-            self.n_samples,
-            self.n_vectors,
-            self.epsilon,
-            self.delta,
-            estimator=self.estimator,
-            two_sided=self.two_sided,
-            max_queries=self.max_queries,
-        )
+        return self._rule.guarantee
 
     def __repr__(self) -> str:
         return (
@@ -367,66 +371,6 @@ class RadaBound(Owned):
             f"n_vectors={self.n_vectors}, bound={self.bound!r}, n_queries={self.n_queries}, "
             f"halted={self.halted})"
         )
-
-    # ---- pricing -------------------------------------------------------------------------
-
-    def _log_tail(self, complexity: float) -> float:
-        tail = self._bound.log_tail
-        assert tail is not None
-        log_tail = tail(self.epsilon - 2.0 * complexity, self.n_samples, self.n_vectors)
-        return log_tail + math.log(2.0) if self.two_sided else log_tail
-
-    def _delta_prime(self, complexity: float) -> float:
-        """delta' at a complexity, clipped at 1; nan where the bound has no tail."""
-        if self._bound.log_tail is None:
-            return math.nan
-        return min(1.0, math.exp(self._log_tail(complexity)))
-
-    def _delta_primes(self, complexities: NDArray[np.float64]) -> NDArray[np.float64]:
-        # complexities repeat from query to query: each is looked up once
-        distinct, which = np.unique(complexities, return_inverse=True)
-        return np.array([self._delta_prime(c) for c in distinct.tolist()])[which]
-
-    def _price(self, largest_total: int, unit_shift: int) -> Gate:
-        """The integer gate of the kernel: see `struct watch` in src/scan.h.
-
-        The budget is stepped to the edge of the bound's own predicate at the complexities that
-        integers stand for, so the integer test and the bound never disagree.
-        """
-        everything = self.n_samples << unit_shift  # the sum of a vector that errs everywhere
-        ranges = 2 if self.estimator == "half-range" else 1
-        cells = float(ranges) * float(self.n_vectors) * float(everything)
-        largest_mean = largest_total / everything
-
-        def passes(total: int) -> bool:
-            complexity = total / cells
-            return self._bound.admits(
-                complexity,
-                self.n_samples,
-                self.n_vectors,
-                self.epsilon,
-                self.delta,
-                self.two_sided,
-                largest_mean,
-            ) and not self._delta_prime(complexity) > self.threshold
-
-        estimate = self._bound.budget(
-            self.n_samples,
-            self.n_vectors,
-            self.epsilon,
-            self.delta,
-            largest_mean,
-            two_sided=self.two_sided,
-        )
-        budget = last_that_passes(passes, math.floor(estimate * cells))
-        if self._bound.log_tail is not None:
-            return budget, NO_LIMIT, 0, -1, NO_LIMIT
-        free = self._free
-        if free is None or free.n_queries == 0:
-            return budget, largest_total, 0, -1, NO_LIMIT
-        low = math.floor(Fraction(free.low) * everything)
-        high = math.ceil(Fraction(free.high) * everything)
-        return budget, largest_total, free.n_queries, low, high
 
     # ---- saving --------------------------------------------------------------------------
 
@@ -438,13 +382,14 @@ class RadaBound(Owned):
             "delta": self.delta,
             "n_vectors": self.n_vectors,
             "bound": self.bound,
-            "estimator": self.estimator,
-            "two_sided": self.two_sided,
+            "estimator": self._rule.estimator,
+            "two_sided": self._rule.two_sided,
             "seed": self.seed,
             "signs": "stored" if self._signs.nbytes else "generated",
-            "max_queries": self.max_queries,
+            "max_queries": self._rule.max_queries,
             "n_queries": self.n_queries,
             "unit_shift": self._extremes.unit_shift,
+            "largest": self._extremes.largest,
             "halted": self.halted,
         }
         if self._extremes.started:
@@ -455,7 +400,7 @@ class RadaBound(Owned):
     def _from_state(cls, state: dict[str, Any]) -> Self:
         progress = {
             key: state.pop(key, None)
-            for key in ("n_queries", "unit_shift", "halted", "maxima", "minima")
+            for key in ("n_queries", "unit_shift", "largest", "halted", "maxima", "minima")
         }
         guard = cls(**state)
         guard._extremes.restore(**progress)
@@ -514,22 +459,3 @@ class RadaBound(Owned):
             raise
         guard._lock = lock
         return guard
-
-
-def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
-    """The largest integer that passes a test that is true up to some point; -1 if 0 does not.
-
-    `start` is a guess: the search gallops from it.
-    """
-    if not passes(0):
-        return -1
-    low = high = max(0, start)
-    step = 1
-    while not passes(low):
-        low, high, step = max(0, low - step), low, 2 * step
-    while low == high or passes(high):
-        low, high, step = high, high + step, 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    return low

@@ -85,8 +85,8 @@ cdef class _Watched:
         self._memory = _aligned_int64(2 * n_lanes)
         self.state.maxima = <int64_t *>cnp.PyArray_DATA(self._memory)
         self.state.minima = self.state.maxima + n_lanes
-        self.state.n_vectors = signs.store.n_vectors
-        self.state.n_strips = signs.store.n_strips
+        self.state.n_vectors = store_of(signs).n_vectors
+        self.state.n_strips = store_of(signs).n_strips
         self.state.budget = self.state.priced = INT64_MAX
 
     cdef void copy_from(self, _Watched other) noexcept nogil:
@@ -163,12 +163,12 @@ cdef class Extremes(_Watched):
 
     cdef double _sum_of_ones(self) noexcept:
         """What the losses of a row that errs everywhere sum up to: m, in the present units."""
-        return <double>self.signs.store.n_samples * <double>(<int64_t>1 << self.state.unit_shift)
+        return <double>store_of(self.signs).n_samples * <double>(<int64_t>1 << self.state.unit_shift)
 
     cdef double _cells(self) noexcept:
         """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
         cdef int ranges = 2 if self.state.half_range else 1
-        return ranges * <double>self.signs.store.n_vectors * self._sum_of_ones()
+        return ranges * <double>store_of(self.signs).n_vectors * self._sum_of_ones()
 
     @property
     def cells(self):
@@ -187,7 +187,13 @@ cdef class Extremes(_Watched):
 
     # ---- changing ------------------------------------------------------------------------
 
-    def restore(self, int64_t n_rows, int unit_shift, bint halted, maxima=None, minima=None):
+    @property
+    def largest(self):
+        """The largest sum of a row so far, if the gate depends on it; else 0."""
+        return 0 if self.state.priced == INT64_MAX else self.state.priced
+
+    def restore(self, *, int64_t n_queries, int unit_shift, int64_t largest, bint halted,
+                maxima=None, minima=None):
         """Takes over a saved state; only before the first row."""
         n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
         if maxima is not None:
@@ -195,11 +201,11 @@ cdef class Extremes(_Watched):
             self._memory[:n_lanes] = np.pad(maxima, (0, n_lanes - n), mode="edge")
             self._memory[n_lanes:] = np.pad(minima, (0, n_lanes - n), mode="edge")
             self.state.started = 1
-        self.state.n_rows = n_rows
+        self.state.n_rows = n_queries
         self.state.unit_shift = unit_shift
         merge_watch(&self.state, &self.state)  # which computes the complexity
         self.halted = halted
-        self._reprice(0)
+        self._reprice(largest)
 
     def retire(self, bint retired):
         """No row passes while this is set: the state is somebody else's."""
@@ -220,11 +226,11 @@ cdef class Extremes(_Watched):
             self.state.n_rows += theirs.state.n_rows
 
     cdef int _to_units(self) except -1:
-        if self.signs.store.n_vectors * self.signs.store.n_samples >= 1 << 38:
+        if store_of(self.signs).n_vectors * store_of(self.signs).n_samples >= 1 << 38:
             raise ValueError("real-valued losses need n_vectors * n_samples < 2**38, got "
                              f"{self.signs.n_vectors} * {self.signs.n_samples}")
         rescale_watch(&self.state)
-        self._reprice(self.state.priced << UNIT_SHIFT if self.state.priced != INT64_MAX else 0)
+        self._reprice(<int64_t>self.largest << UNIT_SHIFT)
         return 0
 
     cdef int _reprice(self, int64_t largest) except -1:
@@ -244,7 +250,7 @@ cdef class Extremes(_Watched):
     def query_packed(self, words):
         """Judges one packed row.  Answer; None: withheld; NotImplemented: not such an array."""
         cdef loss_rows rows
-        if not _is_packed(words, 1, self.signs.store.n_samples):
+        if not _is_packed(words, 1, store_of(self.signs).n_samples):
             return NotImplemented
         _packed_rows(&rows, <cnp.ndarray>words)
         return self._query(&rows)
@@ -252,7 +258,7 @@ cdef class Extremes(_Watched):
     def query(self, values, labels=None):
         """Judges one row of losses, or of predictions against labels; as `query_packed`."""
         cdef loss_rows rows
-        if not _is_readable(values, 1, self.signs.store.n_samples):
+        if not _is_readable(values, 1, store_of(self.signs).n_samples):
             return NotImplemented
         _source_rows(&rows, <cnp.ndarray>values, labels)
         return self._query(&rows)
@@ -272,11 +278,11 @@ cdef class Extremes(_Watched):
         else:
             scratch = Scratch(self.state.n_strips * LANES, 1)
             chunk = scratch.chunk
-        if self.signs.store.n_words * self.signs.store.n_strips < GIL_CELLS:
-            count_any_rows(self.kernel, &self.signs.store, rows, 0, 1, &chunk)
+        if store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS:
+            count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
         else:
             with nogil:
-                count_any_rows(self.kernel, &self.signs.store, rows, 0, 1, &chunk)
+                count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
         if chunk.n_rows == 0:
             raise_unreadable(rows, 0, chunk.bad_sample)
         with self.lock:
@@ -299,7 +305,7 @@ cdef class Extremes(_Watched):
     def query_many_packed(self, words, *, bint trace=False, int n_threads=1):
         """Judges packed rows in order; returns as `query_many`, or NotImplemented."""
         cdef loss_rows rows
-        if not _is_packed(words, 2, self.signs.store.n_samples):
+        if not _is_packed(words, 2, store_of(self.signs).n_samples):
             return NotImplemented
         _packed_rows(&rows, <cnp.ndarray>words)
         return self._query_many(&rows, words.shape[0], trace, n_threads)
@@ -313,7 +319,7 @@ cdef class Extremes(_Watched):
         None: no row may be judged.  NotImplemented: not an array that is read as it is.
         """
         cdef loss_rows rows
-        if not _is_readable(values, 2, self.signs.store.n_samples):
+        if not _is_readable(values, 2, store_of(self.signs).n_samples):
             return NotImplemented
         _source_rows(&rows, <cnp.ndarray>values, labels)
         return self._query_many(&rows, values.shape[0], trace, n_threads)
@@ -342,13 +348,13 @@ cdef class Extremes(_Watched):
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
         cdef Scratch scratch = Scratch(self.signs.n_lanes(), last - first)
-        cdef ptrdiff_t slab = max(1, SLAB_CELLS // (self.signs.store.n_words * self.state.n_strips))
+        cdef ptrdiff_t slab = max(1, SLAB_CELLS // (store_of(self.signs).n_words * self.state.n_strips))
         cdef ptrdiff_t row = first, end
         cdef verdict verdict
         while row < last:
             end = min(last, row + slab)
             with nogil:
-                row = scan_rows(self.kernel, &self.signs.store, rows, row, end, &self.state,
+                row = scan_rows(self.kernel, store_of(self.signs), rows, row, end, &self.state,
                                 &scratch.chunk, run.totals, run.trace, &verdict)
             if verdict == WITHHELD:
                 self.halted = True
@@ -456,6 +462,6 @@ cdef class _Task:
     def __call__(self, _Segment segment):
         cdef Extremes owner = self.owner
         with nogil:
-            scan_rows(owner.kernel, &owner.signs.store, self.rows, segment.first, segment.last,
+            scan_rows(owner.kernel, store_of(owner.signs), self.rows, segment.first, segment.last,
                       &segment.state, &segment.scratch.chunk, self.run.totals, NULL,
                       &segment.verdict)

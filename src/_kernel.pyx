@@ -14,7 +14,7 @@ import numpy as np
 cimport cython
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t, uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 cnp.import_array()

@@ -4,6 +4,12 @@ cdef extern from "scan.h" nogil:
     const int ROW_TILE_WORDS
     const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
 
+    struct sign_store:
+        const uint64_t *lines
+        uint64_t base
+        int64_t first_vector, first_word
+        int64_t n_vectors, n_strips, n_words, n_samples
+
     struct loss_rows "rows":
         const char *packed
         ptrdiff_t packed_stride, packed_bytes

@@ -1,0 +1,127 @@
+"""The halting rule of one configuration: a bound, priced as integers for the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_choice, check_count, check_probability
+from radabound_fast.bounds import BOUNDS
+
+NO_LIMIT = 2**63 - 1
+
+# budget, largest total it holds for, and of the part that needs no signs: queries, low, high
+Gate = tuple[int, int, int, int, int]
+
+
+class HaltingRule:
+    """When a query is answered, given the sum of the extremes: a function, no state.
+
+    The parameters are those of `RadaBound`, which documents them.
+    """
+
+    def __init__(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        bound: str,
+        estimator: str | None,
+        two_sided: bool | None,
+        max_queries: int | None,
+    ) -> None:
+        self.epsilon = check_probability(epsilon=epsilon)
+        self.delta = check_probability(delta=delta)
+        self.bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
+        self.estimator = self.bound.estimators[0] if estimator is None else estimator
+        check_choice(self.bound.estimators, estimator=self.estimator)
+        self.two_sided = self.bound.sides[0] if two_sided is None else two_sided
+        self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
+        self.n_samples, self.n_vectors = n_samples, n_vectors
+        self.threshold = self.bound.threshold(self.delta)
+        self.free = self.bound.free(n_samples, self.epsilon, self.delta, self.max_queries)
+
+    @property
+    def guarantee(self) -> str:
+        """In words."""
+        return self.bound.guarantee(
+            self.n_samples,
+            self.n_vectors,
+            self.epsilon,
+            self.delta,
+            estimator=self.estimator,
+            two_sided=self.two_sided,
+            max_queries=self.max_queries,
+        )
+
+    def delta_prime(self, complexity: float) -> float:
+        """delta' at a complexity, clipped at 1; nan where the bound has no tail."""
+        if self.bound.log_tail is None:
+            return math.nan
+        excess = self.epsilon - 2.0 * complexity
+        log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
+        return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
+
+    def delta_primes(self, complexities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`delta_prime` of each."""
+        # complexities repeat from query to query: each is looked up once
+        distinct, which = np.unique(complexities, return_inverse=True)
+        return np.array([self.delta_prime(c) for c in distinct.tolist()], np.float64)[which]
+
+    def needs_no_signs(self, n_queries: int) -> bool:
+        """Whether after so many answers the next is given whatever its losses are."""
+        free = self.free
+        return free is not None and free.low >= free.high and n_queries < free.n_queries
+
+    def price(self, largest_total: int, unit_shift: int) -> Gate:
+        """The gate of ``struct watch`` in src/scan.h, in units of 2**-unit_shift.
+
+        The budget is stepped to the edge of the bound's own predicate at the complexities that
+        integers stand for, so that the integer test and the bound never disagree.
+        """
+        everything = self.n_samples << unit_shift  # the sum of a vector that errs everywhere
+        ranges = 2 if self.estimator == "half-range" else 1
+        cells = float(ranges) * float(self.n_vectors) * float(everything)
+        largest_mean = largest_total / everything
+        given: tuple[Any, ...] = (self.n_samples, self.n_vectors, self.epsilon, self.delta)
+
+        def passes(total: int) -> bool:
+            complexity = total / cells
+            return self.bound.admits(
+                complexity, *given, self.two_sided, largest_mean
+            ) and not (self.delta_prime(complexity) > self.threshold)
+
+        start = self.bound.budget(*given, largest_mean, two_sided=self.two_sided)
+        budget = last_that_passes(passes, math.floor(start * cells))
+        if self.bound.log_tail is not None:
+            return budget, NO_LIMIT, 0, -1, NO_LIMIT
+        if self.free is None:
+            return budget, largest_total, 0, -1, NO_LIMIT
+        low = math.floor(Fraction(self.free.low) * everything)
+        high = math.ceil(Fraction(self.free.high) * everything)
+        return budget, largest_total, self.free.n_queries, low, high
+
+
+def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
+    """The largest integer that passes a test that is true up to some point; -1 if 0 does not.
+
+    `start` is a guess: the search gallops from it.
+    """
+    if not passes(0):
+        return -1
+    low = high = max(0, start)
+    step = 1
+    while not passes(low):
+        low, high, step = max(0, low - step), low, 2 * step
+    while low == high or passes(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
