@@ -88,17 +88,21 @@ class HaltingRule:
         everything = self.n_samples << unit_shift  # the sum of a vector that errs everywhere
         ranges = 2 if self.estimator == "half-range" else 1
         cells = float(ranges) * float(self.n_vectors) * float(everything)
-        largest_mean = largest_total / everything
-        given: tuple[Any, ...] = (self.n_samples, self.n_vectors, self.epsilon, self.delta)
+        given: dict[str, Any] = {
+            "n_samples": self.n_samples,
+            "n_vectors": self.n_vectors,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "two_sided": self.two_sided,
+            "largest_mean": largest_total / everything,
+        }
 
         def passes(total: int) -> bool:
             complexity = total / cells
-            return self.bound.admits(
-                complexity, *given, self.two_sided, largest_mean
-            ) and not (self.delta_prime(complexity) > self.threshold)
+            admitted = self.bound.admits(complexity, **given)
+            return admitted and not self.delta_prime(complexity) > self.threshold
 
-        start = self.bound.budget(*given, largest_mean, two_sided=self.two_sided)
-        budget = last_that_passes(passes, math.floor(start * cells))
+        budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
         if self.bound.log_tail is not None:
             return budget, NO_LIMIT, 0, -1, NO_LIMIT
         if self.free is None:

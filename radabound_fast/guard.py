@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._answers import Answers
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
@@ -20,39 +19,6 @@ from radabound_fast.signs import SignMatrix
 
 if TYPE_CHECKING:
     from radabound_fast.store import Lock
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What `query_many` answered: the queries before the first that was withheld.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_answered,)
-        Mean losses.
-    n_answered : int
-        How many of the queries of this call were answered.
-    halted : bool
-        Whether the query after them was withheld.
-    half_width : float
-        How far each value may be from its true mean: the guard's epsilon.
-    n_queries : int
-        Answers that the guard has given in all.
-    complexity, delta_prime : float
-        The guard's after the call, a withheld query included.
-    complexities, delta_primes : ndarray of float64, shape (n_answered,), or None
-        The same after each answer; only with ``trace=True``.
-    """
-
-    values: NDArray[np.float64]
-    n_answered: int
-    halted: bool
-    half_width: float
-    n_queries: int
-    complexity: float
-    delta_prime: float
-    complexities: NDArray[np.float64] | None = None
-    delta_primes: NDArray[np.float64] | None = None
 
 
 class RadaBound(Owned):
@@ -169,12 +135,8 @@ class RadaBound(Owned):
         """
         answer = self._extremes.query(losses)
         if answer is NotImplemented:
-            answer = self._extremes.query(
-                as_values(losses, n_samples=self.n_samples, ndim=1, name="losses")
-            )
-        if answer is None:
-            self._refuse()
-        return answer
+            answer = self._extremes.query(as_values(losses, n_samples=self.n_samples, ndim=1))
+        return answer or self._refuse()
 
     def query_packed(self, words: Any, *, guess: object = None) -> Answer:
         """`query` for losses of 0 and 1 that are bits already.
@@ -190,9 +152,7 @@ class RadaBound(Owned):
         answer = self._extremes.query_packed(words)
         if answer is NotImplemented:
             answer = self._extremes.query_packed(as_words(words, self.n_samples, ndim=1))
-        if answer is None:
-            self._refuse()
-        return answer
+        return answer or self._refuse()
 
     def query_many(
         self, losses: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
@@ -222,31 +182,27 @@ class RadaBound(Owned):
         TypeError, ValueError
             Not rows of losses; nothing has changed.
         """
-        options = {"trace": bool(trace), "n_threads": check_count(n_threads=n_threads)}
-        result = self._extremes.query_many(losses, **options)
+        n_threads = check_count(n_threads=n_threads)
+        result = self._extremes.query_many(losses, trace=trace, n_threads=n_threads)
         if result is NotImplemented:
-            values = as_values(losses, n_samples=self.n_samples, ndim=2, name="losses")
-            result = self._extremes.query_many(values, **options)
+            values = as_values(losses, n_samples=self.n_samples, ndim=2)
+            result = self._extremes.query_many(values, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
     def query_many_packed(
         self, words: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
     ) -> Answers:
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
-        options = {"trace": bool(trace), "n_threads": check_count(n_threads=n_threads)}
-        result = self._extremes.query_many_packed(words, **options)
+        n_threads = check_count(n_threads=n_threads)
+        result = self._extremes.query_many_packed(words, trace=trace, n_threads=n_threads)
         if result is NotImplemented:
-            result = self._extremes.query_many_packed(
-                as_words(words, self.n_samples, ndim=2), **options
-            )
+            words = as_words(words, self.n_samples, ndim=2)
+            result = self._extremes.query_many_packed(words, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
     def _query_predictions(self, values: NDArray[Any], labels: Any) -> Answer:
         """`query` for what `Labels.match` returned."""
-        answer = self._extremes.query(values, labels)
-        if answer is None:
-            self._refuse()
-        return answer
+        return self._extremes.query(values, labels) or self._refuse()
 
     def _query_many_predictions(
         self, values: NDArray[Any], labels: Any, *, trace: bool = False, n_threads: int = 1
@@ -254,7 +210,7 @@ class RadaBound(Owned):
         """`query_many` for what `Labels.match` returned."""
         n_threads = check_count(n_threads=n_threads)
         return self._answers(
-            self._extremes.query_many(values, labels, trace=bool(trace), n_threads=n_threads)
+            self._extremes.query_many(values, labels, trace=trace, n_threads=n_threads)
         )
 
     def _answers(self, result: Any) -> Answers:

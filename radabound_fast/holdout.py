@@ -49,7 +49,16 @@ class Holdout(Owned):
 
     _instead: ClassVar[str] = "send predictions to the process that owns it"
     _forwarded: ClassVar[frozenset[str]] = frozenset(
-        "halted n_queries complexity budget remaining threshold guarantee seed".split()
+        [
+            "halted",
+            "n_queries",
+            "complexity",
+            "budget",
+            "remaining",
+            "threshold",
+            "guarantee",
+            "seed",
+        ]
     )
 
     def __init__(

@@ -65,4 +65,6 @@ def test_a_stranger_gets_the_same_sums(stranger, n_samples):
 
 def test_a_bit_past_the_end_is_reported(stranger):
     words = np.array([1 << 63], np.uint64)
-    assert stranger.signed_sums(SignMatrix(10, 1, seed=0)._store, words, np.empty(8, np.int64)) == -1
+    assert (
+        stranger.signed_sums(SignMatrix(10, 1, seed=0)._store, words, np.empty(8, np.int64)) == -1
+    )

@@ -23,7 +23,9 @@ def guard_of(n_samples=4000, **kwargs):
 
 def state_of(guard):
     state = guard._state()
-    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in state.items()}
+    return {
+        key: value.tolist() if hasattr(value, "tolist") else value for key, value in state.items()
+    }
 
 
 def test_algorithm_1_traced_by_hand():
@@ -116,7 +118,13 @@ def test_every_way_of_asking_gives_the_same(bound):
         for part in np.array_split(losses, 7)
         if not guards[5].halted
     ]
-    for answers in [many.values, packed.values, threaded.values, real.values, np.concatenate(parts)]:
+    for answers in [
+        many.values,
+        packed.values,
+        threaded.values,
+        real.values,
+        np.concatenate(parts),
+    ]:
         assert_array_equal(answers, values)
     for guard in guards[1:]:
         assert state_of(guard) == state_of(one_by_one)
@@ -247,7 +255,11 @@ def test_a_bit_past_the_end_is_refused():
         ({"estimator": "median"}, ValueError, "estimator must be one of 'plain', 'half-range'"),
         ({"n_vectors": 0}, ValueError, "n_vectors must be at least 1, got 0"),
         ({"seed": 1.5}, TypeError, "seed must be an integer, got 1.5"),
-        ({"bound": "fixed-sequence", "estimator": "plain"}, ValueError, "'half-range', got 'plain'"),
+        (
+            {"bound": "fixed-sequence", "estimator": "plain"},
+            ValueError,
+            "'half-range', got 'plain'",
+        ),
         ({"bound": "fixed-sequence", "two_sided": False}, ValueError, "two_sided must be True"),
         ({"two_sided": 1}, TypeError, "two_sided"),
         ({"max_queries": 0}, ValueError, "max_queries must be at least 1, got 0"),

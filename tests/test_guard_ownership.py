@@ -13,7 +13,9 @@ from radabound_fast import Holdout, HoldoutExhausted, RadaBound
 
 
 def guard_of(n_samples=1000, **kwargs):
-    return RadaBound(n_samples, **{"epsilon": 0.09, "delta": 0.1, "bound": "mclt", "seed": 1} | kwargs)
+    return RadaBound(
+        n_samples, **{"epsilon": 0.09, "delta": 0.1, "bound": "mclt", "seed": 1} | kwargs
+    )
 
 
 def coins(seed, n_queries, n_samples=1000):

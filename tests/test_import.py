@@ -19,8 +19,21 @@ def test_importing_loads_no_optional_package():
             [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True
         ).stdout
     )
-    heavy = {"scipy", "matplotlib", "pandas", "pyarrow", "polars", "sklearn", "joblib", "tqdm",
-             "optuna", "dask", "torch", "argparse", "sqlite3"}
+    heavy = {
+        "scipy",
+        "matplotlib",
+        "pandas",
+        "pyarrow",
+        "polars",
+        "sklearn",
+        "joblib",
+        "tqdm",
+        "optuna",
+        "dask",
+        "torch",
+        "argparse",
+        "sqlite3",
+    }
     assert "numpy" in loaded
     assert not heavy & set(loaded)
 
@@ -44,4 +57,4 @@ def test_an_unknown_attribute_is_an_attribute_error():
     import radabound_fast
 
     with pytest.raises(AttributeError, match="no attribute 'radabund'"):
-        radabound_fast.radabund
+        _ = radabound_fast.radabund
