@@ -1,0 +1,195 @@
+"""From what users have to what the packers read: arrays of numbers, and bits.
+
+The packers take any ndarray of bool, integers or float16 to float64 where it lies, whatever its
+strides, byte order or alignment, so most of this module is about everything else.  Values are
+looked at once, in C, where losses outside [0, 1] are found; here it is types and shapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+
+
+def pack_losses(losses: Any) -> NDArray[np.uint64]:
+    """Losses that are 0 or 1 as bits: what `query_packed` takes, 1/8 of a byte each.
+
+    Parameters
+    ----------
+    losses : array_like, shape (n_samples,) or (k, n_samples)
+        0 or 1 in any bool, integer or float dtype.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n_words,) or (k, n_words), n_words = ceil(n_samples / 64)
+        Sample i is bit i % 64 of word i // 64, the lowest bit first; bits past n_samples are
+        zero.  On disk, little endian, that is ``numpy.packbits(losses, bitorder="little")``
+        filled up to 8 bytes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A value is not 0 or 1 (real-valued losses cannot be packed), is masked or missing, or
+        `losses` is empty, ragged, or not one or two-dimensional.
+
+    Examples
+    --------
+    >>> pack_losses([True, False, True, True])
+    array([13], dtype=uint64)
+    """
+    return _kernel.pack_rows(as_values(losses, ndim=None))
+
+
+def as_values(
+    losses: Any, n_samples: int | None = None, ndim: int | None = 1, name: str = "losses"
+) -> NDArray[Any]:
+    """Losses as an ndarray that the packers read, without a copy where there is none to make.
+
+    Parameters
+    ----------
+    losses : array_like
+        Anything that NumPy, Arrow or DLPack make an array of; Series go by position.
+    n_samples : int, optional
+        Length of the last axis; None: any but 0.
+    ndim : {1, 2}, optional
+        Dimensions; None: one or two.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    ndarray
+        Of bool, an integer or a float dtype, with its contents not yet looked at, except that
+        longdouble is rounded to multiples of 2**-24 here.
+
+    Raises
+    ------
+    TypeError
+        No real numbers: complex, datetime, strings, objects.
+    ValueError
+        Wrong length or dimensions, empty, ragged, masked or missing values.
+    """
+    values = as_array(losses, name)
+    check_shape(values, n_samples, ndim, name)
+    if _kernel.reads_dtype(values.dtype):
+        return values
+    if values.dtype.kind == "f":
+        return _rounded(values, name)
+    if values.dtype.kind == "O":
+        return _from_objects(values, name)
+    raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+
+
+def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
+    """Packed losses as the kernels read them: words, or bytes, side by side in each row.
+
+    Parameters
+    ----------
+    words : array_like
+        uint64, shape (..., ceil(n_samples / 64)), or uint8, shape (..., ceil(n_samples / 8));
+        lowest bit first.
+    n_samples : int
+        Losses a row.
+    ndim : {1, 2}, optional
+        Dimensions; None: one or two.
+
+    Returns
+    -------
+    ndarray of uint64 or uint8
+        `words` itself where its rows are contiguous and in native byte order.
+
+    Raises
+    ------
+    TypeError
+        Neither uint64 nor uint8.
+    ValueError
+        Wrong length or dimensions, or a bit past n_samples is set.
+    """
+    array = as_array(words, "words")
+    if array.dtype not in (np.uint64, np.uint8):
+        raise TypeError(f"words must be uint64 or uint8, got dtype {array.dtype}")
+    bits = 8 * array.dtype.itemsize
+    check_shape(array, -(-n_samples // bits), ndim, "words")
+    if not array.dtype.isnative or array.strides[-1] != array.dtype.itemsize:
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    used = n_samples % bits
+    past = array[..., -1] >> array.dtype.type(used) if used else np.zeros(1)
+    if past.any():
+        row = int(np.flatnonzero(past)[0])
+        raise ValueError(
+            f"words must have no bit set past n_samples = {n_samples}, got one in row {row}"
+        )
+    return array
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """An ndarray of any dtype, without masked entries."""
+    if type(values) is np.ndarray:
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(values)
+        if mask.any():
+            place = place_of(int(mask.argmax()), values.shape)
+            raise ValueError(f"{name} must have no masked entries, got one {place}")
+        return np.asarray(values.data)
+    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+        return np.from_dlpack(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(f"{name} must have rows of one length, got a ragged sequence") from None
+
+
+def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, name: str) -> None:
+    """Dimensions and length as asked for, and not empty."""
+    if values.ndim != ndim if ndim else values.ndim not in (1, 2):
+        wanted = {1: "one dimension", 2: "two dimensions", None: "one or two dimensions"}[ndim]
+        raise ValueError(f"{name} must have {wanted}, got shape {values.shape}")
+    if values.shape[-1] == 0:
+        raise ValueError(f"{name} must not be empty, got shape {values.shape}")
+    if n_samples is not None and values.shape[-1] != n_samples:
+        raise ValueError(f"{name} must have length {n_samples}, got shape {values.shape}")
+
+
+def place_of(index: int, shape: tuple[int, ...]) -> str:
+    """Where the value of that flat index stands, in the words of the messages."""
+    row, sample = divmod(index, shape[-1])
+    return f"at row {row}, sample {sample}" if len(shape) == 2 else f"at sample {sample}"
+
+
+def is_missing(value: object) -> bool:
+    """None, or pandas' NA or NaT, without importing pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _rounded(values: NDArray[np.longdouble], name: str) -> NDArray[np.float64]:
+    # by way of float64 a value would be rounded twice, and 1 + 1e-19 would pass for 1
+    allowed = (values >= 0) & (values <= 1)
+    if not allowed.all():
+        index = int(allowed.argmin())
+        value = values.reshape(-1)[index]
+        raise ValueError(f"{name} must be in [0, 1], got {value} {place_of(index, values.shape)}")
+    return (np.rint(values * 2**24) / 2**24).astype(np.float64)
+
+
+def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]:
+    for index, value in enumerate(values.ravel().tolist()):
+        if is_missing(value):
+            _raise_missing(name, index, values.shape)
+        if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
+            place = place_of(index, values.shape)
+            raise TypeError(f"{name} must be real numbers, got {value!r} {place}")
+        if not 0 <= value <= 1:
+            place = place_of(index, values.shape)
+            raise ValueError(f"{name} must be in [0, 1], got {value!r} {place}")
+    return values.astype(np.float64)
+
+
+def _raise_missing(name: str, index: int, shape: tuple[int, ...]) -> NoReturn:
+    raise ValueError(f"{name} must have no missing values, got one {place_of(index, shape)}")

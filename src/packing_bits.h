@@ -1,0 +1,75 @@
+/* Bits of one row, 64 values a word; included once per KIND by the vector packers, which define
+ *
+ *     vector_KIND     one register;  size_KIND bytes a value, lanes_KIND values a register
+ *     load_KIND       a register from memory, unaligned
+ *     each_KIND       a class in every lane
+ *     differs_KIND    bit j set where lane j of one register is not lane j of the other
+ *     outside_KIND    bit j set where lane j is not a whole number from `first` to `last`
+ *
+ * The last word takes the row's last 64 values and shifts out those already seen: nothing beyond
+ * the row is read, and bits past it are zero.  Shorter rows, and the index of a value that is not
+ * allowed, are left to the portable packer.
+ */
+
+/* n_words words of values side by side; not 0 if one of them is not allowed. */
+TARGET static uint64_t OF(pack_words)(const char *value, const char *label, int64_t n_words,
+                                      OF(vector) first, OF(vector) last, uint64_t *words)
+{
+    enum { SIZE = OF(size), LANES = OF(lanes) };
+    uint64_t bad = 0;
+    for (int64_t w = 0; w < n_words && !bad; w++) {
+        uint64_t bits = 0;
+        if (label) {
+            RB_UNROLL(16)
+            for (int j = 0; j < 64; j += LANES) {
+                OF(vector) x = OF(load)(value + j * SIZE);
+                bits |= OF(differs)(x, OF(load)(label + j * SIZE)) << j;
+                bad |= OF(outside)(x, first, last);
+            }
+            label += 64 * SIZE;
+        } else {
+            RB_UNROLL(16)
+            for (int j = 0; j < 64; j += LANES) {
+                OF(vector) x = OF(load)(value + j * SIZE);
+                uint64_t other = OF(differs)(x, first);
+                bits |= other << j;
+                bad |= other & OF(differs)(x, last);
+            }
+        }
+        value += 64 * SIZE;
+        words[w] = bits;
+    }
+    return bad;
+}
+
+TARGET static int64_t OF(pack)(const struct source *s, ptrdiff_t row, uint64_t *words)
+{
+    enum { SIZE = OF(size) };
+    const OF(vector) first = OF(each)(s->first), last = OF(each)(s->last);
+    const char *values = s->values + row * s->row_stride, *labels = s->labels;
+    const int64_t n = s->n_samples, whole = n / 64, rest = n % 64;
+    const int64_t run = s->stride == SIZE && !s->swapped ? whole : 1; /* words at a time */
+    char copy[64 * SIZE];
+    uint64_t bad = 0;
+    if (n < 64)
+        return pack_row_portable(s, row, words);
+    for (int64_t w = 0; w < whole && !bad; w += run) {
+        const char *value = side_by_side(values, s->stride, s->swapped, SIZE, 64 * w, copy);
+        const char *label = labels ? labels + 64 * w * SIZE : NULL;
+        bad = OF(pack_words)(value, label, run, first, last, words + w);
+    }
+    if (rest && !bad) {
+        const char *value = side_by_side(values, s->stride, s->swapped, SIZE, n - 64, copy);
+        const char *label = labels ? labels + (n - 64) * SIZE : NULL;
+        bad = OF(pack_words)(value, label, 1, first, last, words + whole);
+        words[whole] >>= 64 - rest;
+    }
+    if (bad)
+        return pack_row_portable(s, row, words);
+    if (s->label_bits)
+        for (int64_t w = 0; w < (n + 63) / 64; w++)
+            words[w] ^= s->label_bits[w];
+    return n;
+}
+
+#undef KIND

@@ -1,0 +1,110 @@
+/* Value by value, in plain C11: the definition of correct. */
+#include "packing.h"
+
+/* Infinities and nans come out as numbers above 65504, which no class and no loss is. */
+static float from_half(uint16_t half)
+{
+    const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+    const uint32_t bits = (exponent + 112) << 23 | fraction << 13;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    if (exponent == 0)
+        v = (float)fraction * 0x1p-24f;
+    return half >> 15 ? -v : v;
+}
+
+#define AS_IT_IS(v) (v)
+
+/* Differences wrap, so that one comparison does for either sign. */
+#define IN_INTEGERS(type, v, first, last) ((type)((v) - (first)) <= (type)((last) - (first)))
+#define IN_REALS(type, v, first, last)                                                             \
+    ((first) <= (v) && (v) <= (last) && (v) == (type)(int64_t)(v))
+
+#define PACK_ROW(kind, type, stored, convert, field, in_range)                                     \
+    static int64_t pack_##kind(const struct source *s, ptrdiff_t row, uint64_t *words)             \
+    {                                                                                              \
+        const type first = (type)s->first.field, last = (type)s->last.field;                       \
+        const char *value = s->values + row * s->row_stride, *label = s->labels;                   \
+        uint64_t word = 0;                                                                         \
+        for (int64_t i = 0; i < s->n_samples; i++, value += s->stride) {                           \
+            stored raw;                                                                            \
+            copy_value((char *)&raw, value, sizeof raw, s->swapped);                               \
+            const type v = convert(raw);                                                           \
+            int differs, allowed;                                                                  \
+            if (label) {                                                                           \
+                memcpy(&raw, label + i * (int64_t)sizeof raw, sizeof raw);                         \
+                differs = v != convert(raw);                                                       \
+                allowed = in_range(type, v, first, last);                                          \
+            } else {                                                                               \
+                differs = v != first;                                                              \
+                allowed = !differs || v == last;                                                   \
+            }                                                                                      \
+            if (!allowed)                                                                          \
+                return i;                                                                          \
+            word |= (uint64_t)differs << (i % 64);                                                 \
+            if (i % 64 == 63 || i == s->n_samples - 1) {                                           \
+                words[i / 64] = s->label_bits ? word ^ s->label_bits[i / 64] : word;               \
+                word = 0;                                                                          \
+            }                                                                                      \
+        }                                                                                          \
+        return s->n_samples;                                                                       \
+    }
+
+PACK_ROW(u8, uint8_t, uint8_t, AS_IT_IS, integer, IN_INTEGERS)
+PACK_ROW(u16, uint16_t, uint16_t, AS_IT_IS, integer, IN_INTEGERS)
+PACK_ROW(u32, uint32_t, uint32_t, AS_IT_IS, integer, IN_INTEGERS)
+PACK_ROW(u64, uint64_t, uint64_t, AS_IT_IS, integer, IN_INTEGERS)
+PACK_ROW(f16, float, uint16_t, from_half, real, IN_REALS)
+PACK_ROW(f32, float, float, AS_IT_IS, real, IN_REALS)
+PACK_ROW(f64, double, double, AS_IT_IS, real, IN_REALS)
+
+int64_t pack_row_portable(const struct source *s, ptrdiff_t row, uint64_t *words)
+{
+    static pack_row_fn *const of_kind[N_VALUE_KINDS] = {
+        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32, [VALUE_U64] = pack_u64,
+        [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32, [VALUE_F64] = pack_f64,
+    };
+    return of_kind[s->kind](s, row, words);
+}
+
+/* Every float is exact as a double, 2^24 times it too, and so is what truncation leaves. */
+static int32_t nearest_unit(double loss)
+{
+    const double units = loss * 0x1p24;
+    const int32_t whole = (int32_t)units;
+    const double rest = units - whole;
+    return whole + (rest > 0.5 || (rest == 0.5 && whole % 2));
+}
+
+#define UNITS_ROW(kind, stored, convert)                                                           \
+    static int64_t units_##kind(const struct source *s, ptrdiff_t row, int32_t *units)             \
+    {                                                                                              \
+        const char *value = s->values + row * s->row_stride;                                       \
+        int64_t i = 0;                                                                             \
+        for (; i < s->n_samples; i++, value += s->stride) {                                        \
+            stored raw;                                                                            \
+            copy_value((char *)&raw, value, sizeof raw, s->swapped);                               \
+            const double loss = convert(raw);                                                      \
+            if (!(0.0 <= loss && loss <= 1.0))                                                     \
+                return i;                                                                          \
+            units[i] = nearest_unit(loss);                                                         \
+        }                                                                                          \
+        for (; i % 64; i++)                                                                        \
+            units[i] = 0;                                                                          \
+        return s->n_samples;                                                                       \
+    }
+
+UNITS_ROW(f16, uint16_t, from_half)
+UNITS_ROW(f32, float, AS_IT_IS)
+UNITS_ROW(f64, double, AS_IT_IS)
+
+int64_t units_row_portable(const struct source *s, ptrdiff_t row, int32_t *units)
+{
+    if (s->kind == VALUE_F16)
+        return units_f16(s, row, units);
+    return s->kind == VALUE_F32 ? units_f32(s, row, units) : units_f64(s, row, units);
+}
+
+static int always(void) { return 1; }
+
+const struct packer packer_portable = {"portable", always, pack_row_portable, units_row_portable};

@@ -1,0 +1,45 @@
+/* Units of one row, 64 values a step, as in packing_bits.h; included once per float KIND.  Besides
+ *
+ *     vector_KIND, size_KIND, lanes_KIND, load_KIND
+ *     units_of_KIND   stores the units of one register; not 0 where one is outside [0, 1]
+ */
+
+/* 64 n_steps values side by side; not 0 if one of them is outside [0, 1]. */
+TARGET static uint64_t OF(units_steps)(const char *value, int64_t n_steps, int32_t *units)
+{
+    enum { SIZE = OF(size), LANES = OF(lanes) };
+    uint64_t bad = 0;
+    for (int64_t i = 0; i < n_steps && !bad; i++) {
+        RB_UNROLL(16)
+        for (int j = 0; j < 64; j += LANES)
+            bad |= OF(units_of)(OF(load)(value + j * SIZE), units + j);
+        value += 64 * SIZE;
+        units += 64;
+    }
+    return bad;
+}
+
+TARGET static int64_t OF(units)(const struct source *s, ptrdiff_t row, int32_t *units)
+{
+    enum { SIZE = OF(size) };
+    const char *values = s->values + row * s->row_stride;
+    const int64_t n = s->n_samples, whole = n / 64, rest = n % 64;
+    const int64_t run = s->stride == SIZE && !s->swapped ? whole : 1;
+    char copy[64 * SIZE];
+    uint64_t bad = 0;
+    if (n < 64)
+        return units_row_portable(s, row, units);
+    for (int64_t i = 0; i < whole && !bad; i += run)
+        bad = OF(units_steps)(side_by_side(values, s->stride, s->swapped, SIZE, 64 * i, copy), run,
+                              units + 64 * i);
+    if (rest && !bad)
+        bad = OF(units_steps)(side_by_side(values, s->stride, s->swapped, SIZE, n - 64, copy), 1,
+                              units + n - 64);
+    if (bad)
+        return units_row_portable(s, row, units);
+    for (int64_t i = n; i % 64; i++)
+        units[i] = 0;
+    return n;
+}
+
+#undef KIND
