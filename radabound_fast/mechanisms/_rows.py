@@ -41,6 +41,7 @@ class Rows:
             values = as_values(losses, n_samples=signs.n_samples, ndim=ndim, name="losses")
         self._rows = values if many else values[np.newaxis]
         self._packed = packed
+        self._n_samples = signs.n_samples
         scan = _kernel.Extremes(signs)
         means = (scan.query_many_packed if packed else scan.query_many)(self._rows)[0]
         self.means: list[float] = means.tolist()
@@ -49,7 +50,7 @@ class Rows:
         """A copy of one row."""
         values = self._rows[row]
         if self._packed:
-            return np.frombuffer(values.tobytes(), dtype=np.uint8)
+            return np.frombuffer(values.tobytes(), np.uint8, count=-(-self._n_samples // 8))
         if values.dtype.kind == "f":
             return np.concatenate(list(_units_by_chunk(values)))
         return np.packbits(values != 0, bitorder="little")
