@@ -1,0 +1,153 @@
+"""The replay behind ``radabound audit``: one pass over a file, a guard per bound.
+
+Queries are counted from 1 in everything that is shown or written.  The mean of a withheld
+query is nowhere: a guard returns the answered prefix only.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.guard import Answers, RadaBound
+from radabound_fast.holdout import Holdout
+
+
+class Replay:
+    """One guard, and what it answered.
+
+    Parameters
+    ----------
+    guard : RadaBound
+        A fresh one.
+    labels : array_like, optional
+        With them, blocks are predictions; without, losses.
+    packed : bool
+        Blocks are uint8 with 8 samples to a byte.
+    trace : bool
+        Whether every answer is kept, for `write_csv` and `complexities`.
+    """
+
+    def __init__(
+        self, guard: RadaBound, labels: Any = None, *, packed: bool = False, trace: bool = False
+    ) -> None:
+        self.guard = guard
+        self._trace = trace
+        self._answers: list[Answers] = []
+        self._query_many: Callable[..., Answers]
+        if labels is None:
+            self._query_many = guard.query_many_packed if packed else guard.query_many
+        else:
+            self._query_many = Holdout(labels, guard).query_many
+        self._unpack = packed and labels is not None
+
+    def ask(self, block: NDArray[Any]) -> None:
+        """Ask the rows of `block`, unless the guard has halted."""
+        if self.guard.halted:
+            return
+        if self._unpack:
+            block = unpacked(block, self.guard.n_samples)
+        answers = self._query_many(block, trace=self._trace)
+        if self._trace:
+            self._answers.append(answers)
+
+    @property
+    def halting_query(self) -> int | None:
+        """The query that was withheld; None if all were answered."""
+        return self.guard.n_queries + 1 if self.guard.halted else None
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """``values``, ``complexities`` or ``delta_primes``, one per answered query."""
+        return np.concatenate([getattr(answers, name) for answers in self._answers])
+
+    def complexities(self) -> NDArray[np.float64]:
+        """The complexity after each query, the withheld one included."""
+        answered = self.column("complexities")
+        return np.append(answered, self.guard.complexity) if self.guard.halted else answered
+
+
+def unpacked(block: NDArray[np.uint8], n_samples: int) -> NDArray[np.uint8]:
+    """Packed predictions of 0 and 1, one per byte; ValueError if a bit past the last is set."""
+    spare = -n_samples % 8
+    if spare and (block[:, -1] >> (8 - spare)).any():
+        raise ValueError(f"packed predictions must have no bit set past n_samples={n_samples}")
+    return np.unpackbits(block, axis=1, count=n_samples, bitorder="little")
+
+
+def replay(name: str, blocks: Iterable[NDArray[Any]], replays: list[Replay]) -> int:
+    """Ask every block of every guard, until all have halted; returns how many rows were read.
+
+    Raises
+    ------
+    ValueError
+        A block is not predictions or losses; the message says which queries of which file.
+    """
+    n_read = 0
+    for block in blocks:
+        try:
+            for each in replays:
+                each.ask(block)
+        except (TypeError, ValueError) as error:
+            last = n_read + len(block)
+            raise ValueError(f"{name}, queries {n_read + 1} to {last}: {error}") from error
+        n_read += len(block)
+        if all(each.guard.halted for each in replays):
+            break
+    return n_read
+
+
+def table(replays: list[Replay]) -> str:
+    """For each bound, how many queries were answered, and where and why it halted."""
+    width = max(len("bound"), *(len(each.guard.bound) for each in replays))
+    lines = [f"{'bound':<{width}}  answered  outcome"]
+    for each in replays:
+        guard = each.guard
+        lines.append(f"{guard.bound:<{width}}  {guard.n_queries:>8,}  {_outcome(each)}")
+    return "\n".join(lines)
+
+
+def _outcome(each: Replay) -> str:
+    guard = each.guard
+    if not guard.halted:
+        return f"all answered; {100 * guard.remaining:.0f} % of the complexity budget is left"
+    halt = f"halted at query {each.halting_query:,}: "
+    if guard.budget < 0:
+        return halt + (
+            f"{guard.n_samples:,} samples cannot vouch for any answer at this epsilon and delta"
+        )
+    return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
+
+
+def record(each: Replay, estimator: str | None) -> dict[str, Any]:
+    """The outcome of one guard, made with this `estimator`, as JSON values."""
+    guard = each.guard
+    return {
+        "bound": guard.bound,
+        "estimator": estimator or BOUNDS[guard.bound].estimators[0],
+        "halted": guard.halted,
+        "n_answered": guard.n_queries,
+        "halting_query": each.halting_query,
+        "complexity": guard.complexity,
+        "budget": guard.budget,
+        "remaining": guard.remaining,
+        "threshold": guard.threshold,
+        "guarantee": guard.guarantee,
+    }
+
+
+def write_csv(path: str | os.PathLike[str], replays: list[Replay]) -> None:
+    """One row per bound and answered query: bound, query, value, complexity, delta_prime."""
+    names = ("values", "complexities", "delta_primes")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["bound", "query", "value", "complexity", "delta_prime"])
+        for each in replays:
+            columns = (each.column(name).tolist() for name in names)
+            for query, answer in enumerate(zip(*columns, strict=True), start=1):
+                writer.writerow([each.guard.bound, query, *answer])

@@ -1,0 +1,326 @@
+"""The command ``radabound``: audit | demo | info.
+
+A subcommand is two functions: one adds its parser to `commands` and says which function runs
+it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
+stderr and exit code 2, from whichever layer the error comes; the traceback of anything else
+is a bug of ours, and shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import RadaBound, RademacherAverage, SignMatrix, __version__, _kernel, reference
+from radabound_fast._audit import Replay, record, replay, table, write_csv
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.files import Rows, load_labels, open_rows
+
+# Algorithm 1 line 11, Theorem 3 and line 12, the strictest first
+PAPER_BOUNDS = ("bernstein-split", "bernstein", "mclt")
+
+OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``radabound`` with these arguments (None: the process's own).
+
+    Returns
+    -------
+    int
+        0: done; 1: a self-check failed; 2: bad input; 3: an audited guard halted;
+        130: interrupted.
+    """
+    args = _parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+    except (OSError, ValueError, ImportError) as error:
+        print(f"radabound {args.command}: {_one_line(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a bad argument in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="radabound", description="Guard a holdout that judges many models (RadaBound)."
+    )
+    parser.add_argument("--version", action="version", version=f"radabound {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_audit, _add_demo, _add_info):
+        add(commands)
+    return parser
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+@contextlib.contextmanager
+def _needs(extra: str) -> Iterator[None]:
+    """What an extra installs is imported within; a missing package names the extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{error.name} is not installed: pip install radabound_fast[{extra}]"
+        ) from error
+
+
+# audit
+
+
+def _add_audit(commands: Any) -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="replay a sequence of models and say where the holdout was spent",
+        description="Replay predictions or losses, one row per query, through a guard per bound. "
+        "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
+    )
+    parser.set_defaults(run=_audit)
+    what = parser.add_mutually_exclusive_group(required=True)
+    formats = ".npy, .npz (or .npz:key), .csv or .parquet"
+    what.add_argument("--predictions", metavar="FILE", help=f"k x m predictions: {formats}")
+    what.add_argument("--losses", metavar="FILE", help="k x m losses in [0, 1] instead")
+    parser.add_argument("--labels", metavar="FILE", help="the m labels that predictions are for")
+    parser.add_argument(
+        "--transpose",
+        action=argparse.BooleanOptionalAction,
+        help="the file is m x k: a query is a column; a square file needs one of the two",
+    )
+    parser.add_argument(
+        "--packed", action="store_true", help="rows are ceil(m/8) uint8, sample i in bit i %% 8"
+    )
+    parser.add_argument(
+        "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
+    )
+    parser.add_argument("--epsilon", type=float, required=True, help="the error tolerated")
+    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
+    parser.add_argument(
+        "--bound",
+        action="append",
+        metavar="NAME",
+        help=f"{', '.join(BOUNDS)}; may be repeated (default: the paper's three)",
+    )
+    parser.add_argument("--estimator", metavar="NAME", help="plain or half-range")
+    parser.add_argument(
+        "--n-vectors", type=int, default=32, metavar="L", help="sign vectors (default: 32)"
+    )
+    parser.add_argument("--seed", type=int, help="of the signs (default: drawn, and printed)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--output", metavar="FILE.csv", help="write every answer")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw complexity against queries")
+    parser.add_argument("--quiet", action="store_true", help="no table and no progress bar")
+
+
+def _audit(args: argparse.Namespace) -> int:
+    _check_outputs(args)
+    labels = None if args.labels is None else load_labels(args.labels)
+    rows, n_samples = _open_queries(args, labels)
+    seed = secrets.randbits(64) if args.seed is None else args.seed
+    replays = []
+    for bound in dict.fromkeys(args.bound or PAPER_BOUNDS):
+        guard = RadaBound(
+            n_samples,
+            epsilon=args.epsilon,
+            delta=args.delta,
+            n_vectors=args.n_vectors,
+            bound=bound,
+            estimator=args.estimator,
+            seed=seed,
+        )
+        trace = bool(args.output or args.plot)
+        replays.append(Replay(guard, labels, packed=args.packed, trace=trace))
+    replay(rows.name, _with_progress(rows, args.quiet), replays)
+    _report(args, rows, seed, replays)
+    return HALTED if any(each.guard.halted for each in replays) else OK
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """What could fail after a long replay is tried before it."""
+    for path in filter(None, (args.output, args.plot)):
+        if not os.path.isdir(os.path.dirname(path) or "."):
+            raise ValueError(f"{path}: its folder does not exist")
+    if args.plot:
+        if not args.plot.lower().endswith(".png"):
+            raise ValueError(f"--plot must end in .png, got {args.plot}")
+        with _needs("plot"):
+            import radabound_fast.plots  # noqa: F401
+
+
+def _open_queries(args: argparse.Namespace, labels: NDArray[Any] | None) -> tuple[Rows, int]:
+    """The file of predictions or losses, and m."""
+    if (args.predictions is None) != (labels is None):
+        raise ValueError("--labels must be given with --predictions, and only with them")
+    n_samples = args.n_samples
+    if labels is not None:
+        if n_samples not in (None, len(labels)):
+            raise ValueError(
+                f"--n-samples must be the number of labels, {len(labels)}, got {n_samples}"
+            )
+        n_samples = len(labels)
+    rows = open_rows(
+        args.predictions or args.losses,
+        n_samples=n_samples,
+        transpose=args.transpose,
+        packed=args.packed,
+        text=labels is not None and labels.dtype.kind not in "biuf",
+    )
+    return rows, rows.shape[1] if n_samples is None else n_samples
+
+
+def _with_progress(rows: Rows, quiet: bool) -> Iterator[NDArray[Any]]:
+    """The blocks of `rows`, under a bar on stderr if that is a terminal and tqdm is there."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield from rows
+        return
+    with tqdm(total=rows.shape[0], unit=" queries", disable=quiet or None, leave=False) as bar:
+        for block in rows:
+            yield block
+            bar.update(len(block))
+
+
+def _report(args: argparse.Namespace, rows: Rows, seed: int, replays: list[Replay]) -> None:
+    """Print what came out, then write the files that were asked for."""
+    n_queries, n_samples = rows.shape[0], replays[0].guard.n_samples
+    if args.json:
+        outcome = {
+            "version": __version__,
+            "file": rows.name,
+            "labels": args.labels,
+            "transpose": bool(args.transpose),
+            "packed": args.packed,
+            "n_samples": n_samples,
+            "n_queries": n_queries,
+            "queries_counted_from": 1,
+            "epsilon": args.epsilon,
+            "delta": args.delta,
+            "n_vectors": args.n_vectors,
+            "seed": seed,
+            "seed_drawn": args.seed is None,
+            "bounds": [record(each, args.estimator) for each in replays],
+        }
+        print(json.dumps(outcome, indent=2))
+    elif not args.quiet:
+        drawn = " (drawn)" if args.seed is None else ""
+        print(
+            f"{n_queries:,} queries on {n_samples:,} samples: epsilon {args.epsilon:g}, "
+            f"delta {args.delta:g}, {args.n_vectors} sign vectors, seed {seed}{drawn}\n"
+        )
+        print(table(replays))
+        print(
+            "\nA bound that halted vouches neither for that query nor for any after it. What it "
+            "guarantees,\nand for which queries, is in the output of --json."
+        )
+    if args.output:
+        write_csv(args.output, replays)
+    if args.plot:
+        from radabound_fast.plots import audit_figure
+
+        figure = audit_figure(
+            {each.guard.bound: each.complexities() for each in replays},
+            {each.guard.bound: each.guard.budget for each in replays},
+            {each.guard.bound: each.halting_query for each in replays},
+        )
+        figure.savefig(args.plot)
+
+
+# demo
+
+
+def _add_demo(commands: Any) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="an adaptive search on real flights, and where each bound halts it",
+        description="Search for a model of late flights with a holdout of 4,000, replay the "
+        "search through a guard per bound, and draw two pictures. Takes about two minutes.",
+    )
+    parser.set_defaults(run=_demo)
+    parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress bar")
+
+
+def _demo(args: argparse.Namespace) -> int:
+    with _needs("demo"):
+        from radabound_fast import demo
+
+    demo.main(args.output, quiet=args.quiet)
+    return OK
+
+
+# info
+
+
+def _add_info(commands: Any) -> None:
+    parser = commands.add_parser(
+        "info",
+        help="the version, the kernels, and a self-check of them",
+        description="List the kernels and compare those that run here with the reference. "
+        "Exit code: 0 they agree, 1 one does not.",
+    )
+    parser.set_defaults(run=_info)
+
+
+def _info(args: argparse.Namespace) -> int:
+    chosen = _kernel.active_kernel()
+    print(f"radabound_fast {__version__}, NumPy {np.__version__}, {platform.platform()}")
+    code = OK
+    for name, supported in _kernel.kernels():
+        if not supported:
+            state = "compiled; this CPU cannot run it"
+        elif _agrees_with_reference(name):
+            state = "agrees with the reference"
+        else:
+            state, code = "DISAGREES with the reference: do not use, and report it", FAILED
+        print(f"{'*' if name == chosen else ' '} {name:<10} {state}")
+    print("* is in use")
+    return code
+
+
+def _agrees_with_reference(kernel: str) -> bool:
+    """Whether a kernel's signs and signed sums, one by one and in blocks, are the reference's."""
+    chosen = _kernel.active_kernel()
+    rng = np.random.default_rng(0)
+    _kernel.choose_kernel(kernel)
+    try:
+        # either side of a word, and of the strides of the widest kernel; a block of 600 queries
+        for n_samples, n_vectors, n_queries in [(1, 1, 1), (65, 9, 3), (4097, 33, 600)]:
+            losses = rng.integers(0, 2, (n_queries, n_samples), dtype=np.uint8)
+            signs = reference.signs(7, n_vectors, n_samples)
+            sums = reference.signed_sums(signs, losses)
+            matrix = SignMatrix(n_samples, n_vectors, seed=7)
+            first, every = RademacherAverage(matrix), RademacherAverage(matrix)
+            first.update(losses[0])
+            every.update(losses)
+            if not (
+                np.array_equal(matrix, signs)
+                and np.array_equal(first.maxima, sums[0])
+                and np.array_equal(every.maxima, sums.max(axis=0))
+                and np.array_equal(every.minima, sums.min(axis=0))
+            ):
+                return False
+    finally:
+        _kernel.choose_kernel(chosen)
+    return True
