@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """The zero of a continuous function that changes sign from `low` to `high`."""
+    """Where a continuous function changes sign between ``0 <= low <= high``, 0 < high."""
     # a user who never asks for a root never loads scipy.optimize
     from scipy.optimize import brentq
 
-    # relative precision, since roots here range from 1e-12 to 1
-    return float(brentq(function, low, high, xtol=1e-300, rtol=1e-15))
+    # in units of `high` and to relative precision: roots range from 1e-300 to 1, and the
+    # products that brentq forms would underflow
+    return high * float(
+        brentq(lambda u: function(high * u), low / high, 1.0, xtol=1e-300, rtol=1e-15)
+    )
 
 
 def root_near(function: Callable[[float], float], low: float, high: float) -> float:

@@ -327,7 +327,7 @@ def thresholdout_sample_size(
         An argument of the wrong type or out of its range.
 
     >>> round(thresholdout_sample_size(10, 1, epsilon=0.05, delta=0.1))
-    3681040
+    3681156
     """
     k, b = check_count(n_queries=n_queries), check_count(budget=budget)
     epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)

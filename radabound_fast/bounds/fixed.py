@@ -162,14 +162,16 @@ def symmetrised_log_tail(
     Notes
     -----
     The exponent is convex in lambda.  The logistic weight in its slope lies between 1/2
-    and 1, which brackets the one root by ``e / (1 + c/l)`` and ``e / (1/2 + c/l)``.
+    and 1, so that the one root lies between ``e / (1 + c/l)`` and ``e / (1/2 + c/l)``.
     """
     e = check_real(excess=excess)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     ratio = check_sensitivity(estimator) / n
     if e <= 0.0:
         return 0.0
-    x = root_near(lambda x: _cumulant_slope(x, ratio) - e, e / (1.0 + ratio), e / (0.5 + ratio))
+    x = root_near(
+        lambda x: _cumulant_slope(x, ratio) / e - 1.0, e / (1.0 + ratio), e / (0.5 + ratio)
+    )
     return m * (_cumulant(x, ratio) - x * e)
 
 
@@ -216,9 +218,9 @@ def symmetrised_excess(
     log_delta = check_log_delta(log_delta)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     ratio = check_sensitivity(estimator) / n
-    t = -log_delta / m
+    t = max(-log_delta, 1e-280) / m  # less than this, and squares underflow
     x = root_near(
-        lambda x: x * _cumulant_slope(x, ratio) - _cumulant(x, ratio) - t,
+        lambda x: (x * _cumulant_slope(x, ratio) - _cumulant(x, ratio)) / t - 1.0,
         math.sqrt(t / (0.75 + 0.5 * ratio)),
         math.sqrt(t / (0.25 + 0.5 * ratio)),
     )

@@ -37,18 +37,18 @@ def kl_plus(mean: float, budget: float) -> float:
     0.0351713082
     """
     p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
-    if p == 1.0:
-        return 1.0
+    if b == 0.0 or p == 1.0:
+        return p
     if p == 0.0:
         return -math.expm1(-b)
     # kl >= 2 (q-p)^2, and kl >= p ln p + (1-p) ln((1-p)/(1-q)): two limits from above
-    rest = (1.0 - p) * math.exp(-(b - p * math.log(p)) / (1.0 - p))
-    high = min(p + math.sqrt(0.5 * b), 1.0 - rest)
+    most = -math.expm1(math.log1p(-p) - (b - p * math.log(p)) / (1.0 - p))
+    high = max(p, min(p + math.sqrt(0.5 * b), most))
     if high >= 1.0:
         return 1.0
     if divergence(p, high) <= b:  # only rounding brings this about
         return high
-    return root(lambda q: divergence(p, q) - b, p, high)
+    return root(lambda q: divergence(p, q) / b - 1.0, p, high)
 
 
 def kl_minus(mean: float, budget: float) -> float:
@@ -75,8 +75,8 @@ def kl_minus(mean: float, budget: float) -> float:
     0.0099152029
     """
     p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
-    if p == 0.0:
-        return 0.0
+    if b == 0.0 or p == 0.0:
+        return p
     if p == 1.0:
         return math.exp(-b)
     least = p * math.exp(-(b - (1.0 - p) * math.log1p(-p)) / p)
@@ -85,7 +85,7 @@ def kl_minus(mean: float, budget: float) -> float:
         return 0.0
     if divergence(p, low) <= b:
         return low
-    return root(lambda q: divergence(p, q) - b, low, p)
+    return root(lambda q: divergence(p, q) / b - 1.0, low, p)
 
 
 def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
@@ -118,7 +118,7 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     Both limits grow with the mean, so only the two outermost means need to be tried.
 
     >>> round(kl_tolerance(0.02, budget=0.004, epsilon=0.03), 4)
-    0.0113
+    0.0118
     """
     v, b = check_real(answer=answer), check_not_negative(budget=budget)
     epsilon = check_probability(epsilon=epsilon)
@@ -137,11 +137,11 @@ def _room_below(v: float, q: float, b: float) -> float:
 
 def divergence(p: float, q: float) -> float:
     """``p ln(p/q) + (1-p) ln((1-p)/(1-q))`` for 0 < q < 1, precise where q is near p."""
-    return _term(p, q - p) + _term(1.0 - p, p - q)
+    return _term(p, q, q - p) + _term(1.0 - p, 1.0 - q, p - q)
 
 
-def _term(p: float, step: float) -> float:
-    """``p ln(p / (p + step))``."""
+def _term(p: float, q: float, step: float) -> float:
+    """``p ln(p / q)`` for q = p + step, the step rounded less than the difference would be."""
     if p == 0.0:
         return 0.0
-    return -p * math.log1p(step / p) if abs(step) < p else p * math.log(p / (p + step))
+    return -p * math.log1p(step / p) if abs(step) < 0.5 * p else p * math.log(p / q)

@@ -49,7 +49,7 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     the printed 8 is conservative and kept.
 
     >>> round(rademacher_log_tail(0.05, n_samples=4000, n_vectors=32), 3)
-    -69.004
+    -69.065
     """
     e = check_real(excess=excess)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)

@@ -185,7 +185,8 @@ def union_free(
     def margin(p: float) -> float:
         return divergence(p, p + epsilon)
 
-    worst = minimize_scalar(margin, bounds=(0.0, min(0.5, 1.0 - epsilon)), method="bounded").x
+    least = minimize_scalar(margin, bounds=(0.0, min(0.5, 1.0 - epsilon)), method="bounded")
+    worst = float(least.x)
     if margin(worst) >= b:
         return Free(max_queries, 0.5, 0.5)
     low = root(lambda p: margin(p) - b, 0.0, worst)

@@ -1,0 +1,106 @@
+"""Transcript codes: their weights sum to at most 1, counted out rather than trusted."""
+
+import math
+from itertools import combinations_with_replacement
+
+import pytest
+
+from radabound_fast import bounds
+
+
+def test_failure_weights_sum_to_1_over_all_shifts_but_0():
+    weights = [math.exp(-bounds.failure_code(j)) for j in range(-2000, 2001) if j]
+    assert sum(weights) == pytest.approx(1.0 - 1.0 / 2001, rel=1e-12)
+    assert math.exp(-bounds.failure_code(-3)) == pytest.approx(1.0 / 24.0, rel=1e-14)
+
+
+def test_guess_and_check_weights_sum_to_pi_squared_over_6_less_1():
+    # C(t-1, b) places for the failures, whose shifts together weigh 1
+    total = sum(
+        math.comb(t - 1, b) * math.exp(-bounds.guess_and_check_code(t, b, 0.0))
+        for t in range(1, 200)
+        for b in range(t)
+    )
+    # 1/(t (t+1)) for t, of which b < t uses all but 1/(t+1)
+    assert total == pytest.approx(sum(1.0 / (t + 1) ** 2 for t in range(1, 200)), rel=1e-12)
+
+
+@pytest.mark.parametrize("eta", [0.9, 0.5, 0.3])
+def test_a_ladder_counts_the_transcripts_that_never_increase(eta):
+    answers = {round(mean / eta) for mean in (i / 10_000 for i in range(10_001))}
+    assert bounds.ladder_levels(eta) == len(answers)
+    k = 6
+    transcripts = sum(
+        1 for t in range(1, k + 1) for _ in combinations_with_replacement(answers, t - 1)
+    )
+    deviation = bounds.ladder_half_width(k, 4000, eta, 0.1) - eta
+    assert 2.0 * transcripts * math.exp(-2.0 * 4000 * deviation**2) == pytest.approx(0.1, rel=1e-9)
+
+
+@pytest.mark.parametrize("eta", [0.9, 0.3, 0.05])
+def test_ladder_ledger_weights_sum_to_less_than_1_over_all_prefixes(eta):
+    levels = bounds.ladder_levels(eta)
+    total = math.exp(-bounds.ladder_ledger_code(1, 0, eta)) + sum(
+        math.comb(t - 2, u - 1)
+        * math.comb(levels, u)
+        * math.exp(-bounds.ladder_ledger_code(t, u, eta))
+        for t in range(2, 300)
+        for u in range(1, min(t - 1, levels) + 1)
+    )
+    assert 0.7 < total < 1.0
+
+
+def test_widths_grow_with_queries_and_failures():
+    widths = [bounds.guess_and_check_width(t, 0, 0.0, 4000, 0.1) for t in range(1, 200)]
+    assert widths == sorted(widths)
+    paid = [b * bounds.failure_code(1) for b in range(100)]
+    widths = [bounds.guess_and_check_width(1000, b, paid[b], 4000, 0.1) for b in range(100)]
+    assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize("width", [0.01, 0.0234, 0.03, 0.045, 0.06])
+def test_as_many_passes_as_fit_the_width_and_not_one_more(width):
+    n_passes = bounds.guess_and_check_passes(4000, width, 0.1)
+    assert bounds.guess_and_check_width(n_passes + 1, 0, 0.0, 4000, 0.1) > width
+    assert n_passes == 0 or bounds.guess_and_check_width(n_passes, 0, 0.0, 4000, 0.1) <= width
+
+
+def test_passes_are_capped_where_they_are_beyond_counting():
+    assert bounds.guess_and_check_passes(10**9, 0.9, 0.1) == 2**62
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bounds.failure_code(0), "shift must not be 0, got 0"),
+        (lambda: bounds.guess_and_check_code(0, 0, 0.0), "query must be at least 1, got 0"),
+        (
+            lambda: bounds.guess_and_check_code(5, 5, 0.0),
+            r"n_failures must be in \[0, 4\] before query 5, got 5",
+        ),
+        (
+            lambda: bounds.guess_and_check_code(5, 1, -1.0),
+            "failures must not be negative, got -1.0",
+        ),
+        (
+            lambda: bounds.ladder_ledger_code(5, 0, 0.1),
+            r"n_updates must be in \[1, 4\] before query 5, got 0",
+        ),
+        (lambda: bounds.ladder_levels(1.5), r"eta must be in \(0, 1\), got 1.5"),
+        (
+            lambda: bounds.code_width(-0.1, 4000, 0.1),
+            "code_length must not be negative, got -0.1",
+        ),
+        (
+            lambda: bounds.guess_and_check_passes(4000, 0.0, 0.1),
+            "width must be positive, got 0.0",
+        ),
+        (
+            lambda: bounds.thresholdout_sample_size(10, 0, 0.05, 0.1),
+            "budget must be at least 1, got 0",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        call()

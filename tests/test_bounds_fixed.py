@@ -1,0 +1,246 @@
+"""Bounds for a class fixed in advance: symmetrised, self-bounding, union, relative entropy."""
+
+import math
+import random
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from radabound_fast import bounds
+
+
+def exponents_of(lam, e, c, n_vectors):
+    """The symmetrised bound's exponent per sample at a lambda, as in its docstring."""
+    y = lam**2 / 2.0
+    return np.log1p(np.expm1(y) / 2.0) - lam * e + y * c / n_vectors
+
+
+# one sample, and the most that are allowed
+@pytest.mark.parametrize("m", [1, 2**40])
+@pytest.mark.parametrize("n_vectors", [1, 2, 32, 2**23])
+@pytest.mark.parametrize(("estimator", "c"), [("half-range", 1.0), ("plain", 4.0)])
+def test_the_symmetrised_tail_is_the_infimum_over_lambda(m, n_vectors, estimator, c):
+    for e in (1e-6, 0.01, 0.3, 0.7, 1.0):
+        found = bounds.symmetrised_log_tail(e, m, n_vectors, estimator=estimator) / m
+        on_grid = exponents_of(e * np.geomspace(0.1, 4.0, 100_001), e, c, n_vectors).min()
+        assert found <= on_grid * (1.0 - 1e-14)
+        assert found == pytest.approx(on_grid, rel=1e-8, abs=0.0)
+
+
+@pytest.mark.parametrize("estimator", ["half-range", "plain"])
+def test_the_symmetrised_bound_is_never_above_mcdiarmid_for_losses_in_range(estimator):
+    for n_vectors, e in product((1, 2, 32, 256, 4096), np.linspace(1e-3, 1.0, 100).tolist()):
+        symmetrised = bounds.symmetrised_log_tail(e, 4000, n_vectors, estimator=estimator)
+        assert symmetrised <= bounds.mcdiarmid_log_tail(e, 4000, n_vectors, estimator=estimator)
+
+
+@pytest.mark.parametrize(
+    ("theorem", "estimator", "most"),
+    [
+        (bounds.bernstein_log_tail, "plain", 23),
+        (bounds.bernstein_log_tail, "half-range", 41),
+        (bounds.bernstein_split_log_tail, "plain", 87),
+        (bounds.bernstein_split_log_tail, "half-range", 109),
+    ],
+)
+def test_the_symmetrised_bound_implies_theorems_3_and_4_up_to_a_number_of_vectors(
+    theorem, estimator, most
+):
+    (row,) = (row for row in bounds.BOUNDS.values() if row.log_tail is theorem)
+    assert row.proved_up_to[estimator] == most
+
+    def implied(e, m, n_vectors):
+        proved = bounds.symmetrised_log_tail(e, m, n_vectors, estimator=estimator)
+        return proved <= theorem(e, m, n_vectors) * (1.0 - 1e-13)
+
+    excesses = [*np.geomspace(1e-6, 0.01, 30).tolist(), *np.linspace(0.02, 1.0, 50).tolist()]
+    for m, n_vectors in product((1, 4000, 10**12), {1, 2, 9, most // 2, most}):
+        assert all(implied(e, m, n_vectors) for e in excesses)
+    assert not all(implied(e, 10**12, most + 1) for e in excesses)
+
+
+def test_half_widths_are_twice_the_complexity_and_the_excess_at_half_of_delta():
+    for half_width, excess in (
+        (bounds.mcdiarmid_half_width, bounds.mcdiarmid_excess),
+        (bounds.symmetrised_half_width, bounds.symmetrised_excess),
+    ):
+        for estimator in ("plain", "half-range"):
+            both = half_width(0.01, 4000, 32, 0.1, estimator=estimator)
+            assert both == 0.02 + excess(math.log(0.05), 4000, 32, estimator=estimator)
+            one = half_width(0.01, 4000, 32, 0.1, estimator=estimator, two_sided=False)
+            assert one == 0.02 + excess(math.log(0.1), 4000, 32, estimator=estimator)
+
+
+sizes = {
+    "m": st.integers(1, 2**40),
+    "n_vectors": st.integers(1, 2**23),
+    "delta": st.floats(1e-300, 0.999),
+    "two_sided": st.booleans(),
+}
+
+
+@settings(deadline=None, max_examples=200)
+@given(complexity=st.floats(0.0, 0.5), largest_mean=st.floats(0.0, 1.0), **sizes)
+def test_the_budget_is_the_inverse_of_the_half_width(
+    complexity, largest_mean, m, n_vectors, delta, two_sided
+):
+    where = (m, n_vectors, delta)
+    width = bounds.self_bounding_half_width(complexity, *where, two_sided=two_sided)
+    if width < 1.0:
+        back = bounds.self_bounding_budget(width, *where, two_sided=two_sided)
+        assert back == pytest.approx(complexity, rel=1e-9, abs=1e-14)
+    width = bounds.low_error_half_width(complexity, largest_mean, *where, two_sided=two_sided)
+    if width < 1.0:
+        back = bounds.low_error_budget(width, largest_mean, *where, two_sided=two_sided)
+        assert back == pytest.approx(complexity, rel=1e-9, abs=1e-14)
+
+
+def test_the_budget_is_negative_where_complexity_0_is_too_wide():
+    for epsilon in (0.001, 0.01, 0.0215):  # the half-width at 0 is above .0215
+        assert bounds.self_bounding_budget(epsilon, 4000, 256, 0.1) < 0.0
+    assert bounds.low_error_budget(0.01, 0.02, 4000, 256, 0.1) < 0.0
+    width = bounds.self_bounding_half_width(0.0, 4000, 256, 0.1)
+    assert bounds.self_bounding_budget(width - 0.004, 4000, 256, 0.1) == pytest.approx(-0.002)
+
+
+def test_the_low_error_half_width_grows_with_complexity_and_largest_mean():
+    grid = np.linspace(0.0, 1.0, 201).tolist()
+    for m, n_vectors in ((4000, 256), (4000, 32), (10, 1)):
+        for fixed in (0.0, 0.01, 0.3):
+            by_mean = [bounds.low_error_half_width(fixed, w, m, n_vectors, 0.1) for w in grid]
+            by_complexity = [bounds.low_error_half_width(c, fixed, m, n_vectors, 0.1) for c in grid]
+            assert all(a <= b + 1e-15 for a, b in pairwise(by_mean))
+            assert all(a < b for a, b in pairwise(by_complexity))
+
+
+coins = {"mean": st.floats(0.0, 1.0), "budget": st.floats(0.0, 10.0)}
+
+
+def divergence(p, q):
+    """kl(p, q) as its definition has it."""
+    terms = ((p, q), (1.0 - p, 1.0 - q))
+    return sum(a * math.log(a / b) if b > 0.0 else math.inf for a, b in terms if a > 0.0)
+
+
+@settings(deadline=None, max_examples=300)
+@given(**coins)
+def test_kl_limits_enclose_the_mean_within_hoeffdings(mean, budget):
+    low, high = bounds.kl_minus(mean, budget), bounds.kl_plus(mean, budget)
+    hoeffding = math.sqrt(budget / 2.0)
+    assert max(0.0, mean - hoeffding) <= low <= mean <= high <= min(1.0, mean + hoeffding)
+
+
+@settings(deadline=None, max_examples=300)
+@given(mean=st.floats(0.1, 0.9), budget=st.floats(1e-4, 0.5))
+def test_the_divergence_at_a_kl_limit_is_the_budget(mean, budget):
+    assert divergence(mean, bounds.kl_plus(mean, budget)) == pytest.approx(budget, rel=1e-9)
+    assert divergence(mean, bounds.kl_minus(mean, budget)) == pytest.approx(budget, rel=1e-9)
+    mirrored = 1.0 - bounds.kl_minus(1.0 - mean, budget)
+    assert bounds.kl_plus(mean, budget) == pytest.approx(mirrored, rel=1e-12)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    answer=st.floats(-0.1, 1.1),
+    budget=st.floats(1e-8, 0.01),
+    epsilon=st.floats(0.001, 0.3),
+    share=st.floats(-1.0, 1.0),
+)
+def test_every_mean_within_the_kl_tolerance_has_its_limits_within_epsilon(
+    answer, budget, epsilon, share
+):
+    tau = bounds.kl_tolerance(answer, budget, epsilon)
+
+    def fits(mean):
+        return (
+            bounds.kl_plus(mean, budget) <= answer + epsilon + 1e-12
+            and bounds.kl_minus(mean, budget) >= answer - epsilon - 1e-12
+        )
+
+    if tau < 0.0:
+        assert tau == -1.0
+        clipped = min(max(answer, 0.0), 1.0)
+        assert not (
+            bounds.kl_plus(clipped, budget) <= answer + epsilon - 1e-12
+            and bounds.kl_minus(clipped, budget) >= answer - epsilon + 1e-12
+        )
+        return
+    assert fits(min(max(answer + share * tau, 0.0), 1.0))
+    wider = tau + 1e-6
+    outer = (max(answer - wider, 0.0), min(answer + wider, 1.0))
+    assert tau == 1.0 or not all(
+        bounds.kl_plus(mean, budget) <= answer + epsilon - 1e-9
+        and bounds.kl_minus(mean, budget) >= answer - epsilon + 1e-9
+        for mean in outer
+    )
+
+
+def test_union_weights_sum_to_at_most_1():
+    # each k fails with probability w_k delta = 2 exp(-2 m width^2)
+    def weight(k, max_queries=None):
+        width = bounds.union_half_width(k, 4000, 0.1, max_queries=max_queries)
+        return 2.0 * math.exp(-2.0 * 4000 * width * width) / 0.1
+
+    assert 0.999 < sum(weight(k) for k in range(1, 2000)) < 1.0
+    assert sum(weight(k, 50) for k in range(1, 51)) == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("m", [1, 100, 4000])
+@pytest.mark.parametrize("epsilon", [0.02, 0.04, 0.3, 0.9])
+def test_the_union_affords_no_query_more_than_its_half_width_allows(flat, m, epsilon):
+    afforded = bounds.union_queries(m, epsilon, 0.1, flat=flat)
+    if afforded > 2**50:
+        assert afforded == 2**62 or m * epsilon**2 < 25.0
+        return
+
+    def width(k):
+        return bounds.union_half_width(k, m, 0.1, max_queries=k if flat else None)
+
+    assert width(afforded + 1) > epsilon
+    assert afforded == 0 or width(afforded) <= epsilon
+
+
+def passes(mean, epsilon, b):
+    """The union's test in its own words: the interval is within epsilon of the mean."""
+    above = mean + epsilon >= 1.0 or divergence(mean, mean + epsilon) >= b
+    below = mean - epsilon <= 0.0 or divergence(mean, mean - epsilon) >= b
+    return above and below
+
+
+def test_free_means_are_those_whose_interval_is_within_epsilon():
+    rng = random.Random(20191008)
+    kinds = set()
+    for _ in range(400):
+        m, epsilon = rng.choice([50, 4000, 10**6]), rng.choice([0.003, 0.03, 0.3, 0.6])
+        max_queries = int(10 ** rng.uniform(0.0, 18.0))
+        free = bounds.union_free(m, epsilon, 0.04, max_queries)
+        b = math.log(2.0 * max_queries / 0.04) / m
+        kinds.add((free.n_queries == 0, free.low == 0.5))
+        if free.n_queries == 0:
+            assert free == (0, -1.0, 2.0)
+            assert not passes(0.0, epsilon, b) and not passes(1.0, epsilon, b)
+            continue
+        assert free.n_queries == max_queries
+        assert free.high == 1.0 - free.low >= free.low
+        means = [rng.random() for _ in range(50)] + [0.0, 1.0, free.low * (1 - 1e-9), free.low]
+        for mean in means:
+            if mean <= free.low or mean >= free.high:
+                assert passes(mean, epsilon, b * (1.0 - 1e-9))
+            elif mean < free.low + 0.1 * (0.5 - free.low) and mean > free.low * (1.0 + 1e-9):
+                assert not passes(mean, epsilon, b) or free.low > 0.3
+        if free.low < 0.3:
+            assert not passes(free.low + 1e-6, epsilon, b)
+    assert kinds == {(True, False), (False, False), (False, True)}
+
+
+def test_as_many_queries_as_hoeffding_affords_are_free_whatever_their_means():
+    afforded = bounds.union_queries(4000, 0.04, 0.04)
+    assert bounds.union_free(4000, 0.04, 0.04) == (afforded, 0.5, 0.5)
+    assert bounds.union_free(4000, 0.04, 0.04, afforded) == (afforded, 0.5, 0.5)
+    assert bounds.union_free(4000, 0.04, 0.04, 2 * afforded).low < 0.5
+    assert bounds.union_free(100, 0.04, 0.04) == (0, -1.0, 2.0)
+    assert bounds.union_free(10**9, 0.9, 0.04).n_queries == 2**62
