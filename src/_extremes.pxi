@@ -106,8 +106,8 @@ cdef class _Segment(_Watched):
     cdef ptrdiff_t first, last
     cdef verdict verdict
 
-    def __cinit__(self, SignStore signs, ptrdiff_t n_rows):
-        self.scratch = Scratch(signs.n_lanes(), n_rows)
+    def __cinit__(self, SignStore signs, ptrdiff_t n_rows, SlicedPlan plan):
+        self.scratch = Scratch(signs.n_lanes(), n_rows, plan)
 
 
 @cython.final
@@ -326,6 +326,7 @@ cdef class Extremes(_Watched):
 
     cdef object _query_many(self, loss_rows *rows, ptrdiff_t n_rows, bint trace, int n_threads):
         cdef _Run run = _Run(n_rows, trace)
+        cdef SlicedPlan plan = plan_blocks(self.kernel, self.signs, rows, n_rows)
         cdef _Watched before = _Watched(self.signs)
         cdef ptrdiff_t stop
         with self.lock:
@@ -334,9 +335,9 @@ cdef class Extremes(_Watched):
             before.copy_from(self)
             try:
                 if n_threads == 1 or n_rows <= THREAD_ROWS:
-                    stop = self._scan(rows, 0, n_rows, run)
+                    stop = self._scan(rows, 0, n_rows, run, plan)
                 else:
-                    stop = self._scan_in_threads(rows, n_rows, run, n_threads)
+                    stop = self._scan_in_threads(rows, n_rows, run, plan, n_threads)
             except BaseException:  # KeyboardInterrupt too: no value has left yet
                 self.copy_from(before)
                 self.halted = False
@@ -345,9 +346,10 @@ cdef class Extremes(_Watched):
                     run.trace_array[:stop] / self._cells() if trace else None,
                     self.state.n_rows, self.halted, self.complexity)
 
-    cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
+    cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
+                         SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef Scratch scratch = Scratch(self.signs.n_lanes(), last - first)
+        cdef Scratch scratch = Scratch(self.signs.n_lanes(), last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // (store_of(self.signs).n_words * self.state.n_strips))
         cdef ptrdiff_t row = first, end
         cdef verdict verdict
@@ -355,7 +357,7 @@ cdef class Extremes(_Watched):
             end = min(last, row + slab)
             with nogil:
                 row = scan_rows(self.kernel, store_of(self.signs), rows, row, end, &self.state,
-                                &scratch.chunk, run.totals, run.trace, &verdict)
+                                &scratch.chunk, scratch.slices, run.totals, run.trace, &verdict)
             if verdict == WITHHELD:
                 self.halted = True
                 return row
@@ -369,7 +371,7 @@ cdef class Extremes(_Watched):
         return last
 
     cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, ptrdiff_t n_rows, _Run run,
-                                    int n_threads) except -1:
+                                    SlicedPlan plan, int n_threads) except -1:
         """Each thread judges a segment from the same start; they are merged in order.
 
         A segment that the gate, a bad value or a trace cuts into is done again on one thread
@@ -379,7 +381,7 @@ cdef class Extremes(_Watched):
 
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop
-        segments = [_Segment(self.signs, THREAD_ROWS) for _ in range(n_threads)]
+        segments = [_Segment(self.signs, THREAD_ROWS, plan) for _ in range(n_threads)]
         with ThreadPoolExecutor(n_threads) as pool:
             while row < n_rows:
                 for segment in segments:
@@ -391,7 +393,7 @@ cdef class Extremes(_Watched):
                 list(pool.map(task, segments))
                 for segment in segments:
                     if not self._adopt(segment, run):
-                        stop = self._scan(rows, segment.first, segment.last, run)
+                        stop = self._scan(rows, segment.first, segment.last, run, plan)
                         if stop < segment.last:
                             return stop
                 PyErr_CheckSignals()
@@ -463,5 +465,5 @@ cdef class _Task:
         cdef Extremes owner = self.owner
         with nogil:
             scan_rows(owner.kernel, store_of(owner.signs), self.rows, segment.first, segment.last,
-                      &segment.state, &segment.scratch.chunk, self.run.totals, NULL,
-                      &segment.verdict)
+                      &segment.state, &segment.scratch.chunk, segment.scratch.slices,
+                      self.run.totals, NULL, &segment.verdict)

@@ -1,5 +1,17 @@
 # scan.h as Cython sees it, and the rows and scratch memory that it works on.
 
+cdef extern from "sliced.h" nogil:
+    struct sliced_kernel:
+        int block_rows
+    struct sliced_plan:
+        pass
+    sliced_plan *sliced_plan_new(const sliced_kernel *, const uint64_t *signs, int64_t n_samples,
+                                 int64_t n_vectors)
+    void sliced_plan_free(sliced_plan *)
+    void *sliced_scratch_new(const sliced_plan *)
+    void sliced_scratch_free(void *)
+
+
 cdef extern from "scan.h" nogil:
     const int ROW_TILE_WORDS
     const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
@@ -38,9 +50,21 @@ cdef extern from "scan.h" nogil:
                     ptrdiff_t n_rows, int in_units, chunk_of_rows *)
     void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                         ptrdiff_t n_rows, chunk_of_rows *)
+    struct slices:
+        const sliced_kernel *kernel
+        const sliced_plan *plan
+        void *scratch
+        int64_t *growth
+        int64_t *totals
+        int64_t *before
+        uint64_t *packed
+
+    const sliced_kernel *sliced_row(const kernel *)
+    int blocks_pay(const sign_store *, const loss_rows *, ptrdiff_t block_rows, ptrdiff_t n_rows)
+    int rows_in_place(const loss_rows *, ptrdiff_t n_words)
     ptrdiff_t scan_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
-                        ptrdiff_t last, watch *, chunk_of_rows *, int64_t *totals_out,
-                        int64_t *trace_out, verdict *)
+                        ptrdiff_t last, watch *, chunk_of_rows *, const slices *,
+                        int64_t *totals_out, int64_t *trace_out, verdict *)
     ptrdiff_t judge_rows(const kernel *, watch *, chunk_of_rows *, ptrdiff_t from_row,
                          int64_t *totals_out, int64_t *trace_out, verdict *)
     void rescale_watch(watch *)
@@ -57,9 +81,11 @@ cdef class Scratch:
     """Memory for one thread's chunk of rows: at most 1 MB, unless one row needs more."""
 
     cdef chunk_of_rows chunk
+    cdef slices *slices  # NULL: rows go one by one
+    cdef Slices _blocks
     cdef void *_memory
 
-    def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows):
+    def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows, SlicedPlan plan=None):
         cdef ptrdiff_t tile = max(CHUNK_ROWS * TILE_WORDS * 8, UNIT_ROWS * TILE_WORDS * WORD_BITS * 4)
         cdef ptrdiff_t fits = ((1 << 20) - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
@@ -70,8 +96,71 @@ cdef class Scratch:
         self.chunk.totals = <int64_t *>(<char *>self._memory + tile)
         self.chunk.counts = self.chunk.totals + capacity
         self.chunk.capacity = capacity
+        self.slices = NULL
+        if plan is not None:
+            self._blocks = Slices(plan)
+            self.slices = &self._blocks.slices
 
     def __dealloc__(self):
+        free(self._memory)
+
+
+@cython.final
+cdef class SlicedPlan:
+    """The index tables of the signs for bit-sliced blocks: read-only, shared by threads."""
+
+    cdef const sliced_kernel *kernel
+    cdef sliced_plan *plan
+    cdef int64_t n_lanes
+    cdef int64_t copied_words  # of a row that has to be copied; 0: rows are read in place
+
+    def __dealloc__(self):
+        sliced_plan_free(self.plan)
+
+
+cdef SlicedPlan plan_blocks(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                            ptrdiff_t n_rows):
+    """A plan if so many rows go through faster as blocks; else None."""
+    cdef const sign_store *store = store_of(signs)
+    cdef const sliced_kernel *sliced = sliced_row(kernel)
+    cdef SlicedPlan plan
+    if not blocks_pay(store, rows, sliced.block_rows, n_rows):
+        return None
+    plan = SlicedPlan.__new__(SlicedPlan)
+    plan.kernel = sliced
+    plan.n_lanes = signs.n_lanes()
+    plan.copied_words = 0 if rows_in_place(rows, store.n_words) else store.n_words
+    with nogil:
+        plan.plan = sliced_plan_new(sliced, store.lines, store.n_samples, store.n_vectors)
+    if plan.plan == NULL:
+        raise MemoryError
+    return plan
+
+
+@cython.final
+cdef class Slices:
+    """One thread's memory for blocks."""
+
+    cdef slices slices
+    cdef SlicedPlan plan
+    cdef void *_memory
+
+    def __cinit__(self, SlicedPlan plan):
+        cdef ptrdiff_t n = plan.kernel.block_rows
+        self.plan = plan
+        self.slices.kernel = plan.kernel
+        self.slices.plan = plan.plan
+        self.slices.scratch = sliced_scratch_new(plan.plan)
+        self._memory = malloc((2 * n + 2 * plan.n_lanes + n * plan.copied_words) * 8)
+        if self.slices.scratch == NULL or self._memory == NULL:
+            raise MemoryError
+        self.slices.growth = <int64_t *>self._memory
+        self.slices.totals = self.slices.growth + n
+        self.slices.before = self.slices.totals + n
+        self.slices.packed = <uint64_t *>(self.slices.before + 2 * plan.n_lanes)
+
+    def __dealloc__(self):
+        sliced_scratch_free(self.slices.scratch)
         free(self._memory)
 
 

@@ -1,5 +1,6 @@
 /* The one place that lists the kernels, fastest first. */
 #include "signed_sums.h"
+#include "sliced.h"
 
 static const struct kernel *const kernels[] = {
 #if defined(RB_X86_64)
@@ -25,4 +26,21 @@ const struct kernel *fastest_kernel(void)
     while (!kernels[i]->supported())
         i++; /* the last row is always supported */
     return kernels[i];
+}
+
+/* sliced_*.c are written in the vectors of GCC and Clang; other compilers have the plain row. */
+const struct sliced_kernel *sliced_row(const struct kernel *kernel)
+{
+#if defined(RB_X86_64) && defined(__GNUC__)
+    if (kernel == &kernel_avx512 && cpu_has_gfni())
+        return &sliced_avx512;
+    if (kernel == &kernel_avx512 || kernel == &kernel_avx2)
+        return &sliced_avx2;
+#endif
+#if defined(RB_ARM64) && defined(__GNUC__)
+    if (kernel == &kernel_neon)
+        return &sliced_neon;
+#endif
+    (void)kernel;
+    return &sliced_portable;
 }

@@ -41,8 +41,7 @@ static struct source part_of(const struct source *source, ptrdiff_t word, int64_
     return part;
 }
 
-/* Whether packed rows are whole aligned words, which the kernels can read where they are. */
-static int in_place(const struct rows *rows, ptrdiff_t n_words)
+int rows_in_place(const struct rows *rows, ptrdiff_t n_words)
 {
     return rows->packed && (uintptr_t)rows->packed % 8 == 0 && rows->packed_stride % 8 == 0 &&
            rows->packed_bytes == 8 * n_words;
@@ -57,20 +56,30 @@ static void copy_packed(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
     memcpy(out, rows->packed + row * rows->packed_stride + word * 8, (size_t)n_bytes);
 }
 
-/* The last sample is in bit (n_samples - 1) % 64 of the last word: nothing may stand past it. */
-static int64_t check_last_word(uint64_t last, int64_t n_samples)
+int64_t check_last_word(uint64_t last, int64_t n_samples)
 {
     const int used = (int)(n_samples % WORD_BITS);
     return used && last >> used ? n_samples + 1 : n_samples;
 }
 
-/* Packs one tile of one row; returns its number of samples, or the first bad one. */
-static int64_t read_tile(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
-                         int64_t n_samples, int in_units, void *out)
+int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64_t n_samples,
+                   uint64_t *out)
+{
+    if (!rows->packed) {
+        struct source part = part_of(&rows->source, word, n_samples);
+        return rows->packer->pack_row(&part, row, out);
+    }
+    const ptrdiff_t n_words = (ptrdiff_t)((n_samples + WORD_BITS - 1) / WORD_BITS);
+    copy_packed(rows, row, word, n_words, out);
+    return check_last_word(out[n_words - 1], n_samples);
+}
+
+/* The same for real-valued losses. */
+static int64_t read_units(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
+                          int64_t n_samples, int32_t *out)
 {
     struct source part = part_of(&rows->source, word, n_samples);
-    return in_units ? rows->packer->units_row(&part, row, out)
-                    : rows->packer->pack_row(&part, row, out);
+    return rows->packer->units_row(&part, row, out);
 }
 
 static int64_t sum_units(const int32_t *units, ptrdiff_t n)
@@ -87,7 +96,7 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
 {
     RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
     const ptrdiff_t stride = signs->n_strips * LANES;
-    const int whole_words = in_place(rows, signs->n_words);
+    const int whole_words = rows_in_place(rows, signs->n_words);
     n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_ROWS : CHUNK_ROWS));
     chunk->in_units = in_units;
     chunk->bad_sample = -1;
@@ -106,14 +115,10 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
         }
         for (ptrdiff_t r = 0; r < n_rows; r++) {
             uint64_t *row = tile + r * tile_stride;
-            int64_t read;
-            if (rows->packed) {
-                if (!whole_words)
-                    copy_packed(rows, first + r, word, n_words, row);
-                read = check_last_word(row[n_words - 1], n_samples);
-            } else {
-                read = read_tile(rows, first + r, word, n_samples, in_units, row);
-            }
+            const int64_t read =
+                whole_words ? check_last_word(row[n_words - 1], n_samples)
+                : in_units  ? read_units(rows, first + r, word, n_samples, (int32_t *)row)
+                            : read_words(rows, first + r, word, n_samples, row);
             if (read != n_samples) {
                 chunk->bad_sample = done + read;
                 n_rows = r;
@@ -210,9 +215,9 @@ static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
     chunk->in_units = 1;
 }
 
-static int needs_no_signs(const struct watch *watch, int64_t total)
+int needs_no_signs(const struct watch *watch, int64_t n_rows, int64_t total)
 {
-    return watch->n_rows < watch->n_free &&
+    return n_rows < watch->n_free &&
            (total <= watch->free_low || total >= watch->free_high);
 }
 
@@ -238,7 +243,7 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
                                    watch->maxima, watch->minima))
             watch->complexity = complexity_of(watch);
         *verdict = WITHHELD;
-        if (watch->complexity > watch->budget && !needs_no_signs(watch, total))
+        if (watch->complexity > watch->budget && !needs_no_signs(watch, watch->n_rows, total))
             return r;
         watch->n_rows++;
         if (totals_out)
@@ -252,19 +257,29 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
 
 ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
                     const struct rows *rows, ptrdiff_t first, ptrdiff_t last, struct watch *watch,
-                    struct chunk *chunk, int64_t *totals_out, int64_t *trace_out,
-                    enum verdict *verdict)
+                    struct chunk *chunk, const struct slices *slices, int64_t *totals_out,
+                    int64_t *trace_out, enum verdict *verdict)
 {
     *verdict = ANSWERED;
+    ptrdiff_t by_rows = first; /* up to here rows go one by one */
     for (ptrdiff_t row = first; row < last;) {
+        int64_t *totals = totals_out ? totals_out + row : NULL;
+        int64_t *trace = trace_out ? trace_out + row : NULL;
+        if (slices && row >= by_rows) {
+            const ptrdiff_t end = row + block_rows(slices);
+            if (end <= last &&
+                judge_block(kernel, signs, rows, row, watch, slices, totals, trace)) {
+                row = end;
+                continue;
+            }
+            by_rows = end;
+        }
         count_any_rows(kernel, signs, rows, row, last - row, chunk);
         if (chunk->n_rows == 0) {
             *verdict = UNREADABLE;
             return row;
         }
-        ptrdiff_t done = judge_rows(kernel, watch, chunk, 0, totals_out ? totals_out + row : NULL,
-                                    trace_out ? trace_out + row : NULL, verdict);
-        row += done;
+        row += judge_rows(kernel, watch, chunk, 0, totals, trace, verdict);
         if (*verdict != ANSWERED)
             return row;
     }

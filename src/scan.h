@@ -48,6 +48,17 @@ struct chunk {
     int64_t bad_sample; /* in the row after the n_rows good ones; -1: none */
 };
 
+/* Whether packed rows are whole aligned words, which the kernels can read where they are. */
+int rows_in_place(const struct rows *rows, ptrdiff_t n_words);
+
+/* One row's words from `word` on, of n_samples samples, into out.  Returns n_samples, or the
+ * first sample that is not 0 or 1, or past the end. */
+int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64_t n_samples,
+                   uint64_t *out);
+
+/* n_samples, or n_samples + 1 if a bit stands past them in the last of their words. */
+int64_t check_last_word(uint64_t last, int64_t n_samples);
+
 /* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way:
  * a value that is not 0 or 1, or with in_units one outside [0, 1]. */
 void count_rows(const struct kernel *kernel, const struct sign_store *signs,
@@ -68,7 +79,7 @@ enum verdict { ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE };
  * complexity is sum_j max(0, maxima_j), or sum_j (maxima_j - minima_j) for the half-range.
  * `budget` holds for totals up to `priced`; a larger one stops with NEEDS_PRICE. */
 struct watch {
-    int64_t *maxima, *minima; /* 8 n_strips lanes each */
+    int64_t *maxima, *minima; /* 8 n_strips lanes each, the minima after the maxima */
     int64_t n_vectors, n_strips;
     int64_t n_rows; /* answered */
     int64_t complexity;
@@ -78,6 +89,9 @@ struct watch {
     int half_range;
     int unit_shift; /* 0 or UNIT_SHIFT */
 };
+
+/* Whether a row is answered whatever the complexity: the union part of the bound. */
+int needs_no_signs(const struct watch *watch, int64_t n_rows, int64_t total);
 
 /* From units of one loss to units of 2^-24.  The caller prices the budget anew. */
 void rescale_watch(struct watch *watch);
@@ -91,11 +105,38 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
                      ptrdiff_t from, int64_t *totals_out, int64_t *trace_out,
                      enum verdict *verdict);
 
+/* What bit-sliced blocks work with (blocks.c).  The plan is shared, the rest is one thread's. */
+struct slices {
+    const struct sliced_kernel *kernel;
+    const struct sliced_plan *plan;
+    void *scratch;
+    int64_t *growth;  /* block_rows */
+    int64_t *totals;  /* block_rows */
+    int64_t *before;  /* 2 x 8 n_strips: the extremes, to go back to */
+    uint64_t *packed; /* block_rows x n_words, unless rows are read in place */
+};
+
+ptrdiff_t block_rows(const struct slices *slices);
+
+/* The bit-sliced kernel that goes with a kernel (dispatch.c). */
+const struct sliced_kernel *sliced_row(const struct kernel *kernel);
+
+/* Whether rows go through faster as blocks: enough of them, vectors, and room for the packed. */
+int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_t block_rows,
+               ptrdiff_t n_rows);
+
+/* Judges a whole block from `first` on.  False: some row of it halts, needs something or cannot
+ * be read; then nothing has changed. */
+int judge_block(const struct kernel *kernel, const struct sign_store *signs,
+                const struct rows *rows, ptrdiff_t first, struct watch *watch,
+                const struct slices *slices, int64_t *totals_out, int64_t *trace_out);
+
 /* Counts and judges the rows from `first` on; returns the row at which it stopped: `last`, or
- * the one that `verdict` speaks of.  UNREADABLE: chunk->bad_sample of it is not a loss. */
+ * the one that `verdict` speaks of.  UNREADABLE: chunk->bad_sample of it is not a loss.
+ * `slices` may be NULL; the result does not depend on it. */
 ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
                     const struct rows *rows, ptrdiff_t first, ptrdiff_t last, struct watch *watch,
-                    struct chunk *chunk, int64_t *totals_out, int64_t *trace_out,
-                    enum verdict *verdict);
+                    struct chunk *chunk, const struct slices *slices, int64_t *totals_out,
+                    int64_t *trace_out, enum verdict *verdict);
 
 #endif

@@ -298,7 +298,7 @@ def write_faulty(labels, predictions):
         losses[3, 5] = value
         np.save(f"{name}.npy", losses)
     np.save("complex.npy", predictions.astype(complex))
-    np.save("dates.npy", np.zeros((3, N_SAMPLES), "M8[s]"))
+    np.save("gap.npy", np.where(np.arange(N_SAMPLES) == 5, np.nan, labels))
     scores = predictions.astype(float)
     scores[3, 5] = 0.73
     np.save("scores.npy", scores)
@@ -334,21 +334,22 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         ([*PREDICTIONS, "predictions.npy", "--transpose"], "transposed it would fit"),
         ([*PREDICTIONS, "square.npy"], "is square, 1001 x 1001: say whether"),
         ([*PREDICTIONS, "ragged.csv"], "ragged.csv, line 402: must have 1001 cells"),
-        ([*PREDICTIONS, "scores.npy"], "scores.npy, queries 1 to 401: "),
-        ([*PREDICTIONS, "classes.npy"], "classes.npy, queries 1 to 401: "),
-        ([*PREDICTIONS, "words.npy"], "words.npy, queries 1 to 401: "),
+        ([*PREDICTIONS, "scores.npy"], "scores.npy, queries 1 to 401 (rows 0 to 400): "),
+        ([*PREDICTIONS, "classes.npy"], "classes.npy, queries 1 to 401 (rows 0 to 400): "),
+        ([*PREDICTIONS, "words.npy"], "words.npy, queries 1 to 401 (rows 0 to 400): "),
         ([*PREDICTIONS, "predictions.npy", "--packed"], "packed rows of 126 bytes"),
         ([*PREDICTIONS, "packed.npy", "--packed"], "no bit set past n_samples"),
         ([*PREDICTIONS, "packed.npy", "--packed", "--transpose"], "cannot be transposed"),
         ([*PREDICTIONS, "predictions.npy", "--n-samples", 1000], "--n-samples must be the number"),
         (["--labels", "column.npy", "--predictions", "predictions.npy"], "in one dimension"),
+        (["--labels", "gap.npy", "--predictions", "predictions.npy"], "gap.npy: y_true must have"),
         (["--labels", "missing.npy", "--predictions", "predictions.npy"], "missing.npy: No such"),
-        (["--losses", "nan.npy"], "nan.npy, queries 1 to 401: losses must be"),
-        (["--losses", "negative.npy"], "negative.npy, queries 1 to 401: losses must be"),
-        (["--losses", "large.npy"], "large.npy, queries 1 to 401: losses must be"),
-        (["--losses", "inf.npy"], "inf.npy, queries 1 to 401: losses must be"),
-        (["--losses", "complex.npy"], "complex.npy, queries 1 to 401: losses"),
-        (["--losses", "dates.npy"], "dates.npy, queries 1 to 3: losses"),
+        (["--losses", "nan.npy"], "nan.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
+        (["--losses", "negative.npy"], "negative.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
+        (["--losses", "large.npy"], "large.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
+        (["--losses", "inf.npy"], "inf.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
+        (["--losses", "complex.npy"], "must hold real numbers, bools or strings"),
+        (["--losses", "words.npy"], "words.npy, queries 1 to 401 (rows 0 to 400): losses"),
         (["--losses", "packed.npy", "--packed"], "packed rows need n_samples"),
         (["--losses", "packed.npy", "--packed", "--n-samples", 1001], "no bit set past n_samples"),
         (["--losses", "packed.npy", "--packed", "--n-samples", 0], "n_samples must be at least 1"),
@@ -383,7 +384,10 @@ def test_a_bad_value_in_a_later_block_is_told_by_its_queries(run, monkeypatch, p
     monkeypatch.setattr(files, "BLOCK_BYTES", 100 * losses[0].nbytes)
     code, out, err = run("audit", "--losses", "l.npy", *PARAMETERS, "--output", "answers.csv")
     assert (code, out) == (2, "")
-    assert "l.npy, queries 301 to 400: losses must be" in err
+    assert (
+        "l.npy, queries 301 to 400 (rows 0 to 99): losses must be in [0, 1], got nan at row 99"
+        in err
+    )
     assert not os.path.exists("answers.csv")
 
 

@@ -260,9 +260,15 @@ def test_pickled_objects_are_never_loaded(tmp_path, suffix):
         assert error_of(opener, path) == expected
 
 
-def test_fields_are_refused(tmp_path):
-    path = write(tmp_path / "p.npy", np.zeros(3, dtype=[("a", "i4")]))
-    assert "must hold numbers, bools or strings" in error_of(files.open_rows, path)
+@pytest.mark.parametrize("dtype", ["complex128", "M8[s]", "m8[s]", "V4", [("a", "i4")]])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_what_is_neither_number_nor_string_is_refused(tmp_path, suffix, dtype):
+    path = write(tmp_path / f"p{suffix}", np.zeros((2, 3), dtype=dtype))
+    for opener in (files.open_rows, files.load_labels):
+        message = error_of(opener, path)
+        assert message == (
+            f"p{suffix} must hold real numbers, bools or strings, got {np.dtype(dtype)}"
+        )
 
 
 def test_a_malformed_header_is_refused(tmp_path):
@@ -378,11 +384,11 @@ def test_a_parquet_file_is_refused_by_column(tmp_path):
         ),
         (
             {"a": [[1], [2], [3]]},
-            "p.parquet, column 'a': must hold numbers, bools or strings, got list<element: int64>",
+            "p.parquet, column 'a': must hold real numbers, bools or strings, got list<element: int64>",
         ),
         (
             {"a": pa.array([1, 2, 3], pa.timestamp("s"))},
-            "p.parquet, column 'a': must hold numbers, bools or strings, got timestamp[ms]",
+            "p.parquet, column 'a': must hold real numbers, bools or strings, got timestamp[ms]",
         ),
     ]:
         pq.write_table(pa.table(columns), path)

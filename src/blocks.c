@@ -1,0 +1,91 @@
+/* Whole blocks of rows through the bit-sliced kernel, with the verdict of judge_rows. */
+#include <string.h>
+
+#include "scan.h"
+#include "sliced.h"
+
+enum {
+    SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
+    FEW_VECTORS = 32,  /* fewer never pay; of short rows this many do, */
+    MORE_VECTORS = 100, /* of longer ones this many */
+    /* the first rows move extremes all the time, which is slow in a block */
+    ROWS_BEFORE = 512,
+};
+
+ptrdiff_t block_rows(const struct slices *slices) { return slices->kernel->block_rows; }
+
+int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_t block_rows,
+               ptrdiff_t n_rows)
+{
+    const int is_short = signs->n_words <= SHORT_WORDS;
+    return signs->lines && n_rows >= 4 * block_rows &&
+           (is_short || rows_in_place(rows, signs->n_words)) &&
+           signs->n_vectors >= (is_short ? FEW_VECTORS : MORE_VECTORS);
+}
+
+/* The block's rows as words: where they are, or copied.  NULL: a row is not of 0 and 1 alone. */
+static const uint64_t *block_words(const struct kernel *kernel, const struct sign_store *signs,
+                                   const struct rows *rows, ptrdiff_t first,
+                                   const struct slices *slices, ptrdiff_t *stride)
+{
+    const ptrdiff_t n_words = signs->n_words;
+    const int whole_words = rows_in_place(rows, n_words);
+    *stride = whole_words ? rows->packed_stride / 8 : n_words;
+    uint64_t *words = whole_words ? (uint64_t *)(rows->packed + first * rows->packed_stride)
+                                  : slices->packed;
+    for (ptrdiff_t r = 0; r < block_rows(slices); r++) {
+        uint64_t *row = words + r * *stride;
+        const int64_t read = whole_words
+                                 ? check_last_word(row[n_words - 1], signs->n_samples)
+                                 : read_words(rows, first + r, 0, signs->n_samples, row);
+        if (read != signs->n_samples)
+            return NULL;
+        slices->totals[r] = kernel->popcount(row, n_words);
+    }
+    return words;
+}
+
+/* Whether every row of the block is answered, given what each adds to the complexity. */
+static int all_answered(const struct watch *watch, const struct slices *slices)
+{
+    int64_t complexity = watch->complexity;
+    for (ptrdiff_t r = 0; r < block_rows(slices); r++) {
+        complexity += slices->growth[r];
+        if (slices->totals[r] > watch->priced)
+            return 0;
+        if (complexity > watch->budget &&
+            !needs_no_signs(watch, watch->n_rows + r, slices->totals[r]))
+            return 0;
+    }
+    return 1;
+}
+
+int judge_block(const struct kernel *kernel, const struct sign_store *signs,
+                const struct rows *rows, ptrdiff_t first, struct watch *watch,
+                const struct slices *slices, int64_t *totals_out, int64_t *trace_out)
+{
+    const ptrdiff_t n = block_rows(slices);
+    const size_t extremes_bytes = (size_t)(2 * watch->n_strips * LANES) * sizeof(int64_t);
+    ptrdiff_t stride;
+    if (watch->unit_shift || watch->n_rows < ROWS_BEFORE)
+        return 0;
+    const uint64_t *words = block_words(kernel, signs, rows, first, slices, &stride);
+    if (words == NULL)
+        return 0;
+    memcpy(slices->before, watch->maxima, extremes_bytes); /* the minima follow the maxima */
+    slices->kernel->scan(slices->plan, slices->scratch, words, stride, (int)n, watch->maxima,
+                         watch->minima, watch->half_range, slices->growth);
+    if (!all_answered(watch, slices)) {
+        memcpy(watch->maxima, slices->before, extremes_bytes);
+        return 0;
+    }
+    for (ptrdiff_t r = 0; r < n; r++) {
+        watch->complexity += slices->growth[r];
+        if (totals_out)
+            totals_out[r] = slices->totals[r];
+        if (trace_out)
+            trace_out[r] = watch->complexity;
+    }
+    watch->n_rows += n;
+    return 1;
+}

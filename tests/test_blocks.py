@@ -1,0 +1,108 @@
+"""`query_many` takes bit-sliced blocks by itself; what it answers never depends on the path."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from radabound_fast import _kernel, reference
+
+BLOCK = 512  # rows to a block on the widest instruction set
+N_ROWS = 5 * BLOCK + 100  # several blocks after the first rows, and a tail
+
+# a block starts at row 512 at the earliest: the first and last rows of blocks and of the stream,
+# their neighbours, and a row in the plain beginning and in the tail
+HALTS = [0, 1, 510, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2559, 2560, N_ROWS - 1]
+
+
+def stream(n_vectors, n_samples, seed=0):
+    """Random rows, and the signs that judge them."""
+    losses = np.random.default_rng(seed).random((N_ROWS, n_samples)) < 0.4
+    return losses, reference.signs(3, n_vectors, n_samples)
+
+
+def running(signs, losses, half_range):
+    """After each row: sum of the extremes, maxima, minima."""
+    sums = reference.signed_sums(signs, losses)
+    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
+    return (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1), highest, lowest
+
+
+def gate(budget, priced=2**63 - 1, n_free=0):
+    return lambda total, shift: (budget, priced, n_free, -1, 2**63 - 1)
+
+
+@pytest.mark.parametrize("half_range", [False, True])
+@pytest.mark.parametrize(("n_samples", "n_vectors"), [(200, 33), (65, 100), (513, 32)])
+def test_the_halting_row_does_not_depend_on_the_path(
+    kernel, n_samples, n_vectors, half_range, pack
+):
+    losses, signs = stream(n_vectors, n_samples)
+    store = _kernel.SignStore(3, n_samples, n_vectors)
+    for halt in HALTS:
+        spoilt = losses.copy()
+        spoilt[halt] = signs[0] > 0  # the largest sum that vector 0 can have
+        totals, highest, lowest = running(signs, spoilt, half_range)
+        budget = int(totals[halt]) - 1
+        assert halt == 0 or totals[halt - 1] <= budget
+        for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
+            extremes = _kernel.Extremes(store, half_range=half_range, price=gate(budget))
+            ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
+            values, trace, n_rows, halted, _ = ask(rows, trace=True, n_threads=n_threads)
+            assert halted and n_rows == halt
+            assert_array_equal(values, spoilt[:halt].mean(axis=1))
+            assert_array_equal(trace, totals[:halt] / extremes.cells)
+            assert_array_equal(extremes.extremes()[0], highest[halt])
+            assert_array_equal(extremes.extremes()[1], lowest[halt])
+
+
+# around words; below and above a tile of the plan; groups of vectors with every remainder
+SHAPES = [(m, l) for m in [1, 63, 64, 65, 127, 500, 513] for l in [32, 33, 47, 100, 129]]
+
+
+@pytest.mark.parametrize(("n_samples", "n_vectors"), [*SHAPES, (4096, 32), (6100, 33)])
+def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samples, n_vectors):
+    losses, signs = stream(n_vectors, n_samples, seed=n_samples)
+    for half_range in [False, True]:
+        totals, highest, lowest = running(signs, losses, half_range)
+        extremes = _kernel.Extremes(
+            _kernel.SignStore(3, n_samples, n_vectors), half_range=half_range
+        )
+        values, complexities, *_ = extremes.query_many(losses.view(np.uint8), trace=True)
+        assert_array_equal(values, losses.mean(axis=1))
+        assert_array_equal(complexities, totals / extremes.cells)
+        assert_array_equal(extremes.extremes()[0], highest[-1])
+        assert_array_equal(extremes.extremes()[1], lowest[-1])
+
+
+@pytest.mark.parametrize("row", [700, 1023, 1024, 2600])
+def test_a_bit_past_the_end_is_found_inside_a_block(kernel, row, pack):
+    losses, _ = stream(32, 100)
+    words = pack(losses)
+    words[row, 1] |= np.uint64(1) << np.uint64(63)
+    extremes = _kernel.Extremes(_kernel.SignStore(3, 100, 32))
+    with pytest.raises(ValueError, match=f"past n_samples, got one in row {row}"):
+        extremes.query_many_packed(words)
+    assert not extremes.started and extremes.n_rows == 0
+
+
+def test_real_valued_rows_inside_a_block_change_the_units(kernel):
+    losses, signs = stream(32, 100)
+    losses = losses.astype(np.float32)
+    losses[1500] *= 0.25
+    extremes = _kernel.Extremes(_kernel.SignStore(3, 100, 32))
+    values, complexities, *_ = extremes.query_many(losses, trace=True)
+    totals, *_ = running(signs, losses * 2**24, half_range=False)
+    assert_array_equal(complexities, totals / extremes.cells)
+    assert_array_equal(values, losses.mean(axis=1, dtype=np.float64))
+
+
+def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
+    losses, _ = stream(33, 200)
+    extremes = _kernel.Extremes(_kernel.SignStore(3, 200, 33), price=_free_gate)
+    _, _, n_rows, halted, _ = extremes.query_many_packed(pack(losses))
+    assert halted and n_rows == 1700
+
+
+def _free_gate(largest_total, unit_shift):
+    """No complexity is allowed, but 1700 queries are free; a price holds for ten errors more."""
+    return -1, largest_total + 10, 1700, 0, 0

@@ -1,0 +1,169 @@
+"""The figures: what is drawn is what was given, and every label can be read."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+from numpy.testing import assert_allclose, assert_array_equal
+
+from radabound_fast.plots import audit_figure, search_figure
+
+HOLDOUT = [0.30, 0.28, 0.28, 0.20, 0.18]
+TRUTH = [0.31, 0.27, 0.27, 0.26, 0.26]
+HALTS = {"bernstein-split": 1, "bernstein": 3, "mclt": None}
+
+
+def draw_search(holdout=HOLDOUT, truth=TRUTH, halts=HALTS, epsilon=0.07):
+    return search_figure(holdout, truth, halts, epsilon=epsilon, title="A title", subtitle="More")
+
+
+def draw_audit(halts=HALTS, n_queries=5):
+    curve = np.linspace(0.01, 0.02, n_queries)
+    budgets = dict(zip(halts, np.linspace(0.012, 0.02, len(halts)), strict=True))
+    return audit_figure(dict.fromkeys(halts, curve), budgets, halts)
+
+
+def texts(figure):
+    return [text.get_text() for text in (*figure.texts, *figure.axes[0].texts)]
+
+
+def bars(figure):
+    """The queries at which a bar spans the axes from bottom to top."""
+    axes = figure.axes[0]
+    upright = [
+        line.get_xdata()[0]
+        for line in axes.lines
+        if line.get_transform() == axes.transAxes and list(line.get_ydata()) == [0, 1]
+    ]
+    to_query = axes.transAxes + axes.transData.inverted()
+    return [to_query.transform((x, 0))[0] for x in upright]
+
+
+def curve(figure, index):
+    """One value per query, from a line of steps that reach from query i to i + 1 or further."""
+    x, y = figure.axes[0].lines[index].get_data()
+    assert_array_equal(x[2::2], x[1:-1:2])
+    assert_array_equal(y[::2], y[1::2])
+    return np.repeat(y[::2], (x[1::2] - x[::2]).astype(int))
+
+
+def test_the_two_curves_are_the_errors_given():
+    figure = draw_search()
+    assert_array_equal(curve(figure, 0), TRUTH)
+    assert_array_equal(curve(figure, 1), HOLDOUT)
+
+
+def test_the_band_is_epsilon_around_the_truth():
+    figure = draw_search()
+    band = next(c for c in figure.axes[0].collections if isinstance(c, PolyCollection))
+    heights = band.get_paths()[0].vertices[:, 1]
+    expected = np.concatenate([np.subtract(TRUTH, 0.07), np.add(TRUTH, 0.07)])
+    assert_allclose(np.unique(heights.round(12)), np.unique(expected.round(12)))
+
+
+def test_leaving_the_band_is_pointed_out_where_it_happens():
+    (note,) = [t for t in draw_search(epsilon=0.07).axes[0].texts if "off" in t.get_text()]
+    assert note.get_text() == "more than 7 points off"
+    assert note.xy == (5, 0.18)
+
+
+def test_staying_in_the_band_is_not_pointed_out():
+    assert not [text for text in texts(draw_search(epsilon=0.09)) if "off" in text]
+
+
+@pytest.mark.parametrize("draw", [draw_search, draw_audit])
+def test_a_bar_stands_at_every_halt_and_none_where_there_is_none(draw):
+    figure = draw()
+    assert_allclose(bars(figure), [1, 3])
+    assert "bernstein-split\nhalts at 1" in texts(figure)
+    assert "bernstein\nhalts at 3" in texts(figure)
+    assert "mclt\nnever halts" in texts(figure)
+
+
+def test_the_audit_shows_each_complexity_budget_and_no_negative_one():
+    figure = audit_figure(
+        {"bernstein-split": [0.01], "mclt": [0.01, 0.02, 0.021]},
+        {"bernstein-split": -0.003, "mclt": 0.0205},
+        {"bernstein-split": 1, "mclt": 3},
+    )
+    assert_array_equal(curve(figure, 0), [0.01])
+    assert_array_equal(curve(figure, 1), [0.01, 0.02, 0.021])
+    assert list(figure.axes[0].lines[2].get_ydata()) == [0.0205, 0.0205]
+    assert "mclt\nbudget" in texts(figure)
+    assert "bernstein-split\nbudget" not in texts(figure)
+
+
+# one query; all bars at one place, left and right; the awkward middle; none
+CROWDED = [
+    (1, [1, 1, 1, 1]),
+    (5000, [1, 1, 1, 2]),
+    (5000, [5000, 5000, 4999, 4998]),
+    (5000, [60, 60, 70, None]),
+    (5000, [None, None, None, None]),
+    (10**5, [1, 99_999, 10**5, 10**5]),
+]
+
+
+@pytest.mark.parametrize("draw", [draw_search, draw_audit])
+@pytest.mark.parametrize(("n_queries", "halts"), CROWDED)
+def test_labels_neither_overlap_nor_leave_the_figure(draw, n_queries, halts):
+    names = ["fixed-sequence", "bernstein-split", "bernstein", "mclt"]
+    named = dict(zip(names, halts, strict=True))
+    if draw is draw_search:
+        figure = draw([0.2] * n_queries, [0.21] * n_queries, named, epsilon=0.05)
+    else:
+        figure = draw(named, n_queries)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    artists = [*figure.texts, *axes.texts, axes.xaxis.label, axes.yaxis.label]
+    boxes = {artist.get_text(): artist.get_window_extent() for artist in artists}
+    for (one, box), (other, other_box) in itertools.combinations(boxes.items(), 2):
+        assert not box.overlaps(other_box), (one, other)
+    for text, box in boxes.items():
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1, text
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1, text
+
+
+@pytest.mark.parametrize(
+    ("holdout", "truth", "halts", "message"),
+    [
+        ([], [], {}, r"holdout_error must have shape \(n_queries,\), got \(0,\)"),
+        ([[0.1]], [0.1], {}, r"holdout_error must have shape \(n_queries,\), got \(1, 1\)"),
+        ([0.1], 0.1, {}, r"true_error must have shape \(n_queries,\), got \(\)"),
+        ([0.1, 0.1], [0.1], {}, "true_error must be as long as holdout_error, 2, got 1"),
+        ([0.1], [0.1], {"mclt": 2}, r"halts must be in \[1, 1\], got 2 for mclt"),
+        ([0.1], [0.1], {"mclt": 0}, r"halts must be in \[1, 1\], got 0 for mclt"),
+    ],
+)
+def test_bad_searches_are_refused_by_name(holdout, truth, halts, message):
+    with pytest.raises(ValueError, match=message):
+        draw_search(holdout, truth, halts)
+
+
+@pytest.mark.parametrize(
+    ("complexities", "budgets", "halts", "message"),
+    [
+        ({}, {}, {}, "must name the same bounds"),
+        ({"mclt": [0.1]}, {"bernstein": 0.1}, {"mclt": None}, "must name the same bounds"),
+        ({"mclt": []}, {"mclt": 0.1}, {"mclt": None}, "complexities must have shape"),
+        ({"mclt": [0.1]}, {"mclt": 0.1}, {"mclt": 2}, r"halts must be in \[1, 1\]"),
+    ],
+)
+def test_bad_audits_are_refused_by_name(complexities, budgets, halts, message):
+    with pytest.raises(ValueError, match=message):
+        audit_figure(complexities, budgets, halts)
+
+
+def test_a_figure_is_saved_without_pyplot(tmp_path):
+    path = tmp_path / "audit.png"
+    program = (
+        "import sys\n"
+        "from radabound_fast.plots import audit_figure\n"
+        "audit_figure({'mclt': [0.1]}, {'mclt': 0.2}, {'mclt': None}).savefig(sys.argv[1])\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program, path], check=True)
+    assert path.read_bytes().startswith(b"\x89PNG")
