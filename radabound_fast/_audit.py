@@ -94,8 +94,8 @@ def replay(name: str, blocks: Iterable[NDArray[Any]], replays: list[Replay]) -> 
             for each in replays:
                 each.ask(block)
         except (TypeError, ValueError) as error:
-            last = n_read + len(block)
-            raise ValueError(f"{name}, queries {n_read + 1} to {last}: {error}") from error
+            where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
+            raise ValueError(f"{name}, {where}: {error}") from error
         n_read += len(block)
         if all(each.guard.halted for each in replays):
             break

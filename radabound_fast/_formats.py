@@ -101,8 +101,8 @@ def _array_header(name: str, file: IO[bytes]) -> _Header:
         raise ValueError(f"{name} is not a readable .npy array: {_one_line(error)}") from error
     if header.dtype.hasobject:
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded")
-    if header.dtype.names is not None or header.dtype.itemsize == 0:
-        raise ValueError(f"{name} must hold numbers, bools or strings, got {header.dtype}")
+    if header.dtype.kind not in "biufSU" or header.dtype.itemsize == 0:
+        raise ValueError(f"{name} must hold real numbers, bools or strings, got {header.dtype}")
     if any(n < 0 for n in header.shape):
         raise ValueError(f"{name} is not a readable .npy array: its shape is {header.shape}")
     return header
@@ -327,7 +327,7 @@ def _column_dtype(name: str, field: Any) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
         return dtype
     raise ValueError(
-        f"{name}, column {field.name!r}: must hold numbers, bools or strings, got {field.type}"
+        f"{name}, column {field.name!r}: must hold real numbers, bools or strings, got {field.type}"
     )
 
 

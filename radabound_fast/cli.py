@@ -149,8 +149,12 @@ def _audit(args: argparse.Namespace) -> int:
             estimator=args.estimator,
             seed=seed,
         )
-        trace = bool(args.output or args.plot)
-        replays.append(Replay(guard, labels, packed=args.packed, trace=trace))
+        try:
+            replays.append(
+                Replay(guard, labels, packed=args.packed, trace=bool(args.output or args.plot))
+            )
+        except ValueError as error:
+            raise ValueError(f"{args.labels}: {error}") from error
     replay(rows.name, _with_progress(rows, args.quiet), replays)
     _report(args, rows, seed, replays)
     return HALTED if any(each.guard.halted for each in replays) else OK

@@ -345,7 +345,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         (["--labels", "gap.npy", "--predictions", "predictions.npy"], "gap.npy: y_true must have"),
         (["--labels", "missing.npy", "--predictions", "predictions.npy"], "missing.npy: No such"),
         (["--losses", "nan.npy"], "nan.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
-        (["--losses", "negative.npy"], "negative.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
+        (["--losses", "negative.npy"], "negative.npy, queries 1 to 401 (rows 0 to 400): losses"),
         (["--losses", "large.npy"], "large.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
         (["--losses", "inf.npy"], "inf.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
         (["--losses", "complex.npy"], "must hold real numbers, bools or strings"),
