@@ -234,10 +234,9 @@ def _report(args: argparse.Namespace, rows: Rows, seed: int, replays: list[Repla
             f"delta {args.delta:g}, {args.n_vectors} sign vectors, seed {seed}{drawn}\n"
         )
         print(table(replays))
-        print(
-            "\nA bound that halted vouches neither for that query nor for any after it. What it "
-            "guarantees,\nand for which queries, is in the output of --json."
-        )
+        if any(each.guard.halted for each in replays):
+            print("\nA bound that halted vouches neither for that query nor for any after it.")
+        print("\nWhat each bound guarantees, and for which queries, is in the output of --json.")
     if args.output:
         write_csv(args.output, replays)
     if args.plot:
@@ -270,7 +269,7 @@ def _demo(args: argparse.Namespace) -> int:
     with _needs("demo"):
         from radabound_fast import demo
 
-    demo.main(args.output, quiet=args.quiet)
+        demo.main(args.output, quiet=args.quiet)
     return OK
 
 

@@ -379,7 +379,7 @@ def test_faulty_csv_labels_are_refused(tmp_path, content, message):
     [
         ({"a": [1, 2, 3], "b": [1, None, 0]}, ", column 'b': 1 values are missing"),
         ({"a": [1, 2, 3], "b": ["x", "y", "z"]}, " must hold strings in all columns or in none"),
-        ({"a": [[1], [2], [3]]}, ", column 'a': must hold real numbers, bools or strings, got list"),
+        ({"a": [[1], [2], [3]]}, "column 'a': must hold real numbers, bools or strings, got list"),
         ({"a": pa.array([1, 2, 3], pa.timestamp("ms"))}, "bools or strings, got timestamp[ms]"),
     ],
 )  # fmt: skip

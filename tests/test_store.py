@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from radabound_fast import store
+from radabound_fast import RadaBound, store
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes and modes")
 
@@ -312,3 +312,19 @@ def test_a_forked_worker_neither_holds_nor_breaks_its_parents_lock(tmp_path):
 def test_the_seed_is_readable_by_its_owner_alone(tmp_path):
     store.save_state(tmp_path / "guard", STATE)
     assert (tmp_path / "guard").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_crash_costs_what_was_asked_since_the_load_and_asking_again_restores_it(tmp_path):
+    path = tmp_path / "guard"
+    losses = np.random.default_rng(0).integers(0, 2, (60, 1000))
+    RadaBound(1000, epsilon=0.1, delta=0.1, seed=3).save(path)
+    guard = RadaBound.load(path)
+    first = guard.query_many(losses)
+    assert first.halted and first.n_answered > 1
+    del guard  # as a crash would: never saved
+
+    guard = RadaBound.load(path)
+    assert guard.n_queries == 0 and not guard.halted
+    again = guard.query_many(losses)
+    assert again.values.tolist() == first.values.tolist()
+    assert again.complexity == first.complexity and guard.halted
