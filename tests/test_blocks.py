@@ -1,5 +1,7 @@
 """`query_many` takes bit-sliced blocks by itself; what it answers never depends on the path."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -56,7 +58,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
 
 
 # around words; below and above a tile of the plan; groups of vectors with every remainder
-SHAPES = [(m, l) for m in [1, 63, 64, 65, 127, 500, 513] for l in [32, 33, 47, 100, 129]]
+SHAPES = list(itertools.product([1, 63, 64, 65, 127, 500, 513], [32, 33, 47, 100, 129]))
 
 
 @pytest.mark.parametrize(("n_samples", "n_vectors"), [*SHAPES, (4096, 32), (6100, 33)])

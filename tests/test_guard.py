@@ -201,7 +201,7 @@ BAD_LOSSES = [
     (np.zeros(100, complex), TypeError, "complex"),
     (np.zeros(100, "M8[s]"), TypeError, "datetime"),
     (["a"] * 100, TypeError, "losses"),
-    (None, TypeError, "losses"),
+    (None, ValueError, "losses"),
 ]
 
 
