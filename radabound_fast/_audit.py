@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast import Answers, Holdout, RadaBound
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.guard import Answers, RadaBound
-from radabound_fast.holdout import Holdout
 
 
 class Replay:

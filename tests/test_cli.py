@@ -1,45 +1,38 @@
-"""The command line, through `main` and through real processes."""
+"""The command line: subcommands, exit codes, and what a terminal sees."""
 
-import contextlib
-import csv
-import json
 import os
 import subprocess
 import sys
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import Holdout, _kernel, cli, files, reference
+from radabound_fast import _kernel, cli, reference
 
-EPSILON, DELTA, SEED = 0.1, 0.1, 7
-PARAMETERS = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--seed", str(SEED)]
-BOUNDS = ["bernstein-split", "bernstein", "mclt"]
-# 1001 samples do not fill their last byte; 401 queries are not a whole number of blocks
-N_QUERIES, N_SAMPLES = 401, 1001
-
-
-@pytest.fixture(scope="module")
-def labels():
-    return np.random.default_rng(1).integers(0, 2, N_SAMPLES, dtype=np.uint8)
-
-
-@pytest.fixture(scope="module")
-def predictions(labels):
-    """Random models that err on a third of the samples: they spend all three budgets."""
-    wrong = np.random.default_rng(2).random((N_QUERIES, N_SAMPLES)) < 1 / 3
-    return labels ^ wrong
+AUDIT = [
+    "audit",
+    "--labels",
+    "y.npy",
+    "--predictions",
+    "p.npy",
+    "--epsilon",
+    "0.1",
+    "--delta",
+    "0.1",
+    "--seed",
+    "7",
+]
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, labels, predictions):
-    """The working directory, with ``labels.npy`` and ``predictions.npy``."""
+def folder(tmp_path, monkeypatch):
+    """The working directory, with random labels and predictions that spend every budget."""
     monkeypatch.chdir(tmp_path)
-    np.save("labels.npy", labels)
-    np.save("predictions.npy", predictions)
+    rng = np.random.default_rng(1)
+    np.save("y.npy", rng.integers(0, 2, 1000))
+    np.save("p.npy", rng.integers(0, 2, (400, 1000)))
     return tmp_path
 
 
@@ -49,346 +42,12 @@ def run(folder, capsys):
 
     def run(*arguments):
         try:
-            code = cli.main([str(argument) for argument in arguments])
+            code = cli.main(arguments)
         except SystemExit as stopped:  # what argparse raises for its own errors
             code = stopped.code
         return code, *capsys.readouterr()
 
     return run
-
-
-STANDARD = ["audit", "--labels", "labels.npy", "--predictions", "predictions.npy", *PARAMETERS]
-
-
-def expected_halts(labels, predictions):
-    """For each bound, what the library says: queries answered, and whether it halted."""
-    outcomes = {}
-    for bound in BOUNDS:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
-        answers = holdout.query_many(predictions)
-        outcomes[bound] = answers.n_answered, answers.halted
-    return outcomes
-
-
-def test_audit_says_how_many_were_answered_and_where_each_bound_halts(run, labels, predictions):
-    code, out, err = run(*STANDARD)
-    assert (code, err) == (3, "")
-    assert "401 queries on 1,001 samples: epsilon 0.1, delta 0.1, 32 sign vectors, seed 7\n" in out
-    for bound, (n_answered, halted) in expected_halts(labels, predictions).items():
-        assert halted
-        (line,) = [line for line in out.splitlines() if line.startswith(f"{bound} ")]
-        assert line.split()[1] == str(n_answered)
-        assert f"halted at query {n_answered + 1}: complexity " in line
-
-
-def test_audit_exits_with_0_when_all_queries_were_answered(run):
-    code, out, err = run(*STANDARD, "--bound", "mclt", "--epsilon", "0.2")
-    assert (code, err) == (0, "")
-    assert out.splitlines()[3].split()[:4] == ["mclt", "401", "all", "answered;"]
-
-
-def test_a_holdout_too_small_for_one_answer_is_said_to_be(run):
-    code, out, _ = run(*STANDARD, "--bound", "bernstein", "--epsilon", "0.01")
-    assert code == 3
-    assert "halted at query 1: 1,001 samples cannot vouch for any answer" in out
-
-
-def test_json_is_complete(run, labels, predictions):
-    code, out, err = run(*STANDARD, "--json")
-    assert (code, err) == (3, "")
-    outcome = json.loads(out)
-    bounds = outcome.pop("bounds")
-    assert outcome == {
-        "version": radabound_fast.__version__,
-        "file": "predictions.npy",
-        "labels": "labels.npy",
-        "transpose": False,
-        "packed": False,
-        "n_samples": N_SAMPLES,
-        "n_queries": N_QUERIES,
-        "queries_counted_from": 1,
-        "epsilon": EPSILON,
-        "delta": DELTA,
-        "n_vectors": 32,
-        "seed": SEED,
-        "seed_drawn": False,
-    }
-    assert [each["bound"] for each in bounds] == BOUNDS
-    for each in bounds:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=each["bound"], seed=SEED)
-        answers = holdout.query_many(predictions)
-        assert each == {
-            "bound": each["bound"],
-            "estimator": "plain",
-            "halted": True,
-            "n_answered": answers.n_answered,
-            "halting_query": answers.n_answered + 1,
-            "complexity": holdout.complexity,
-            "budget": holdout.budget,
-            "remaining": 0.0,
-            "threshold": holdout.threshold,
-            "guarantee": holdout.guarantee,
-        }
-
-
-def test_bounds_and_estimators_can_be_chosen(run):
-    chosen = ["--bound", "fixed-sequence", "--bound", "mclt", "--bound", "mclt"]
-    _, out, _ = run(*STANDARD, *chosen, "--estimator", "half-range", "--n-vectors", 64, "--json")
-    outcome = json.loads(out)
-    assert outcome["n_vectors"] == 64
-    assert [(each["bound"], each["estimator"]) for each in outcome["bounds"]] == [
-        ("fixed-sequence", "half-range"),
-        ("mclt", "half-range"),
-    ]
-
-
-def save_csv(path, array):
-    np.savetxt(path, array, fmt="%s", delimiter=",")
-
-
-def save_parquet(path, columns):
-    pa = pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
-    pq = pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.table({f"q{i}": column for i, column in enumerate(columns)}), path)
-
-
-@pytest.mark.parametrize(
-    "layout",
-    ["npz", "csv", "strings.csv", "parquet", "transposed", "packed", "losses", "packed losses",
-     "float losses"],
-)  # fmt: skip
-# 1: a query at a time, so that every halt falls between blocks
-@pytest.mark.parametrize("block_bytes", [1, 100_000, files.BLOCK_BYTES])
-def test_every_layout_gives_the_same_outcome(
-    run, monkeypatch, labels, predictions, layout, block_bytes
-):
-    expected = json.loads(run(*STANDARD, "--json")[1])["bounds"]
-    monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
-    losses, packed = predictions != labels, {"axis": 1, "bitorder": "little"}
-    what = ["--labels", "labels.npy", "--predictions"]
-    if layout == "npz":
-        np.savez("all.npz", y=labels, p=predictions)
-        what = ["--labels", "all.npz:y", "--predictions", "all.npz:p"]
-    elif layout == "csv":
-        save_csv("labels.csv", labels)
-        save_csv("p.csv", predictions)
-        what = ["--labels", "labels.csv", "--predictions", "p.csv"]
-    elif layout == "strings.csv":
-        words = np.array(["on time", "late"])
-        save_csv("labels.csv", words[labels])
-        save_csv("p.csv", words[predictions])
-        what = ["--labels", "labels.csv", "--predictions", "p.csv"]
-    elif layout == "parquet":
-        save_parquet("p.parquet", predictions)
-        what += ["p.parquet", "--transpose"]
-    elif layout == "transposed":
-        np.save("p.npy", np.ascontiguousarray(predictions.T))
-        what += ["p.npy", "--transpose"]
-    elif layout == "packed":
-        np.save("p.npy", np.packbits(predictions, **packed))
-        what += ["p.npy", "--packed"]
-    elif layout == "packed losses":
-        np.save("l.npy", np.packbits(losses, **packed))
-        what = ["--losses", "l.npy", "--packed", "--n-samples", N_SAMPLES]
-    else:
-        np.save("l.npy", losses.astype(float if layout == "float losses" else bool))
-        what = ["--losses", "l.npy"]
-    code, out, err = run("audit", *what, *PARAMETERS, "--json")
-    assert (code, err) == (3, "")
-    assert json.loads(out)["bounds"] == expected
-
-
-def test_the_file_is_read_once_for_all_bounds_and_no_further_than_the_last_halt(
-    run, monkeypatch, labels, predictions
-):
-    read = []
-    blocks = files.Rows.__iter__
-    monkeypatch.setattr(files, "BLOCK_BYTES", N_SAMPLES)  # one query
-    monkeypatch.setattr(
-        files.Rows, "__iter__", lambda rows: (read.append(len(b)) or b for b in blocks(rows))
-    )
-    run(*STANDARD)
-    last = max(n_answered for n_answered, _ in expected_halts(labels, predictions).values())
-    assert read == [1] * (last + 1)
-
-
-def test_a_seed_that_was_drawn_is_printed_and_recorded(run):
-    without = STANDARD[:-2]
-    first, second = (json.loads(run(*without, "--json")[1]) for _ in range(2))
-    assert first["seed_drawn"] and first["seed"] != second["seed"]
-    again = json.loads(run(*without, "--seed", first["seed"], "--json")[1])
-    assert not again["seed_drawn"] and again["bounds"] == first["bounds"]
-    assert " (drawn)\n" in run(*without)[1]
-
-
-def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predictions):
-    code, _, _ = run(*STANDARD, "--output", "answers.csv")
-    assert code == 3
-    with open("answers.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    expected = []
-    for bound in BOUNDS:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
-        answers = holdout.query_many(predictions, trace=True)
-        columns = answers.values, answers.complexities, answers.delta_primes
-        for query, (value, complexity, delta_prime) in enumerate(zip(*columns, strict=True), 1):
-            expected.append((bound, query, value, complexity, delta_prime))
-    assert [
-        (row["bound"], int(row["query"]), *(float(row[name]) for name in list(row)[2:]))
-        for row in rows
-    ] == expected
-    assert list(rows[0]) == ["bound", "query", "value", "complexity", "delta_prime"]
-
-
-def test_a_picture_is_drawn(run):
-    pytest.importorskip("matplotlib", reason="the plot extra is not installed")
-    assert run(*STANDARD, "--plot", "audit.png")[0] == 3
-    assert Path("audit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-
-
-def test_a_withheld_mean_is_nowhere(run):
-    # query i has 300 + i losses of 1, so that every mean is another, in four digits
-    order = np.random.default_rng(3).permuted(np.tile(np.arange(1009), (300, 1)), axis=1)
-    np.save("l.npy", order < 300 + np.arange(1, 301)[:, None])
-    code, out, err = run(
-        "audit", "--losses", "l.npy", *PARAMETERS, "--bound", "mclt", "--json",
-        "--output", "answers.csv",
-    )  # fmt: skip
-    assert (code, err) == (3, "")
-    written = Path("answers.csv").read_text()
-    halt = json.loads(out)["bounds"][0]["halting_query"]
-    assert 5 < halt < 300
-    answered, withheld = ((300 + query) / 1009 for query in (halt - 1, halt))
-    assert f",{answered!r}," in written
-    assert f"{withheld:.4f}"[1:] not in out + written
-    assert written.count("\n") == halt  # a header, and the queries before it
-    _, table, _ = run("audit", "--losses", "l.npy", *PARAMETERS, "--bound", "mclt")
-    assert f"{withheld:.4f}"[1:] not in table
-
-
-def test_quiet_prints_nothing(run):
-    assert run(*STANDARD, "--quiet", "--output", "answers.csv") == (3, "", "")
-    assert os.path.getsize("answers.csv") > 0
-
-
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory, labels, predictions):
-    """A folder of files with one fault each, and of sound ones."""
-    folder = tmp_path_factory.mktemp("faulty")
-    with contextlib.chdir(folder):
-        write_faulty(labels, predictions)
-    return folder
-
-
-def write_faulty(labels, predictions):
-    np.save("labels.npy", labels)
-    np.save("predictions.npy", predictions)
-    np.save("column.npy", labels[:, None])
-    np.save("two-d.npy", np.zeros((3, 4)))
-    np.save("objects.npy", np.array([[None]], dtype=object))
-    np.save("square.npy", np.zeros((N_SAMPLES, N_SAMPLES), dtype=np.uint8))
-    np.save("transposed.npy", predictions.T)
-    np.save("narrow.npy", predictions[:, 1:])
-    np.save("packed.npy", np.full((3, 126), 255, dtype=np.uint8))
-    Path("garbage.npy").write_bytes(b"hello")
-    Path("truncated.npy").write_bytes(Path("predictions.npy").read_bytes()[:-1])
-    np.savez("two.npz", a=predictions, b=predictions)
-    for name, value in [("nan", np.nan), ("negative", -0.1), ("large", 1.5), ("inf", np.inf)]:
-        losses = (predictions != labels).astype(float)
-        losses[3, 5] = value
-        np.save(f"{name}.npy", losses)
-    np.save("complex.npy", predictions.astype(complex))
-    np.save("gap.npy", np.where(np.arange(N_SAMPLES) == 5, np.nan, labels))
-    scores = predictions.astype(float)
-    scores[3, 5] = 0.73
-    np.save("scores.npy", scores)
-    classes = predictions.astype(int)
-    classes[3, 5] = 2
-    np.save("classes.npy", classes)
-    np.save("words.npy", np.array(["yes", "no"])[predictions])
-    save_csv("ragged.csv", predictions)
-    with open("ragged.csv", "a") as file:
-        file.write("1,0\n")
-
-
-PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "one of the arguments --predictions --losses is required"),
-        (["--predictions", "predictions.npy"], "--labels must be given with --predictions"),
-        (["--losses", "nan.npy", "--labels", "labels.npy"], "and only with them"),
-        ([*PREDICTIONS, "predictions.npy", "--losses", "nan.npy"], "not allowed with argument"),
-        ([*PREDICTIONS, "missing.npy"], "missing.npy: No such file or directory"),
-        ([*PREDICTIONS, "predictions.txt"], "must end in .npy, .npz, .csv, .parquet"),
-        ([*PREDICTIONS, "garbage.npy"], "garbage.npy is not a readable .npy array"),
-        ([*PREDICTIONS, "truncated.npy"], "truncated.npy is truncated"),
-        ([*PREDICTIONS, "objects.npy"], "pickled Python objects, which are never loaded"),
-        ([*PREDICTIONS, "two.npz"], "its keys: a, b"),
-        ([*PREDICTIONS, "two.npz:c"], "no array is called 'c'"),
-        ([*PREDICTIONS, "labels.npy"], "must be a matrix"),
-        ([*PREDICTIONS, "narrow.npy"], "1001 samples to a query, got 401 queries of 1000"),
-        ([*PREDICTIONS, "transposed.npy"], "transposed it would fit"),
-        ([*PREDICTIONS, "predictions.npy", "--transpose"], "transposed it would fit"),
-        ([*PREDICTIONS, "square.npy"], "is square, 1001 x 1001: say whether"),
-        ([*PREDICTIONS, "ragged.csv"], "ragged.csv, line 402: must have 1001 cells"),
-        ([*PREDICTIONS, "scores.npy"], "scores.npy, queries 1 to 401 (rows 0 to 400): "),
-        ([*PREDICTIONS, "classes.npy"], "classes.npy, queries 1 to 401 (rows 0 to 400): "),
-        ([*PREDICTIONS, "words.npy"], "words.npy, queries 1 to 401 (rows 0 to 400): "),
-        ([*PREDICTIONS, "predictions.npy", "--packed"], "packed rows of 126 bytes"),
-        ([*PREDICTIONS, "packed.npy", "--packed"], "no bit set past n_samples"),
-        ([*PREDICTIONS, "packed.npy", "--packed", "--transpose"], "cannot be transposed"),
-        ([*PREDICTIONS, "predictions.npy", "--n-samples", 1000], "--n-samples must be the number"),
-        (["--labels", "column.npy", "--predictions", "predictions.npy"], "in one dimension"),
-        (["--labels", "gap.npy", "--predictions", "predictions.npy"], "gap.npy: y_true must have"),
-        (["--labels", "missing.npy", "--predictions", "predictions.npy"], "missing.npy: No such"),
-        (["--losses", "nan.npy"], "nan.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
-        (["--losses", "negative.npy"], "negative.npy, queries 1 to 401 (rows 0 to 400): losses"),
-        (["--losses", "large.npy"], "large.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
-        (["--losses", "inf.npy"], "inf.npy, queries 1 to 401 (rows 0 to 400): losses must be"),
-        (["--losses", "complex.npy"], "must hold real numbers, bools or strings"),
-        (["--losses", "words.npy"], "words.npy, queries 1 to 401 (rows 0 to 400): losses"),
-        (["--losses", "packed.npy", "--packed"], "packed rows need n_samples"),
-        (["--losses", "packed.npy", "--packed", "--n-samples", 1001], "no bit set past n_samples"),
-        (["--losses", "packed.npy", "--packed", "--n-samples", 0], "n_samples must be at least 1"),
-        ([*PREDICTIONS, "predictions.npy", "--epsilon", 1.5], "epsilon must be in (0, 1), got 1.5"),
-        ([*PREDICTIONS, "predictions.npy", "--epsilon", "nan"], "epsilon must be finite, got nan"),
-        ([*PREDICTIONS, "predictions.npy", "--epsilon", "x"], "invalid float value: 'x'"),
-        ([*PREDICTIONS, "predictions.npy", "--delta", 0], "delta must be in (0, 1), got 0.0"),
-        ([*PREDICTIONS, "predictions.npy", "--n-vectors", 0], "n_vectors must be at least 1"),
-        ([*PREDICTIONS, "predictions.npy", "--n-vectors", 2**31], "n_vectors must be at most"),
-        ([*PREDICTIONS, "predictions.npy", "--seed", -1], "seed must be in [0, 2**64), got -1"),
-        ([*PREDICTIONS, "predictions.npy", "--seed", 2**64], "seed must be in [0, 2**64)"),
-        ([*PREDICTIONS, "predictions.npy", "--seed", 0.5], "invalid int value: '0.5'"),
-        ([*PREDICTIONS, "predictions.npy", "--bound", "chernoff"], "'bernstein', 'bern"),
-        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "'plain', 'half-range'"),
-        ([*PREDICTIONS, "predictions.npy", "--output", "no/answers.csv"], "folder does not exist"),
-        ([*PREDICTIONS, "predictions.npy", "--plot", "audit.gif"], "--plot must end in .png"),
-        ([*PREDICTIONS, "predictions.npy", "--colour"], "unrecognized arguments: --colour"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_line_on_stderr(run, monkeypatch, faulty, arguments, message):
-    monkeypatch.chdir(faulty)
-    code, out, err = run("audit", *PARAMETERS, *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.startswith("radabound") and err.count("\n") == 1 and err.endswith("\n")
-
-
-def test_a_bad_value_in_a_later_block_is_told_by_its_queries(run, monkeypatch, predictions):
-    losses = np.zeros((N_QUERIES, N_SAMPLES))
-    losses[399, 5] = np.nan
-    np.save("l.npy", losses)
-    monkeypatch.setattr(files, "BLOCK_BYTES", 100 * losses[0].nbytes)
-    code, out, err = run("audit", "--losses", "l.npy", *PARAMETERS, "--output", "answers.csv")
-    assert (code, out) == (2, "")
-    assert (
-        "l.npy, queries 301 to 400 (rows 0 to 99): losses must be in [0, 1], got nan at row 99"
-        in err
-    )
-    assert not os.path.exists("answers.csv")
 
 
 @pytest.mark.parametrize(
@@ -414,7 +73,7 @@ def without_module(monkeypatch, name):
 @pytest.mark.parametrize(
     ("missing", "extra", "arguments"),
     [
-        ("matplotlib", "plot", [*STANDARD, "--plot", "audit.png"]),
+        ("matplotlib", "plot", [*AUDIT, "--plot", "audit.png"]),
         ("sklearn", "demo", ["demo"]),
     ],
 )
@@ -428,7 +87,7 @@ def test_a_missing_package_is_told_with_its_extra(run, monkeypatch, missing, ext
 
 def test_audit_needs_no_progress_bar(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    assert run(*STANDARD)[0] == 3
+    assert run(*AUDIT)[0] == 3
 
 
 def test_an_interrupt_is_not_a_traceback(run, monkeypatch):
@@ -436,7 +95,7 @@ def test_an_interrupt_is_not_a_traceback(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "replay", interrupt)
-    assert run(*STANDARD) == (130, "", "")
+    assert run(*AUDIT) == (130, "", "")
 
 
 def test_demo_runs_the_demo(run, monkeypatch):
@@ -480,7 +139,7 @@ def test_info_fails_if_a_kernel_is_wrong(run, monkeypatch, wrong):
 
 def in_a_process(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "radabound_fast", *map(str, arguments)],
+        [sys.executable, "-m", "radabound_fast", *arguments],
         timeout=60,
         check=False,
         **options,
@@ -491,7 +150,7 @@ def test_the_package_runs_as_a_module(folder):
     done = in_a_process("--version", capture_output=True, text=True)
     version = radabound_fast.__version__
     assert (done.returncode, done.stdout, done.stderr) == (0, f"radabound {version}\n", "")
-    done = in_a_process(*STANDARD, capture_output=True, text=True)
+    done = in_a_process(*AUDIT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (3, "")
     assert "halted at query" in done.stdout
 
@@ -506,7 +165,7 @@ def test_a_terminal_sees_a_progress_bar_on_stderr(folder, quiet):
     terminal, stderr = pty.openpty()
     termios.tcsetwinsize(stderr, (24, 80))  # none of the bar fits in 0 columns
     try:
-        arguments = [*STANDARD, "--quiet"] if quiet else STANDARD
+        arguments = [*AUDIT, "--quiet"] if quiet else AUDIT
         done = in_a_process(*arguments, stdout=subprocess.DEVNULL, stderr=stderr)
         os.write(stderr, b"end")
         shown = b""
@@ -516,4 +175,4 @@ def test_a_terminal_sees_a_progress_bar_on_stderr(folder, quiet):
         os.close(stderr)
         os.close(terminal)
     assert done.returncode == 3
-    assert (b"0/401 " in shown) == (not quiet)
+    assert (b"0/400 " in shown) == (not quiet)
