@@ -3,19 +3,22 @@
 De Stefani and Upfal (2019), with the misprints corrected that docs/theory.md lists.
 """
 
+from collections.abc import Callable
+
 import numpy as np
+from numpy.typing import NDArray
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def mix64(z):
+def mix64(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64's output function on uint64 arrays."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
-def signs(seed, n_vectors, n_samples):
+def signs(seed: int, n_vectors: int, n_samples: int) -> NDArray[np.int64]:
     """The l sign vectors: int64 +-1, shape (n_vectors, n_samples)."""
     j, w = np.ogrid[:n_vectors, : -(-n_samples // 64)]
     base = mix64(np.atleast_1d(np.uint64(seed)) + GOLDEN)
@@ -24,15 +27,20 @@ def signs(seed, n_vectors, n_samples):
     return 2 * bits[:, :n_samples].astype(np.int64) - 1
 
 
-def signed_sums(signs, losses):
+def signed_sums(signs: NDArray[np.int64], losses: NDArray[np.generic]) -> NDArray[np.int64]:
     """S_j(f) = sum_i sigma_ji f(x_i) for every loss vector f: shape (n_queries, n_vectors)."""
     return np.asarray(losses).astype(np.int64) @ signs.T
 
 
-def radabound(signs, losses, epsilon, threshold, tail, half_range=False):
-    """Answer losses (k, m) in order until the bound fails.
+def radabound(
+    signs: NDArray[np.int64],
+    losses: NDArray[np.generic],
+    rule: Callable[[float], bool],
+    half_range: bool = False,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Answer losses (k, m) in order while the rule admits the complexity, this query's included.
 
-    Returns the means answered and the complexity after each query, the withheld one included.
+    Returns the means answered, and the complexity after each query and the withheld one.
     """
     n_vectors, n_samples = signs.shape
     maxima, minima = np.full(n_vectors, -np.inf), np.full(n_vectors, np.inf)
@@ -45,7 +53,7 @@ def radabound(signs, losses, epsilon, threshold, tail, half_range=False):
         else:
             complexity = np.sum(np.maximum(maxima, 0)) / (n_vectors * n_samples)
         complexities.append(complexity)
-        if tail(epsilon - 2 * complexity, n_samples, n_vectors) > threshold:
+        if not rule(complexity):
             break
         answers.append(np.mean(f))
     return np.array(answers), np.array(complexities)

@@ -52,9 +52,16 @@ def active_kernel():
 
 
 def choose_kernel(name=None):
-    """Have objects made from now on use this kernel; None: the fastest (a seam for tests)."""
-    global _chosen
+    """Have objects made from now on use this kernel; None: the fastest (a seam for tests).
+
+    Values are packed with the same instruction set where there is a packer for it.
+    """
+    global _chosen, _packer
     _chosen = _kernel_named(name)
+    try:
+        _packer = packer_named(name)
+    except ValueError:
+        _packer = packer_named("portable")
 
 
 cdef const kernel *_kernel_named(name) except NULL:

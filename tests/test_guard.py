@@ -58,20 +58,15 @@ def test_algorithm_1_traced_by_hand():
 @pytest.mark.parametrize("bound", PAPER)
 def test_a_guard_is_the_reference_algorithm(bound, estimator):
     losses = coins(3, 200, 500)
-    row = bounds.BOUNDS[bound]
-
-    def tail(excess, n_samples, n_vectors):
-        return math.exp(row.log_tail(excess, n_samples, n_vectors))
-
+    log_tail = bounds.BOUNDS[bound].log_tail
     for epsilon in [0.12, 0.15, 0.2]:
         guard = RadaBound(500, epsilon=epsilon, delta=0.1, bound=bound, estimator=estimator, seed=8)
+
+        def rule(complexity, epsilon=epsilon):
+            return log_tail(epsilon - 2 * complexity, 500, 32) <= math.log(0.1 * (1 - 0.1))
+
         expected, complexities = reference.radabound(
-            reference.signs(8, 32, 500),
-            losses,
-            epsilon,
-            guard.threshold,
-            tail,
-            half_range=estimator == "half-range",
+            reference.signs(8, 32, 500), losses, rule, half_range=estimator == "half-range"
         )
         answers = guard.query_many(losses, trace=True)
         assert_array_equal(answers.values, expected)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import doctest
+import importlib
 import math
 import multiprocessing
 import os
@@ -15,10 +17,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast import Holdout, HoldoutExhausted, pack_losses
 from radabound_fast.bounds.kl import kl_minus, kl_plus
 from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
-from radabound_fast.packing import pack_losses
 
 # 63 samples fill no whole byte of the last word's half, 64 a word exactly, 200 and 4000 neither
 SIZES = [1, 63, 64, 200, 4000]
@@ -224,12 +225,44 @@ def test_a_guess_that_is_no_number_is_a_type_error(guess):
         GuessAndCheck(200, epsilon=0.2, delta=0.1).query(np.zeros(200), guess=guess)
 
 
-@pytest.mark.parametrize("guesses", [[0.5], [0.5, 0.5, 0.5], 0.5, [[0.5, 0.5]]])
-def test_guesses_come_one_per_row(guesses):
+@pytest.mark.parametrize(
+    ("guesses", "error"),
+    [
+        ([0.5], ValueError),
+        ([0.5, 0.5, 0.5], ValueError),
+        (0.5, ValueError),
+        ([[0.5, 0.5]], ValueError),
+        ([0.5, [0.5]], ValueError),
+        (np.ma.masked_greater([0.5, 0.9], 0.8), ValueError),
+        (["0.5", "0.5"], TypeError),
+        ([True, True], TypeError),
+    ],
+)
+def test_guesses_are_numbers_one_per_row(guesses, error):
     check = GuessAndCheck(200, epsilon=0.2, delta=0.1)
-    with pytest.raises(ValueError, match="guesses must have"):
+    with pytest.raises(error, match="guesses must"):
         check.query_many(np.zeros((2, 200)), guesses=guesses)
     assert check.n_queries == 0
+
+
+def test_a_holdout_answers_predictions_through_any_mechanism(build):
+    rng = np.random.default_rng(2)
+    losses, guesses = falling_losses(2, 200)
+    labels = rng.integers(0, 2, 200)
+    expected = build(200).query_many(losses, guesses=guesses)
+    holdout = Holdout(labels, build(200))
+    answers = holdout.query_many(labels ^ losses, guesses=guesses)
+    assert answers.values.tolist() == expected.values.tolist()
+    assert (holdout.n_queries, holdout.halted) == (expected.n_queries, expected.halted)
+    first = Holdout(labels, build(200)).query(labels ^ losses[0], guess=guesses[0])
+    assert first.value == expected.values[0]
+
+
+@pytest.mark.parametrize("module", ["guess_and_check", "ladder", "thresholdout"])
+def test_the_examples_in_the_docstrings_are_true(module):
+    found = importlib.import_module(f"radabound_fast.mechanisms.{module}")
+    failed, tried = doctest.testmod(found)
+    assert failed == 0 < tried
 
 
 def test_a_ladder_ignores_guesses():

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast import HoldoutExhausted
 from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
 
 M = 4000

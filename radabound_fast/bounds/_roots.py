@@ -12,9 +12,8 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
     # in units of `high` and to relative precision: roots range from 1e-300 to 1, and the
     # products that brentq forms would underflow
-    return high * float(
-        brentq(lambda u: function(high * u), low / high, 1.0, xtol=1e-300, rtol=1e-15)
-    )
+    share = brentq(lambda u: function(high * u), low / high, 1.0, xtol=1e-300, rtol=1e-15)
+    return max(low, high * float(share))
 
 
 def root_near(function: Callable[[float], float], low: float, high: float) -> float:

@@ -41,14 +41,11 @@ def kl_plus(mean: float, budget: float) -> float:
         return p
     if p == 0.0:
         return -math.expm1(-b)
-    # kl >= 2 (q-p)^2, and kl >= p ln p + (1-p) ln((1-p)/(1-q)): two limits from above
-    most = -math.expm1(math.log1p(-p) - (b - p * math.log(p)) / (1.0 - p))
-    high = max(p, min(p + math.sqrt(0.5 * b), most))
-    if high >= 1.0:
-        return 1.0
-    if divergence(p, high) <= b:  # only rounding brings this about
-        return high
-    return root(lambda q: divergence(p, q) / b - 1.0, p, high)
+    # With x = ln((1-p)/(1-q)), kl lies between p ln p + (1-p) x and (1-p) x; and Hoeffding.
+    log_rest = math.log1p(-p)
+    far = min(p + math.sqrt(0.5 * b), -math.expm1(log_rest - (b - p * math.log(p)) / (1.0 - p)))
+    near = min(-math.expm1(log_rest - b / (1.0 - p)), far)
+    return _limit(p, b, max(p, near), max(p, far)) if far < 1.0 else 1.0
 
 
 def kl_minus(mean: float, budget: float) -> float:
@@ -79,13 +76,10 @@ def kl_minus(mean: float, budget: float) -> float:
         return p
     if p == 1.0:
         return math.exp(-b)
-    least = p * math.exp(-(b - (1.0 - p) * math.log1p(-p)) / p)
-    low = max(p - math.sqrt(0.5 * b), least)
-    if low <= 0.0:
-        return 0.0
-    if divergence(p, low) <= b:
-        return low
-    return root(lambda q: divergence(p, q) / b - 1.0, low, p)
+    # With x = ln(p/q), kl lies between p x + (1-p) ln(1-p) and p x; and Hoeffding.
+    far = max(p - math.sqrt(0.5 * b), p * math.exp(-(b - (1.0 - p) * math.log1p(-p)) / p))
+    near = max(p * math.exp(-b / p), far)
+    return _limit(p, b, near, far) if far > 0.0 else 0.0
 
 
 def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
@@ -124,6 +118,15 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     epsilon = check_probability(epsilon=epsilon)
     tau = min(1.0, _room_below(v, v + epsilon, b), _room_below(1.0 - v, 1.0 - v + epsilon, b))
     return tau if tau >= 0.0 else -1.0
+
+
+def _limit(p: float, b: float, near: float, far: float) -> float:
+    """The q between two limits with ``kl(p, q) = b``; a limit itself if rounding says so."""
+    if divergence(p, far) <= b:
+        return far
+    if divergence(p, near) >= b:
+        return near
+    return root(lambda q: divergence(p, q) / b - 1.0, min(near, far), max(near, far))
 
 
 def _room_below(v: float, q: float, b: float) -> float:

@@ -15,6 +15,7 @@ from radabound_fast._checks import check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._ownership import Owned
 from radabound_fast.mechanisms._rows import Rows
+from radabound_fast.packing import as_array
 from radabound_fast.signs import SignMatrix
 
 
@@ -244,7 +245,7 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
             raise ValueError(
                 f"guesses must be one number per query for {type(self).__name__}, got None"
             )
-        checked = np.asarray(guesses)
+        checked = as_array(guesses, "guesses")
         if checked.dtype.kind not in "iuf":
             raise TypeError(f"guesses must be real numbers, got dtype {checked.dtype}")
         if checked.shape != (n_rows,):

@@ -34,17 +34,18 @@ class Rows:
     """
 
     def __init__(self, losses: Any, signs: _kernel.SignStore, *, many: bool, packed: bool) -> None:
-        ndim = 2 if many else 1
-        if packed:
-            values = as_words(losses, signs.n_samples, ndim=ndim)
-        else:
-            values = as_values(losses, n_samples=signs.n_samples, ndim=ndim, name="losses")
-        self._rows = values if many else values[np.newaxis]
-        self._packed = packed
-        self._n_samples = signs.n_samples
+        n_samples, ndim = signs.n_samples, 2 if many else 1
         scan = _kernel.Extremes(signs)
-        means = (scan.query_many_packed if packed else scan.query_many)(self._rows)[0]
-        self.means: list[float] = means.tolist()
+        if packed:
+            values = as_words(losses, n_samples, ndim=ndim)
+            one, block = scan.query_packed, scan.query_many_packed
+        else:
+            values = as_values(losses, n_samples=n_samples, ndim=ndim, name="losses")
+            one, block = scan.query, scan.query_many
+        self.means: list[float] = block(values)[0].tolist() if many else [one(values).value]
+        self._rows = values if many else values[np.newaxis]
+        self._n_samples = n_samples
+        self._packed = packed
 
     def losses(self, row: int) -> Losses:
         """A copy of one row."""
