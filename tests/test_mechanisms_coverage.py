@@ -123,7 +123,7 @@ ANSWERED = {
     (0.1, "inside"): (84.62, 7.55, 2000),
 }
 # runs that fit the default suite, where a run is long
-SHORT = {(0.1, "s.d. .005"): 3, (0.1, "s.d. .02"): 20, (0.1, "inside"): 50}
+SHORT = {(0.1, "s.d. .005"): 2, (0.1, "s.d. .02"): 10, (0.1, "inside"): 50}
 
 
 def check_cell(epsilon, guesses, low_error, n_runs):

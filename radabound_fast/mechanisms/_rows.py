@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import sqrt
 from typing import Any
 
@@ -36,12 +36,12 @@ class Rows:
     def __init__(self, losses: Any, signs: _kernel.SignStore, *, many: bool, packed: bool) -> None:
         n_samples, ndim = signs.n_samples, 2 if many else 1
         scan = _kernel.Extremes(signs)
+        one: Callable[[Any], Any] = scan.query_packed if packed else scan.query
+        block: Callable[[Any], Any] = scan.query_many_packed if packed else scan.query_many
         if packed:
             values = as_words(losses, n_samples, ndim=ndim)
-            one, block = scan.query_packed, scan.query_many_packed
         else:
             values = as_values(losses, n_samples=n_samples, ndim=ndim, name="losses")
-            one, block = scan.query, scan.query_many
         self.means: list[float] = block(values)[0].tolist() if many else [one(values).value]
         self._rows = values if many else values[np.newaxis]
         self._n_samples = n_samples
