@@ -2,7 +2,7 @@ import numpy
 from setuptools import Extension, setup
 
 HEADERS = ["cpu.h", "packing.h", "scan.h", "signed_sums.h", "sliced.h"]
-TEMPLATES = ["packing_bits.h", "packing_units.h", "sliced.inc.h"]
+TEMPLATES = ["packing_bits.h", "packing_units.h", "sliced.inc.h", "units.inc.h"]
 INCLUDES = ["_packing.pxi", "_scan.pxi", "_signs.pxi", "_extremes.pxi"]
 SOURCES = [
     "_kernel.pyx",
@@ -14,6 +14,8 @@ SOURCES = [
     "signed_sums_avx2.c",
     "signed_sums_avx512.c",
     "signed_sums_neon.c",
+    "units_avx2.c",
+    "units_avx512.c",
     "sliced_plan.c",
     "sliced_portable.c",
     "sliced_avx2.c",

@@ -71,6 +71,7 @@ struct kernel {
 extern const struct kernel kernel_portable;
 #if defined(RB_X86_64)
 extern const struct kernel kernel_avx2, kernel_avx512;
+count_units_fn count_units_avx2, count_units_avx512;
 #endif
 #if defined(RB_ARM64)
 extern const struct kernel kernel_neon;

@@ -116,7 +116,7 @@ AVX2 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n
 }
 
 const struct kernel kernel_avx2 = {
-    "avx2",         cpu_has_avx2,      count_bits,          count_units_portable,
+    "avx2",         cpu_has_avx2,      count_bits,          count_units_avx2,
     raise_extremes, popcount_portable, fill_lines_portable,
 };
 #endif

@@ -1,0 +1,132 @@
+/* Real-valued losses by look-up.  What a few samples add to a vector's count is one of the sums of
+ * their subsets, the one that the vector's signs choose.  All these sums fill one register:
+ *
+ *     sums   = { 0, a, b, a+b, c, a+c, b+c, a+b+c }    (STEP = 3 samples: 8 lanes)
+ *     count += sums[signs & 7],   signs >>= 3
+ *
+ * and the permutation heeds only the low STEP bits of an index, so that the packed signs are the
+ * indices as they are.  A register of signs holds 32 samples: lane 2v those of vector v of one
+ * strip, lane 2v + 1 those of vector v of the next, so that the halves of each 64-bit lane of the
+ * counts are either strip's, in order.  Several registers share the sums, and rows the shifts.
+ *
+ * Included once by each units_<isa>.c, which defines
+ *
+ *     TARGET, EACH       attributes of a function, and of an inline one, that uses the instructions
+ *     COUNT_UNITS        the name of the count_units_fn
+ *     reg                a register of 2^STEP lanes of 32 bits
+ *     REGS, ROWS         how many registers share the sums, how many rows the shifts
+ *     subset_sums        the sums of n losses, n at most STEP
+ *     half_words         the signs of samples 0..31 or 32..63 of a word, as above
+ *     zero, add_picked, shift, add_even, add_odd
+ */
+enum {
+    REG_VECTORS = 1 << (STEP - 1), /* of either strip */
+    PAIR_REGS = LANES / REG_VECTORS,
+    HALF_WORD = WORD_BITS / 2,
+    WIDEN_WORDS = 3, /* 192 losses of up to 2^24 fit 32 bits; 256 do not */
+};
+
+/* Adds n samples of each row.  n, n_rows and n_regs are constants at each call, here and below, so
+ * that the sums stay in registers. */
+EACH void add_samples(const int32_t *losses, int n, ptrdiff_t row_stride, int n_rows, int n_regs,
+                      reg signs[REGS], reg counts[ROWS][REGS])
+{
+    RB_UNROLL(2)
+    for (int r = 0; r < n_rows; r++) {
+        const reg sums = subset_sums(losses + r * row_stride, n);
+        RB_UNROLL(4)
+        for (int g = 0; g < n_regs; g++)
+            counts[r][g] = add_picked(counts[r][g], signs[g], sums);
+    }
+    RB_UNROLL(4)
+    for (int g = 0; g < n_regs; g++)
+        signs[g] = shift(signs[g]);
+}
+
+EACH void add_word(const uint64_t *const even[REGS], const uint64_t *const odd[REGS],
+                   ptrdiff_t word, const int32_t *rows, ptrdiff_t row_stride, int n_rows,
+                   int n_regs, reg counts[ROWS][REGS])
+{
+    for (int upper = 0; upper < 2; upper++) {
+        const int32_t *losses = rows + word * WORD_BITS + upper * HALF_WORD;
+        reg signs[REGS];
+        RB_UNROLL(4)
+        for (int g = 0; g < n_regs; g++)
+            signs[g] = half_words(even[g] + word * LANES, odd[g] + word * LANES, upper);
+        int i = 0;
+        RB_UNROLL(1) /* GCC would put off the additions of an unrolled loop, and spill */
+        for (; i + STEP <= HALF_WORD; i += STEP)
+            add_samples(losses + i, STEP, row_stride, n_rows, n_regs, signs, counts);
+        if (HALF_WORD % STEP)
+            add_samples(losses + i, HALF_WORD % STEP, row_stride, n_rows, n_regs, signs, counts);
+    }
+}
+
+/* The strips from `first` on, as many as n_regs hold. */
+EACH void count_strips(const struct sign_tile *signs, ptrdiff_t first, int n_regs,
+                       const int32_t *rows, ptrdiff_t row_stride, int n_rows, int64_t *counts,
+                       ptrdiff_t counts_stride)
+{
+    const uint64_t *even[REGS], *odd[REGS];
+    RB_UNROLL(4)
+    for (int g = 0; g < n_regs; g++) {
+        const ptrdiff_t strip = first + 2 * (g / PAIR_REGS);
+        even[g] = signs->lines + strip * signs->strip_stride * LANES +
+                  g % PAIR_REGS * REG_VECTORS;
+        odd[g] = even[g] + (strip + 1 < signs->n_strips) * signs->strip_stride * LANES;
+    }
+    for (ptrdiff_t start = 0; start < signs->n_words; start += WIDEN_WORDS) {
+        reg sum[ROWS][REGS];
+        RB_UNROLL(2)
+        for (int r = 0; r < n_rows; r++)
+            RB_UNROLL(4)
+            for (int g = 0; g < n_regs; g++)
+                sum[r][g] = zero();
+        for (ptrdiff_t w = start; w < signs->n_words && w < start + WIDEN_WORDS; w++)
+            add_word(even, odd, w, rows, row_stride, n_rows, n_regs, sum);
+        RB_UNROLL(2)
+        for (int r = 0; r < n_rows; r++)
+            RB_UNROLL(4)
+            for (int g = 0; g < n_regs; g++) {
+                const ptrdiff_t strip = first + 2 * (g / PAIR_REGS);
+                int64_t *count = counts + r * counts_stride + strip * LANES +
+                                 g % PAIR_REGS * REG_VECTORS;
+                add_even(count, sum[r][g]);
+                if (strip + 1 < signs->n_strips)
+                    add_odd(count + LANES, sum[r][g]);
+            }
+    }
+}
+
+EACH void count_rows(const struct sign_tile *signs, ptrdiff_t first, int n_regs,
+                     const int32_t *rows, ptrdiff_t row_stride, ptrdiff_t n_rows,
+                     int64_t *counts, ptrdiff_t counts_stride)
+{
+    ptrdiff_t r = 0;
+    for (; r + ROWS <= n_rows; r += ROWS)
+        count_strips(signs, first, n_regs, rows + r * row_stride, row_stride, ROWS,
+                     counts + r * counts_stride, counts_stride);
+    if (ROWS > 1 && r < n_rows)
+        count_strips(signs, first, n_regs, rows + r * row_stride, row_stride, 1,
+                     counts + r * counts_stride, counts_stride);
+}
+
+TARGET void COUNT_UNITS(const struct sign_tile *signs, const int32_t *rows, ptrdiff_t row_stride,
+                        ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride)
+{
+    for (ptrdiff_t strip = 0; strip < signs->n_strips;) {
+        const ptrdiff_t left = signs->n_strips - strip;
+        if (REGS >= 4 * PAIR_REGS && left >= 7) {
+            count_rows(signs, strip, 4 * PAIR_REGS, rows, row_stride, n_rows, counts,
+                       counts_stride);
+            strip += 8;
+        } else if (left >= 3) {
+            count_rows(signs, strip, 2 * PAIR_REGS, rows, row_stride, n_rows, counts,
+                       counts_stride);
+            strip += 4;
+        } else {
+            count_rows(signs, strip, PAIR_REGS, rows, row_stride, n_rows, counts, counts_stride);
+            strip += 2;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+/* Real-valued losses by AVX2: VPERMD looks up three samples of 8 vectors.  See units.inc.h. */
+#include "signed_sums.h"
+
+#if defined(RB_X86_64)
+#include <immintrin.h>
+
+#define TARGET RB_TARGET("avx2")
+#define EACH RB_INLINE TARGET
+#define COUNT_UNITS count_units_avx2
+
+typedef __m256i reg;
+enum { STEP = 3, REGS = 4, ROWS = 1 }; /* 16 registers in all: a second row would spill */
+
+EACH reg in_lanes(int32_t loss, reg lanes)
+{
+    return _mm256_and_si256(_mm256_set1_epi32(loss), lanes);
+}
+
+EACH reg subset_sums(const int32_t *losses, int n)
+{
+    const reg ones = _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1);
+    const reg twos = _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1);
+    const reg fours = _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1);
+    const reg two = _mm256_add_epi32(in_lanes(losses[0], ones), in_lanes(losses[1], twos));
+    return n < 3 ? two : _mm256_add_epi32(two, in_lanes(losses[2], fours));
+}
+
+EACH reg half_words(const uint64_t *even, const uint64_t *odd, int upper)
+{
+    const reg a = _mm256_load_si256((const reg *)even), b = _mm256_load_si256((const reg *)odd);
+    return upper ? _mm256_blend_epi32(_mm256_srli_epi64(a, 32), b, 0xaa)
+                 : _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xaa);
+}
+
+EACH reg zero(void) { return _mm256_setzero_si256(); }
+
+EACH reg add_picked(reg counts, reg signs, reg sums)
+{
+    return _mm256_add_epi32(counts, _mm256_permutevar8x32_epi32(sums, signs));
+}
+
+EACH reg shift(reg signs) { return _mm256_srli_epi32(signs, STEP); }
+
+EACH void add_even(int64_t *counts, reg more)
+{
+    const reg even = _mm256_and_si256(more, _mm256_set1_epi64x(UINT32_MAX));
+    _mm256_storeu_si256((reg *)counts, _mm256_add_epi64(_mm256_loadu_si256((reg *)counts), even));
+}
+
+EACH void add_odd(int64_t *counts, reg more) { add_even(counts, _mm256_srli_epi64(more, 32)); }
+
+#include "units.inc.h"
+#endif

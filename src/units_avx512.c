@@ -1,0 +1,48 @@
+/* Real-valued losses by AVX-512: VPERMD looks up four samples of 16 vectors.  See units.inc.h. */
+#include "signed_sums.h"
+
+#if defined(RB_X86_64)
+#include <immintrin.h>
+
+#define TARGET RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")
+#define EACH RB_INLINE TARGET
+#define COUNT_UNITS count_units_avx512
+
+typedef __m512i reg;
+enum { STEP = 4, REGS = 4, ROWS = 2 };
+
+EACH reg subset_sums(const int32_t *losses, int n)
+{
+    (void)n; /* 32 is a multiple of STEP */
+    reg sums = _mm512_maskz_set1_epi32(0xaaaa, losses[0]);
+    sums = _mm512_mask_add_epi32(sums, 0xcccc, sums, _mm512_set1_epi32(losses[1]));
+    sums = _mm512_mask_add_epi32(sums, 0xf0f0, sums, _mm512_set1_epi32(losses[2]));
+    return _mm512_mask_add_epi32(sums, 0xff00, sums, _mm512_set1_epi32(losses[3]));
+}
+
+EACH reg half_words(const uint64_t *even, const uint64_t *odd, int upper)
+{
+    const reg a = _mm512_load_si512(even), b = _mm512_load_si512(odd);
+    return upper ? _mm512_mask_shuffle_epi32(b, 0x5555, a, _MM_PERM_CDAB)
+                 : _mm512_mask_shuffle_epi32(a, 0xaaaa, b, _MM_PERM_CDAB);
+}
+
+EACH reg zero(void) { return _mm512_setzero_si512(); }
+
+EACH reg add_picked(reg counts, reg signs, reg sums)
+{
+    return _mm512_add_epi32(counts, _mm512_permutexvar_epi32(signs, sums));
+}
+
+EACH reg shift(reg signs) { return _mm512_srli_epi32(signs, STEP); }
+
+EACH void add_even(int64_t *counts, reg more)
+{
+    const reg even = _mm512_and_si512(more, _mm512_set1_epi64(UINT32_MAX));
+    _mm512_storeu_si512(counts, _mm512_add_epi64(_mm512_loadu_si512(counts), even));
+}
+
+EACH void add_odd(int64_t *counts, reg more) { add_even(counts, _mm512_srli_epi64(more, 32)); }
+
+#include "units.inc.h"
+#endif
