@@ -10,10 +10,14 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     # a user who never asks for a root never loads scipy.optimize
     from scipy.optimize import brentq
 
-    # in units of `high` and to relative precision: roots range from 1e-300 to 1, and the
-    # products that brentq forms would underflow
-    share = brentq(lambda u: function(high * u), low / high, 1.0, xtol=1e-300, rtol=1e-15)
-    return max(low, high * float(share))
+    # In units of `high` and to relative precision: roots range from 1e-300 to 1, and the
+    # products that brentq forms would underflow.
+    start = low / high
+
+    def scaled(share: float) -> float:
+        return function(high * share if share > start else low)
+
+    return max(low, high * float(brentq(scaled, start, 1.0, xtol=1e-300, rtol=1e-15)))
 
 
 def root_near(function: Callable[[float], float], low: float, high: float) -> float:

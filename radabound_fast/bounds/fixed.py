@@ -169,6 +169,7 @@ def symmetrised_log_tail(
     ratio = check_sensitivity(estimator) / n
     if e <= 0.0:
         return 0.0
+    e = max(e, 1e-300)  # below, brackets lose their digits, and e^2 underflows anyway
     x = root_near(
         lambda x: _cumulant_slope(x, ratio) / e - 1.0, e / (1.0 + ratio), e / (0.5 + ratio)
     )
