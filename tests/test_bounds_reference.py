@@ -117,6 +117,35 @@ def test_the_self_bounding_half_widths_are_those_of_the_theory_page(
 
 
 @pytest.mark.parametrize(
+    ("mean", "budget", "high", "low"),
+    [
+        (0.02, 0.004, 0.0351713082, 0.0099152029),
+        (0.5, 0.002, 0.5315911802, 0.4684088198),
+        (0.0, 0.003, 0.0029955045, 0.0),
+        (0.3, 0.001, 0.3207510283, 0.2797819761),
+    ],
+)
+def test_the_kl_limits_are_those_of_the_theory_page(mean, budget, high, low):
+    assert bounds.kl_plus(mean, budget) == pytest.approx(high, abs=5.1e-11)
+    assert bounds.kl_minus(mean, budget) == pytest.approx(low, abs=5.1e-11)
+
+
+@pytest.mark.parametrize(
+    ("query", "n_failures", "width"),
+    [
+        (1, 0, 0.0234041306),
+        (100, 0, 0.0401702162),
+        (1000, 0, 0.0467779188),
+        (1000, 5, 0.0845707107),
+    ],
+)
+def test_the_guess_and_check_widths_are_those_of_the_theory_page(query, n_failures, width):
+    failures = n_failures * bounds.failure_code(1)
+    computed = bounds.guess_and_check_width(query, n_failures, failures, 4000, 0.1)
+    assert computed == pytest.approx(width, abs=5.1e-11)
+
+
+@pytest.mark.parametrize(
     ("epsilon", "flat", "weighted"), [(0.03, 66, 7), (0.04, 18110, 134), (0.05, 24258259, 4924)]
 )
 def test_the_union_affords_the_queries_of_the_theory_page(epsilon, flat, weighted):

@@ -42,7 +42,7 @@ def heuristic(source: str) -> str:
     """A limit theorem used at finitely many samples."""
     return (
         f"It is a heuristic: {source} speaks of the limit of many samples, and simulated "
-        f"failures exceed it. It is asymptotic"
+        f"failures on either side exceed it. It is asymptotic"
     )
 
 
@@ -52,8 +52,8 @@ def paper(
     """One of the paper's bounds: what is claimed, then what stands of it."""
     sides = "two-sided (delta' is doubled)" if two_sided else "one-sided (errors of one sign only)"
     sentences = [
-        f"The paper claims (Theorem 7 with {source}): except with probability {delta}, every "
-        f"returned mean is within {epsilon} of its expectation.",
+        f"The paper claims (Theorem 7 with {source}), for adaptive queries too: except with "
+        f"probability {delta}, every returned mean is within {epsilon} of its expectation.",
         f"{standing}, {sides}, for queries fixed in advance and at a number of queries fixed "
         f"in advance, not at the halting time.",
     ]

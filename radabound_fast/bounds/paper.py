@@ -9,7 +9,8 @@ Theorem 3 may exceed log 1), and log 1 = 0 at or below 0, where nothing is claim
 
 What of these theorems is proved is told in ``docs/theory.md``; in short, Theorem 2 is
 false as stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a
-class fixed in advance, no violation is known but the printed proofs have a gap.
+class fixed in advance, no violation is known but the printed proofs have a gap; for few sign
+vectors they follow from the symmetrised bound.
 """
 
 from __future__ import annotations
