@@ -280,7 +280,7 @@ def _summary(values: Sequence[float] | NDArray[np.float64], form: str) -> str:
 
 def main(
     output: str | Path = "demo",
-    n_seeds: int = 7,
+    n_seeds: int = 6,
     n_candidates: int = 5500,
     n_jobs: int = 2,
     quiet: bool = False,
