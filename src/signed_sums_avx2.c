@@ -6,9 +6,10 @@
  *
  *     a + b + c  =  (a ^ b ^ c)  +  2 majority(a, b, c),
  *
- * and so on up a tree of 16 lines (Harley and Seal), so that one look-up is paid where sixteen
- * would be.  VPSADBW then adds the bytes of each 64-bit lane: that is each vector's own sum, and
- * nothing is summed across lanes.
+ * and their carries up a tree of 16 lines (Harley and Seal), so that one look-up is paid where
+ * sixteen would be.  VPSADBW then adds the bytes of each 64-bit lane: that is each vector's own
+ * sum, and nothing is summed across lanes.  AND and adder make six operations a line, for the
+ * three vector ports.
  */
 #include "signed_sums.h"
 
@@ -17,7 +18,7 @@
 
 #define AVX2 RB_TARGET("avx2")
 
-enum { HALF = 4, TREE = 16 };
+enum { HALF = 4 };
 
 RB_INLINE AVX2 __m256i popcount_lanes(__m256i v)
 {
@@ -30,19 +31,53 @@ RB_INLINE AVX2 __m256i popcount_lanes(__m256i v)
     return _mm256_sad_epu8(_mm256_add_epi8(low, high), _mm256_setzero_si256());
 }
 
+/* What the lines so far sum up to, but for the carries that have left the tree. */
+struct tree {
+    const uint64_t *lines, *row;
+    __m256i ones, twos, fours, eights;
+};
+
 /* *sum becomes the weight-1 bits of *sum + a + b, the weight-2 bits are returned. */
 RB_INLINE AVX2 __m256i full_add(__m256i *sum, __m256i a, __m256i b)
 {
-    __m256i u = _mm256_xor_si256(*sum, a);
-    __m256i carry = _mm256_or_si256(_mm256_and_si256(*sum, a), _mm256_and_si256(u, b));
-    *sum = _mm256_xor_si256(u, b);
+    __m256i u = _mm256_xor_si256(a, b);
+    __m256i carry = _mm256_or_si256(_mm256_and_si256(a, b), _mm256_and_si256(*sum, u));
+    *sum = _mm256_xor_si256(*sum, u);
     return carry;
 }
 
-RB_INLINE AVX2 __m256i masked_line(const uint64_t *lines, const uint64_t *row, ptrdiff_t w)
+RB_INLINE AVX2 __m256i line(const struct tree *t, ptrdiff_t w)
 {
-    return _mm256_and_si256(_mm256_load_si256((const __m256i *)(lines + w * LANES)),
-                            _mm256_set1_epi64x((int64_t)row[w]));
+    return _mm256_and_si256(_mm256_load_si256((const __m256i *)(t->lines + w * LANES)),
+                            _mm256_set1_epi64x((int64_t)t->row[w]));
+}
+
+RB_INLINE AVX2 __m256i two_lines(struct tree *t, ptrdiff_t w)
+{
+    return full_add(&t->ones, line(t, w), line(t, w + 1));
+}
+
+RB_INLINE AVX2 __m256i four_lines(struct tree *t, ptrdiff_t w)
+{
+    __m256i a = two_lines(t, w);
+    return full_add(&t->twos, a, two_lines(t, w + 2));
+}
+
+RB_INLINE AVX2 __m256i eight_lines(struct tree *t, ptrdiff_t w)
+{
+    __m256i a = four_lines(t, w);
+    return full_add(&t->fours, a, four_lines(t, w + 4));
+}
+
+RB_INLINE AVX2 __m256i sixteen_lines(struct tree *t, ptrdiff_t w)
+{
+    __m256i a = eight_lines(t, w);
+    return full_add(&t->eights, a, eight_lines(t, w + 8));
+}
+
+RB_INLINE AVX2 __m256i add_weighted(__m256i sum, __m256i bits, int log_weight)
+{
+    return _mm256_add_epi64(sum, _mm256_slli_epi64(popcount_lanes(bits), log_weight));
 }
 
 /* Four vectors of one strip against one row. */
@@ -50,36 +85,30 @@ AVX2 static void count_half_strip(const uint64_t *lines, const uint64_t *row, pt
                                   int64_t *counts)
 {
     const __m256i zero = _mm256_setzero_si256();
-    __m256i ones = zero, twos = zero, fours = zero, eights = zero, sixteens = zero;
+    struct tree tree = {lines, row, zero, zero, zero, zero};
+    __m256i sum = _mm256_loadu_si256((const __m256i *)counts);
     ptrdiff_t w = 0;
-    for (; w + TREE <= n_words; w += TREE) {
-        __m256i eight[2];
-        RB_UNROLL(2)
-        for (int e = 0; e < 2; e++) {
-            __m256i four[2];
-            RB_UNROLL(2)
-            for (int f = 0; f < 2; f++) {
-                const ptrdiff_t at = w + 8 * e + 4 * f;
-                __m256i a = full_add(&ones, masked_line(lines, row, at),
-                                     masked_line(lines, row, at + 1));
-                __m256i b = full_add(&ones, masked_line(lines, row, at + 2),
-                                     masked_line(lines, row, at + 3));
-                four[f] = full_add(&twos, a, b);
-            }
-            eight[e] = full_add(&fours, four[0], four[1]);
-        }
-        sixteens =
-            _mm256_add_epi64(sixteens, popcount_lanes(full_add(&eights, eight[0], eight[1])));
+    for (; w + 16 <= n_words; w += 16)
+        sum = add_weighted(sum, sixteen_lines(&tree, w), 4);
+    if (n_words & 8) {
+        sum = add_weighted(sum, eight_lines(&tree, w), 3);
+        w += 8;
     }
-    __m256i sum = _mm256_slli_epi64(sixteens, 4);
-    sum = _mm256_add_epi64(sum, _mm256_slli_epi64(popcount_lanes(eights), 3));
-    sum = _mm256_add_epi64(sum, _mm256_slli_epi64(popcount_lanes(fours), 2));
-    sum = _mm256_add_epi64(sum, _mm256_slli_epi64(popcount_lanes(twos), 1));
-    sum = _mm256_add_epi64(sum, popcount_lanes(ones));
-    for (; w < n_words; w++)
-        sum = _mm256_add_epi64(sum, popcount_lanes(masked_line(lines, row, w)));
-    __m256i *count = (__m256i *)counts;
-    _mm256_storeu_si256(count, _mm256_add_epi64(_mm256_loadu_si256(count), sum));
+    if (n_words & 4) {
+        sum = add_weighted(sum, four_lines(&tree, w), 2);
+        w += 4;
+    }
+    if (n_words & 2) {
+        sum = add_weighted(sum, two_lines(&tree, w), 1);
+        w += 2;
+    }
+    if (n_words & 1)
+        sum = add_weighted(sum, line(&tree, w), 0);
+    sum = add_weighted(sum, tree.eights, 3);
+    sum = add_weighted(sum, tree.fours, 2);
+    sum = add_weighted(sum, tree.twos, 1);
+    sum = add_weighted(sum, tree.ones, 0);
+    _mm256_storeu_si256((__m256i *)counts, sum);
 }
 
 AVX2 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
@@ -115,8 +144,52 @@ AVX2 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n
     return moved;
 }
 
+AVX2 static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
+{
+    __m256i sum = _mm256_setzero_si256();
+    int64_t lanes[HALF];
+    ptrdiff_t w = 0;
+    for (; w + HALF <= n_words; w += HALF)
+        sum = add_weighted(sum, _mm256_loadu_si256((const __m256i *)(words + w)), 0);
+    _mm256_storeu_si256((__m256i *)lanes, sum);
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3] + popcount_portable(words + w, n_words - w);
+}
+
+/* a b modulo 2^64 from 32-bit products, where b = 2^32 high + low. */
+RB_INLINE AVX2 __m256i multiply(__m256i a, uint64_t b)
+{
+    const __m256i low = _mm256_set1_epi64x((int64_t)(b & UINT32_MAX));
+    const __m256i high = _mm256_set1_epi64x((int64_t)(b >> 32));
+    __m256i cross = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), low),
+                                     _mm256_mul_epu32(a, high));
+    return _mm256_add_epi64(_mm256_mul_epu32(a, low), _mm256_slli_epi64(cross, 32));
+}
+
+RB_INLINE AVX2 __m256i mix(__m256i z)
+{
+    z = multiply(_mm256_xor_si256(z, _mm256_srli_epi64(z, 30)), 0xBF58476D1CE4E5B9u);
+    z = multiply(_mm256_xor_si256(z, _mm256_srli_epi64(z, 27)), 0x94D049BB133111EBu);
+    return _mm256_xor_si256(z, _mm256_srli_epi64(z, 31));
+}
+
+AVX2 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first_word,
+                            ptrdiff_t n_words, uint64_t *lines)
+{
+    const __m256i step = _mm256_set1_epi64x((int64_t)SIGN_GOLDEN);
+    for (int half = 0; half < LANES; half += HALF) {
+        uint64_t first[HALF];
+        for (int lane = 0; lane < HALF; lane++)
+            first[lane] = sign_counter(base, first_vector + half + lane, first_word);
+        __m256i counter = _mm256_loadu_si256((const __m256i *)first);
+        for (ptrdiff_t w = 0; w < n_words; w++) {
+            _mm256_store_si256((__m256i *)(lines + w * LANES + half), mix(counter));
+            counter = _mm256_add_epi64(counter, step);
+        }
+    }
+}
+
 const struct kernel kernel_avx2 = {
-    "avx2",         cpu_has_avx2,      count_bits,          count_units_avx2,
-    raise_extremes, popcount_portable, fill_lines_portable,
+    "avx2",         cpu_has_avx2, count_bits, count_units_avx2,
+    raise_extremes, popcount,     fill_lines,
 };
 #endif
