@@ -1,0 +1,197 @@
+"""Guess and check against a plain reading of its definition, and what its ledger shows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from radabound_fast import HoldoutExhausted
+from radabound_fast.bounds.kl import kl_minus, kl_plus
+from radabound_fast.mechanisms import GuessAndCheck
+
+
+def losses_with_mean(mean, n_samples=4000):
+    return np.arange(n_samples) < round(mean * n_samples)
+
+
+def shown(check):
+    """All that an analyst could read off the object."""
+    state = (check.spent, check.tolerance, check.failures, check.n_queries, check.halted)
+    return *state, check.affordable(), repr(check), check.guarantee
+
+
+def code_length(steps):
+    """ln(1/q_t) after answers with these steps, straight from its definition."""
+    t, failures = len(steps) + 1, [abs(step) for step in steps if step]
+    b = len(failures)
+    weights = math.prod(2 * j * (j + 1) for j in failures)
+    return math.log(t * (t + 1) * (b + 1) * (b + 2) * math.comb(t - 1, b) * weights)
+
+
+def within(value, tau, nats_per_sample, epsilon):
+    """Whether every mean within tau of the value has its interval within epsilon of it."""
+    highest, lowest = min(value + tau, 1.0), max(value - tau, 0.0)
+    return (
+        kl_plus(highest, nats_per_sample) <= value + epsilon
+        and kl_minus(lowest, nats_per_sample) >= value - epsilon
+    )
+
+
+def largest_tolerance(value, nats_per_sample, epsilon):
+    """By bisection on `within`, to 1e-12."""
+    if not within(value, epsilon / 10, nats_per_sample, epsilon):
+        return 0.0
+    low, high = epsilon / 10, 1.0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        if within(value, middle, nats_per_sample, epsilon):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def plain_guess_and_check(means, guesses, m, epsilon, delta, low_error):
+    """The steps and values until the halt, as the definition has them."""
+    steps, values = [], []
+    for mean, guess in zip(means, guesses, strict=True):
+        nats = math.log(2 / delta) + code_length(steps)
+        if low_error:
+            tau = largest_tolerance(guess, nats / m, epsilon)
+        else:
+            tau = epsilon - math.sqrt(nats / (2 * m))
+        if tau < epsilon / 10:
+            break
+        step = round((mean - guess) / (2 * tau))
+        value = guess + 2 * tau * step
+        if low_error and step and not within(value, tau - 1e-11, nats / m, epsilon):
+            break
+        steps.append(step)
+        values.append(value)
+    return steps, values
+
+
+@pytest.mark.parametrize("low_error", [False, True])
+@pytest.mark.parametrize("rate", [0.0, 0.02, 0.3, 0.97])
+@pytest.mark.parametrize(("m", "epsilon"), [(300, 0.4), (4000, 0.05), (4000, 0.1), (40_000, 0.03)])
+def test_guess_and_check_follows_its_definition_to_the_halt(low_error, rate, m, epsilon):
+    rng = np.random.default_rng([m, round(100 * rate)])
+    counts = rng.binomial(m, np.clip(rate + rng.normal(0, epsilon, 60), 0, 1))
+    guesses = np.clip(rate + rng.normal(0, epsilon / 2, 60), 0, 1)
+    check = GuessAndCheck(m, epsilon=epsilon, delta=0.1, low_error=low_error)
+    steps, values = plain_guess_and_check(counts / m, guesses, m, epsilon, 0.1, low_error)
+    answers = check.query_many(np.arange(m) < counts[:, np.newaxis], guesses=guesses)
+    assert answers.steps.tolist() == steps
+    assert answers.passed.tolist() == [step == 0 for step in steps]
+    assert answers.halted == (len(steps) < 60)
+    np.testing.assert_allclose(answers.values, values, rtol=0, atol=1e-9)
+    assert check.failures == np.count_nonzero(steps)
+    assert check.spent == pytest.approx(code_length(steps), rel=1e-12)
+    assert set(answers.half_widths) <= {epsilon}
+
+
+def test_the_value_of_a_pass_is_the_guess_itself_and_of_a_failure_is_not_clipped():
+    check = GuessAndCheck(4000, epsilon=0.1, delta=0.1, low_error=False)
+    tau = check.tolerance
+    assert check.query(losses_with_mean(0.1), guess=0.123456789).value == 0.123456789
+    answer = GuessAndCheck(4000, epsilon=0.1, delta=0.1, low_error=False).query(
+        np.zeros(4000), guess=1.3 * tau
+    )
+    assert (answer.passed, answer.step) == (False, -1)
+    assert answer.value == 1.3 * tau - 2 * tau < 0
+
+
+@pytest.mark.parametrize(
+    ("n_passes", "width"), [(0, 0.0234041306), (99, 0.0401702162), (999, 0.0467779188)]
+)
+def test_the_tolerance_after_passes_has_its_known_values(n_passes, width):
+    check = GuessAndCheck(4000, epsilon=0.1, delta=0.1, low_error=False)
+    check.query_many(np.zeros((n_passes, 4000), bool), guesses=np.zeros(n_passes))
+    assert check.tolerance == pytest.approx(0.1 - width, abs=1e-10)
+    assert check.failures == 0
+
+
+def test_the_tolerance_after_five_failures_of_one_step_has_its_known_value():
+    check = GuessAndCheck(4000, epsilon=0.1, delta=0.1, low_error=False)
+    for number in range(999):
+        mean = 0.5 + 2 * check.tolerance if number % 200 == 100 else 0.5
+        answer = check.query(losses_with_mean(mean), guess=0.5)
+        assert answer.step == (number % 200 == 100)
+    assert check.failures == 5
+    assert check.tolerance == pytest.approx(0.1 - 0.0845707107, abs=1e-10)
+
+
+@pytest.mark.parametrize("low_error", [False, True])
+@pytest.mark.parametrize(("m", "epsilon"), [(4000, 0.035), (1000, 0.08), (20, 0.1)])
+def test_as_many_passes_are_affordable_as_are_then_answered(low_error, m, epsilon):
+    check = GuessAndCheck(m, epsilon=epsilon, delta=0.1, low_error=low_error)
+    assert check.affordable() == check.affordable(0.5)  # the first guess is taken to be 1/2
+    affordable = check.affordable(0.4)
+    assert affordable < 5000
+    losses = np.broadcast_to(losses_with_mean(0.4, m), (affordable + 2, m))
+    mean = losses[0].mean()
+    answers = check.query_many(losses[:1], guesses=[mean])
+    if affordable:
+        assert check.affordable() == check.affordable(mean)
+        left = check.affordable()
+        answers = check.query_many(losses[: left + 1], guesses=[mean] * (left + 1))
+        assert answers.n_answered == left
+    assert answers.halted and answers.passed.all()
+    assert check.affordable() == 0
+
+
+def test_a_holdout_too_small_for_one_answer_says_so_and_halts_at_the_first():
+    small = GuessAndCheck(20, epsilon=0.1, delta=0.1)
+    assert "too small" in small.guarantee
+    assert small.affordable(0.0) == 0
+    with pytest.raises(HoldoutExhausted) as caught:
+        small.query(np.zeros(20), guess=0.0)
+    assert caught.value.n_queries == 0
+    assert "too small" not in GuessAndCheck(4000, epsilon=0.1, delta=0.1).guarantee
+    # any mean is within .55 of 1/2: no sample is too small for that
+    trivial = GuessAndCheck(1, epsilon=0.55, delta=0.1)
+    assert "too small" not in trivial.guarantee
+    assert trivial.query([1], guess=0.5).value == 0.5
+
+
+def test_what_is_shown_depends_on_the_answers_and_not_on_the_losses():
+    rng = np.random.default_rng(13)
+    one, other = (GuessAndCheck(4000, epsilon=0.1, delta=0.1) for _ in range(2))
+    for _ in range(30):
+        guess = float(rng.uniform(0.2, 0.4))
+        room = 0.9 * one._tolerance(guess, one._spent)
+        means = guess + room * rng.uniform(-1, 1, 2)
+        assert one.query(losses_with_mean(means[0]), guess=guess) == other.query(
+            losses_with_mean(means[1]), guess=guess
+        )
+    assert shown(one) == shown(other)
+
+
+def test_a_withheld_failure_leaves_no_trace_of_its_mean():
+    seen = []
+    for mean in (0.4991, 0.5009):
+        check = GuessAndCheck(4000, epsilon=0.05, delta=0.1)
+        with pytest.raises(HoldoutExhausted) as caught:
+            check.query(losses_with_mean(mean), guess=0.05)
+        seen.append((shown(check), str(caught.value), caught.value.__dict__))
+        assert check.halted and check.n_queries == check.failures == 0
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_samples": 0}, ValueError, "n_samples"),
+        ({"n_samples": 1.5}, TypeError, "n_samples"),
+        ({"epsilon": 0}, ValueError, "epsilon"),
+        ({"epsilon": 1}, ValueError, "epsilon"),
+        ({"delta": math.nan}, ValueError, "delta"),
+        ({"delta": "0.1"}, TypeError, "delta"),
+        ({"low_error": 1}, TypeError, "low_error"),
+    ],
+)
+def test_a_bad_parameter_is_named(arguments, error, message):
+    with pytest.raises(error, match=f"{message} must be"):
+        GuessAndCheck(**{"n_samples": 100, "epsilon": 0.1, "delta": 0.1} | arguments)
