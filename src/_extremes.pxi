@@ -226,9 +226,8 @@ cdef class Extremes(_Watched):
             self.state.n_rows += theirs.state.n_rows
 
     cdef int _to_units(self) except -1:
-        if store_of(self.signs).n_vectors * store_of(self.signs).n_samples >= 1 << 38:
-            raise ValueError("real-valued losses need n_vectors * n_samples < 2**38, got "
-                             f"{self.signs.n_vectors} * {self.signs.n_samples}")
+        if not units_fit(store_of(self.signs)):
+            raise_too_large(store_of(self.signs))
         rescale_watch(&self.state)
         self._reprice(<int64_t>self.largest << UNIT_SHIFT)
         return 0
@@ -284,7 +283,7 @@ cdef class Extremes(_Watched):
             with nogil:
                 count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
         if chunk.n_rows == 0:
-            raise_unreadable(rows, 0, chunk.bad_sample)
+            raise_unreadable(rows, store_of(self.signs), 0, chunk.bad_sample)
         with self.lock:
             if self._closed():
                 return None
@@ -362,7 +361,7 @@ cdef class Extremes(_Watched):
                 self.halted = True
                 return row
             if verdict == UNREADABLE:
-                raise_unreadable(rows, row, scratch.chunk.bad_sample)
+                raise_unreadable(rows, store_of(self.signs), row, scratch.chunk.bad_sample)
             if verdict != ANSWERED:
                 self._meet(verdict)
                 if verdict == NEEDS_UNITS:

@@ -13,7 +13,7 @@ cdef extern from "sliced.h" nogil:
 
 
 cdef extern from "scan.h" nogil:
-    const int ROW_TILE_WORDS
+    const int ROW_TILE_WORDS, TOO_LARGE
     const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
 
     struct sign_store:
@@ -48,6 +48,7 @@ cdef extern from "scan.h" nogil:
 
     void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                     ptrdiff_t n_rows, int in_units, chunk_of_rows *)
+    int units_fit(const sign_store *)
     void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                         ptrdiff_t n_rows, chunk_of_rows *)
     struct slices:
@@ -206,7 +207,14 @@ cdef int _source_rows(loss_rows *rows, cnp.ndarray values, object labels) except
     return fill_source(values, labels, &rows.source)
 
 
-cdef raise_unreadable(loss_rows *rows, ptrdiff_t row, int64_t sample):
+cdef raise_too_large(const sign_store *signs):
+    raise ValueError("real-valued losses need n_vectors * n_samples < 2**38, got "
+                     f"{signs.n_vectors} * {signs.n_samples}")
+
+
+cdef raise_unreadable(loss_rows *rows, const sign_store *signs, ptrdiff_t row, int64_t sample):
+    if sample == TOO_LARGE:
+        raise_too_large(signs)
     if rows.packed != NULL:
         raise ValueError("packed losses must have no bit set past n_samples, "
                          f"got one in row {row}")

@@ -149,13 +149,22 @@ static int may_be_real(const struct rows *rows)
     return !rows->packed && !source->labels && !source->label_bits && source->kind >= VALUE_F16;
 }
 
+int units_fit(const struct sign_store *signs)
+{
+    return signs->n_vectors <= ((((int64_t)1 << 38) - 1) / signs->n_samples);
+}
+
 void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
                     const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
                     struct chunk *chunk)
 {
     count_rows(kernel, signs, rows, first, n_rows, 0, chunk);
-    if (chunk->n_rows == 0 && may_be_real(rows))
+    if (chunk->n_rows > 0 || !may_be_real(rows))
+        return;
+    if (units_fit(signs))
         count_rows(kernel, signs, rows, first, n_rows, 1, chunk);
+    else
+        chunk->bad_sample = TOO_LARGE;
 }
 
 /* ---- judging ----------------------------------------------------------------------------- */

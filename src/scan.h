@@ -18,6 +18,7 @@ enum {
     TILE_STRIPS = 4,
     CHUNK_ROWS = 64,  /* rows that share a sign tile */
     UNIT_ROWS = 16,   /* the same for real-valued rows, which are 32 times as wide */
+    TOO_LARGE = -2,   /* real-valued rows whose sums of extremes might not fit int64 */
     ROW_TILE_WORDS = TILE_WORDS * WORD_BITS / 2, /* a tile of one row, in units or bits */
 };
 
@@ -45,7 +46,7 @@ struct chunk {
     ptrdiff_t capacity;
     ptrdiff_t n_rows;
     int in_units;
-    int64_t bad_sample; /* in the row after the n_rows good ones; -1: none */
+    int64_t bad_sample; /* in the row after the n_rows good ones; -1: none; or TOO_LARGE */
 };
 
 /* Whether packed rows are whole aligned words, which the kernels can read where they are. */
@@ -64,6 +65,9 @@ int64_t check_last_word(uint64_t last, int64_t n_samples);
 void count_rows(const struct kernel *kernel, const struct sign_store *signs,
                 const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
                 struct chunk *chunk);
+
+/* Whether sums of extremes in units of 2^-24 fit int64: fewer than 2^38 signs. */
+int units_fit(const struct sign_store *signs);
 
 /* The same, in whichever of the two ways the first row can be read. */
 void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
