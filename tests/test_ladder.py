@@ -33,6 +33,13 @@ def test_a_ladder_repeats_the_best_until_a_step_is_gained():
     assert not ladder.halted
 
 
+def test_the_same_losses_again_are_no_improvement():
+    ladder = Ladder(200, delta=0.1)
+    losses = losses_with_mean(0.5, 200)
+    # other losses of the same mean improve no more than the same ones
+    assert ladder.query_many([losses, losses, ~losses]).updated.tolist() == [True, False, False]
+
+
 @pytest.mark.parametrize("step", [0.3, 0.05, 0.003])
 def test_the_ledger_of_a_ladder_is_its_code_and_never_shrinks(step):
     levels = math.floor(1 / step + 0.5) + 1

@@ -9,6 +9,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -351,11 +352,16 @@ def test_threads_share_one_count_and_one_halt(build):
             except HoldoutExhausted as error:
                 refused.append(error.n_queries)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads take turns within a decision
+    try:
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert sorted(numbers) == list(range(1, mechanism.n_queries + 1))
     assert len(numbers) + len(refused) == 8 * len(losses)
     assert set(refused) <= {mechanism.n_queries}
