@@ -8,6 +8,7 @@ it; matplotlib picks the canvas for the file's ending (Agg for .png).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 INK, FAINT = "#222222", "#6b6b6b"
 BLUE, RED = "#1b62c4", "#c62f2a"  # what the holdout says; what is true, or the limit
+LIGHT_BLUE = "#7aa9e6"
 BAND, ALARM = "#e4e9e2", "#f6b39f"
 
 _LINE_HEIGHT = 0.055  # of a line of text, as a share of the height of the axes
@@ -113,7 +115,7 @@ def audit_figure(
     halts: Mapping[str, int | None],
     *,
     title: str = "How fast these queries use up the holdout",
-    subtitle: str = "A guard answers while the complexity is below its bound's budget",
+    subtitle: str = "A guard answers while the complexity (blue) is within its budget (dashed)",
 ) -> Figure:
     """Complexity against the number of queries, with each bound's budget and halt.
 
@@ -121,10 +123,11 @@ def audit_figure(
     ----------
     complexities : mapping of str to array_like of float, shape (n_queries,)
         For each bound, the complexity after each query, the withheld one included, in units
-        of loss; lengths may differ. Those of one estimator coincide, and look like one curve.
+        of loss; lengths may differ. Those that coincide, as of one estimator, are drawn as one.
     budgets : mapping of str to float
-        For each bound, the largest complexity at which it answers; a negative one (no query
-        can be answered) has no line.
+        For each bound, the largest complexity at which it answers. A negative one (no query
+        can be answered) has no line, nor has one beyond four times the largest complexity,
+        which is named at the upper edge.
     halts : mapping of str to int or None
         For each bound, the query (1 is the first) that its guard withheld; None if it
         answered all.
@@ -146,19 +149,27 @@ def audit_figure(
             "complexities, budgets and halts must name the same bounds, at least one, got "
             f"{sorted(complexities)}, {sorted(budgets)}, {sorted(halts)}"
         )
-    curves = [_curve(complexities=curve) for curve in complexities.values()]
-    n_queries = max(len(curve) for curve in curves)
+    curves = {bound: _curve(complexities=curve) for bound, curve in complexities.items()}
+    n_queries = max(map(len, curves.values()))
     _check_halts(halts, n_queries)
     figure, axes = _figure(title, subtitle, n_queries, "queries on the same holdout")
     axes.set_ylabel("complexity of all queries so far", color=INK)
 
-    ends = [(curve[-1], "complexity", BLUE) for curve in curves if len(curve) == n_queries][:1]
-    for curve in curves:
-        axes.plot(*_steps(curve), color=BLUE, linewidth=2.2)
+    ends = []
+    shared = _coinciding(curves)
+    for shade, bounds in zip(cycle([BLUE, LIGHT_BLUE]), shared, strict=False):
+        curve = curves[bounds[0]]
+        axes.plot(*_steps(curve), color=shade, linewidth=2.2)
+        label = "complexity" if len(shared) == 1 else "for " + ",\n".join(bounds)
+        ends.append((curve[-1], label, shade))
+    # a budget far above the complexity would flatten everything else: its label says so
+    sight = 4 * max(curve.max() for curve in curves.values())
     for bound, budget in budgets.items():
-        if budget >= 0:
+        if budget > sight:
+            ends.append((sight, f"{bound}: {budget:.2g} ↑", RED))
+        elif budget >= 0:
             axes.axhline(budget, color=RED, linewidth=1.4, linestyle=(0, (5, 3)))
-            ends.append((budget, f"{bound}\nbudget", RED))
+            ends.append((budget, bound, RED))
     _pad_below_and_above(axes)
     axes.set_ylim(bottom=0)
     _label_ends(axes, ends)
@@ -172,6 +183,20 @@ def _curve(**named: ArrayLike) -> NDArray[np.float64]:
     if curve.ndim != 1 or not len(curve):
         raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
     return curve
+
+
+def _coinciding(curves: Mapping[str, NDArray[np.float64]]) -> list[list[str]]:
+    """Names of curves that are one curve, longest first, as far as each goes."""
+    groups: list[list[str]] = []
+    for name in sorted(curves, key=lambda name: -len(curves[name])):
+        curve = curves[name]
+        for group in groups:
+            if np.array_equal(curves[group[0]][: len(curve)], curve):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    return groups
 
 
 def _check_halts(halts: Mapping[str, int | None], n_queries: int) -> None:

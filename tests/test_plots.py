@@ -89,11 +89,29 @@ def test_the_audit_shows_each_complexity_budget_and_no_negative_one():
         {"bernstein-split": -0.003, "mclt": 0.0205},
         {"bernstein-split": 1, "mclt": 3},
     )
-    assert_array_equal(curve(figure, 0), [0.01])
-    assert_array_equal(curve(figure, 1), [0.01, 0.02, 0.021])
-    assert list(figure.axes[0].lines[2].get_ydata()) == [0.0205, 0.0205]
-    assert "mclt\nbudget" in texts(figure)
-    assert "bernstein-split\nbudget" not in texts(figure)
+    assert_array_equal(curve(figure, 0), [0.01, 0.02, 0.021])
+    assert list(figure.axes[0].lines[1].get_ydata()) == [0.0205, 0.0205]
+    assert "mclt" in texts(figure)
+    assert "bernstein-split" not in texts(figure)
+
+
+def test_complexities_that_differ_are_drawn_and_named_apart():
+    complexities = {"mclt": [0.01, 0.02], "fixed-sequence": [0.0, 0.01, 0.01], "bernstein": [0.01]}
+    figure = audit_figure(
+        complexities, dict.fromkeys(complexities, 0.02), dict.fromkeys(complexities)
+    )
+    assert_array_equal(curve(figure, 0), complexities["fixed-sequence"])
+    assert_array_equal(curve(figure, 1), complexities["mclt"])
+    assert "for fixed-sequence" in texts(figure)
+    assert "for mclt,\nbernstein" in texts(figure)
+
+
+def test_a_budget_far_above_the_complexity_is_named_and_does_not_flatten_the_rest():
+    curve = {"mclt": [0.01, 0.02], "fixed-sequence": [0.01, 0.02]}
+    halts = {"mclt": None, "fixed-sequence": None}
+    figure = audit_figure(curve, {"mclt": 0.08, "fixed-sequence": 1.0}, halts)
+    assert "fixed-sequence: 1 ↑" in texts(figure)
+    assert 0.08 < figure.axes[0].get_ylim()[1] < 0.1
 
 
 # one query; all bars at one place, left and right; the awkward middle; none
