@@ -41,6 +41,11 @@ def pack_losses(losses: Any) -> NDArray[np.uint64]:
     >>> pack_losses([True, False, True, True])
     array([13], dtype=uint64)
     """
+    bits = _arrow_bits(losses, "losses")
+    if bits is not None:
+        words = np.zeros(-(-len(bits[0]) // 8), "<u8")
+        words.view(np.uint8)[: len(bits[0])] = bits[0]
+        return words.astype(np.uint64, copy=False)
     return _kernel.pack_rows(as_values(losses, ndim=None))
 
 
@@ -91,7 +96,7 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     ----------
     words : array_like
         uint64, shape (..., ceil(n_samples / 64)), or uint8, shape (..., ceil(n_samples / 8));
-        lowest bit first.
+        lowest bit first.  Or an Arrow column of bools.
     n_samples : int
         Losses a row.
     ndim : {1, 2}, optional
@@ -109,7 +114,13 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     ValueError
         Wrong length or dimensions, or a bit past n_samples is set.
     """
-    array = as_array(words, "words")
+    column = _arrow_bits(words, "words")
+    if column is None:
+        array = as_array(words, "words")
+    else:
+        array, n_values = column
+        if n_values != n_samples:
+            raise ValueError(f"words must hold {n_samples} bits, got a column of {n_values}")
     if array.dtype not in (np.uint64, np.uint8):
         raise TypeError(f"words must be uint64 or uint8, got dtype {array.dtype}")
     bits = 8 * array.dtype.itemsize
@@ -136,14 +147,24 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
             place = place_of(int(mask.argmax()), values.shape)
             raise ValueError(f"{name} must have no masked entries, got one {place}")
         return np.asarray(values.data)
-    if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
-        return np.from_dlpack(values)
+    if _is_pandas(values):
+        missing = np.asarray(values.isna())
+        if missing.any():
+            _raise_missing(name, int(missing.argmax()), missing.shape)
+    elif _speaks_arrow(values):
+        chunks = _arrow_chunks(values, name)
+        if chunks is not None:
+            return _arrow_values(chunks)
     try:
+        if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
+            return np.from_dlpack(values)
         return np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(f"{name} must have rows of one length, got a ragged sequence") from None
+    except (RuntimeError, BufferError) as error:  # a tensor on another device, or with a gradient
+        raise TypeError(f"{name} must be readable by NumPy: {error}") from error
 
 
 def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, name: str) -> None:
@@ -159,13 +180,25 @@ def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, n
 
 def place_of(index: int, shape: tuple[int, ...]) -> str:
     """Where the value of that flat index stands, in the words of the messages."""
-    row, sample = divmod(index, shape[-1])
-    return f"at row {row}, sample {sample}" if len(shape) == 2 else f"at sample {sample}"
+    if len(shape) == 1:
+        return f"at sample {index}"
+    return f"at row {index // shape[-1]}, sample {index % shape[-1]}"
 
 
 def is_missing(value: object) -> bool:
     """None, or pandas' NA or NaT, without importing pandas."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_pandas(values: object) -> bool:
+    return type(values).__module__.partition(".")[0] == "pandas" and hasattr(values, "isna")
+
+
+def _speaks_arrow(values: object) -> bool:
+    # pandas does, but only where pyarrow is installed: its arrays are NumPy's to convert
+    return not _is_pandas(values) and (
+        hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
+    )
 
 
 def _rounded(values: NDArray[np.longdouble], name: str) -> NDArray[np.float64]:
@@ -189,6 +222,48 @@ def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]
             place = place_of(index, values.shape)
             raise ValueError(f"{name} must be in [0, 1], got {value!r} {place}")
     return values.astype(np.float64)
+
+
+def _arrow_chunks(values: Any, name: str) -> list[_kernel.ArrowChunk] | None:
+    """The chunks of a column of bools or numbers, without nulls; None for any other."""
+    chunks = _kernel.arrow_chunks(values)
+    done = 0
+    for chunk in chunks or ():
+        null = chunk.first_null()
+        if null >= 0:
+            _raise_missing(name, done + null, (1,))
+        done += chunk.n_values
+    return chunks
+
+
+def _arrow_values(chunks: list[_kernel.ArrowChunk]) -> NDArray[Any]:
+    """A column's numbers, without a copy if they lie in one piece; its bits as bools."""
+    pieces: list[NDArray[Any]] = []
+    for chunk in chunks:
+        piece = chunk.memory()
+        if chunk.is_bits:
+            piece = np.unpackbits(piece, bitorder="little").view(np.bool_)
+            piece = piece[chunk.first_bit : chunk.first_bit + chunk.n_values]
+        pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0)])
+
+
+def _arrow_bits(column: Any, name: str) -> tuple[NDArray[np.uint8], int] | None:
+    """A bool column's bits, from the first of a byte on, and how many; None for any other.
+
+    Without a copy if they lie so in one piece, with nothing but zeros past the last.
+    """
+    chunks = _arrow_chunks(column, name) if _speaks_arrow(column) else None
+    if not chunks or not chunks[0].is_bits:
+        return None
+    n_values = sum(chunk.n_values for chunk in chunks)
+    bits: NDArray[np.uint8] = chunks[0].memory()
+    if len(chunks) > 1 or chunks[0].first_bit:
+        bits = np.packbits(_arrow_values(chunks), bitorder="little")
+    elif n_values % 8 and bits[-1] >> n_values % 8:
+        bits = bits.copy()  # Arrow leaves the bits past the last undefined
+        bits[-1] &= 2 ** (n_values % 8) - 1
+    return bits, n_values
 
 
 def _raise_missing(name: str, index: int, shape: tuple[int, ...]) -> NoReturn:

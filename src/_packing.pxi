@@ -45,6 +45,9 @@ cdef extern from "packing.h" nogil:
             &packer_avx512,
             &packer_avx2,
     #endif
+    #if defined(RB_ARM64)
+            &packer_neon,
+    #endif
             &packer_portable,
         };
         return index < (int)(sizeof packers / sizeof *packers) ? packers[index] : NULL;
@@ -71,7 +74,8 @@ cdef extern from "packing.h" nogil:
         int64_t (*pack_row)(const source *, ptrdiff_t, uint64_t *) noexcept nogil
         int64_t (*units_row)(const source *, ptrdiff_t, int32_t *) noexcept nogil
     const packer *packer_row(int index)
-    void copy_value(char *copy, const char *value, size_t size, int swapped)
+    const char *side_by_side(const source *, ptrdiff_t row, int64_t start, int n, size_t size,
+                             char *copy)
     int kind_of_number(int numpy_type)
     const int N_NUMPY_TYPES
 
@@ -194,11 +198,9 @@ cdef int fill_source(cnp.ndarray values, object labels, source *out) except -1:
 
 cdef object value_at(const source *rows, ptrdiff_t row, int64_t sample):
     """One value as a Python number."""
-    cdef char native[8]
-    cdef const char *value = rows.values + row * rows.row_stride + sample * rows.stride
+    cdef char copy[8]
     cdef int size = 1 << <int>rows.kind if rows.kind < VALUE_F16 else 2 << <int>rows.kind - VALUE_F16
-    copy_value(native, value, size, rows.swapped)
-    raw = PyBytes_FromStringAndSize(native, size)
+    raw = PyBytes_FromStringAndSize(side_by_side(rows, row, sample, 1, size, copy), size)
     if rows.kind < VALUE_F16:
         return int.from_bytes(raw, sys.byteorder, signed=rows.is_signed)
     return np.frombuffer(raw, f"f{size}").item()
@@ -281,3 +283,6 @@ def unit_rows(cnp.ndarray values, *, kernel=None):
     if read != rows.n_samples:
         raise_bad_value(&rows, row, read)
     return out if cnp.PyArray_NDIM(values) == 2 else out[0]
+
+
+include "_arrow.pxi"

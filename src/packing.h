@@ -54,9 +54,9 @@ struct source {
  * value that is of no class; what words holds then is undefined. */
 typedef int64_t pack_row_fn(const struct source *source, ptrdiff_t row, uint64_t *words);
 
-/* Values in [0, 1] of a float kind, as multiples of 2^-24, ties to even, into 64 ceil(n_samples / 64)
- * integers, zero past the last sample.  Returns n_samples, or the index of the first value outside
- * [0, 1] (nan is outside).  -0.0 is 0. */
+/* Values in [0, 1] of a float kind, as multiples of 2^-24, ties to even, into
+ * 64 ceil(n_samples / 64) integers, zero past the last sample.  Returns n_samples, or the index of
+ * the first value outside [0, 1] (nan is outside).  -0.0 is 0. */
 typedef int64_t units_row_fn(const struct source *source, ptrdiff_t row, int32_t *units);
 
 struct packer {
@@ -70,6 +70,9 @@ extern const struct packer packer_portable;
 #if defined(RB_X86_64)
 extern const struct packer packer_avx2, packer_avx512;
 #endif
+#if defined(RB_ARM64)
+extern const struct packer packer_neon;
+#endif
 
 /* Also where the others end up when a row is bad: it alone looks for the index. */
 pack_row_fn pack_row_portable;
@@ -80,25 +83,16 @@ units_row_fn units_row_portable;
 #define PASTE(name, kind) PASTE_NOW(name, kind)
 #define PASTE_NOW(name, kind) name##_##kind
 
-/* One value in native byte order. */
-RB_INLINE void copy_value(char *copy, const char *value, size_t size, int swapped)
+/* n values side by side in native byte order, from value `start` on: where they lie, or copied. */
+RB_INLINE const char *side_by_side(const struct source *s, ptrdiff_t row, int64_t start, int n,
+                                   size_t size, char *copy)
 {
-    if (!swapped)
-        memcpy(copy, value, size);
-    else
+    const char *value = s->values + row * s->row_stride + start * s->stride;
+    if (s->stride == (ptrdiff_t)size && !s->swapped)
+        return value;
+    for (int j = 0; j < n; j++, value += s->stride)
         for (size_t byte = 0; byte < size; byte++)
-            copy[byte] = value[size - 1 - byte];
-}
-
-/* 64 values side by side, from value `start` on: where they lie, or copied together. */
-RB_INLINE const char *side_by_side(const char *values, ptrdiff_t stride, int swapped, size_t size,
-                                   int64_t start, char *copy)
-{
-    values += start * stride;
-    if (stride == (ptrdiff_t)size && !swapped)
-        return values;
-    for (int j = 0; j < 64; j++)
-        copy_value(copy + j * size, values + j * stride, size, swapped);
+            copy[j * size + byte] = value[s->swapped ? size - 1 - byte : byte];
     return copy;
 }
 

@@ -9,6 +9,7 @@
 
 #define TARGET RB_TARGET("avx2")
 #define EACH RB_INLINE TARGET
+#define PREFETCH(address) _mm_prefetch(address, _MM_HINT_T0)
 
 #define INTEGER(bits, set1)                                                                        \
     typedef __m256i vector_u##bits;                                                                \
@@ -68,6 +69,8 @@ EACH uint64_t outside_u64(__m256i x, __m256i first, __m256i last)
     return (uint64_t)_mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpgt_epi64(from_first, span)));
 }
 
+#define TOWARDS_ZERO (_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+
 /* A whole number of the range is what clamping and rounding leave alone; nan equals nothing. */
 #define REAL(bits, vector, type, suffix)                                                           \
     typedef vector vector_f##bits;                                                                 \
@@ -81,7 +84,7 @@ EACH uint64_t outside_u64(__m256i x, __m256i first, __m256i last)
     EACH uint64_t outside_f##bits(vector x, vector first, vector last)                             \
     {                                                                                              \
         vector clamped = _mm256_min_##suffix(_mm256_max_##suffix(x, first), last);                 \
-        return differs_f##bits(x, _mm256_round_##suffix(clamped, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)); \
+        return differs_f##bits(x, _mm256_round_##suffix(clamped, TOWARDS_ZERO));                   \
     }
 
 REAL(32, __m256, float, ps)

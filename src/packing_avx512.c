@@ -10,6 +10,7 @@
 
 #define TARGET RB_TARGET("avx512f,avx512bw")
 #define EACH RB_INLINE TARGET
+#define PREFETCH(address) _mm_prefetch(address, _MM_HINT_T0)
 
 #define INTEGER(bits)                                                                              \
     typedef __m512i vector_u##bits;                                                                \
@@ -80,8 +81,9 @@ EACH __m512d load_f64(const char *p) { return _mm512_loadu_pd(p); }
 static int64_t pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
 {
     static pack_row_fn *const of_kind[N_VALUE_KINDS] = {
-        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32, [VALUE_U64] = pack_u64,
-        [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32, [VALUE_F64] = pack_f64,
+        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32,
+        [VALUE_U64] = pack_u64, [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32,
+        [VALUE_F64] = pack_f64,
     };
     return of_kind[s->kind](s, row, words);
 }

@@ -6,19 +6,25 @@
  *     differs_KIND    bit j set where lane j of one register is not lane j of the other
  *     outside_KIND    bit j set where lane j is not a whole number from `first` to `last`
  *
+ * and, for all of them, TARGET and PREFETCH.
+ *
  * The last word takes the row's last 64 values and shifts out those already seen: nothing beyond
  * the row is read, and bits past it are zero.  Shorter rows, and the index of a value that is not
  * allowed, are left to the portable packer.
  */
 
-/* n_words words of values side by side; not 0 if one of them is not allowed. */
+/* n_words words of values side by side; not 0 if one of them is not allowed.
+ * From memory the hardware alone fetches too late: AHEAD made 0.7 of numpy.max's speed 0.9. */
 TARGET static uint64_t OF(pack_words)(const char *value, const char *label, int64_t n_words,
                                       OF(vector) first, OF(vector) last, uint64_t *words)
 {
-    enum { SIZE = OF(size), LANES = OF(lanes) };
+    enum { SIZE = OF(size), LANES = OF(lanes), AHEAD = 2048 };
     uint64_t bad = 0;
     for (int64_t w = 0; w < n_words && !bad; w++) {
         uint64_t bits = 0;
+        RB_UNROLL(8)
+        for (int line = 0; line < 64 * SIZE; line += 64)
+            PREFETCH((const char *)((uintptr_t)value + AHEAD + line));
         if (label) {
             RB_UNROLL(16)
             for (int j = 0; j < 64; j += LANES) {
@@ -46,7 +52,6 @@ TARGET static int64_t OF(pack)(const struct source *s, ptrdiff_t row, uint64_t *
 {
     enum { SIZE = OF(size) };
     const OF(vector) first = OF(each)(s->first), last = OF(each)(s->last);
-    const char *values = s->values + row * s->row_stride, *labels = s->labels;
     const int64_t n = s->n_samples, whole = n / 64, rest = n % 64;
     const int64_t run = s->stride == SIZE && !s->swapped ? whole : 1; /* words at a time */
     char copy[64 * SIZE];
@@ -54,13 +59,13 @@ TARGET static int64_t OF(pack)(const struct source *s, ptrdiff_t row, uint64_t *
     if (n < 64)
         return pack_row_portable(s, row, words);
     for (int64_t w = 0; w < whole && !bad; w += run) {
-        const char *value = side_by_side(values, s->stride, s->swapped, SIZE, 64 * w, copy);
-        const char *label = labels ? labels + 64 * w * SIZE : NULL;
+        const char *value = side_by_side(s, row, 64 * w, 64, SIZE, copy);
+        const char *label = s->labels ? s->labels + 64 * w * SIZE : NULL;
         bad = OF(pack_words)(value, label, run, first, last, words + w);
     }
     if (rest && !bad) {
-        const char *value = side_by_side(values, s->stride, s->swapped, SIZE, n - 64, copy);
-        const char *label = labels ? labels + (n - 64) * SIZE : NULL;
+        const char *value = side_by_side(s, row, n - 64, 64, SIZE, copy);
+        const char *label = s->labels ? s->labels + (n - 64) * SIZE : NULL;
         bad = OF(pack_words)(value, label, 1, first, last, words + whole);
         words[whole] >>= 64 - rest;
     }

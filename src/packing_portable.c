@@ -6,10 +6,10 @@ static float from_half(uint16_t half)
 {
     const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
     const uint32_t bits = (exponent + 112) << 23 | fraction << 13;
+    const float tiny = (float)fraction * 0x1p-24f;
     float v;
     memcpy(&v, &bits, sizeof v);
-    if (exponent == 0)
-        v = (float)fraction * 0x1p-24f;
+    v = exponent ? v : tiny;
     return half >> 15 ? -v : v;
 }
 
@@ -23,29 +23,28 @@ static float from_half(uint16_t half)
 #define PACK_ROW(kind, type, stored, convert, field, in_range)                                     \
     static int64_t pack_##kind(const struct source *s, ptrdiff_t row, uint64_t *words)             \
     {                                                                                              \
+        enum { SIZE = sizeof(stored) };                                                            \
         const type first = (type)s->first.field, last = (type)s->last.field;                       \
-        const char *value = s->values + row * s->row_stride, *label = s->labels;                   \
-        uint64_t word = 0;                                                                         \
-        for (int64_t i = 0; i < s->n_samples; i++, value += s->stride) {                           \
-            stored raw;                                                                            \
-            copy_value((char *)&raw, value, sizeof raw, s->swapped);                               \
-            const type v = convert(raw);                                                           \
-            int differs, allowed;                                                                  \
-            if (label) {                                                                           \
-                memcpy(&raw, label + i * (int64_t)sizeof raw, sizeof raw);                         \
-                differs = v != convert(raw);                                                       \
-                allowed = in_range(type, v, first, last);                                          \
-            } else {                                                                               \
-                differs = v != first;                                                              \
-                allowed = !differs || v == last;                                                   \
+        char copy[64 * SIZE];                                                                      \
+        for (int64_t i = 0; i < s->n_samples; i += 64) {                                           \
+            const int n = s->n_samples - i < 64 ? (int)(s->n_samples - i) : 64;                    \
+            const char *value = side_by_side(s, row, i, n, SIZE, copy);                            \
+            uint64_t word = s->label_bits ? s->label_bits[i / 64] : 0;                             \
+            for (int j = 0; j < n; j++) {                                                          \
+                stored raw;                                                                        \
+                memcpy(&raw, value + j * SIZE, SIZE);                                              \
+                const type v = convert(raw);                                                       \
+                int differs = v != first, allowed = !differs || v == last;                         \
+                if (s->labels) {                                                                   \
+                    memcpy(&raw, s->labels + (i + j) * SIZE, SIZE);                                \
+                    differs = v != convert(raw);                                                   \
+                    allowed = in_range(type, v, first, last);                                      \
+                }                                                                                  \
+                if (!allowed)                                                                      \
+                    return i + j;                                                                  \
+                word ^= (uint64_t)differs << j;                                                    \
             }                                                                                      \
-            if (!allowed)                                                                          \
-                return i;                                                                          \
-            word |= (uint64_t)differs << (i % 64);                                                 \
-            if (i % 64 == 63 || i == s->n_samples - 1) {                                           \
-                words[i / 64] = s->label_bits ? word ^ s->label_bits[i / 64] : word;               \
-                word = 0;                                                                          \
-            }                                                                                      \
+            words[i / 64] = word;                                                                  \
         }                                                                                          \
         return s->n_samples;                                                                       \
     }
@@ -61,8 +60,9 @@ PACK_ROW(f64, double, double, AS_IT_IS, real, IN_REALS)
 int64_t pack_row_portable(const struct source *s, ptrdiff_t row, uint64_t *words)
 {
     static pack_row_fn *const of_kind[N_VALUE_KINDS] = {
-        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32, [VALUE_U64] = pack_u64,
-        [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32, [VALUE_F64] = pack_f64,
+        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32,
+        [VALUE_U64] = pack_u64, [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32,
+        [VALUE_F64] = pack_f64,
     };
     return of_kind[s->kind](s, row, words);
 }
@@ -73,24 +73,28 @@ static int32_t nearest_unit(double loss)
     const double units = loss * 0x1p24;
     const int32_t whole = (int32_t)units;
     const double rest = units - whole;
-    return whole + (rest > 0.5 || (rest == 0.5 && whole % 2));
+    return whole + ((rest > 0.5) | ((rest == 0.5) & whole));
 }
 
 #define UNITS_ROW(kind, stored, convert)                                                           \
     static int64_t units_##kind(const struct source *s, ptrdiff_t row, int32_t *units)             \
     {                                                                                              \
-        const char *value = s->values + row * s->row_stride;                                       \
-        int64_t i = 0;                                                                             \
-        for (; i < s->n_samples; i++, value += s->stride) {                                        \
-            stored raw;                                                                            \
-            copy_value((char *)&raw, value, sizeof raw, s->swapped);                               \
-            const double loss = convert(raw);                                                      \
-            if (!(0.0 <= loss && loss <= 1.0))                                                     \
-                return i;                                                                          \
-            units[i] = nearest_unit(loss);                                                         \
+        enum { SIZE = sizeof(stored) };                                                            \
+        char copy[64 * SIZE];                                                                      \
+        for (int64_t i = 0; i < s->n_samples; i += 64) {                                           \
+            const int n = s->n_samples - i < 64 ? (int)(s->n_samples - i) : 64;                    \
+            const char *value = side_by_side(s, row, i, n, SIZE, copy);                            \
+            for (int j = 0; j < n; j++) {                                                          \
+                stored raw;                                                                        \
+                memcpy(&raw, value + j * SIZE, SIZE);                                              \
+                const double loss = convert(raw);                                                  \
+                if (!(0.0 <= loss && loss <= 1.0))                                                 \
+                    return i + j;                                                                  \
+                units[i + j] = nearest_unit(loss);                                                 \
+            }                                                                                      \
+            for (int j = n; j < 64; j++)                                                           \
+                units[i + j] = 0;                                                                  \
         }                                                                                          \
-        for (; i % 64; i++)                                                                        \
-            units[i] = 0;                                                                          \
         return s->n_samples;                                                                       \
     }
 

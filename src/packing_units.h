@@ -22,19 +22,16 @@ TARGET static uint64_t OF(units_steps)(const char *value, int64_t n_steps, int32
 TARGET static int64_t OF(units)(const struct source *s, ptrdiff_t row, int32_t *units)
 {
     enum { SIZE = OF(size) };
-    const char *values = s->values + row * s->row_stride;
     const int64_t n = s->n_samples, whole = n / 64, rest = n % 64;
-    const int64_t run = s->stride == SIZE && !s->swapped ? whole : 1;
+    const int64_t run = s->stride == SIZE && !s->swapped ? whole : 1; /* steps at a time */
     char copy[64 * SIZE];
     uint64_t bad = 0;
     if (n < 64)
         return units_row_portable(s, row, units);
     for (int64_t i = 0; i < whole && !bad; i += run)
-        bad = OF(units_steps)(side_by_side(values, s->stride, s->swapped, SIZE, 64 * i, copy), run,
-                              units + 64 * i);
+        bad = OF(units_steps)(side_by_side(s, row, 64 * i, 64, SIZE, copy), run, units + 64 * i);
     if (rest && !bad)
-        bad = OF(units_steps)(side_by_side(values, s->stride, s->swapped, SIZE, n - 64, copy), 1,
-                              units + n - 64);
+        bad = OF(units_steps)(side_by_side(s, row, n - 64, 64, SIZE, copy), 1, units + n - 64);
     if (bad)
         return units_row_portable(s, row, units);
     for (int64_t i = n; i % 64; i++)
