@@ -272,6 +272,16 @@ class RadaBound(Owned):
         return self._rule.bound.name
 
     @property
+    def estimator(self) -> str:
+        """ "plain" or "half-range": the Monte-Carlo estimate that the bound is given."""
+        return self._rule.estimator
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether delta' covers errors of both signs."""
+        return self._rule.two_sided
+
+    @property
     def threshold(self) -> float:
         """What delta' must stay at or below: delta (1 - delta), or delta for "fixed-sequence"."""
         return self._rule.threshold
@@ -338,8 +348,8 @@ class RadaBound(Owned):
             "delta": self.delta,
             "n_vectors": self.n_vectors,
             "bound": self.bound,
-            "estimator": self._rule.estimator,
-            "two_sided": self._rule.two_sided,
+            "estimator": self.estimator,
+            "two_sided": self.two_sided,
             "seed": self.seed,
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,

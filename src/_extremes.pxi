@@ -122,6 +122,7 @@ cdef class Extremes(_Watched):
     cdef readonly bint halted
     cdef readonly bint retired
     cdef const kernel *kernel
+    cdef const sliced_kernel *sliced
     cdef cython.pymutex lock
     cdef long born
     cdef object price, tail
@@ -131,6 +132,7 @@ cdef class Extremes(_Watched):
                  price=None, tail=None):
         self.signs = signs
         self.kernel = _chosen
+        self.sliced = _chosen_sliced
         self.born = _n_forks if price is not None else -1
         self.state.half_range = half_range
         self.epsilon = epsilon
@@ -325,7 +327,7 @@ cdef class Extremes(_Watched):
 
     cdef object _query_many(self, loss_rows *rows, ptrdiff_t n_rows, bint trace, int n_threads):
         cdef _Run run = _Run(n_rows, trace)
-        cdef SlicedPlan plan = plan_blocks(self.kernel, self.signs, rows, n_rows)
+        cdef SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
         cdef _Watched before = _Watched(self.signs)
         cdef ptrdiff_t stop
         with self.lock:

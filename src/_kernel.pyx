@@ -33,7 +33,15 @@ cdef extern from "signed_sums.h" nogil:
     const uint64_t SIGN_GOLDEN
 
 
+cdef extern from "sliced.h" nogil:
+    struct sliced_kernel:
+        int block_rows
+    const sliced_kernel *sliced_row(const kernel *)
+
+
+# asked once: CPUID takes microseconds, and tens of them in a virtual machine
 cdef const kernel *_chosen = fastest_kernel()
+cdef const sliced_kernel *_chosen_sliced = sliced_row(_chosen)
 
 
 def kernels():
@@ -56,8 +64,9 @@ def choose_kernel(name=None):
 
     Values are packed with the same instruction set where there is a packer for it.
     """
-    global _chosen, _packer
+    global _chosen, _chosen_sliced, _packer
     _chosen = _kernel_named(name)
+    _chosen_sliced = sliced_row(_chosen)
     try:
         _packer = packer_named(name)
     except ValueError:

@@ -1,8 +1,6 @@
 # scan.h as Cython sees it, and the rows and scratch memory that it works on.
 
 cdef extern from "sliced.h" nogil:
-    struct sliced_kernel:
-        int block_rows
     struct sliced_plan:
         pass
     sliced_plan *sliced_plan_new(const sliced_kernel *, const uint64_t *signs, int64_t n_samples,
@@ -60,7 +58,6 @@ cdef extern from "scan.h" nogil:
         int64_t *before
         uint64_t *packed
 
-    const sliced_kernel *sliced_row(const kernel *)
     int blocks_pay(const sign_store *, const loss_rows *, ptrdiff_t block_rows, ptrdiff_t n_rows)
     int rows_in_place(const loss_rows *, ptrdiff_t n_words)
     ptrdiff_t scan_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
@@ -87,7 +84,8 @@ cdef class Scratch:
     cdef void *_memory
 
     def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows, SlicedPlan plan=None):
-        cdef ptrdiff_t tile = max(CHUNK_ROWS * TILE_WORDS * 8, UNIT_ROWS * TILE_WORDS * WORD_BITS * 4)
+        # room for CHUNK_ROWS in bits is room for UNIT_ROWS in units, eight times over
+        cdef ptrdiff_t tile = min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS * 8
         cdef ptrdiff_t fits = ((1 << 20) - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
         self._memory = malloc(tile + capacity * (n_lanes + 1) * 8)
@@ -119,11 +117,10 @@ cdef class SlicedPlan:
         sliced_plan_free(self.plan)
 
 
-cdef SlicedPlan plan_blocks(const kernel *kernel, SignStore signs, const loss_rows *rows,
+cdef SlicedPlan plan_blocks(const sliced_kernel *sliced, SignStore signs, const loss_rows *rows,
                             ptrdiff_t n_rows):
     """A plan if so many rows go through faster as blocks; else None."""
     cdef const sign_store *store = store_of(signs)
-    cdef const sliced_kernel *sliced = sliced_row(kernel)
     cdef SlicedPlan plan
     if not blocks_pay(store, rows, sliced.block_rows, n_rows):
         return None

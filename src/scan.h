@@ -122,9 +122,6 @@ struct slices {
 
 ptrdiff_t block_rows(const struct slices *slices);
 
-/* The bit-sliced kernel that goes with a kernel (dispatch.c). */
-const struct sliced_kernel *sliced_row(const struct kernel *kernel);
-
 /* Whether rows go through faster as blocks: enough of them, vectors, and room for the packed. */
 int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_t block_rows,
                ptrdiff_t n_rows);

@@ -46,6 +46,11 @@ extern const struct sliced_kernel sliced_avx2;   /* x86-64 with AVX2 */
 extern const struct sliced_kernel sliced_avx512; /* x86-64 with AVX-512 F, BW and GFNI */
 extern const struct sliced_kernel sliced_neon;   /* AArch64 */
 
+struct kernel;
+
+/* The one that goes with a kernel of signed_sums.h; dispatch.c. */
+const struct sliced_kernel *sliced_row(const struct kernel *kernel);
+
 /* signs: word w of vectors 8s .. 8s+7 at signs[(s * n_words + w) * 8 + lane]. */
 struct sliced_plan *sliced_plan_new(const struct sliced_kernel *kernel, const uint64_t *signs,
                                     int64_t n_samples, int64_t n_vectors);
