@@ -7,6 +7,7 @@
     # S_j = 2 * counts[j] - total
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 
@@ -18,6 +19,7 @@ cdef extern from *:
         pass
 
 
+@cython.final
 cdef class SignStore:
     cdef hidden_store *_store
     cdef readonly object seed

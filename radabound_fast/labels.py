@@ -151,7 +151,7 @@ class Labels:
 
     def _as_codes(self, values: NDArray[Any]) -> NDArray[Any]:
         """The code of every prediction, found a block of rows at a time."""
-        find = self._find_objects
+        find: Finder = self._find_objects
         if self._kind == "numbers" and values.dtype.kind != "O":
             find = self._number_finder(values.dtype)
         rows = np.atleast_2d(values)

@@ -102,12 +102,12 @@ cdef class _Watched:
 cdef class _Segment(_Watched):
     """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
 
-    cdef Scratch scratch
+    cdef _Scratch scratch
     cdef ptrdiff_t first, last
     cdef verdict verdict
 
-    def __cinit__(self, SignStore signs, ptrdiff_t n_rows, SlicedPlan plan):
-        self.scratch = Scratch(signs.n_lanes(), n_rows, plan)
+    def __cinit__(self, SignStore signs, ptrdiff_t n_rows, _SlicedPlan plan):
+        self.scratch = _Scratch(signs.n_lanes(), n_rows, plan)
 
 
 @cython.final
@@ -227,6 +227,29 @@ cdef class Extremes(_Watched):
             merge_watch(&self.state, &theirs.state)
             self.state.n_rows += theirs.state.n_rows
 
+    def adopt(self, Extremes other, int64_t largest):
+        """Takes in rows that all pass, counted elsewhere under the same signs.
+
+        False, and nothing has changed, if some row might not pass: judge them here, in order.
+        `largest` is the largest sum of a row, in the units of `other`.
+        """
+        cdef _Watched theirs = _Watched(other.signs)
+        cdef _Watched merged
+        with other.lock:
+            theirs.copy_from(other)
+        with self.lock:
+            if self._closed():
+                return False
+            if theirs.state.unit_shift < self.state.unit_shift:
+                rescale_watch(&theirs.state)
+                largest <<= UNIT_SHIFT
+            merged = self._merged(theirs, largest)
+            if merged is None:
+                return False
+            merged.state.n_rows += theirs.state.n_rows
+            self.copy_from(merged)
+            return True
+
     cdef int _to_units(self) except -1:
         if not units_fit(store_of(self.signs)):
             raise_too_large(store_of(self.signs))
@@ -269,7 +292,7 @@ cdef class Extremes(_Watched):
         cdef int64_t tile[ROW_TILE_WORDS]
         cdef int64_t total
         cdef chunk_of_rows chunk
-        cdef Scratch scratch
+        cdef _Scratch scratch
         cdef verdict verdict
         if self.state.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
@@ -277,7 +300,7 @@ cdef class Extremes(_Watched):
             chunk.tile = tile
             chunk.capacity = 1
         else:
-            scratch = Scratch(self.state.n_strips * LANES, 1)
+            scratch = _Scratch(self.state.n_strips * LANES, 1)
             chunk = scratch.chunk
         if store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS:
             count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
@@ -327,7 +350,7 @@ cdef class Extremes(_Watched):
 
     cdef object _query_many(self, loss_rows *rows, ptrdiff_t n_rows, bint trace, int n_threads):
         cdef _Run run = _Run(n_rows, trace)
-        cdef SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
+        cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
         cdef _Watched before = _Watched(self.signs)
         cdef ptrdiff_t stop
         with self.lock:
@@ -348,9 +371,9 @@ cdef class Extremes(_Watched):
                     self.state.n_rows, self.halted, self.complexity)
 
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
-                         SlicedPlan plan) except -1:
+                         _SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef Scratch scratch = Scratch(self.signs.n_lanes(), last - first, plan)
+        cdef _Scratch scratch = _Scratch(self.signs.n_lanes(), last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // (store_of(self.signs).n_words * self.state.n_strips))
         cdef ptrdiff_t row = first, end
         cdef verdict verdict
@@ -372,7 +395,7 @@ cdef class Extremes(_Watched):
         return last
 
     cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, ptrdiff_t n_rows, _Run run,
-                                    SlicedPlan plan, int n_threads) except -1:
+                                    _SlicedPlan plan, int n_threads) except -1:
         """Each thread judges a segment from the same start; they are merged in order.
 
         A segment that the gate, a bad value or a trace cuts into is done again on one thread
@@ -402,25 +425,35 @@ cdef class Extremes(_Watched):
 
     cdef bint _adopt(self, _Segment segment, _Run run) except -1:
         """Merges a segment whose every row would have passed; False if one might not."""
-        cdef ptrdiff_t n_rows = segment.last - segment.first
         cdef int64_t complexity = self.state.complexity
+        cdef ptrdiff_t n_rows = segment.last - segment.first
         cdef cnp.ndarray totals = run.totals_array[segment.first:segment.last]
-        cdef _Watched merged = _Watched(self.signs)
+        cdef _Watched merged
         if n_rows == 0:
             return True
-        if segment.verdict != ANSWERED or self.state.unit_shift != segment.state.unit_shift:
+        if segment.verdict != ANSWERED:
             return False
-        merged.copy_from(self)
-        merge_watch(&merged.state, &segment.state)
-        if run.trace != NULL and merged.state.complexity != complexity:
-            return False
-        if totals.max() > self.state.priced or merged.state.complexity > self.state.budget:
+        merged = self._merged(segment, totals.max())
+        if merged is None or run.trace != NULL and merged.state.complexity != complexity:
             return False
         merged.state.n_rows += n_rows
         self.copy_from(merged)
         if run.trace != NULL:
             run.trace_array[segment.first:segment.last] = complexity
         return True
+
+    cdef _Watched _merged(self, _Watched other, int64_t largest):
+        """Both together, of as many rows as here; None if some row of the other might not pass.
+
+        `largest` is the largest sum of a row of the other.
+        """
+        cdef _Watched merged
+        if self.state.unit_shift != other.state.unit_shift or largest > self.state.priced:
+            return None
+        merged = _Watched(self.signs)
+        merged.copy_from(self)
+        merge_watch(&merged.state, &other.state)
+        return merged if merged.state.complexity <= self.state.budget else None
 
 
 @cython.final

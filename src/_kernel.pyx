@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-# cython: cdivision=True, freethreading_compatible=True
+# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
 """Signed sums of losses under random sign vectors: integers in, integers out.
 
 Who does what.  The Python layer says which arguments make sense; here types, lengths and values

@@ -75,15 +75,15 @@ cdef void packed_row(loss_rows *rows, const void *words, ptrdiff_t n_words) noex
 
 
 @cython.final
-cdef class Scratch:
+cdef class _Scratch:
     """Memory for one thread's chunk of rows: at most 1 MB, unless one row needs more."""
 
     cdef chunk_of_rows chunk
     cdef slices *slices  # NULL: rows go one by one
-    cdef Slices _blocks
+    cdef _Slices _blocks
     cdef void *_memory
 
-    def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows, SlicedPlan plan=None):
+    def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows, _SlicedPlan plan=None):
         # room for CHUNK_ROWS in bits is room for UNIT_ROWS in units, eight times over
         cdef ptrdiff_t tile = min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS * 8
         cdef ptrdiff_t fits = ((1 << 20) - tile) // (8 * (n_lanes + 1))
@@ -97,7 +97,7 @@ cdef class Scratch:
         self.chunk.capacity = capacity
         self.slices = NULL
         if plan is not None:
-            self._blocks = Slices(plan)
+            self._blocks = _Slices(plan)
             self.slices = &self._blocks.slices
 
     def __dealloc__(self):
@@ -105,7 +105,7 @@ cdef class Scratch:
 
 
 @cython.final
-cdef class SlicedPlan:
+cdef class _SlicedPlan:
     """The index tables of the signs for bit-sliced blocks: read-only, shared by threads."""
 
     cdef const sliced_kernel *kernel
@@ -117,14 +117,14 @@ cdef class SlicedPlan:
         sliced_plan_free(self.plan)
 
 
-cdef SlicedPlan plan_blocks(const sliced_kernel *sliced, SignStore signs, const loss_rows *rows,
+cdef _SlicedPlan plan_blocks(const sliced_kernel *sliced, SignStore signs, const loss_rows *rows,
                             ptrdiff_t n_rows):
     """A plan if so many rows go through faster as blocks; else None."""
     cdef const sign_store *store = store_of(signs)
-    cdef SlicedPlan plan
+    cdef _SlicedPlan plan
     if not blocks_pay(store, rows, sliced.block_rows, n_rows):
         return None
-    plan = SlicedPlan.__new__(SlicedPlan)
+    plan = _SlicedPlan.__new__(_SlicedPlan)
     plan.kernel = sliced
     plan.n_lanes = signs.n_lanes()
     plan.copied_words = 0 if rows_in_place(rows, store.n_words) else store.n_words
@@ -136,14 +136,14 @@ cdef SlicedPlan plan_blocks(const sliced_kernel *sliced, SignStore signs, const 
 
 
 @cython.final
-cdef class Slices:
+cdef class _Slices:
     """One thread's memory for blocks."""
 
     cdef slices slices
-    cdef SlicedPlan plan
+    cdef _SlicedPlan plan
     cdef void *_memory
 
-    def __cinit__(self, SlicedPlan plan):
+    def __cinit__(self, _SlicedPlan plan):
         cdef ptrdiff_t n = plan.kernel.block_rows
         self.plan = plan
         self.slices.kernel = plan.kernel

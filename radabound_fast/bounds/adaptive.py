@@ -269,7 +269,8 @@ def ladder_ledger_half_width(
 ) -> float:
     """As `ladder_half_width`, for any number of queries: it pays for the updates made.
 
-    ``eta + sqrt((ln(2/delta) + ladder_ledger_code) / (2m))``.
+    ``eta + sqrt((ln(2/delta) + ladder_ledger_code) / (2m))``.  It can fall as t grows, and an
+    answer rests on every query up to its own: what holds at t is the largest of these over 1 .. t.
 
     Parameters
     ----------

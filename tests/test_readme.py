@@ -1,0 +1,46 @@
+"""The README's code runs as it stands, its commands exist, and its map names every file."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+ROOT = README.parent
+
+
+def test_the_python_example_runs_and_halts():
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    assert len(example.strip().splitlines()) <= 13
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(example, "README.md", "exec"), {})
+    *answers, last = printed.getvalue().splitlines()
+    assert answers and all(re.fullmatch(r"0\.\d{4} \+- 0\.05", line) for line in answers)
+    assert last == f"spent after {len(answers)} answers; the next score is withheld"
+
+
+@pytest.mark.source
+def test_the_commands_are_targets_of_the_makefile():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"^    make ([a-z-]+)", README.read_text(), re.M))
+    assert named == {"demo", "test"} and named <= targets
+
+
+@pytest.mark.source
+def test_linked_files_exist():
+    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.source
+def test_the_map_names_every_module():
+    text = README.read_text()
+    (map_of_code,) = re.findall(r"```\n(pyproject.*?)```", text, re.S)
+    for path in (ROOT / "radabound_fast").iterdir():
+        if path.suffix == ".py" and path.name != "__init__.py":
+            assert path.name in map_of_code, path.name
+        elif path.is_dir() and path.name != "__pycache__":
+            assert f"{path.name}/" in map_of_code, path.name
