@@ -18,18 +18,15 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._kernel import LabelRow, LabelRows
-from radabound_fast.packing import as_array, check_shape, is_missing, place_of
+from radabound_fast.packing import as_array, check_shape, is_missing, is_number, place_of
 
 Finder = Callable[[NDArray[Any]], NDArray[np.intp]]
 
-# of NumPy's dtype kinds, and of Python's and NumPy's scalars inside object arrays
-_KIND_OF = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UST", "strings"), "O": "objects"}
-_TYPES_OF = {
-    "numbers": (bool, int, float, np.bool_, np.integer, np.floating),
-    "strings": (str,),
-}
+NUMBERS, STRINGS, OBJECTS = "numbers", "strings", "hashable objects"
+# by NumPy's kind of dtype; what is not here is no label
+KIND_OF = {**dict.fromkeys("biuf", NUMBERS), **dict.fromkeys("UST", STRINGS), "O": OBJECTS}
 
-BLOCK_VALUES = 1 << 18  # mapped to codes at a time, so that scratch stays in the second cache
+BLOCK_VALUES = 1 << 16  # predictions that become codes at a time, so that scratch stays small
 
 
 class Labels:
@@ -44,41 +41,44 @@ class Labels:
 
     Raises
     ------
-    ValueError, TypeError
-        `y_true` is empty, not one-dimensional, has missing or not finite values, values that
-        cannot be hashed, or some that are not in `classes`.
+    TypeError
+        Complex numbers, dates, values that cannot be hashed, or `classes` of another kind.
+    ValueError
+        Empty, not one-dimensional, missing or infinite values, floats that float64 cannot hold,
+        or labels that are not in `classes`.
+
+    Attributes
+    ----------
+    n_samples : int
+    rows : LabelRows
+        The labels in the form in which the packers compare them, per dtype seen so far.
     """
 
     def __init__(self, y_true: Any, classes: Any = None) -> None:
-        values, self._kind = _typed(y_true, "y_true")
-        self._classes, self._codes = _distinct(values, "y_true")
+        self._kind, self._classes, codes = _distinct(y_true, "y_true")
         if classes is not None:
-            known, kind = _typed(classes, "classes")
-            if kind != self._kind:
-                raise TypeError(f"classes must be {self._kind} as y_true, got {kind}")
-            self._recode(_distinct(known, "classes")[0])
-        self.n_samples = len(self._codes)
-        self._codes = self._codes.astype(np.min_scalar_type(len(self._classes)))
+            codes = self._recode(classes, codes)
+        self.n_samples = len(codes)
+        self._codes = codes.astype(np.min_scalar_type(len(self._classes) - 1))
         self._code_of = {value: code for code, value in enumerate(self._classes)}
-        self._rows = LabelRows(self.n_samples)
+        self.rows = LabelRows(self.n_samples)
 
-    def _recode(self, classes: list[Any]) -> None:
-        index = {value: code for code, value in enumerate(classes)}
-        codes = np.array([index.get(value, -1) for value in self._classes])[self._codes]
+    def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+        kind, known, _ = _distinct(classes, "classes")
+        if kind != self._kind:
+            raise TypeError(f"classes must be {self._kind} as y_true, got {kind}")
+        code_of = {value: code for code, value in enumerate(known)}
+        codes = np.array([code_of.get(value, -1) for value in self._classes])[codes]
         if codes.min() < 0:
             sample = int(codes.argmin())
-            raise ValueError(f"y_true must hold only classes, got another one at sample {sample}")
-        self._classes, self._codes = classes, codes
+            raise ValueError(f"y_true must hold only classes, got another value at sample {sample}")
+        self._classes = known
+        return codes
 
     @property
     def classes(self) -> list[Any]:
-        """What a prediction may be; numbers and strings are in order."""
+        """What a prediction may be; numbers and strings in order."""
         return list(self._classes)
-
-    @property
-    def n_classes(self) -> int:
-        """How many values a prediction may have."""
-        return len(self._classes)
 
     def match(self, y_pred: Any, ndim: int = 1) -> tuple[NDArray[Any], LabelRow]:
         """Predictions, and the labels in the form in which the packers compare them.
@@ -93,31 +93,31 @@ class Labels:
         Returns
         -------
         values : ndarray
-            `y_pred` itself if the packers can read it; the first value that is no class is
-            then found when it is packed.  Else codes of the classes, checked.
+            `y_pred` itself if the packers can compare it; the first value that is no class is
+            then found when it is packed.  Else codes of classes, all of them checked.
         labels : LabelRow
             Of the dtype of `values`.
 
         Raises
         ------
         TypeError
-            Numbers against strings, or the other way round; complex, datetime.
+            Numbers against strings or strings against numbers; complex, dates.
         ValueError
-            Wrong length or dimensions, masked or missing values, or a prediction that is no
-            class.
+            Wrong length or dimensions, ragged, masked or missing values, or a prediction that
+            is no class.
         """
-        row = self._rows.find(y_pred, ndim)
+        row = self.rows.find(y_pred, ndim)
         if row is not None:
             return y_pred, row
-        values = as_array(y_pred, "y_pred")
+        values = _as_labels(y_pred, "y_pred")
         check_shape(values, self.n_samples, ndim, "y_pred")
-        kind = _KIND_OF.get(values.dtype.kind)
-        if kind is None or "objects" not in (kind, self._kind) and kind != self._kind:
+        kind = KIND_OF.get(values.dtype.kind)
+        if kind is None or OBJECTS not in (kind, self._kind) and kind != self._kind:
             raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
-        if self._kind == kind == "numbers":
-            row = self._row(values.dtype)
+        if kind == self._kind == NUMBERS:
+            row = self.rows.find(values, ndim) or self._row(values.dtype)
             if row is not None:
-                self._rows.add(values.dtype, row)
+                self.rows.add(values.dtype, row)
                 return values, row
         return self._as_codes(values), self._code_row
 
@@ -125,34 +125,38 @@ class Labels:
 
     def _row(self, dtype: np.dtype[Any]) -> LabelRow | None:
         """Labels of this dtype; None if the packers have no rule for these classes in it."""
-        held = [code for code, value in enumerate(self._classes) if _holds(dtype, value)]
+        held = self._held(dtype)
         if not held or not _kernel.reads_dtype(dtype):
             return None
         first, last = self._classes[held[0]], self._classes[held[-1]]
-        if self.n_classes <= 2:
+        if len(self._classes) <= 2:
             return LabelRow(dtype, first, last, self.n_samples, bits=self._differs(held[0]))
-        # distinct and in order: whole numbers without a gap
+        # distinct and in order, so whole numbers without a gap
         whole = all(isinstance(value, int) for value in self._classes)
-        if len(held) < self.n_classes or not whole or last - first != self.n_classes - 1:
+        if len(held) < len(self._classes) or not whole or last - first != len(held) - 1:
             return None
         values = np.array(self._classes, dtype)[self._codes]
         return LabelRow(dtype, first, last, self.n_samples, values=values)
 
     @functools.cached_property
     def _code_row(self) -> LabelRow:
-        last = self.n_classes - 1
+        last = len(self._classes) - 1
         labels = {"bits": self._differs(0)} if last <= 1 else {"values": self._codes}
         return LabelRow(self._codes.dtype, 0, last, self.n_samples, **labels)
 
     def _differs(self, code: int) -> NDArray[np.uint64]:
         return _kernel.pack_rows(self._codes != code)
 
+    def _held(self, dtype: np.dtype[Any]) -> list[int]:
+        """Codes of the classes that some number of this dtype equals."""
+        return [code for code, value in enumerate(self._classes) if _holds(dtype, value)]
+
     # ---- predictions as codes ------------------------------------------------------------
 
     def _as_codes(self, values: NDArray[Any]) -> NDArray[Any]:
         """The code of every prediction, found a block of rows at a time."""
-        find: Finder = self._find_objects
-        if self._kind == "numbers" and values.dtype.kind != "O":
+        find: Finder = self._find_object
+        if self._kind == NUMBERS == KIND_OF[values.dtype.kind]:
             find = self._number_finder(values.dtype)
         rows = np.atleast_2d(values)
         codes = np.empty(rows.shape, self._codes.dtype)
@@ -161,7 +165,7 @@ class Labels:
             found = find(rows[start : start + step])
             if found.min() < 0:
                 row, sample = np.argwhere(found < 0)[0].tolist()
-                value = _objects(rows[start + row, sample : sample + 1])[0]
+                value = _listed(rows[start + row, sample : sample + 1])[0]
                 place = place_of((start + row) * self.n_samples + sample, values.shape)
                 raise _unknown(value, place)
             codes[start : start + step] = found
@@ -169,7 +173,7 @@ class Labels:
 
     def _number_finder(self, dtype: np.dtype[Any]) -> Finder:
         """Binary search among the classes that this dtype can hold; -1: not found."""
-        held = [code for code, value in enumerate(self._classes) if _holds(dtype, value)]
+        held = self._held(dtype)
         classes = np.array([self._classes[code] for code in held], dtype)
         code_of = np.array(held, np.intp)
 
@@ -181,53 +185,66 @@ class Labels:
 
         return find
 
-    def _find_objects(self, block: NDArray[Any]) -> NDArray[np.intp]:
+    def _find_object(self, block: NDArray[Any]) -> NDArray[np.intp]:
         """By a dictionary, in which numbers are equal by value; -1: not found."""
         code_of = self._code_of
         try:
-            found = [code_of.get(value, -1) for value in _objects(block)]
+            found = [code_of.get(value, -1) for value in _listed(block)]
         except TypeError as error:
-            raise TypeError(f"y_pred must hold hashable values: {error}") from None
+            raise TypeError(f"y_pred must be hashable: {error}") from None
         return np.array(found, np.intp).reshape(block.shape)
 
     def __repr__(self) -> str:
-        return f"Labels(n_samples={self.n_samples}, n_classes={self.n_classes})"
+        return f"Labels(n_samples={self.n_samples}, n_classes={len(self._classes)})"
 
 
-def _typed(values: Any, name: str) -> tuple[list[Any], str]:
-    """Labels as Python's own values, and their kind."""
+def _as_labels(values: Any, name: str) -> NDArray[Any]:
     array = as_array(values, name)
+    if isinstance(values, (list, tuple)) and array.size > 0:
+        # NumPy makes strings of numbers beside strings, and rounds integers beside floats
+        large = array.dtype.kind == "f" and float(np.abs(array).max()) >= 2**53
+        if large or array.dtype.kind == "U":
+            return np.array(values, object)
+    return array
+
+
+def _distinct(values: Any, name: str) -> tuple[str, list[Any], NDArray[np.intp]]:
+    """The kind of the values, the different ones in order, and which of them each one is."""
+    array = _as_labels(values, name)
     check_shape(array, None, 1, name)
-    kind = _KIND_OF.get(array.dtype.kind)
-    if kind is None:
+    if array.dtype.kind not in KIND_OF:
         raise TypeError(f"{name} must be numbers, strings or objects, got dtype {array.dtype}")
-    listed = _objects(array)
-    for sample, value in enumerate(listed):
+    if array.dtype.kind in "biuf":
+        unique, codes = np.unique(array, return_inverse=True)
+        distinct = list(unique)
+    else:
+        listed = _listed(array)
+        try:
+            code_of = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+        except TypeError as error:
+            raise TypeError(f"{name} must be hashable: {error}") from None
+        distinct, codes = list(code_of), np.array([code_of[value] for value in listed], np.intp)
+    for code, value in enumerate(distinct):
         if is_missing(value) or value != value:
+            sample = int((codes == code).argmax())
             raise ValueError(f"{name} must have no missing values, got one at sample {sample}")
-    if kind == "objects":
-        for known, types in _TYPES_OF.items():
-            if all(isinstance(value, types) for value in listed):
-                kind = known
-    if kind == "numbers":
-        listed = [_plain(value, name) for value in listed]
-    return listed, kind
+    kind = _kind_of(distinct)
+    if kind == NUMBERS:
+        distinct = [_plain(value, name) for value in distinct]
+    order = list(range(len(distinct)))
+    with contextlib.suppress(TypeError):  # objects may have none
+        order.sort(key=distinct.__getitem__)
+    return kind, [distinct[code] for code in order], np.argsort(order)[codes]
 
 
-def _distinct(values: list[Any], name: str) -> tuple[list[Any], NDArray[np.intp]]:
-    """The different values, in order where they have one, and the index of each among them."""
-    try:
-        distinct = list(dict.fromkeys(values))
-    except TypeError as error:
-        raise TypeError(f"{name} must hold hashable values: {error}") from None
-    with contextlib.suppress(TypeError):
-        distinct.sort()
-    code_of = {value: code for code, value in enumerate(distinct)}
-    return distinct, np.array([code_of[value] for value in values], np.intp)
+def _kind_of(values: list[Any]) -> str:
+    if all(is_number(value) for value in values):
+        return NUMBERS
+    return STRINGS if all(isinstance(value, str) for value in values) else OBJECTS
 
 
-def _objects(array: NDArray[Any]) -> list[Any]:
-    """Python's own values; bytes as the strings they encode."""
+def _listed(array: NDArray[Any]) -> list[Any]:
+    """Python's own values; bytes as the strings that they encode."""
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8", "surrogateescape")
     listed: list[Any] = array.ravel().tolist()

@@ -121,7 +121,7 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
         array, n_values = column
         if n_values != n_samples:
             raise ValueError(f"words must hold {n_samples} bits, got a column of {n_values}")
-    if array.dtype not in (np.uint64, np.uint8):
+    if array.dtype.newbyteorder("=") not in (np.uint64, np.uint8):
         raise TypeError(f"words must be uint64 or uint8, got dtype {array.dtype}")
     bits = 8 * array.dtype.itemsize
     check_shape(array, -(-n_samples // bits), ndim, "words")
@@ -190,6 +190,11 @@ def is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
+def is_number(value: object) -> bool:
+    """A bool, integer or float of Python's or NumPy's."""
+    return isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating))
+
+
 def _is_pandas(values: object) -> bool:
     return type(values).__module__.partition(".")[0] == "pandas" and hasattr(values, "isna")
 
@@ -215,7 +220,7 @@ def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]
     for index, value in enumerate(values.ravel().tolist()):
         if is_missing(value):
             _raise_missing(name, index, values.shape)
-        if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
+        if not is_number(value):
             place = place_of(index, values.shape)
             raise TypeError(f"{name} must be real numbers, got {value!r} {place}")
         if not 0 <= value <= 1:
@@ -254,9 +259,9 @@ def _arrow_bits(column: Any, name: str) -> tuple[NDArray[np.uint8], int] | None:
     Without a copy if they lie so in one piece, with nothing but zeros past the last.
     """
     chunks = _arrow_chunks(column, name) if _speaks_arrow(column) else None
-    if not chunks or not chunks[0].is_bits:
+    n_values = sum(chunk.n_values for chunk in chunks or ())
+    if not chunks or not chunks[0].is_bits or n_values == 0:
         return None
-    n_values = sum(chunk.n_values for chunk in chunks)
     bits: NDArray[np.uint8] = chunks[0].memory()
     if len(chunks) > 1 or chunks[0].first_bit:
         bits = np.packbits(_arrow_values(chunks), bitorder="little")

@@ -90,6 +90,7 @@ cdef const packer *packer_named(object name) except NULL:
     raise ValueError(f"kernel must be one that this CPU runs, got {name!r}")
 
 
+# asked once: a virtual machine takes microseconds to say what its CPU can do
 cdef const packer *_packer = packer_named(None)
 
 
@@ -208,8 +209,10 @@ cdef object value_at(const source *rows, ptrdiff_t row, int64_t sample):
 
 def bad_prediction(value, place):
     """The error for a prediction that is no class; the same words for every kind of label."""
-    score = isinstance(value, float) and not value.is_integer()
-    hint = ", which looks like a score" if score and np.isfinite(value) else ""
+    if isinstance(value, np.floating):
+        value = float(value)
+    score = isinstance(value, float) and value % 1 > 0
+    hint = ", which looks like a score" if score else ""
     return ValueError(f"y_pred must hold only known classes, got {value!r} {place}{hint}")
 
 
@@ -240,7 +243,7 @@ def pack_rows(cnp.ndarray values, labels=None, *, kernel=None):
     ndarray of uint64, shape (n_words,) or (n_rows, n_words)
     """
     cdef source rows
-    cdef const packer *chosen = packer_named(kernel)
+    cdef const packer *chosen = _packer if kernel is None else packer_named(kernel)
     fill_source(values, labels, &rows)
     cdef ptrdiff_t n_words = (rows.n_samples + 63) // 64, row = 0
     cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0) if cnp.PyArray_NDIM(values) == 2 else 1
@@ -265,7 +268,7 @@ def unit_rows(cnp.ndarray values, *, kernel=None):
     zero past the last sample.
     """
     cdef source rows
-    cdef const packer *chosen = packer_named(kernel)
+    cdef const packer *chosen = _packer if kernel is None else packer_named(kernel)
     fill_source(values, None, &rows)
     if rows.kind < VALUE_F16:
         raise TypeError(f"values must be of a float dtype, got {values.dtype}")
