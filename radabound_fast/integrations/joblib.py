@@ -1,0 +1,137 @@
+"""joblib: workers fit and predict, the holdout judges here, in the order of the candidates."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast.holdout import Holdout
+from radabound_fast.integrations._owner import check_holdout
+
+Candidate = TypeVar("Candidate")
+
+
+def guarded_map(
+    holdout: Holdout,
+    fit_predict: Callable[[Candidate], Any],
+    candidates: Iterable[Candidate],
+    *,
+    n_jobs: int | None = None,
+    backend: str | None = None,
+    guesses: bool = False,
+    progress: bool = False,
+) -> Generator[tuple[Candidate, Any], None, None]:
+    """Judge candidates in order on a holdout, up to the first whose answer is withheld.
+
+    Parameters
+    ----------
+    holdout : Holdout
+        Stays in this process; workers never see it.
+    fit_predict : callable
+        ``fit_predict(candidate)`` returns predictions for the held-out samples, shape
+        (n_samples,).  It runs in a worker and must not hold the labels of the holdout.
+    candidates : iterable
+        What to try; read as workers become free, so it may have no end.
+    n_jobs, backend : optional
+        As in `joblib.Parallel`; None takes what `joblib.parallel_config` says.
+    guesses : bool, default False
+        For mechanisms that need a guess: `fit_predict` returns (predictions, guess).
+    progress : bool, default False
+        Whether to show a bar of answers given; needs tqdm.
+
+    Returns
+    -------
+    generator of (candidate, Answer)
+        It ends after the last candidate, or at the halt, which ``holdout.halted`` tells.  What
+        was queued is then cancelled, as it is when the generator is closed.
+
+    Raises
+    ------
+    HoldoutExhausted
+        The holdout had halted before this call; nothing is fitted.
+    TypeError, ValueError
+        `holdout` is no Holdout, or predictions are not of its classes.
+
+    Notes
+    -----
+    Queries are made in the order of the candidates, so the answers and the halt do not depend
+    on `n_jobs` or `backend`.  Backends that cannot return results one by one (multiprocessing,
+    Ray, Spark) get blocks of candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from radabound_fast import Holdout
+    >>> holdout = Holdout(np.arange(4000) % 2, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
+    >>> def constant(value):
+    ...     return np.full(4000, value)
+    >>> [(value, answer.value) for value, answer in guarded_map(holdout, constant, [0, 1])]
+    [(0, 0.5), (1, 0.5)]
+    """
+    check_holdout(holdout=holdout)
+    return _answers(holdout, fit_predict, candidates, n_jobs, backend, guesses, progress)
+
+
+def _answers(
+    holdout: Holdout,
+    fit_predict: Callable[[Candidate], Any],
+    candidates: Iterable[Candidate],
+    n_jobs: int | None,
+    backend: str | None,
+    guesses: bool,
+    progress: bool,
+) -> Generator[tuple[Candidate, Any], None, None]:
+    sent: deque[Candidate] = deque()  # to the workers, and not yet judged
+
+    def tasks() -> Iterator[Any]:
+        for candidate in candidates:
+            sent.append(candidate)
+            yield delayed(fit_predict)(candidate)
+
+    bar = _bar(candidates) if progress else None
+    outputs = _outputs(tasks(), n_jobs, backend)
+    try:
+        for output in outputs:
+            predictions, guess = output if guesses else (output, None)
+            try:
+                answer = holdout.query(predictions, guess=guess)
+            except HoldoutExhausted:
+                return
+            if bar is not None:
+                bar.update()
+            yield sent.popleft(), answer
+    finally:
+        with warnings.catch_warnings():
+            # joblib warns of results that nobody reads: stopping early is the purpose here
+            warnings.filterwarnings("ignore", message=".*benefit from adjusting the in")
+            outputs.close()
+        if bar is not None:
+            bar.close()
+
+
+def _outputs(
+    tasks: Iterator[Any], n_jobs: int | None, backend: str | None
+) -> Generator[Any, None, None]:
+    """Results in order: one by one where the backend can, else block by block."""
+    try:
+        parallel = Parallel(n_jobs=n_jobs, backend=backend, return_as="generator")
+    except ValueError as error:
+        if "return_as" not in str(error):
+            raise
+        with Parallel(n_jobs=n_jobs, backend=backend) as parallel:
+            while block := list(islice(tasks, 2 * effective_n_jobs(n_jobs))):
+                yield from parallel(block)
+    else:
+        yield from parallel(tasks)
+
+
+def _bar(candidates: Iterable[Any]) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=len(candidates) if hasattr(candidates, "__len__") else None, unit="answer")
