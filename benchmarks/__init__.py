@@ -1,0 +1,1 @@
+"""Speed and memory, measured: `make bench`, `make bench-quick`; results in RESULTS.md."""

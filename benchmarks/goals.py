@@ -1,0 +1,339 @@
+"""The goals, each with what was measured here: ``python -m benchmarks.goals`` (make bench-quick).
+
+Ratios are medians over interleaved rounds in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import fresh
+from benchmarks.growth import LINES, decade_factors
+from benchmarks.peers import (
+    GEMM,
+    GEMM_FROM_UINT8,
+    Case,
+    contestants,
+    limit,
+    one_by_one,
+)
+from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
+from radabound_fast import Holdout, _kernel
+
+PLAIN_ROWS = 1024  # fewer than the 2048 from which on rows go in bit-sliced blocks
+SLICED_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table: `measured` should be at most, or at least, `bound`."""
+
+    what: str
+    measured: float
+    sense: str  # "<=" or ">="
+    bound: float
+    unit: str = "x"
+
+    @property
+    def met(self) -> bool:
+        """nan, what could not be measured, meets nothing."""
+        return self.measured <= self.bound if self.sense == "<=" else self.measured >= self.bound
+
+    def __str__(self) -> str:
+        verdict = "not measured" if np.isnan(self.measured) else "met" if self.met else "NOT MET"
+        numbers = f"{self.measured:8.2f} {self.sense} {self.bound:6.2f} {self.unit:3}"
+        return f"{self.what:78} {numbers} {verdict}"
+
+
+Goals = Iterator[Goal]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many rounds, and how long each contestant's turn is in seconds."""
+
+    rounds: int
+    turn: float
+
+    def race(self, entries: list[Contestant], **options: Any) -> Outcome:
+        return Race(entries, self.turn, **options).run(self.rounds)
+
+
+def ours(name: str, guard: Any, rows: Any, method: str = "query_many_packed") -> Contestant:
+    """Rows through a guard in one call."""
+    return Contestant(name, "ask(rows)", {"ask": getattr(guard, method), "rows": rows}, len(rows))
+
+
+def times_faster(outcome: Outcome, peers: list[str], us: str = "ours") -> float:
+    """The best of the peers' times over ours; nan if none of them is here."""
+    return min((outcome.ratio(p, us) for p in peers if p in outcome.names), default=float("nan"))
+
+
+@contextmanager
+def kernel(name: str) -> Iterator[bool]:
+    """Guards made inside use this kernel; False where this CPU lacks it."""
+    usable = dict(_kernel.kernels()).get(name, False)
+    if usable:
+        _kernel.choose_kernel(name)
+    else:
+        print(f"SKIPPED: the kernel {name}: this CPU does not run it")
+    try:
+        yield usable
+    finally:
+        _kernel.choose_kernel()
+
+
+# ---- blocks of packed queries -----------------------------------------------------------------
+
+
+# (n_samples, n_vectors): for each peer its contestants, and how many times faster we want to be
+FASTER_THAN = {
+    (4000, 32): {
+        "numkong": (["numkong"], 1.6),
+        "numba": (["numba"], 2.8),
+        "faiss.hammings": (["faiss"], 3.3),
+        "simsimd": (["simsimd"], 3.8),
+        "the best sgemm block": (GEMM, 24),
+        "sgemm with uint8 conversion": (GEMM_FROM_UINT8, 28),
+    },
+    (100_000, 32): {
+        "numkong": (["numkong"], 1.25),
+        "numba": (["numba"], 2.2),
+        "faiss.hammings": (["faiss"], 2.2),
+    },
+}
+
+
+def plain_kernel(effort: Effort) -> Goals:
+    shapes = [(4000, 32, 1.2), (4000, 256, 1.2), (100_000, 32, 1.2), (1000, 32, 1.3)]
+    for n_samples, n_vectors, bound in shapes:
+        shape = f"({n_samples}, {n_vectors})"
+        case = Case(n_samples, n_vectors, PLAIN_ROWS if n_samples < 100_000 else 64)
+        wanted = FASTER_THAN.get((n_samples, n_vectors), {})
+        names = [name for peers, _ in wanted.values() for name in peers]
+        entries = [ours("ours", case.guard(), case.words), *limit(case), *contestants(case, names)]
+        outcome = effort.race(entries)
+        over = "register-only limit"
+        ratio = outcome.ratio("ours", over) if over in outcome.names else float("nan")
+        what = f"plain kernel, blocks, {shape}: over the register-only limit"
+        yield Goal(what, ratio, "<=", bound)
+        for label, (peers, least) in wanted.items():
+            what = f"plain kernel with extremes, {shape}: faster than {label}"
+            yield Goal(what, times_faster(outcome, peers), ">=", least)
+
+
+def sliced_over_plain(effort: Effort, name: str | None, n_vectors: int) -> float:
+    """Bit-sliced blocks over the plain kernel of the same row, m = 4000."""
+    with kernel(name or _kernel.active_kernel()) as usable:
+        if not usable:
+            return float("nan")
+        n_rows = SLICED_ROWS if name is None else 4096
+        case = Case(4000, n_vectors, n_rows)
+        guard = case.guard()
+        guard.query_many_packed(case.words)  # from the 512th row on
+        parts = [case.words[i : i + PLAIN_ROWS] for i in range(0, n_rows, PLAIN_ROWS)]
+        statement = "for rows in parts: ask(rows)"
+        names = {"parts": parts, "ask": guard.query_many_packed}
+        plain = Contestant("plain", statement, names, n_rows)
+        outcome = effort.race([ours("sliced", guard, case.words), plain])
+        return outcome.ratio("sliced", "plain")
+
+
+def sliced_blocks(effort: Effort) -> Goals:
+    for n_vectors, bound in [(32, 0.75), (256, 0.52), (1024, 0.52)]:
+        what = f"bit-sliced blocks, {_kernel.active_kernel()}, (4000, {n_vectors}): over plain"
+        yield Goal(what, sliced_over_plain(effort, None, n_vectors), "<=", bound)
+    for name, bound in [("avx2", 0.30), ("portable", 0.35)]:
+        what = f"bit-sliced blocks, {name}, (4000, 256): over its popcount kernel"
+        yield Goal(what, sliced_over_plain(effort, name, 256), "<=", bound)
+    case = Case(4000, 256, SLICED_ROWS)
+    entries = [ours("ours", case.guard(), case.words), *contestants(case, ["numkong"])]
+    what = "query_many on packed losses, (4000, 256): faster than numkong"
+    yield Goal(what, times_faster(effort.race(entries), ["numkong"]), ">=", 3)
+
+
+def other_kernels(effort: Effort) -> Goals:
+    case = Case(4000, 32, SLICED_ROWS)
+    entries = []
+    for name in ["avx512", "avx2", "portable"]:
+        with kernel(name) as usable:
+            if usable:
+                entries.append(ours(name, case.guard(), case.words))
+    outcome = effort.race(entries)
+    for name, bound in [("avx2", 2.0), ("portable", 6.0)]:
+        both = {name, "avx512"} <= set(outcome.names)
+        ratio = outcome.ratio(name, "avx512") if both else float("nan")
+        yield Goal(f"{name} query_many over avx512, (4000, 32)", ratio, "<=", bound)
+
+
+def generated_signs(effort: Effort) -> Goals:
+    for n_samples, n_rows in [(4000, 64), (4000, PLAIN_ROWS), (100_000, 64)]:
+        case = Case(n_samples, 32, n_rows)
+        entries = [
+            ours(signs, case.guard(signs=signs), case.words) for signs in ["generated", "stored"]
+        ]
+        ratio = effort.race(entries).ratio("generated", "stored")
+        what = f"generated signs over stored, ({n_samples}, 32), blocks of {n_rows}"
+        yield Goal(what, ratio, "<=", 1.15)
+
+
+# ---- one query per call -------------------------------------------------------------------------
+
+
+def single_queries(effort: Effort) -> Goals:
+    case = Case(4000, 32, PLAIN_ROWS)
+    row = case.losses[0]
+    names = {"pack": _kernel.pack_rows, "rows": case.losses[:64]}
+    packing = Contestant("packing", "pack(rows)", names, 64)
+    guard = case.guard()
+    entries = [
+        ours("kernel", guard, case.words),
+        packing,
+        Contestant("packed", "ask(row)", {"ask": guard.query_packed, "row": case.words[0]}),
+        Contestant("uint8", "ask(row)", {"ask": guard.query, "row": row}),
+        *one_by_one(case),
+        *contestants(case, ["gemv"]),
+    ]
+    outcome = effort.race(entries)
+    what = "query_packed, one query a call, (4000, 32)"
+    yield Goal(f"{what}: over the kernel alone", outcome.ratio("packed", "kernel"), "<=", 2.0)
+    for peer in ["numkong", "faiss", "numba"]:
+        faster = times_faster(outcome, [peer], "packed")
+        yield Goal(f"{what}: faster than {peer} called once a query", faster, ">=", 3.5)
+    yield Goal(f"{what}: faster than sgemv", times_faster(outcome, ["gemv"], "packed"), ">=", 30)
+    column = outcome.names.index
+    in_c = outcome.times[:, column("packing")] + outcome.times[:, column("kernel")]
+    ratio = float(np.median(outcome.times[:, column("uint8")] / in_c))
+    yield Goal("query(uint8), one a call: over packing + sums in C", ratio, "<=", 1.6)
+
+
+# ---- what users hand over -----------------------------------------------------------------------
+
+
+def predictions(effort: Effort) -> Goals:
+    rng = np.random.default_rng(2)
+    y_true = rng.integers(0, 10, 4000)
+    right = rng.random((16_000, 4000), np.float32) < 0.8
+    y_pred = np.where(right, y_true, 9 - y_true)
+    holdout = Holdout(y_true, epsilon=0.999, delta=0.1, seed=1)
+    entries = [
+        ours("ours", holdout, y_pred, "query_many"),
+        Contestant("numpy.max", "y_pred.max()", {"y_pred": y_pred}, len(y_pred)),
+    ]
+    share = effort.race(entries).ratio("numpy.max", "ours")
+    what = "Holdout.query_many(int64) from memory: share of numpy.max's bandwidth"
+    yield Goal(what, share, ">=", 0.8)
+
+
+def threads_and_trace(effort: Effort) -> Goals:
+    rng = np.random.default_rng(3)
+    words = rng.integers(0, 2**64, (100_000, 63), np.uint64)
+    words[:, -1] &= np.uint64(2 ** (4000 % 64) - 1)
+    names = {"guard": Case(4000, 32, 1).guard, "words": words}
+    plain, traced, two = (
+        Contestant(options, f"guard().query_many_packed(words{options})", names, len(words))
+        for options in ["", ", trace=True", ", n_threads=2"]
+    )
+    ratio = effort.race([plain, traced]).ratio(traced.name, plain.name)
+    yield Goal("trace=True over the plain call, (4000, 32), k = 100,000", ratio, "<=", 1.15)
+    faster = float("nan")
+    if len(CORES) > 1:
+        with pinned(2):
+            outcome = effort.race([plain, two], clock=time.perf_counter)
+        faster = outcome.ratio(plain.name, two.name)
+    yield Goal("n_threads=2, (4000, 32), k = 100,000: faster than one thread", faster, ">=", 1.7)
+
+
+def memory_map(effort: Effort) -> Goals:
+    rng = np.random.default_rng(4)
+    rows = rng.integers(0, 256, (1_000_000, 500), np.uint8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "losses.npy"
+        np.save(path, rows)
+        mapped = np.load(path, mmap_mode="r")
+        guard = Case(4000, 32, 1).guard()
+        entries = [ours("mapped", guard, mapped), ours("memory", guard, rows)]
+        ratio = effort.race(entries).ratio("mapped", "memory")
+    what = "warm memory-mapped file of 1,000,000 x 500 bytes over the same in memory"
+    yield Goal(what, ratio, "<=", 1.10)
+
+
+def real_valued(effort: Effort) -> Goals:
+    wanted = {
+        "float32": [("sgemv", ["gemv"], 3.0), ("the best sgemm block", GEMM, 1.4)],
+        "float64": [("blocked dgemm", GEMM, 2.0)],
+    }
+    for dtype, peers in wanted.items():
+        case = Case(4000, 32, 512, real=True, dtype=dtype)
+        entries = [ours("ours", case.guard(), case.losses, "query_many")]
+        outcome = effort.race(entries + contestants(case, ["gemv", *GEMM]))
+        for label, names, least in peers:
+            what = f"real-valued losses, {dtype}, (4000, 32): faster than {label}"
+            yield Goal(what, times_faster(outcome, names), ">=", least)
+
+
+# ---- memory, import, growth ---------------------------------------------------------------------
+
+
+def memory(effort: Effort) -> Goals:
+    resident, traced = fresh.guard_kilobytes()
+    yield Goal("a guard at (4000, 32): resident, one of 2000", resident, "<=", 40, "KB")
+    yield Goal("a guard at (4000, 32): what tracemalloc sees", traced, "<=", 40, "KB")
+    what = "signs generated, (10^8, 32): peak memory beside the input"
+    yield Goal(what, fresh.generated_megabytes(), "<=", 2, "MB")
+    milliseconds, megabytes = fresh.imports(effort.rounds)
+    yield Goal("import radabound_fast beyond numpy: time", milliseconds, "<=", 30, "ms")
+    yield Goal("import radabound_fast beyond numpy: memory", megabytes, "<=", 6, "MB")
+
+
+def linear_growth(effort: Effort) -> Goals:
+    for axis in LINES:
+        slowest, fastest = decade_factors(effort.race, axis)
+        where = f"10 times the {axis}: time over 10 times the time"
+        yield Goal(f"{where}, worst decade", slowest, "<=", 1.25)
+        yield Goal(f"{where}, best decade", fastest, ">=", 0.75)
+
+
+GROUPS: list[Callable[[Effort], Goals]] = [
+    plain_kernel,
+    sliced_blocks,
+    other_kernels,
+    generated_signs,
+    single_queries,
+    predictions,
+    threads_and_trace,
+    memory_map,
+    real_valued,
+    memory,
+    linear_growth,
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", help="groups to run, by part of their name")
+    options = parser.parse_args()
+    start, n_met, goals = time.perf_counter(), 0, 0
+    with pinned():
+        for group in GROUPS:
+            if options.only and options.only not in group.__name__:
+                continue
+            for goal in group(Effort(options.rounds, 0.004)):
+                print(goal, flush=True)
+                goals += 1
+                n_met += goal.met
+    print(f"{n_met} of {goals} met, in {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Time against n_samples, n_vectors and n_queries: is it linear, and where are the edges?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from benchmarks.peers import Case
+from benchmarks.race import Contestant, Outcome
+
+# at a tenth of the time, call overhead is what a decade of growth mostly pays for
+OVERHEADS = 10
+
+
+@dataclass(frozen=True)
+class Point:
+    """One call of query_many_packed on rows of 0-1 losses."""
+
+    n_samples: int
+    n_vectors: int
+    n_queries: int
+
+    def contestant(self, at: int) -> Contestant:
+        rng = np.random.default_rng(5)
+        n_words = -(-self.n_samples // 64)
+        words = rng.integers(0, 2**64, (self.n_queries, n_words), np.uint64)
+        if self.n_samples % 64:
+            words[:, -1] &= np.uint64(2 ** (self.n_samples % 64) - 1)
+        guard = Case(self.n_samples, self.n_vectors, 1).guard()
+        names = {"ask": guard.query_many_packed, "words": words}
+        return Contestant(str(at), "ask(words)", names)
+
+
+# first and last value, and a point of the line at a value; signs come in strips of eight vectors
+LINES: dict[str, tuple[int, int, Callable[[int], Point]]] = {
+    "n_samples": (100, 10**7, lambda at: Point(at, 32, 64)),
+    "n_vectors": (8, 800, lambda at: Point(4000, at, 1000)),
+    "n_queries": (1, 10**7, lambda at: Point(100, 32, at)),
+}
+
+
+def decade_factors(race: Callable[[list[Contestant]], Outcome], axis: str) -> tuple[float, float]:
+    """Largest and smallest time(10 x) / (10 time(x)), once past call overhead."""
+    first, last, point = LINES[axis]
+    entries = [Point(1, 1, 1).contestant(0)]
+    while first <= last:
+        entries.append(point(first).contestant(first))
+        first *= 10
+    overhead, *times = np.median(race(entries).times, axis=0)
+    factors = [
+        after / (10 * before) for before, after in pairwise(times) if before >= OVERHEADS * overhead
+    ]
+    return max(factors), min(factors)
