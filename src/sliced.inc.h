@@ -1,87 +1,114 @@
-/* The bit-sliced kernel.  Included once by each sliced_<isa>.c, which defines
+/* The bit-sliced kernel: one source, included by sliced_<isa>.c once per instruction set.
  *
- *     line            an unsigned integer, or vector of uint64_t, of one register: a bit per row
- *     LINE_WORDS      its uint64_t
- *     TARGET          the function attribute that allows the instructions
- *     KERNEL          the name of the struct sliced_kernel
+ *     S_j = popcount(f) - 2 Z_j,    Z_j = sum of f_i over the samples with sigma_ji = -1
+ *
+ * A line holds one sample's losses of the whole block, a bit per row, so one instruction works on
+ * as many rows as a register has bits.  A number per row is held bit-sliced: a line per binary
+ * digit, its planes.  Addition is then the adder of the hardware books: two operations a digit
+ * (three-input logic) or five, and nobody needs a popcount.
+ *
+ * 1. transpose()  turns rows into lines.
+ * 2. count_class() Vectors come in groups of about six, and samples with the same six signs form
+ *    a class.  The sum of a class serves all six vectors, so that one adder per sample and group
+ *    does the work of six times (AND, POPCNT, ADD).  Which sample belongs where is known before
+ *    any row is seen (sliced_plan.h).  Chunks of 8, 16 and 32 lines enter the counter through a
+ *    carry-save tree: one adder per line, and few carries to run through the upper planes.
+ * 3. count_four() and fold()  turn the 2^t class sums into the t sums Z_j and the total.
+ * 4. compare()  finds the rows whose S_j lies outside [minimum, maximum].  They are rare once
+ *    some rows have been seen, so only their sums are read out, in order, one by one.
+ *
+ * Signs that need more samples than a tile has are taken tile by tile, with the sums kept
+ * bit-sliced in between: the lines of a tile stay in the second cache.  The limit is the rate of
+ * vector operations; what was tried against it and lost is in benchmarks/.
+ *
+ * The including file defines
+ *
+ *     line        uint64_t, or a GCC vector of uint64_t, of one register
+ *     LINE_WORDS  how many uint64_t
+ *     TARGET      the function attribute that permits its instructions
+ *     PARITY, MAJORITY, TRANSPOSE  where the instruction set has something better
  */
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "sliced.h"
+#include "cpu.h"
+#include "sliced_plan.h"
 
-#ifdef _MSC_VER
-#define INLINE static __forceinline
-#else
-#define INLINE TARGET static inline __attribute__((always_inline))
-#endif
-
+#define INLINE RB_INLINE TARGET
 #define ZERO ((line){0})
-#ifndef PARITY
+
+#ifndef PARITY /* sum and carry of the full adder */
 #define PARITY(a, b, c) ((a) ^ (b) ^ (c))
 #define MAJORITY(a, b, c) (((a) & (b)) | ((c) & ((a) ^ (b))))
 #endif
 
-/* Full adder: a + b + *sum in every bit position; leaves the sum, returns the carry. */
-INLINE line add_bits(line *sum, line a, line b)
-{
-    line carry = MAJORITY(*sum, a, b);
-    *sum = PARITY(*sum, a, b);
-    return carry;
-}
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address, 0, 2)
+#else
+#define PREFETCH(address) ((void)0)
+#endif
 
-/* ---- transposition ---- */
+enum { BLOCK_ROWS = 64 * LINE_WORDS };
+
+/* ---- rows to lines ----------------------------------------------------------------------- */
 
 #ifndef TRANSPOSE
-INLINE void swap_blocks(line *block, int width, uint64_t mask)
+/* Three of the six rounds of a 64 x 64 transposition, on eight lines `step` apart.  A round swaps
+ * the high bits of one line with the low bits of the line as many places further down. */
+INLINE void swap_blocks(line *lines, int step)
 {
-    for (int i = 0; i < 64; i = ((i | width) + 1) & ~width) {
-        line t = ((block[i] >> width) ^ block[i | width]) & mask;
-        block[i] ^= t << width;
-        block[i | width] ^= t;
+    line x[8];
+    RB_UNROLL(8)
+    for (int k = 0; k < 8; k++)
+        x[k] = lines[k * step];
+    RB_UNROLL(3)
+    for (int half = 4; half > 0; half /= 2) {
+        const int width = half * step;
+        const uint64_t low = ~(uint64_t)0 / (((uint64_t)1 << width) + 1);
+        RB_UNROLL(8)
+        for (int k = 0; k < 8; k++)
+            if ((k & half) == 0) {
+                line swap = ((x[k] >> width) ^ x[k + half]) & low;
+                x[k] ^= swap << width;
+                x[k + half] ^= swap;
+            }
     }
+    RB_UNROLL(8)
+    for (int k = 0; k < 8; k++)
+        lines[k * step] = x[k];
 }
 
-/* 64 samples: block[r] word q holds row 64 q + r; afterwards block[s] is the line of sample s. */
-TARGET static void transpose_word(line *block)
-{
-    swap_blocks(block, 32, 0x00000000ffffffff);
-    swap_blocks(block, 16, 0x0000ffff0000ffff);
-    swap_blocks(block, 8, 0x00ff00ff00ff00ff);
-    swap_blocks(block, 4, 0x0f0f0f0f0f0f0f0f);
-    swap_blocks(block, 2, 0x3333333333333333);
-    swap_blocks(block, 1, 0x5555555555555555);
-}
-
-/* Rows that are missing read as the last one; `present` keeps them out of the result. */
-TARGET static void transpose(line *lines, const uint64_t *rows, ptrdiff_t stride, int n_rows,
+/* 64 samples at a time, in every word of a line at once: word q has rows 64 q .. 64 q + 63. */
+TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t start,
                              int64_t n_words)
 {
-    for (int64_t w = 0; w < n_words; w++) {
-        uint64_t *block = (uint64_t *)(lines + 64 * w);
+    for (int64_t w = start; w < start + n_words; w++, lines += 64) {
+        uint64_t *words = (uint64_t *)lines;
         for (int q = 0; q < LINE_WORDS; q++)
-            for (int r = 0; r < 64; r++) {
-                int row = 64 * q + r < n_rows ? 64 * q + r : n_rows - 1;
-                block[r * LINE_WORDS + q] = rows[row * stride + w];
-            }
-        transpose_word(lines + 64 * w);
+            for (int r = 0; r < 64; r++)
+                words[r * LINE_WORDS + q] = rows[64 * q + r][w];
+        for (int r = 0; r < 8; r++)
+            swap_blocks(lines + r, 8);
+        for (int r = 0; r < 64; r += 8)
+            swap_blocks(lines + r, 1);
     }
 }
 #endif
 
-/* ---- counting and folding ---- */
-
-struct tile {
-    const line *lines; /* lines[0] is zero, lines[1 + i] sample i */
-    int planes;        /* lines from one number to the next */
-    int width;         /* bits that hold any class's count */
-};
+/* ---- lines to counts --------------------------------------------------------------------- */
 
 struct counter {
-    line ones, twos, fours, eights, sixteens;
+    line plane[SLICED_COUNT_PLANES];
 };
 
+/* Adds two bits to a plane; returns the carry. */
+INLINE line add_two(line *plane, line a, line b)
+{
+    line carry = MAJORITY(*plane, a, b);
+    *plane = PARITY(*plane, a, b);
+    return carry;
+}
+
+/* An index is in units of 8 bytes, so that the address needs no shift. */
 INLINE line at(const line *lines, uint16_t index)
 {
     return *(const line *)((const char *)lines + 8 * (size_t)index);
@@ -89,125 +116,190 @@ INLINE line at(const line *lines, uint16_t index)
 
 INLINE line add_8(struct counter *n, const line *lines, const uint16_t *index)
 {
-    line a = add_bits(&n->ones, at(lines, index[0]), at(lines, index[1]));
-    line b = add_bits(&n->ones, at(lines, index[2]), at(lines, index[3]));
-    line c = add_bits(&n->ones, at(lines, index[4]), at(lines, index[5]));
-    line d = add_bits(&n->ones, at(lines, index[6]), at(lines, index[7]));
-    line e = add_bits(&n->twos, a, b);
-    line f = add_bits(&n->twos, c, d);
-    return add_bits(&n->fours, e, f);
+    line a = add_two(&n->plane[0], at(lines, index[0]), at(lines, index[1]));
+    line b = add_two(&n->plane[0], at(lines, index[2]), at(lines, index[3]));
+    line c = add_two(&n->plane[0], at(lines, index[4]), at(lines, index[5]));
+    line d = add_two(&n->plane[0], at(lines, index[6]), at(lines, index[7]));
+    line e = add_two(&n->plane[1], a, b);
+    line f = add_two(&n->plane[1], c, d);
+    return add_two(&n->plane[2], e, f);
 }
 
 INLINE line add_16(struct counter *n, const line *lines, const uint16_t *index)
 {
     line a = add_8(n, lines, index);
     line b = add_8(n, lines, index + 8);
-    return add_bits(&n->eights, a, b);
+    return add_two(&n->plane[3], a, b);
 }
 
 INLINE line add_32(struct counter *n, const line *lines, const uint16_t *index)
 {
     line a = add_16(n, lines, index);
     line b = add_16(n, lines, index + 16);
-    return add_bits(&n->sixteens, a, b);
+    return add_two(&n->plane[4], a, b);
 }
 
-/* One class: sets count, returns where the next class begins. */
-INLINE const uint16_t *count_class(const struct tile *tile, const uint16_t *classes, line *count)
+INLINE void add_carry(struct counter *n, int plane, line carry)
 {
-    struct counter n = {ZERO, ZERO, ZERO, ZERO, ZERO};
-    const line *lines = tile->lines;
-    int eighths = *classes++;
-    for (int p = 5; p < tile->width; p++)
-        count[p] = ZERO;
-    if (eighths & 1) {
-        n.eights = add_8(&n, lines, classes);
-        classes += 8;
-    }
-    if (eighths & 2) {
-        n.sixteens = add_16(&n, lines, classes);
-        classes += 16;
-    }
-    for (; eighths >= 4; eighths -= 4) {
-        line carry = add_32(&n, lines, classes);
-        for (int p = 5; p < tile->width; p++) {
-            line next = count[p] & carry;
-            count[p] ^= carry;
-            carry = next;
-        }
-        classes += 32;
-    }
-    count[0] = n.ones;
-    count[1] = n.twos;
-    count[2] = n.fours;
-    count[3] = n.eights;
-    count[4] = n.sixteens;
-    return classes;
-}
-
-/* sum = a + b, all of `width` bits but the last carry, which goes to sum[width] if there is room. */
-INLINE void add_numbers(line *sum, const line *a, const line *b, int width, int planes)
-{
-    line carry = a[0] & b[0];
-    sum[0] = a[0] ^ b[0];
-    for (int p = 1; p < width; p++) {
-        line x = a[p];
-        line next = MAJORITY(x, b[p], carry);
-        sum[p] = PARITY(x, b[p], carry);
+    RB_UNROLL(9)
+    for (int p = plane; p < SLICED_COUNT_PLANES; p++) {
+        line next = n->plane[p] & carry;
+        n->plane[p] ^= carry;
         carry = next;
     }
-    if (width < planes)
-        sum[width] = carry;
 }
 
-TARGET static const uint16_t *fold(const struct tile *tile, const uint16_t *classes, int level,
-                                   line *node)
+/* Adds one class to the counter; returns where the next class begins. */
+INLINE const uint16_t *count_class(struct counter *n, const line *lines, const uint16_t *classes)
 {
-    if (level == 0)
-        return count_class(tile, classes, node);
-
-    int planes = tile->planes;
-    int width = tile->width + level - 1 < planes ? tile->width + level - 1 : planes;
-    line *right = node + (level + 1) * planes;
-    line *total = node + (level - 1) * planes;
-    classes = fold(tile, classes, level - 1, node);
-    classes = fold(tile, classes, level - 1, right);
-    for (line *slot = node; slot < total; slot += planes)
-        add_numbers(slot, slot, slot + (right - node), width, planes);
-    add_numbers(total + planes, total, total + (right - node), width, planes);
-    if (width < planes)
-        total[width] = ZERO;
+    int n_chunks = *classes++;
+    for (; n_chunks >= 4; n_chunks -= 4, classes += 32)
+        add_carry(n, 5, add_32(n, lines, classes));
+    if (n_chunks & 2) {
+        add_carry(n, 4, add_16(n, lines, classes));
+        classes += 16;
+    }
+    if (n_chunks & 1) {
+        add_carry(n, 3, add_8(n, lines, classes));
+        classes += 8;
+    }
     return classes;
 }
 
-/* ---- comparing ---- */
+/* ---- counts to sums ---------------------------------------------------------------------- */
+
+/* The digit of a - b is that of a + b; the borrow is the majority of it, b and the last borrow. */
+INLINE void subtract(line *difference, const line *a, const line *b, int planes)
+{
+    line borrow = ZERO;
+    for (int p = 0; p < planes; p++) {
+        line y = b[p], digit = PARITY(a[p], y, borrow);
+        borrow = MAJORITY(digit, y, borrow);
+        difference[p] = digit;
+    }
+}
+
+/* The sum has one plane more than a and b. */
+INLINE void add(line *sum, const line *a, const line *b, int planes)
+{
+    line carry = ZERO;
+    for (int p = 0; p < planes; p++) {
+        line x = a[p], y = b[p];
+        sum[p] = PARITY(x, y, carry);
+        carry = MAJORITY(x, y, carry);
+    }
+    sum[planes] = carry;
+}
+
+/* A node of level i stands for 2^i classes, which differ in their i lowest bits.  It is i + 1
+ * numbers, `stride` lines apart: number k < i counts the classes with bit k = 0, number i all.
+ *
+ * Level 2: the counter runs through the classes in Gray order 01, 00, 10, 11 and is copied after
+ * each: c1, c2, c3, c4.  Bit 0 is off in the two in the middle, bit 1 in the first two:
+ *
+ *     numbers  c3 - c1,  c2,  c4
+ *
+ * so one subtraction does what four additions would.  Copies 1 .. 4 go to places 0, 1, 3, 2. */
+INLINE const uint16_t *count_four(const line *lines, const uint16_t *classes, line *node,
+                                  int stride)
+{
+    struct counter n = {{ZERO}};
+    for (int i = 0; i < 4; i++) {
+        line *copy = node + (i ^ i >> 1) * stride;
+        classes = count_class(&n, lines, classes);
+        RB_UNROLL(9)
+        for (int p = 0; p < SLICED_COUNT_PLANES; p++)
+            copy[p] = n.plane[p];
+    }
+    subtract(node, node + 3 * stride, node, SLICED_COUNT_PLANES);
+    return classes;
+}
+
+/* Two halves, left with the highest bit off and right with it on, become one node in the place of
+ * the left.  Numbers add up; the left half's total stays where it is, for it is the number of the
+ * classes with the highest bit off.  Depth first, so that the halves are still in the first cache
+ * when they are added. */
+TARGET static const uint16_t *fold(const line *lines, const uint16_t *classes, int level,
+                                   line *node, int stride)
+{
+    if (level == 2)
+        return count_four(lines, classes, node, stride);
+
+    const int planes = sliced_planes(level - 1);
+    const ptrdiff_t right = (level + 1) * stride;
+    line *total = node + (level - 1) * stride;
+    classes = fold(lines, classes, level - 1, node, stride);
+    classes = fold(lines, classes, level - 1, node + right, stride);
+    for (line *number = node; number < total; number += stride)
+        add(number, number, number + right, planes);
+    add(total + stride, total, total + right, planes);
+    total[planes] = ZERO;
+    return classes;
+}
+
+/* What a group comes to: Z_j of its k-th vector at less + k * stride, and popcount(f). */
+struct sums {
+    const line *less, *total;
+    int stride;
+};
+
+/* kept += part, or kept = part for the first tile. */
+INLINE void add_part(line *kept, int planes, const line *part, int part_planes, int first)
+{
+    line carry = ZERO;
+    for (int p = 0; p < planes; p++) {
+        line x = first ? ZERO : kept[p], y = p < part_planes ? part[p] : ZERO;
+        kept[p] = PARITY(x, y, carry);
+        carry = MAJORITY(x, y, carry);
+    }
+}
+
+TARGET static struct sums add_tile(line *kept, int planes, struct sums tile, int tile_planes,
+                                   int size, int first)
+{
+    for (int k = 0; k < size; k++)
+        add_part(kept + k * planes, planes, tile.less + k * tile.stride, tile_planes, first);
+    add_part(kept + size * planes, planes, tile.total, tile_planes, first);
+    return (struct sums){kept, kept + size * planes, planes};
+}
+
+/* ---- sums to extremes -------------------------------------------------------------------- */
 
 struct block {
-    line present; /* rows that are there */
+    line present; /* the rows that are there */
     int half_range;
     int64_t *growth;
 };
 
-static inline int64_t sum_of_row(const line *sums, int planes, int row)
+INLINE line first_rows(int n_rows)
 {
-    const uint64_t *word = (const uint64_t *)sums + row / 64;
-    int64_t sum = 0;
-    for (int p = planes; p >= 0; p--) {
+    line present;
+    uint64_t *word = (uint64_t *)&present;
+    for (int q = 0; q < LINE_WORDS; q++, n_rows -= 64)
+        word[q] = n_rows >= 64 ? ~(uint64_t)0 : n_rows > 0 ? ((uint64_t)1 << n_rows) - 1 : 0;
+    return present;
+}
+
+/* Digit p of a number, for every row. */
+INLINE line spread(int64_t number, int p) { return ZERO - ((uint64_t)number >> p & 1); }
+
+/* One row's number, in two's complement. */
+static inline int64_t number_of(const line *number, int sign_plane, int row)
+{
+    const uint64_t *word = (const uint64_t *)number + row / 64;
+    int64_t value = 0;
+    for (int p = sign_plane; p >= 0; p--) {
         int64_t bit = word[p * LINE_WORDS] >> row % 64 & 1;
-        sum = 2 * sum + (p == planes ? -bit : bit);
+        value = 2 * value + (p == sign_plane ? -bit : bit);
     }
-    return sum;
+    return value;
 }
 
-static inline int64_t positive(int64_t x)
-{
-    return x > 0 ? x : 0;
-}
+static inline int64_t positive(int64_t x) { return x > 0 ? x : 0; }
 
-static void record(const struct block *block, const line *sums, int planes, int row,
-                   int64_t *maximum, int64_t *minimum)
+static void widen(const struct block *block, int row, int64_t sum, int64_t *maximum,
+                  int64_t *minimum)
 {
-    int64_t sum = sum_of_row(sums, planes, row);
     if (sum > *maximum) {
         block->growth[row] +=
             block->half_range ? sum - *maximum : positive(sum) - positive(*maximum);
@@ -219,95 +311,79 @@ static void record(const struct block *block, const line *sums, int planes, int 
     }
 }
 
-INLINE line bit_of(int64_t number, int p)
-{
-    return ZERO - ((uint64_t)number >> p & 1);
-}
-
-/* One vector: total is popcount(f), less the part of it where the sign is -1. */
+/* S = total - 2 less in two's complement, and on the way two comparisons with constants:
+ * S + ~maximum carries over iff S > maximum, S + ~minimum + 1 iff S >= minimum.  At the sign plane
+ * a 1 weighs less than a 0, so both operands are flipped. */
 TARGET static void compare(const struct block *block, const line *total, const line *less,
                            int planes, int64_t *maximum, int64_t *minimum)
 {
-    line sums[65], borrow = ZERO, above = ZERO, below = ZERO;
-    sums[0] = total[0];
+    line sum[64], twice = ZERO, borrow = ZERO, above = ZERO, not_below = ~ZERO;
     for (int p = 0; p < planes; p++) {
-        if (p > 0) {
-            sums[p] = PARITY(total[p], less[p - 1], borrow);
-            borrow = MAJORITY(~total[p], less[p - 1], borrow);
-        }
-        above = MAJORITY(~bit_of(*maximum, p), sums[p], above);
-        below = MAJORITY(bit_of(*minimum, p), ~sums[p], below);
+        sum[p] = PARITY(total[p], twice, borrow);
+        borrow = MAJORITY(sum[p], twice, borrow);
+        twice = less[p];
+        above = MAJORITY(sum[p], spread(~*maximum, p), above);
+        not_below = MAJORITY(sum[p], spread(~*minimum, p), not_below);
     }
-    sums[planes] = less[planes - 1] ^ borrow;
-    above = MAJORITY(bit_of(*maximum, planes), ~sums[planes], above);
-    below = MAJORITY(~bit_of(*minimum, planes), sums[planes], below);
+    sum[planes] = twice ^ borrow;
+    above = MAJORITY(~sum[planes], spread(*maximum, planes), above);
+    not_below = MAJORITY(~sum[planes], spread(*minimum, planes), not_below);
 
-    line found = (above | below) & block->present;
+    const line found = (above | ~not_below) & block->present;
     const uint64_t *word = (const uint64_t *)&found;
     for (int q = 0; q < LINE_WORDS; q++) {
         uint64_t rows = word[q];
-        for (int row = 64 * q; rows; row++, rows >>= 1)
+        for (int row = 64 * q; rows != 0; row++, rows >>= 1)
             if (rows & 1)
-                record(block, sums, planes, row, maximum, minimum);
+                widen(block, row, number_of(sum, planes, row), maximum, minimum);
     }
 }
 
-static line first_bits(int n)
-{
-    line mask;
-    uint64_t *word = (uint64_t *)&mask;
-    for (int q = 0; q < LINE_WORDS; q++, n -= 64)
-        word[q] = n >= 64 ? ~(uint64_t)0 : n > 0 ? ((uint64_t)1 << n) - 1 : 0;
-    return mask;
-}
+/* ---- the block --------------------------------------------------------------------------- */
 
-/* sums += part, or sums = part for the first tile. */
-TARGET static void add_tile(line *sums, int planes, const line *part, int part_planes, int first)
+/* Into the second cache, a few rows with each group: what will be transposed next.  One past the
+ * last block it touches memory that may not be there, which a prefetch may. */
+INLINE void prefetch(const uint64_t *rows, ptrdiff_t stride, int64_t n_words, int64_t from,
+                     int64_t to)
 {
-    line carry = ZERO;
-    for (int p = 0; p < planes; p++) {
-        line sum = first ? ZERO : sums[p];
-        line bits = p < part_planes ? part[p] : ZERO;
-        sums[p] = PARITY(sum, bits, carry);
-        carry = MAJORITY(sum, bits, carry);
-    }
+    for (int64_t i = from; i < to; i++)
+        for (int64_t w = 0; w < n_words; w += 8)
+            PREFETCH(rows + i * stride + w);
 }
 
 TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
                         ptrdiff_t stride, int n_rows, int64_t *maxima, int64_t *minima,
                         int half_range, int64_t *growth)
 {
-    struct block block = {first_bits(n_rows), half_range, growth};
-    struct tile tile = {scratch, sliced_planes(sliced_tile_samples(plan)), 0};
-    line *lines = scratch;
-    line *node = lines + 1 + 64 * plan->tile_words;
-    line *kept = node + SLICED_NODE_NUMBERS * tile.planes;
-    int planes = sliced_planes(plan->n_samples);
+    const int planes = sliced_sum_planes(plan), node_stride = sliced_planes(plan->most_levels);
+    line *const lines = scratch;
+    line *const node = lines + 1 + 64 * plan->tile_words;
+    line *const kept = node + sliced_node_lines(plan->most_levels);
     const uint16_t *classes = plan->classes;
+    const struct block block = {first_rows(n_rows), half_range, growth};
+    const uint64_t *row[BLOCK_ROWS]; /* those that are missing repeat the last */
+    for (int i = 0; i < BLOCK_ROWS; i++)
+        row[i] = rows + (i < n_rows ? i : n_rows - 1) * stride;
+    memset(growth, 0, (size_t)n_rows * sizeof *growth);
     lines[0] = ZERO;
-    memset(growth, 0, n_rows * sizeof *growth);
 
     for (int64_t start = 0; start < plan->n_words; start += plan->tile_words) {
-        int64_t left = plan->n_words - start;
-        int last = left <= plan->tile_words;
-        transpose(lines + 1, rows + start, stride, n_rows, last ? left : plan->tile_words);
+        const int first = start == 0, last = plan->n_words - start <= plan->tile_words;
+        const uint64_t *next = rows + (last ? BLOCK_ROWS * stride : start + plan->tile_words);
+        transpose(lines + 1, row, start, last ? plan->n_words - start : plan->tile_words);
         for (int64_t g = 0; g < plan->n_groups; g++) {
-            int64_t vector = sliced_group(plan, g);
-            int size = (int)(sliced_group(plan, g + 1) - vector);
-            line *sums = node;
-            tile.width = *classes++;
-            classes = fold(&tile, classes, size, node);
-            if (plan->n_tiles > 1) {
-                sums = kept + (vector + g) * planes;
-                for (int k = 0; k <= size; k++)
-                    add_tile(sums + k * planes, planes, node + k * tile.planes, tile.planes,
-                             start == 0);
-            }
+            const int64_t vector = sliced_group(plan, g);
+            const int size = (int)(sliced_group(plan, g + 1) - vector), levels = *classes++;
+            prefetch(next, stride, plan->tile_words, BLOCK_ROWS * g / plan->n_groups,
+                     BLOCK_ROWS * (g + 1) / plan->n_groups);
+            classes = fold(lines, classes, levels, node, node_stride);
+            struct sums sums = {node, node + levels * node_stride, node_stride};
+            if (plan->n_tiles > 1)
+                sums = add_tile(kept + (vector + g) * planes, planes, sums, sliced_planes(levels),
+                                size, first);
             for (int k = 0; last && k < size; k++)
-                compare(&block, sums + size * planes, sums + k * planes, planes,
+                compare(&block, sums.total, sums.less + k * sums.stride, planes,
                         maxima + vector + k, minima + vector + k);
         }
     }
 }
-
-const struct sliced_kernel KERNEL = {NAME, 64 * LINE_WORDS, scan};

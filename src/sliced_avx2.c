@@ -1,11 +1,13 @@
-/* Bit-sliced blocks, AVX2: 256 rows to a line. */
-#if defined(__GNUC__) && defined(__x86_64__)
+/* Bit-sliced blocks with AVX2: 256 rows to a line. */
+#include "cpu.h"
+
+#if defined(RB_X86_64) && defined(__GNUC__)
 #include <stdint.h>
 
 typedef uint64_t line __attribute__((vector_size(32), may_alias));
-#define LINE_WORDS 4
-#define TARGET __attribute__((target("avx2")))
-#define KERNEL sliced_avx2
-#define NAME "avx2"
+enum { LINE_WORDS = 4 };
+#define TARGET RB_TARGET("avx2")
 #include "sliced.inc.h"
+
+const struct sliced_kernel sliced_avx2 = {"avx2", cpu_has_avx2, BLOCK_ROWS, scan};
 #endif

@@ -1,11 +1,13 @@
-/* Bit-sliced blocks, AArch64: 128 rows to a line. */
-#if defined(__GNUC__) && defined(__aarch64__)
+/* Bit-sliced blocks with NEON: 128 rows to a line. */
+#include "cpu.h"
+
+#if defined(RB_ARM64) && defined(__GNUC__)
 #include <stdint.h>
 
 typedef uint64_t line __attribute__((vector_size(16), may_alias));
-#define LINE_WORDS 2
+enum { LINE_WORDS = 2 };
 #define TARGET
-#define KERNEL sliced_neon
-#define NAME "neon"
 #include "sliced.inc.h"
+
+const struct sliced_kernel sliced_neon = {"neon", cpu_has_neon, BLOCK_ROWS, scan};
 #endif

@@ -1,12 +1,19 @@
-/* The part of the bit-sliced kernel that depends on the signs alone; see sliced.h, sliced.inc.h. */
+/* What the bit-sliced kernels can know before they see a row: which samples form which class. */
+#include "sliced_plan.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "sliced.h"
+enum {
+    TILE_WORDS = 94,    /* 6016 samples: their lines, of 64 bytes, fit the second cache */
+    CLASS_SAMPLES = 96, /* at most, on average; to fold a class costs as much as to count 30 */
+    MOST_CLASSES = 1 << SLICED_MOST_VECTORS,
+    MOST_LEVELS = SLICED_MOST_VECTORS + 4, /* halved four times, any tile can be counted */
+};
 
-enum { TILE_WORDS = 94 };
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* 8 x 8 bits: bit j of byte i goes to bit i of byte j. */
+/* 8 x 8 bits: bit j of byte i goes to bit i of byte j (Hacker's Delight, section 7-3). */
 static uint64_t transpose_8x8(uint64_t x)
 {
     uint64_t t = (x ^ x >> 7) & 0x00aa00aa00aa00aa;
@@ -17,103 +24,136 @@ static uint64_t transpose_8x8(uint64_t x)
     return x ^ t ^ t << 28;
 }
 
-/* The class of a sample: bit k is its sign in vector first + k. */
-static void find_classes(uint8_t *class, const uint64_t *signs, const struct sliced_plan *plan,
-                         int64_t group, int64_t start, int64_t n_words)
+static void find_classes(const struct sliced_plan *plan, const uint64_t *signs, int64_t group,
+                         int64_t start, int64_t n_words, uint8_t *class)
 {
-    int64_t first = sliced_group(plan, group), end = sliced_group(plan, group + 1);
-    for (int64_t w = 0; w < n_words; w++)
-        for (int byte = 0; byte < 8; byte++) {
-            uint64_t x = 0;
+    const int64_t first = sliced_group(plan, group), end = sliced_group(plan, group + 1);
+    for (int64_t w = start; w < start + n_words; w++)
+        for (int shift = 0; shift < 64; shift += 8) {
+            uint64_t bytes = 0;
             for (int64_t j = first; j < end; j++) {
-                uint64_t word = signs[(j / 8 * plan->n_words + start + w) * 8 + j % 8];
-                x |= (word >> 8 * byte & 0xff) << 8 * (j - first);
+                uint64_t word = signs[(j / 8 * plan->n_words + w) * 8 + j % 8];
+                bytes |= (word >> shift & 0xff) << 8 * (j - first);
             }
-            x = transpose_8x8(x);
-            for (int i = 0; i < 8; i++)
-                *class++ = (uint8_t)(x >> 8 * i);
+            bytes = transpose_8x8(bytes);
+            for (int i = 0; i < 64; i += 8)
+                *class++ = (uint8_t)(bytes >> i);
         }
 }
 
-/* Writes one tile of one group:
- *
- *     bits that hold any class's count;
- *     for every class in order: the number of chunks, then chunks of 8 indices of lines.
- *
- * An index is in units of 8 bytes.  Line 0 is zero and fills the last chunk, sample i is line
- * 1 + i.  Returns the end of what was written.
- */
-static uint16_t *write_classes(uint16_t *out, const uint8_t *class, int64_t n_samples, int size,
-                               int line_words)
+/* One level a vector, and one more as often as the largest four classes must be halved. */
+static int choose_levels(const int64_t *count, int size)
 {
-    int64_t count[256] = {0}, largest = 0;
-    uint16_t *next[256];
-    for (int64_t i = 0; i < n_samples; i++)
-        count[class[i]]++;
-    uint16_t *width = out++;
-    for (int c = 0; c < 1 << size; c++) {
-        int64_t n_chunks = (count[c] + 7) / 8;
-        *out++ = (uint16_t)n_chunks;
-        memset(out, 0, 8 * n_chunks * sizeof *out);
-        next[c] = out;
-        out += 8 * n_chunks;
-        largest = count[c] > largest ? count[c] : largest;
+    int64_t most = 0;
+    for (int c = 0; c < 1 << size; c += 4) {
+        int64_t four = count[c] + count[c + 1] + count[c + 2] + count[c + 3];
+        most = four > most ? four : most;
     }
-    *width = (uint16_t)sliced_planes(largest);
-    for (int64_t i = 0; i < n_samples; i++)
-        *next[class[i]]++ = (uint16_t)((1 + i) * line_words);
-    return out;
+    int levels = size < 2 ? 2 : size;
+    for (; most + 4 >= 1 << SLICED_COUNT_PLANES; most /= 2) /* 4: parts are rounded up */
+        levels++;
+    return levels;
 }
 
-/* Vectors in a group.  Each class should have some 30 samples or more, since folding the classes
- * into sums costs as much as counting that many. */
-static int group_size(int64_t n_samples)
+/* Makes room for so many more indices; false if there is none. */
+static int reserve(struct sliced_plan *plan, size_t more)
 {
-    int size = 1;
-    while (size < SLICED_GROUP && (int64_t)48 << size < n_samples)
-        size++;
-    return size;
+    if (plan->n_indices + more <= plan->capacity)
+        return 1;
+    const size_t capacity = 2 * plan->capacity + more;
+    uint16_t *classes = realloc(plan->classes, capacity * sizeof *classes);
+    if (classes == NULL)
+        return 0;
+    plan->classes = classes;
+    plan->capacity = capacity;
+    return 1;
+}
+
+static size_t most_indices(int levels, int64_t n_samples)
+{
+    return 1 + ((size_t)8 << levels) + (size_t)n_samples;
+}
+
+static int append_classes(struct sliced_plan *plan, const uint8_t *class, int64_t n_samples,
+                          int size)
+{
+    int64_t count[MOST_CLASSES] = {0}, seen[MOST_CLASSES] = {0};
+    size_t next[1 << MOST_LEVELS];
+    for (int64_t i = 0; i < n_samples; i++)
+        count[class[i]]++;
+    const int levels = choose_levels(count, size), n_parts = 1 << (levels - size);
+    if (!reserve(plan, most_indices(levels, n_samples)))
+        return 0;
+
+    uint16_t *out = plan->classes + plan->n_indices;
+    *out++ = (uint16_t)levels;
+    for (int i = 0; i < 1 << levels; i++) {
+        const int c = i ^ (i % 4 < 2), part = c >> size;
+        const int64_t n = (count[c & ((1 << size) - 1)] + n_parts - 1 - part) / n_parts;
+        const int64_t n_chunks = (n + 7) / 8;
+        *out++ = (uint16_t)n_chunks;
+        memset(out, 0, 8 * (size_t)n_chunks * sizeof *out);
+        next[c] = (size_t)(out - plan->classes);
+        out += 8 * n_chunks;
+    }
+    plan->n_indices = (size_t)(out - plan->classes);
+    plan->most_levels = levels > plan->most_levels ? levels : plan->most_levels;
+
+    for (int64_t i = 0; i < n_samples; i++) {
+        const int64_t part = seen[class[i]]++ % n_parts;
+        plan->classes[next[class[i] + (part << size)]++] = (uint16_t)((1 + i) * plan->line_words);
+    }
+    return 1;
+}
+
+static int append_tiles(struct sliced_plan *plan, const uint64_t *signs, uint8_t *class)
+{
+    for (int64_t start = 0; start < plan->n_words; start += plan->tile_words) {
+        const int64_t n_words = smaller(plan->tile_words, plan->n_words - start);
+        const int64_t n_samples = smaller(64 * n_words, plan->n_samples - 64 * start);
+        for (int64_t g = 0; g < plan->n_groups; g++) {
+            const int size = (int)(sliced_group(plan, g + 1) - sliced_group(plan, g));
+            find_classes(plan, signs, g, start, n_words, class);
+            if (!append_classes(plan, class, n_samples, size))
+                return 0;
+        }
+    }
+    return 1;
 }
 
 struct sliced_plan *sliced_plan_new(const struct sliced_kernel *kernel, const uint64_t *signs,
                                     int64_t n_samples, int64_t n_vectors)
 {
-    struct sliced_plan *plan = malloc(sizeof *plan);
+    struct sliced_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL)
         return NULL;
     plan->n_samples = n_samples;
     plan->n_vectors = n_vectors;
+    plan->line_words = kernel->block_rows / 64;
     plan->n_words = (n_samples + 63) / 64;
     plan->n_tiles = (plan->n_words + TILE_WORDS - 1) / TILE_WORDS;
     plan->tile_words = (plan->n_words + plan->n_tiles - 1) / plan->n_tiles;
-    plan->line_bytes = kernel->block_rows / 8;
-    int64_t tile_samples = sliced_tile_samples(plan);
-    int size = group_size(tile_samples);
-    plan->n_groups = (n_vectors + size - 1) / size;
 
-    int64_t most = 1 + ((int64_t)8 << size) + tile_samples;
-    plan->classes_bytes = plan->n_tiles * plan->n_groups * most * sizeof *plan->classes;
-    plan->classes = malloc(plan->classes_bytes);
-    uint8_t *class = malloc(64 * plan->tile_words);
-    if (plan->classes == NULL || class == NULL) {
-        free(class);
-        sliced_plan_free(plan);
-        return NULL;
-    }
-    uint16_t *out = plan->classes;
-    for (int64_t start = 0; start < plan->n_words; start += plan->tile_words) {
-        int64_t words = plan->n_words - start, samples = n_samples - 64 * start;
-        words = words < plan->tile_words ? words : plan->tile_words;
-        samples = samples < 64 * words ? samples : 64 * words;
-        for (int64_t g = 0; g < plan->n_groups; g++) {
-            find_classes(class, signs, plan, g, start, words);
-            out = write_classes(out, class, samples,
-                                (int)(sliced_group(plan, g + 1) - sliced_group(plan, g)),
-                                plan->line_bytes / 8);
-        }
-    }
+    const int64_t tile_samples = 64 * plan->tile_words;
+    int size = 1;
+    while ((int64_t)CLASS_SAMPLES << size < tile_samples)
+        size++;
+    plan->n_groups = n_vectors < size ? 1 : (n_vectors + size / 2) / size;
+
+    uint8_t *class = malloc((size_t)tile_samples);
+    const size_t n_parts = (size_t)plan->n_tiles * (size_t)plan->n_groups;
+    const int done = class != NULL && reserve(plan, n_parts * most_indices(size, tile_samples)) &&
+                     append_tiles(plan, signs, class);
     free(class);
-    return plan;
+    if (done)
+        return plan;
+    sliced_plan_free(plan);
+    return NULL;
+}
+
+size_t sliced_plan_bytes(const struct sliced_plan *plan)
+{
+    return sizeof *plan + plan->capacity * sizeof *plan->classes;
 }
 
 void sliced_plan_free(struct sliced_plan *plan)
@@ -125,20 +165,19 @@ void sliced_plan_free(struct sliced_plan *plan)
 
 size_t sliced_scratch_bytes(const struct sliced_plan *plan)
 {
-    int64_t lines = 1 + 64 * plan->tile_words;
-    lines += SLICED_NODE_NUMBERS * sliced_planes(sliced_tile_samples(plan));
+    int64_t lines = 1 + 64 * plan->tile_words + sliced_node_lines(plan->most_levels);
     if (plan->n_tiles > 1)
-        lines += (plan->n_vectors + plan->n_groups) * sliced_planes(plan->n_samples);
-    return lines * plan->line_bytes;
+        lines += (plan->n_vectors + plan->n_groups) * sliced_sum_planes(plan);
+    return (size_t)(lines * plan->line_words) * sizeof(uint64_t);
 }
 
-/* aligned_alloc is not everywhere: the block that malloc returned is noted just before ours. */
+/* aligned_alloc is not everywhere: what malloc returned is noted just before the scratch. */
 void *sliced_scratch_new(const struct sliced_plan *plan)
 {
-    void *block = malloc(sliced_scratch_bytes(plan) + 64 + sizeof block);
+    void *block = malloc(sliced_scratch_bytes(plan) + sizeof block + 63);
     if (block == NULL)
         return NULL;
-    void **scratch = (void **)(((uintptr_t)block + 64 + sizeof block) / 64 * 64);
+    void **scratch = (void **)(((uintptr_t)block + sizeof block + 63) & ~(uintptr_t)63);
     scratch[-1] = block;
     return scratch;
 }

@@ -1,9 +1,11 @@
-/* Bit-sliced blocks in plain C: 64 rows to a line. */
+/* Bit-sliced blocks in plain C: a line is a word. */
 #include <stdint.h>
 
 typedef uint64_t line;
-#define LINE_WORDS 1
+enum { LINE_WORDS = 1 };
 #define TARGET
-#define KERNEL sliced_portable
-#define NAME "portable"
 #include "sliced.inc.h"
+
+static int supported(void) { return 1; }
+
+const struct sliced_kernel sliced_portable = {"portable", supported, BLOCK_ROWS, scan};
