@@ -24,7 +24,6 @@ struct sliced_plan;
 
 struct sliced_kernel {
     const char *name;
-    int (*supported)(void);
     int block_rows; /* a block of fewer rows takes as long as a full one */
 
     /* rows: n_rows rows of ceil(n_samples / 64) words, `stride` words apart; bits past n_samples
@@ -44,6 +43,11 @@ extern const struct sliced_kernel sliced_avx2, sliced_avx512;
 #if defined(RB_ARM64) && defined(__GNUC__)
 extern const struct sliced_kernel sliced_neon;
 #endif
+
+struct kernel;
+
+/* The one that goes with a kernel of signed_sums.h; dispatch.c. */
+const struct sliced_kernel *sliced_row(const struct kernel *kernel);
 
 /* signs: word w of vectors 8s .. 8s+7 at signs[(s * n_words + w) * 8 + lane]. */
 struct sliced_plan *sliced_plan_new(const struct sliced_kernel *kernel, const uint64_t *signs,

@@ -99,7 +99,5 @@ TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t s
 
 #include "sliced.inc.h"
 
-static int supported(void) { return cpu_has_avx512() && cpu_has_gfni(); }
-
-const struct sliced_kernel sliced_avx512 = {"avx512", supported, BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_avx512 = {"avx512", BLOCK_ROWS, scan};
 #endif

@@ -6,6 +6,4 @@ enum { LINE_WORDS = 1 };
 #define TARGET
 #include "sliced.inc.h"
 
-static int supported(void) { return 1; }
-
-const struct sliced_kernel sliced_portable = {"portable", supported, BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_portable = {"portable", BLOCK_ROWS, scan};
