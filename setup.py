@@ -3,7 +3,15 @@ from setuptools import Extension, setup
 
 HEADERS = ["cpu.h", "packing.h", "scan.h", "signed_sums.h", "sliced.h"]
 TEMPLATES = ["packing_bits.h", "packing_units.h", "sliced.inc.h", "units.inc.h"]
-INCLUDES = ["_packing.pxi", "_scan.pxi", "_signs.pxi", "_extremes.pxi"]
+INCLUDES = [
+    "_answer.pxi",
+    "_arrow.pxi",
+    "_extremes.pxi",
+    "_packing.pxi",
+    "_scan.pxi",
+    "_signs.pxi",
+    "_watched.pxi",
+]
 SOURCES = [
     "_kernel.pyx",
     "cpu.c",

@@ -23,94 +23,6 @@ if hasattr(os, "register_at_fork"):
 
 
 @cython.final
-@cython.freelist(64)
-cdef class Answer:
-    """A mean that the holdout could still afford, and what it is good for.
-
-    Attributes
-    ----------
-    value : float
-        Mean loss of the query: one float64 division, sum / n_samples.
-    half_width : float
-        The guard's epsilon: how far `value` may be from the true mean.
-    n_queries : int
-        Answers given so far, this one counted.
-    complexity : float
-        Monte-Carlo Rademacher complexity of all queries so far, in units of loss.
-    delta_prime : float
-        What the guard's tail bound gives at that complexity, clipped at 1; computed when asked
-        for.  nan where the bound has no tail.
-    """
-
-    cdef readonly double value, half_width, complexity
-    cdef readonly int64_t n_queries
-    cdef object _tail  # complexity -> delta_prime
-
-    @property
-    def delta_prime(self):
-        return self._tail(self.complexity)
-
-    def __repr__(self):
-        return (f"Answer(value={self.value!r}, half_width={self.half_width!r}, "
-                f"n_queries={self.n_queries}, complexity={self.complexity!r})")
-
-    def __reduce__(self):
-        return _stored_answer, (self.value, self.half_width, self.complexity, self.n_queries,
-                                self.delta_prime)
-
-
-def _stored_answer(value, half_width, complexity, n_queries, delta_prime):
-    return _make_answer(value, half_width, complexity, n_queries, lambda _: delta_prime)
-
-
-cdef Answer _make_answer(double value, double half_width, double complexity, int64_t n_queries,
-                         object tail):
-    cdef Answer answer = Answer.__new__(Answer)
-    answer.value = value
-    answer.half_width = half_width
-    answer.complexity = complexity
-    answer.n_queries = n_queries
-    answer._tail = tail
-    return answer
-
-
-cdef class _Watched:
-    """A struct watch and the memory behind it."""
-
-    cdef watch state
-    cdef cnp.ndarray _memory  # maxima, then minima
-
-    def __cinit__(self, SignStore signs, *args, **kwargs):
-        cdef int64_t n_lanes = signs.n_lanes()
-        self._memory = _aligned_int64(2 * n_lanes)
-        self.state.maxima = <int64_t *>cnp.PyArray_DATA(self._memory)
-        self.state.minima = self.state.maxima + n_lanes
-        self.state.n_vectors = store_of(signs).n_vectors
-        self.state.n_strips = store_of(signs).n_strips
-        self.state.budget = self.state.priced = INT64_MAX
-
-    cdef void copy_from(self, _Watched other) noexcept nogil:
-        cdef int64_t *maxima = self.state.maxima
-        cdef int64_t *minima = self.state.minima
-        memcpy(maxima, other.state.maxima, 2 * self.state.n_strips * LANES * sizeof(int64_t))
-        self.state = other.state
-        self.state.maxima = maxima
-        self.state.minima = minima
-
-
-@cython.final
-cdef class _Segment(_Watched):
-    """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
-
-    cdef _Scratch scratch
-    cdef ptrdiff_t first, last
-    cdef verdict verdict
-
-    def __cinit__(self, SignStore signs, ptrdiff_t n_rows, _SlicedPlan plan):
-        self.scratch = _Scratch(signs.n_lanes(), n_rows, plan)
-
-
-@cython.final
 cdef class Extremes(_Watched):
     """Running maximum and minimum of the signed sums, per vector, behind an integer gate.
 
@@ -454,29 +366,6 @@ cdef class Extremes(_Watched):
         merged.copy_from(self)
         merge_watch(&merged.state, &other.state)
         return merged if merged.state.complexity <= self.state.budget else None
-
-
-@cython.final
-cdef class _Run:
-    """What the rows of one call came to: sums, and with a trace each row's complexity."""
-
-    cdef cnp.ndarray totals_array, trace_array
-    cdef int64_t *totals
-    cdef int64_t *trace
-
-    def __cinit__(self, ptrdiff_t n_rows, bint trace):
-        self.totals_array = np.empty(n_rows, np.int64)
-        self.totals = <int64_t *>cnp.PyArray_DATA(self.totals_array)
-        self.trace = NULL
-        if trace:
-            self.trace_array = np.empty(n_rows, np.int64)
-            self.trace = <int64_t *>cnp.PyArray_DATA(self.trace_array)
-
-    cdef bring_to_units(self, ptrdiff_t n_rows):
-        """The rows before the first real-valued one, in units of 2^-24 as well."""
-        self.totals_array[:n_rows] <<= UNIT_SHIFT
-        if self.trace != NULL:
-            self.trace_array[:n_rows] <<= UNIT_SHIFT
 
 
 @cython.final

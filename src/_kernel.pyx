@@ -89,4 +89,6 @@ cdef const kernel *_kernel_named(name) except NULL:
 include "_packing.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
+include "_answer.pxi"
+include "_watched.pxi"
 include "_extremes.pxi"
