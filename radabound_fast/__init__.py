@@ -13,6 +13,7 @@ from radabound_fast._kernel import Answer
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
 from radabound_fast.packing import pack_losses
+from radabound_fast.planning import Plan, plan
 from radabound_fast.rademacher import RademacherAverage
 from radabound_fast.signs import SignMatrix
 
@@ -21,12 +22,14 @@ __all__ = [
     "Answers",
     "Holdout",
     "HoldoutExhausted",
+    "Plan",
     "RadaBound",
     "RademacherAverage",
     "SignMatrix",
     "bounds",
     "mechanisms",
     "pack_losses",
+    "plan",
 ]
 
 

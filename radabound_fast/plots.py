@@ -177,6 +177,73 @@ def audit_figure(
     return figure
 
 
+def plan_figure(
+    sizes: ArrayLike,
+    curves: Mapping[str, ArrayLike],
+    *,
+    n_samples: int,
+    epsilon: float,
+    title: str = "How many samples for how small an error?",
+    subtitle: str = "Right of and above its curve a guard can answer a first query",
+) -> Figure:
+    """The smallest epsilon against the number of samples.
+
+    Parameters
+    ----------
+    sizes : array_like of int, shape (n_sizes,)
+        Numbers of samples, increasing.
+    curves : mapping of str to array_like of float, shape (n_sizes,)
+        For each bound or mechanism, the smallest epsilon at which it answers; nan where there
+        is none. One that is nan throughout is not drawn.
+    n_samples, epsilon : int, float
+        The holdout in question: a dot.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no curve, or one is not as long as `sizes`.
+    """
+    across = _curve(sizes=sizes)
+    figure, axes = _figure(title, subtitle, int(across[-1]), "held-out samples")
+    axes.set_xlim(across[0], across[-1])
+    axes.set_yscale("log")
+    axes.set_ylabel("smallest epsilon (log scale)", color=INK)
+    ends = []
+    for name, values in curves.items():
+        curve = _curve(curves=values)
+        if len(curve) != len(across):
+            raise ValueError(f"curves must be as long as sizes, {len(across)}, got {len(curve)}")
+        if np.isfinite(curve).any():
+            ends.append((curve[np.isfinite(curve)][-1], name))
+    if not ends:
+        raise ValueError("curves must hold an epsilon that is not nan, got none")
+    ends.sort()
+    shades = [shade for shade, _ in zip(cycle([BLUE, INK, LIGHT_BLUE, FAINT]), ends, strict=False)]
+    for shade, (_, name) in zip(shades, ends, strict=True):
+        axes.plot(across, _curve(curves=curves[name]), color=shade, linewidth=1.8)
+    axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
+    axes.annotate(
+        f"{n_samples:,} samples,\nepsilon {epsilon:g}",
+        (n_samples, epsilon),
+        xytext=(8, 8),
+        textcoords="offset points",
+        color=RED,
+        fontsize=10,
+    )
+    _pad_below_and_above(axes)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    _label_ends(axes, [(*end, shade) for end, shade in zip(ends, shades, strict=True)])
+    return figure
+
+
 def _curve(**named: ArrayLike) -> NDArray[np.float64]:
     ((name, values),) = named.items()
     curve = np.asarray(values, dtype=np.float64)
@@ -238,12 +305,14 @@ def _steps(*curves: NDArray[np.float64]) -> list[NDArray[np.float64]]:
 def _pad_below_and_above(axes: Axes) -> None:
     axes.margins(y=0.06)
     axes.autoscale(axis="y")
+    axes.autoscale_view()  # at once: labels are placed by the limits
 
 
 def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
     """Name curves and lines where they end, at the right, without overlap."""
     ends = sorted(ends)
-    wanted = [axes.transLimits.transform((0, value))[1] for value, _, _ in ends]
+    to_axes = axes.transScale + axes.transLimits
+    wanted = [to_axes.transform((1, value))[1] for value, _, _ in ends]
     heights = [_LINE_HEIGHT * (1 + text.count("\n")) for _, text, _ in ends]
     for y, (_, text, color) in zip(_spread(wanted, heights), ends, strict=True):
         axes.text(1.015, y, text, color=color, fontsize=10, va="center", transform=axes.transAxes)

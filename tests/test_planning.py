@@ -1,0 +1,225 @@
+"""What a plan says is what the bounds and mechanisms then do."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from radabound_fast import HoldoutExhausted, Plan, RadaBound, bounds, plan
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.mechanisms import GuessAndCheck, Ladder
+
+NAMES = [*BOUNDS, "union", "GuessAndCheck", "Ladder", "Thresholdout"]
+# holdouts too small and large enough, and errors common, rare and certain
+QUESTIONS = [
+    (4000, 0.05, 0.1, 32, 0.25),
+    (200, 0.05, 0.1, 32, 0.25),
+    (4000, 0.04, 0.1, 256, 0.02),
+    (10**6, 0.003, 0.01, 1, 0.5),
+    (50, 0.4, 0.3, 4, 0.0),
+    (1, 0.9, 0.5, 32, 1.0),
+    (2**40, 1e-6, 0.1, 32, 0.25),
+]
+
+
+def by_name(*question):
+    return {row["name"]: row for row in plan(*question).rows}
+
+
+def test_a_plan_has_a_row_for_every_bound_and_mechanism():
+    rows = plan(4000, 0.05, 0.1).rows
+    assert [row["name"] for row in rows] == NAMES
+    for row in rows:
+        assert list(row) == [
+            "name", "budget", "first_query", "n_queries", "epsilon_min", "n_samples_min",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "alone", "inside"),
+    [(0.03, 66, 26), (0.04, 18_110, 7_244), (0.05, 24_258_259, 9_703_303)],
+)
+def test_the_union_affords_so_many_queries_alone_and_inside_fixed_sequence(epsilon, alone, inside):
+    rows = by_name(4000, epsilon, 0.1)
+    assert rows["union"]["n_queries"] == alone
+    assert rows["fixed-sequence"]["n_queries"] == inside
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_budgets_are_those_of_guards(question):
+    m, epsilon, delta, n_vectors, error_rate = question
+    rows = by_name(*question)
+    for name, row in BOUNDS.items():
+        assert rows[name]["budget"] == row.budget(m, n_vectors, epsilon, delta, error_rate)
+    assert all(rows[name]["budget"] is None for name in NAMES[4:])
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_first_query_of_the_papers_bounds_costs_its_expected_complexity(question):
+    m, error_rate = question[0], question[4]
+    for row in plan(*question).rows[:3]:
+        expected = math.sqrt(error_rate / (2 * math.pi * m))
+        assert row["first_query"] == (row["budget"] >= expected)
+        assert row["n_queries"] is None
+
+
+def test_the_expected_complexity_is_that_of_simulated_first_queries():
+    """2,000 vectors of 400 signs: within five standard errors, as 1 - 6e-7 of programs are."""
+    m, p = 400, 0.25
+    rng = np.random.default_rng(1)
+    sums = 2 * rng.binomial(int(p * m), 0.5, 2000) - int(p * m)
+    complexity = np.maximum(sums, 0) / m
+    error = complexity.std() / math.sqrt(2000)
+    assert abs(complexity.mean() - math.sqrt(p / (2 * math.pi * m))) < 5 * error
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_least_epsilon_and_the_least_samples_are_the_edge(question):
+    m, epsilon, *rest = question
+    for name, row in by_name(*question).items():
+        least, fewest = row["epsilon_min"], row["n_samples_min"]
+        assert row["first_query"] == (least is not None and least <= epsilon)
+        assert row["first_query"] == (fewest is not None and fewest <= m)
+        if least is not None:
+            assert by_name(m, least, *rest)[name]["first_query"]
+            assert not by_name(m, least * (1 - 1e-9), *rest)[name]["first_query"]
+        if fewest is not None:
+            assert by_name(fewest, epsilon, *rest)[name]["first_query"]
+            assert fewest == 1 or not by_name(fewest - 1, epsilon, *rest)[name]["first_query"]
+
+
+def test_where_nothing_suffices_there_is_no_least():
+    rows = by_name(4000, 1e-7, 0.1)
+    assert all(row["n_samples_min"] is None for row in rows.values())
+    assert by_name(1, 0.5, 0.1)["bernstein"]["epsilon_min"] is None
+
+
+def first_is_answered(n_samples, epsilon, bound, losses, **parameters):
+    guard = RadaBound(n_samples, epsilon=epsilon, delta=0.1, bound=bound, seed=5, **parameters)
+    try:
+        guard.query(losses)
+    except HoldoutExhausted:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_guard_answers_above_the_least_epsilon_and_not_below(bound):
+    losses = np.arange(4000) % 4 == 0
+    # 4,096 vectors: a complexity within 2 % of its expectation, six standard deviations
+    least = by_name(4000, 0.05, 0.1, 4096)[bound]["epsilon_min"]
+    assert first_is_answered(4000, 1.02 * least, bound, losses, n_vectors=4096)
+    assert not first_is_answered(4000, 0.98 * least, bound, losses, n_vectors=4096)
+
+
+@pytest.mark.parametrize("error_rate", [0.02, 0.5])
+def test_guess_and_check_gives_the_passes_planned(error_rate):
+    row = by_name(4000, 0.04, 0.1, 32, error_rate)["GuessAndCheck"]
+    check = GuessAndCheck(4000, epsilon=0.04, delta=0.1)
+    assert row["n_queries"] == check.affordable(error_rate) > 0
+    assert by_name(40, 0.04, 0.1)["GuessAndCheck"]["n_queries"] == 0
+
+
+@pytest.mark.parametrize("m", [4000, 10**5, 10**6])
+def test_the_ladder_stays_within_epsilon_for_the_queries_planned(m):
+    most = by_name(m, 0.05, 0.1)["Ladder"]["n_queries"]
+    assert Ladder(m, 0.025, delta=0.1, max_queries=most).query([0] * m).half_width <= 0.05
+    assert bounds.ladder_half_width(most + 1, m, 0.025, 0.1) > 0.05
+
+
+def test_thresholdout_has_the_samples_it_needs_for_the_queries_planned():
+    most = by_name(10**7, 0.05, 0.1)["Thresholdout"]["n_queries"]
+    assert bounds.thresholdout_sample_size(most, 1, 0.05, 0.1) <= 10**7
+    assert bounds.thresholdout_sample_size(most + 1, 1, 0.05, 0.1) > 10**7
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_json_is_the_question_and_the_rows(question):
+    made = plan(*question)
+    assert json.loads(made.to_json()) == {
+        "n_samples": question[0],
+        "epsilon": question[1],
+        "delta": question[2],
+        "n_vectors": question[3],
+        "error_rate": question[4],
+        "rows": made.rows,
+    }
+
+
+def test_the_table_has_a_line_per_row_and_its_numbers():
+    lines = str(plan(4000, 0.04, 0.1)).splitlines()
+    assert lines[0] == ("4,000 samples, epsilon 0.04, delta 0.1, 32 sign vectors, error rate 0.25")
+    assert [line.split()[0] for line in lines[3:]] == NAMES
+    (union,) = (line for line in lines if line.startswith("union"))
+    assert union.split() == ["union", "-", "yes", "18,110", "0.01936", "937"]
+    assert len({len(line) for line in lines[2:]}) == 1
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_what_is_printed_suffices(question):
+    """Least epsilons are rounded up."""
+    for line, row in zip(str(plan(*question)).splitlines()[3:], plan(*question).rows, strict=True):
+        if row["epsilon_min"] is not None:
+            printed = float(line.split()[-2])
+            assert row["epsilon_min"] <= printed <= 1.001 * row["epsilon_min"]
+
+
+def test_a_shortfall_names_what_would_do():
+    made = plan(200, 0.05, 0.1)
+    line = made.shortfall("bernstein")
+    assert line == (
+        "bernstein needs epsilon 0.155 with 200 samples or 1,786 samples at epsilon 0.05 "
+        "to answer a first query of error rate 0.25"
+    )
+    assert by_name(200, 0.155, 0.1)["bernstein"]["first_query"]
+    assert by_name(1786, 0.05, 0.1)["bernstein"]["first_query"]
+    assert plan(4000, 0.05, 0.1).shortfall("bernstein") is None
+    nothing = plan(1, 1e-7, 0.1).shortfall("bernstein")
+    assert "needs more samples and a larger epsilon to" in nothing
+    with pytest.raises(ValueError, match="name must be one of bernstein, .*, got 'mcl'"):
+        made.shortfall("mcl")
+
+
+def test_a_plot_has_a_curve_per_row_through_its_least_epsilon():
+    made = plan(4000, 0.05, 0.1)
+    axes = made.plot().axes[0]
+    curves = [line for line in axes.lines if len(line.get_xdata()) > 1]
+    assert {text.get_text() for text in axes.texts} >= set(NAMES)
+    assert len(curves) == len(NAMES)
+    dots = [line.get_xydata().tolist() for line in axes.lines if len(line.get_xdata()) == 1]
+    assert dots == [[[4000.0, 0.05]]]
+    interpolated = sorted(
+        float(np.exp(np.interp(np.log(4000), *np.log(line.get_xydata()).T))) for line in curves
+    )
+    expected = sorted(row["epsilon_min"] or 1.2 for row in made.rows)
+    # Thresholdout's curve starts where it has an epsilon below 1
+    assert interpolated[:-1] == pytest.approx(expected[:-1], rel=0.01)
+
+
+def test_a_plan_of_extreme_sizes_can_be_drawn():
+    for m in (1, 2**40):
+        assert plan(m, 0.5, 0.1).plot().axes
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "message"),
+    [
+        ((0, 0.05, 0.1), ValueError, "n_samples must be at least 1, got 0"),
+        ((4000.0, 0.05, 0.1), TypeError, "n_samples must be an integer"),
+        ((4000, 0.0, 0.1), ValueError, r"epsilon must be in \(0, 1\), got 0.0"),
+        ((4000, 0.05, 1.5), ValueError, r"delta must be in \(0, 1\), got 1.5"),
+        ((4000, 0.05, 0.1, 0), ValueError, "n_vectors must be at least 1, got 0"),
+        ((4000, 0.05, 0.1, 32, -0.1), ValueError, r"error_rate must be in \[0, 1\], got -0.1"),
+        ((4000, 0.05, 0.1, 32, math.nan), ValueError, "error_rate must be finite, got nan"),
+    ],
+)
+def test_bad_questions_are_named(question, error, message):
+    with pytest.raises(error, match=message):
+        plan(*question)
+
+
+def test_a_plan_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        plan(4000, 0.05, 0.1).epsilon = 0.5
+    assert isinstance(plan(4000, 0.05, 0.1), Plan)
