@@ -1,0 +1,150 @@
+"""scikit-learn: a search over candidates that asks one guard, and stops when it halts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast.integrations._candidates import (
+    check_length,
+    delegated,
+    fit_predict,
+    listed_candidates,
+    results_of,
+    with_params,
+)
+from radabound_fast.integrations._owner import check_holdout
+from radabound_fast.integrations.joblib import guarded_map
+
+
+class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Chooses a classifier's parameters by its errors on a guarded holdout.
+
+    It never makes a guard: a second `fit` or a clone spends what is left of the same budget.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Cloned for every candidate.
+    candidates : dict or iterable of dict
+        A parameter grid, or what yields parameters: `ParameterGrid`, `ParameterSampler`, a list.
+    guard : Holdout
+        Owns the labels of the holdout; around a `RadaBound` or a mechanism.
+    n_jobs : int, optional
+        As in `joblib.Parallel`.  The answers and the halt do not depend on it.
+    refit : bool, default True
+        Whether to fit the best candidate on all of `X` as `best_estimator_`.
+    cv : int, splitter or iterable, default 5
+        For a guard whose queries need a guess (`GuessAndCheck`, `Thresholdout`): the guess is
+        the cross-validation error on `X` and `y`.  Not used otherwise.
+    progress : bool, default False
+        Whether to show a bar (tqdm).
+
+    Attributes
+    ----------
+    best_estimator_ (with ``refit=True``), best_params_, best_index_, best_answer_
+        Of the lowest answer, the first of equals.
+    cv_results_ : dict of sequences, one entry per candidate
+        "params"; "answer", "half_width" and "complexity" of the guard, nan where there is none;
+        "withheld": True for the candidate whose answer was withheld and for those after it,
+        which were not asked.
+    halted_ : bool
+        Whether the guard halted in this search.
+    classes_, n_features_in_, feature_names_in_
+        Of `best_estimator_`.
+
+    Notes
+    -----
+    To pickle a search is a TypeError, since its guard has one owner: pickle ``best_estimator_``.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        candidates: Any,
+        *,
+        guard: Any,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        cv: Any = 5,
+        progress: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.candidates = candidates
+        self.guard = guard
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.cv = cv
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, *, X_holdout: Any) -> Self:
+        """Fit candidates on X and y, and ask the guard about their predictions for X_holdout.
+
+        Parameters
+        ----------
+        X, y : array_like or dataframe, shape (n_train, n_features) and (n_train,)
+            Training part.
+        X_holdout : array_like or dataframe, shape (guard.n_samples, n_features)
+            In the order of the guard's labels, which stay with it.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before, or withheld the very first answer.
+        TypeError, ValueError
+            The guard is no Holdout, X_holdout has another length, or there are no candidates.
+        """
+        guard = check_holdout(guard=self.guard)
+        check_length(X_holdout, guard.n_samples)
+        candidates = listed_candidates(self.candidates)
+        needs_guess = bool(getattr(guard.guard, "_needs_guess", False))
+        cv = self.cv if needs_guess else None
+        judged = guarded_map(
+            guard,
+            partial(fit_predict, self.estimator, X, y, X_holdout, cv),
+            candidates,
+            n_jobs=self.n_jobs,
+            guesses=needs_guess,
+            progress=self.progress,
+        )
+        answers = [answer for _, answer in judged]
+        self.halted_: bool = guard.halted
+        self.cv_results_ = results_of(candidates, answers)
+        if not answers:
+            reason = "guard withheld the first answer: there is no best candidate"
+            raise HoldoutExhausted(reason, n_queries=guard.n_queries)
+        self.best_index_ = int(np.argmin([answer.value for answer in answers]))
+        self.best_answer_ = answers[self.best_index_]
+        self.best_params_ = candidates[self.best_index_]
+        if self.refit:
+            self.best_estimator_ = with_params(self.estimator, self.best_params_).fit(X, y)
+        return self
+
+    predict = delegated("predict")
+    predict_proba = delegated("predict_proba")
+    predict_log_proba = delegated("predict_log_proba")
+    decision_function = delegated("decision_function")
+
+    def score(self, X: Any, y: Any) -> float:
+        """``best_estimator_.score(X, y)``: on data that nobody chose by, not on the holdout."""
+        check_is_fitted(self, "best_estimator_")
+        return float(self.best_estimator_.score(X, y))
+
+    def __getattr__(self, name: str) -> Any:
+        passed_on = name in ("classes_", "n_features_in_", "feature_names_in_")
+        if passed_on and "best_estimator_" in self.__dict__:
+            return getattr(self.best_estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.input_tags = inner.input_tags
+        return tags
