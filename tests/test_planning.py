@@ -9,6 +9,7 @@ import pytest
 from radabound_fast import HoldoutExhausted, Plan, RadaBound, bounds, plan
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.mechanisms import GuessAndCheck, Ladder
+from radabound_fast.planning import _entries
 
 NAMES = [*BOUNDS, "union", "GuessAndCheck", "Ladder", "Thresholdout"]
 # holdouts too small and large enough, and errors common, rare and certain
@@ -77,16 +78,22 @@ def test_the_expected_complexity_is_that_of_simulated_first_queries():
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_least_epsilon_and_the_least_samples_are_the_edge(question):
     m, epsilon, *rest = question
+    entries = {entry.name: entry for entry in _entries(*rest)}
     for name, row in by_name(*question).items():
         least, fewest = row["epsilon_min"], row["n_samples_min"]
+
+        def first_query(m, epsilon, spare=entries[name].spare):
+            return spare(m, epsilon) >= 0.0
+
+        assert row["first_query"] == first_query(m, epsilon)
         assert row["first_query"] == (least is not None and least <= epsilon)
         assert row["first_query"] == (fewest is not None and fewest <= m)
         if least is not None:
-            assert by_name(m, least, *rest)[name]["first_query"]
-            assert not by_name(m, least * (1 - 1e-9), *rest)[name]["first_query"]
+            assert first_query(m, least)
+            assert not first_query(m, least * (1 - 1e-9))
         if fewest is not None:
-            assert by_name(fewest, epsilon, *rest)[name]["first_query"]
-            assert fewest == 1 or not by_name(fewest - 1, epsilon, *rest)[name]["first_query"]
+            assert first_query(fewest, epsilon)
+            assert fewest == 1 or not first_query(fewest - 1, epsilon)
 
 
 def test_where_nothing_suffices_there_is_no_least():
