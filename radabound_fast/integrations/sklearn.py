@@ -119,9 +119,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not answers:
             reason = "guard withheld the first answer: there is no best candidate"
             raise HoldoutExhausted(reason, n_queries=guard.n_queries)
-        self.best_index_ = int(np.argmin([answer.value for answer in answers]))
-        self.best_answer_ = answers[self.best_index_]
-        self.best_params_ = candidates[self.best_index_]
+        best = self.best_index_ = int(np.argmin([answer.value for answer in answers]))
+        self.best_answer_, self.best_params_ = answers[best], candidates[best]
         if self.refit:
             self.best_estimator_ = with_params(self.estimator, self.best_params_).fit(X, y)
         return self
