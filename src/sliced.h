@@ -8,9 +8,9 @@
  * scan() widens [minima[j], maxima[j]] until it holds every S_j of the block, exactly.
  *
  * A plan is what depends on the signs alone: made for one kernel, never written again, good for
- * any number of blocks and threads; about n_samples * n_vectors / 3 bytes.  A scratch serves one
- * thread at a time.  There is no other state.  The caller has validated all arguments; only the
- * two allocations can fail, by returning NULL.
+ * any number of blocks and threads.  It takes about n_samples * n_vectors / 3 bytes, and the time
+ * of two to five blocks.  A scratch serves one thread at a time.  There is no other state.  The
+ * caller has validated all arguments; only the two allocations can fail, by returning NULL.
  */
 #ifndef RADABOUND_SLICED_H
 #define RADABOUND_SLICED_H

@@ -6,7 +6,7 @@
 
 enum {
     TILE_WORDS = 94,    /* 6016 samples: their lines, of 64 bytes, fit the second cache */
-    CLASS_SAMPLES = 96, /* at most, on average; to fold a class costs as much as to count 30 */
+    CLASS_SAMPLES = 96, /* at most, on average: groups as large as leave at least half of that */
     MOST_CLASSES = 1 << SLICED_MOST_VECTORS,
     MOST_LEVELS = SLICED_MOST_VECTORS + 4, /* halved four times, any tile can be counted */
 };
@@ -28,17 +28,19 @@ static void find_classes(const struct sliced_plan *plan, const uint64_t *signs, 
                          int64_t start, int64_t n_words, uint8_t *class)
 {
     const int64_t first = sliced_group(plan, group), end = sliced_group(plan, group + 1);
-    for (int64_t w = start; w < start + n_words; w++)
+    for (int64_t w = start; w < start + n_words; w++) {
+        uint64_t word[SLICED_MOST_VECTORS] = {0};
+        for (int64_t j = first; j < end; j++)
+            word[j - first] = signs[(j / 8 * plan->n_words + w) * 8 + j % 8];
         for (int shift = 0; shift < 64; shift += 8) {
             uint64_t bytes = 0;
-            for (int64_t j = first; j < end; j++) {
-                uint64_t word = signs[(j / 8 * plan->n_words + w) * 8 + j % 8];
-                bytes |= (word >> shift & 0xff) << 8 * (j - first);
-            }
+            for (int k = 0; k < SLICED_MOST_VECTORS; k++)
+                bytes |= (word[k] >> shift & 0xff) << 8 * k;
             bytes = transpose_8x8(bytes);
             for (int i = 0; i < 64; i += 8)
                 *class++ = (uint8_t)(bytes >> i);
         }
+    }
 }
 
 /* One level a vector, and one more as often as the largest four classes must be halved. */
@@ -77,6 +79,7 @@ static size_t most_indices(int levels, int64_t n_samples)
 static int append_classes(struct sliced_plan *plan, const uint8_t *class, int64_t n_samples,
                           int size)
 {
+    const int line_words = plan->line_words;
     int64_t count[MOST_CLASSES] = {0}, seen[MOST_CLASSES] = {0};
     size_t next[1 << MOST_LEVELS];
     for (int64_t i = 0; i < n_samples; i++)
@@ -85,7 +88,7 @@ static int append_classes(struct sliced_plan *plan, const uint8_t *class, int64_
     if (!reserve(plan, most_indices(levels, n_samples)))
         return 0;
 
-    uint16_t *out = plan->classes + plan->n_indices;
+    uint16_t *const indices = plan->classes, *out = indices + plan->n_indices;
     *out++ = (uint16_t)levels;
     for (int i = 0; i < 1 << levels; i++) {
         const int c = i ^ (i % 4 < 2), part = c >> size;
@@ -93,15 +96,15 @@ static int append_classes(struct sliced_plan *plan, const uint8_t *class, int64_
         const int64_t n_chunks = (n + 7) / 8;
         *out++ = (uint16_t)n_chunks;
         memset(out, 0, 8 * (size_t)n_chunks * sizeof *out);
-        next[c] = (size_t)(out - plan->classes);
+        next[c] = (size_t)(out - indices);
         out += 8 * n_chunks;
     }
-    plan->n_indices = (size_t)(out - plan->classes);
+    plan->n_indices = (size_t)(out - indices);
     plan->most_levels = levels > plan->most_levels ? levels : plan->most_levels;
 
     for (int64_t i = 0; i < n_samples; i++) {
-        const int64_t part = seen[class[i]]++ % n_parts;
-        plan->classes[next[class[i] + (part << size)]++] = (uint16_t)((1 + i) * plan->line_words);
+        const int64_t part = seen[class[i]]++ & (n_parts - 1);
+        indices[next[class[i] + (part << size)]++] = (uint16_t)((1 + i) * line_words);
     }
     return 1;
 }
