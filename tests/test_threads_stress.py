@@ -1,0 +1,162 @@
+"""Many threads, several guards: every answer is counted once, and a saved guard is the whole of it.
+
+RADABOUND_STRESS_SECONDS says how long; the default suits every run of the suite.
+"""
+
+import itertools
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound, mechanisms, pack_losses
+
+SECONDS = float(os.environ.get("RADABOUND_STRESS_SECONDS", "3"))
+N_THREADS = 8
+N_SAMPLES = 1000  # not a multiple of 64
+LOSSES = np.random.default_rng(0).random((64, N_SAMPLES)) < 0.2
+WORDS = pack_losses(LOSSES)
+
+
+@pytest.fixture(autouse=True)
+def threads_that_switch_often():
+    """With a GIL: a switch every 10 microseconds in place of 5000."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def guard_of(epsilon, **kwargs):
+    return RadaBound(N_SAMPLES, epsilon=epsilon, delta=0.1, bound="mclt", seed=1, **kwargs)
+
+
+def together(work):
+    """Runs work(number) in all threads at once; an exception in one is the test's."""
+    failures = []
+    start = threading.Barrier(N_THREADS)
+
+    def run(number):
+        try:
+            start.wait()
+            work(number)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(N_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def rounds(share):
+    """Numbers of rounds, until this share of the time is over; at least two."""
+    end = time.monotonic() + share * SECONDS
+    for number in itertools.count():
+        yield number
+        if number and time.monotonic() > end:
+            return
+
+
+def ask(guard, rng, given):
+    """One call of a random kind; appends (guard, row) for every answer it got."""
+    rows = rng.integers(len(LOSSES), size=rng.integers(1, 6))
+    kind = rng.integers(6)
+    if kind < 2:
+        rows = rows[:1]
+        guard.query(LOSSES[rows[0]]) if kind else guard.query_packed(WORDS[rows[0]])
+        n_answered = 1
+    elif kind == 2:  # real-valued: a change of units while others ask
+        n_answered = guard.query_many(LOSSES[rows].astype(float)).n_answered
+    else:
+        n_threads = int(rng.integers(1, 3))
+        ask_many = guard.query_many_packed if kind == 3 else guard.query_many
+        n_answered = ask_many(
+            WORDS[rows] if kind == 3 else LOSSES[rows], n_threads=n_threads
+        ).n_answered
+    given.extend((id(guard), row) for row in rows[:n_answered])
+
+
+def test_what_all_threads_were_answered_is_what_each_guard_saw():
+    for number in rounds(1 / 3):
+        guards = [guard_of(0.9), guard_of(0.9, signs="generated"), guard_of(0.9, n_vectors=9)]
+        given = [[] for _ in range(N_THREADS)]
+
+        def work(thread, number=number, guards=guards, given=given):
+            rng = np.random.default_rng([number, thread])
+            for _ in range(20):
+                ask(guards[rng.integers(len(guards))], rng, given[thread])
+
+        together(work)
+        answers = list(itertools.chain.from_iterable(given))
+        for guard in guards:
+            rows = [row for asked, row in answers if asked == id(guard)]
+            assert guard.n_queries == len(rows)
+            alone = guard_of(0.9, n_vectors=guard.n_vectors)
+            alone.query_many(LOSSES[rows].astype(float))  # the order leaves no trace in a state
+            assert guard.complexity == alone.complexity
+            for mine, its in zip(
+                guard._extremes.extremes(), alone._extremes.extremes(), strict=True
+            ):
+                assert_array_equal(mine, its)
+
+
+def test_every_guard_halts_once_and_for_every_thread():
+    y_true = np.arange(N_SAMPLES) % 2
+    for number in rounds(1 / 3):
+        holdout = Holdout(y_true, guard_of(0.08))
+        ladder = Holdout(
+            y_true, mechanisms.Ladder(N_SAMPLES, step=0.02, delta=0.1, max_queries=100)
+        )
+        given = {id(holdout): [], id(ladder): []}
+
+        def work(thread, number=number, judges=(holdout, ladder), given=given):
+            rng = np.random.default_rng([number, thread])
+            live = list(judges)
+            while live:
+                judge = live[rng.integers(len(live))]
+                wrong = rng.random(N_SAMPLES) < 0.2
+                try:
+                    given[id(judge)].append(judge.query(y_true ^ wrong).n_queries)
+                except HoldoutExhausted:
+                    assert judge.halted
+                    live.remove(judge)
+
+        together(work)
+        for judge in (holdout, ladder):
+            assert sorted(given[id(judge)]) == list(range(1, judge.n_queries + 1))
+        assert ladder.n_queries == 100
+
+
+def test_one_save_wins_and_holds_every_answer_that_was_given(tmp_path):
+    for number in rounds(1 / 3):
+        guard, path = guard_of(0.9), tmp_path / f"guard-{number}"
+        given = [[] for _ in range(N_THREADS)]
+        saved = []
+
+        def work(thread, number=number, guard=guard, path=path, given=given, saved=saved):
+            rng = np.random.default_rng([number, thread])
+            for step in range(20):
+                try:
+                    if thread < 3 and step == 10:
+                        guard.save(path)
+                        saved.append(thread)
+                    ask(guard, rng, given[thread])
+                except RuntimeError as refusal:
+                    assert "retired" in str(refusal)
+                    return
+
+        together(work)
+        assert len(saved) == 1
+        with pytest.raises(RuntimeError, match="retired"):
+            guard.query(LOSSES[0])
+        loaded = RadaBound.load(path)
+        assert loaded.n_queries == sum(map(len, given))
+        assert loaded.query(LOSSES[0]).n_queries == loaded.n_queries
