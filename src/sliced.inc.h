@@ -55,26 +55,30 @@ enum { BLOCK_ROWS = 64 * LINE_WORDS };
 /* ---- rows to lines ----------------------------------------------------------------------- */
 
 #ifndef TRANSPOSE
-/* Three of the six rounds of a 64 x 64 transposition, on eight lines `step` apart.  A round swaps
- * the high bits of one line with the low bits of the line as many places further down. */
-INLINE void swap_blocks(line *lines, int step)
+/* One round of a 64 x 64 transposition on eight lines: those `half` apart swap the high bits of the
+ * upper for the low bits of the lower, `width` at a time. */
+INLINE void swap_blocks(line *x, int half, int width)
+{
+    const uint64_t low = ~(uint64_t)0 / (((uint64_t)1 << width) + 1);
+    RB_UNROLL(8)
+    for (int k = 0; k < 8; k++)
+        if ((k & half) == 0) {
+            line swap = ((x[k] >> width) ^ x[k + half]) & low;
+            x[k] ^= swap << width;
+            x[k + half] ^= swap;
+        }
+}
+
+/* Three of the six rounds, on eight lines `step` apart. */
+INLINE void transpose_8(line *lines, int step)
 {
     line x[8];
     RB_UNROLL(8)
     for (int k = 0; k < 8; k++)
         x[k] = lines[k * step];
-    RB_UNROLL(3)
-    for (int half = 4; half > 0; half /= 2) {
-        const int width = half * step;
-        const uint64_t low = ~(uint64_t)0 / (((uint64_t)1 << width) + 1);
-        RB_UNROLL(8)
-        for (int k = 0; k < 8; k++)
-            if ((k & half) == 0) {
-                line swap = ((x[k] >> width) ^ x[k + half]) & low;
-                x[k] ^= swap << width;
-                x[k + half] ^= swap;
-            }
-    }
+    swap_blocks(x, 4, 4 * step);
+    swap_blocks(x, 2, 2 * step);
+    swap_blocks(x, 1, step);
     RB_UNROLL(8)
     for (int k = 0; k < 8; k++)
         lines[k * step] = x[k];
@@ -90,9 +94,9 @@ TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t s
             for (int r = 0; r < 64; r++)
                 words[r * LINE_WORDS + q] = rows[64 * q + r][w];
         for (int r = 0; r < 8; r++)
-            swap_blocks(lines + r, 8);
+            transpose_8(lines + r, 8);
         for (int r = 0; r < 64; r += 8)
-            swap_blocks(lines + r, 1);
+            transpose_8(lines + r, 1);
     }
 }
 #endif
