@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self
+from typing import Any, ClassVar, Literal, NoReturn, Self
 
 from numpy.typing import NDArray
 
@@ -13,15 +12,12 @@ from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import Answer
-from radabound_fast._ownership import Owned
+from radabound_fast._saving import Saved
 from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
 
-if TYPE_CHECKING:
-    from radabound_fast.store import Lock
 
-
-class RadaBound(Owned):
+class RadaBound(Saved):
     """Answers mean losses on one holdout until it can no longer vouch for them.
 
     Each query is a vector of losses in [0, 1], one per held-out sample.  Its mean is answered
@@ -99,7 +95,6 @@ class RadaBound(Owned):
         self._rule = HaltingRule(
             *self._signs.shape[::-1], epsilon, delta, bound, estimator, two_sided, max_queries
         )
-        self._lock: Lock | None = None  # on the file it was loaded from
         # the extremes know the rule, not this guard: no cycle keeps a dropped guard, or its
         # lock, alive
         self._extremes = _kernel.Extremes(
@@ -362,6 +357,9 @@ class RadaBound(Owned):
             state["maxima"], state["minima"] = self._extremes.extremes()
         return state
 
+    def _retire(self, retired: bool) -> bool:
+        return self._extremes.retire(retired)
+
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> Self:
         progress = {
@@ -370,58 +368,4 @@ class RadaBound(Owned):
         }
         guard = cls(**state)
         guard._extremes.restore(**progress)
-        return guard
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, whole or not at all, and retire this guard.
-
-        From then on the file is the guard: load it to go on.  If it cannot be written this
-        guard goes on as if nothing had happened.
-
-        Raises
-        ------
-        RuntimeError
-            This guard was saved before, or belongs to the parent of this process.
-        ValueError
-            `path` exists and this guard was not loaded from it.
-        OSError
-            The file cannot be written, or a live guard owns it.
-        """
-        from radabound_fast.store import save_state
-
-        self._check_owner()
-        if self._extremes.retired:
-            raise RuntimeError("this guard was saved already and is retired")
-        self._extremes.retire(True)
-        try:
-            save_state(path, self._state(), lock=self._lock)
-        except BaseException:
-            self._extremes.retire(False)
-            raise
-        if self._lock is not None:
-            self._lock.release()
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The guard that `save` wrote, and nobody else's while it lives: it locks the file.
-
-        What it answers is in the file only after the next `save`; see `radabound_fast.store`
-        for what a crash in between costs.
-
-        Raises
-        ------
-        OSError
-            There is no such file, or a live guard owns it.
-        ValueError
-            It is not a saved guard, or was cut short or altered.
-        """
-        from radabound_fast.store import load_state
-
-        state, lock = load_state(path)
-        try:
-            guard = cls._from_state(state)
-        except BaseException:
-            lock.release()
-            raise
-        guard._lock = lock
         return guard

@@ -71,9 +71,13 @@ cdef class Extremes(_Watched):
         """The largest sum of extremes that passes, in the units of `unit_shift`."""
         return self.state.budget
 
+    cdef bint _forked(self) noexcept nogil:
+        """Whether this is a guard's copy made by os.fork; its lock may never come free."""
+        return self.born >= 0 and self.born != _n_forks
+
     cdef bint _closed(self) noexcept nogil:
-        """Whether no row may be judged: halted, saved, or a guard's copy made by os.fork."""
-        return self.halted or self.retired or (self.born >= 0 and self.born != _n_forks)
+        """Whether no row may be judged: halted, or saved to be gone on with elsewhere."""
+        return self.halted or self.retired
 
     cdef double _sum_of_ones(self) noexcept:
         """What the losses of a row that errs everywhere sum up to: m, in the present units."""
@@ -122,9 +126,10 @@ cdef class Extremes(_Watched):
         self._reprice(largest)
 
     def retire(self, bint retired):
-        """No row passes while this is set: the state is somebody else's."""
+        """No row passes while this is set: the state is somebody else's.  Returns what it was."""
         with self.lock:
-            self.retired = retired
+            before, self.retired = self.retired, retired
+        return before
 
     def merge(self, Extremes other):
         """Takes in the extremes of rows that another object saw under the same signs."""
@@ -147,6 +152,8 @@ cdef class Extremes(_Watched):
         """
         cdef _Watched theirs = _Watched(other.signs)
         cdef _Watched merged
+        if self._forked():
+            return False
         with other.lock:
             theirs.copy_from(other)
         with self.lock:
@@ -221,6 +228,8 @@ cdef class Extremes(_Watched):
                 count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
         if chunk.n_rows == 0:
             raise_unreadable(rows, store_of(self.signs), 0, chunk.bad_sample)
+        if self._forked():
+            return None
         with self.lock:
             if self._closed():
                 return None
@@ -265,6 +274,8 @@ cdef class Extremes(_Watched):
         cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
         cdef _Watched before = _Watched(self.signs)
         cdef ptrdiff_t stop
+        if self._forked():
+            return None
         with self.lock:
             if self._closed():
                 return None
