@@ -1,5 +1,6 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
-.PHONY: demo test test-slow lint clean
+# make bench | make bench-quick | make sanitize
+.PHONY: demo test test-slow bench bench-quick sanitize lint clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -14,6 +15,27 @@ test: .venv/test
 
 test-slow: .venv/test
 	$(BIN)/python -m pytest -q -m slow
+
+# what the environment says of BLAS would make the peers slower or faster than a user's
+BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python
+
+bench: .venv/bench
+	$(BENCH) -m pytest -c benchmarks/pytest.ini benchmarks
+	$(BENCH) -m benchmarks.report
+
+bench-quick: .venv/bench
+	$(BENCH) -m benchmarks.goals
+
+# the tests of the kernels under AddressSanitizer and UBSan, with an extension of their own
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g -O1
+SANITIZED := env LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	PYTHONMALLOC=malloc PYTHONPATH=build/sanitize/lib $(BIN)/python -P
+
+sanitize: .venv/test
+	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python setup.py -q build --force \
+		--build-base build/sanitize --build-lib build/sanitize/lib
+	$(SANITIZED) -c "from radabound_fast import _kernel; assert 'sanitize' in _kernel.__file__"
+	$(SANITIZED) -m pytest -q tests/test_kernels.py tests/test_blocks.py tests/test_packing.py
 
 .venv/pip:
 	$(PYTHON) -m venv .venv
