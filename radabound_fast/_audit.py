@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import Answers, Holdout, RadaBound
+from radabound_fast import Answers, Holdout, RadaBound, plan
 from radabound_fast.bounds import BOUNDS
 
 
@@ -121,6 +121,19 @@ def _outcome(each: Replay) -> str:
             f"{guard.n_samples:,} samples cannot vouch for any answer at this epsilon and delta"
         )
     return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
+
+
+def shortfalls(replays: list[Replay], estimator: str | None) -> list[str]:
+    """A line of the plan for each guard, made with this `estimator`, that answered no query.
+
+    A plan is for the first estimator of a bound: with another there is no line.
+    """
+    lines = []
+    for guard in (each.guard for each in replays if each.halting_query == 1):
+        if estimator in (None, BOUNDS[guard.bound].estimators[0]):
+            planned = plan(guard.n_samples, guard.epsilon, guard.delta, guard.n_vectors)
+            lines.append(planned.shortfall(guard.bound))
+    return [line for line in lines if line is not None]
 
 
 def record(each: Replay, estimator: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | demo | info.
+"""The command ``radabound``: audit | plan | demo | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -21,8 +21,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import RadaBound, RademacherAverage, SignMatrix, __version__, _kernel, reference
-from radabound_fast._audit import Replay, record, replay, table, write_csv
+from radabound_fast import RadaBound, __version__, _kernel, plan
+from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv
+from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files import Rows, load_labels, open_rows
 
@@ -65,7 +66,7 @@ def _parser() -> _Parser:
     )
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_demo, _add_info):
+    for add in (_add_audit, _add_plan, _add_demo, _add_info):
         add(commands)
     return parser
 
@@ -236,6 +237,8 @@ def _report(args: argparse.Namespace, rows: Rows, seed: int, replays: list[Repla
         print(table(replays))
         if any(each.guard.halted for each in replays):
             print("\nA bound that halted vouches neither for that query nor for any after it.")
+        for line in shortfalls(replays, args.estimator):
+            print(line)
         print("\nWhat each bound guarantees, and for which queries, is in the output of --json.")
     if args.output:
         write_csv(args.output, replays)
@@ -248,6 +251,39 @@ def _report(args: argparse.Namespace, rows: Rows, seed: int, replays: list[Repla
             {each.guard.bound: each.halting_query for each in replays},
         )
         figure.savefig(args.plot)
+
+
+# plan
+
+
+def _add_plan(commands: Any) -> None:
+    parser = commands.add_parser(
+        "plan",
+        help="what a holdout affords, before any of it is spent",
+        description="For every bound and mechanism: the complexity budget, whether a first query "
+        "can be answered, how many can, and the smallest epsilon and holdout for a first one.",
+    )
+    parser.set_defaults(run=_plan, output=None)
+    parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
+    parser.add_argument("--epsilon", type=float, required=True, help="the error tolerated")
+    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
+    parser.add_argument(
+        "--n-vectors", type=int, default=32, metavar="L", help="sign vectors (default: 32)"
+    )
+    parser.add_argument(
+        "--error-rate", type=float, default=0.25, metavar="P", help="of a query (default: 0.25)"
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw epsilon against m")
+
+
+def _plan(args: argparse.Namespace) -> int:
+    _check_outputs(args)
+    made = plan(args.n_samples, args.epsilon, args.delta, args.n_vectors, args.error_rate)
+    print(made.to_json() if args.json else made)
+    if args.plot:
+        made.plot().savefig(args.plot)
+    return OK
 
 
 # demo
@@ -293,37 +329,10 @@ def _info(args: argparse.Namespace) -> int:
     for name, supported in _kernel.kernels():
         if not supported:
             state = "compiled; this CPU cannot run it"
-        elif _agrees_with_reference(name):
+        elif agrees_with_reference(name):
             state = "agrees with the reference"
         else:
             state, code = "DISAGREES with the reference: do not use, and report it", FAILED
         print(f"{'*' if name == chosen else ' '} {name:<10} {state}")
     print("* is in use")
     return code
-
-
-def _agrees_with_reference(kernel: str) -> bool:
-    """Whether a kernel's signs and signed sums, one by one and in blocks, are the reference's."""
-    chosen = _kernel.active_kernel()
-    rng = np.random.default_rng(0)
-    _kernel.choose_kernel(kernel)
-    try:
-        # either side of a word, and of the strides of the widest kernel; a block of 600 queries
-        for n_samples, n_vectors, n_queries in [(1, 1, 1), (65, 9, 3), (4097, 33, 600)]:
-            losses = rng.integers(0, 2, (n_queries, n_samples), dtype=np.uint8)
-            signs = reference.signs(7, n_vectors, n_samples)
-            sums = reference.signed_sums(signs, losses)
-            matrix = SignMatrix(n_samples, n_vectors, seed=7)
-            first, every = RademacherAverage(matrix), RademacherAverage(matrix)
-            first.update(losses[0])
-            every.update(losses)
-            if not (
-                np.array_equal(matrix, signs)
-                and np.array_equal(first.maxima, sums[0])
-                and np.array_equal(every.maxima, sums.max(axis=0))
-                and np.array_equal(every.minima, sums.min(axis=0))
-            ):
-                return False
-    finally:
-        _kernel.choose_kernel(chosen)
-    return True

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from radabound_fast import HoldoutExhausted, Plan, RadaBound, bounds, plan
+from radabound_fast import HoldoutExhausted, Plan, RadaBound, bounds, cli, plan
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.mechanisms import GuessAndCheck, Ladder
 from radabound_fast.planning import _entries
@@ -230,3 +230,68 @@ def test_a_plan_cannot_be_changed():
     with pytest.raises(AttributeError):
         plan(4000, 0.05, 0.1).epsilon = 0.5
     assert isinstance(plan(4000, 0.05, 0.1), Plan)
+
+
+# ---- the command line ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run ``radabound`` in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        return cli.main(list(arguments)), *capsys.readouterr()
+
+    return run
+
+
+ASKED = ["plan", "--n-samples", "4000", "--epsilon", "0.04", "--delta", "0.1"]
+
+
+def test_the_command_prints_the_table(run):
+    assert run(*ASKED) == (0, f"{plan(4000, 0.04, 0.1)}\n", "")
+    more = ["--n-vectors", "256", "--error-rate", "0.02"]
+    assert run(*ASKED, *more) == (0, f"{plan(4000, 0.04, 0.1, 256, 0.02)}\n", "")
+
+
+def test_the_command_prints_json_and_draws(run, tmp_path):
+    code, out, err = run(*ASKED, "--json", "--plot", "plan.png")
+    assert (code, out, err) == (0, plan(4000, 0.04, 0.1).to_json() + "\n", "")
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "1.5"], "epsilon must be in (0, 1), got 1.5"),
+        (["--plot", "plan.pdf"], "--plot must end in .png, got plan.pdf"),
+        (["--plot", "nowhere/plan.png"], "nowhere/plan.png: its folder does not exist"),
+    ],
+)
+def test_a_bad_question_is_one_line(run, arguments, message):
+    assert run(*ASKED, *arguments) == (2, "", f"radabound plan: {message}\n")
+
+
+def audit(run, *arguments):
+    losses = np.random.default_rng(3).integers(0, 2, (3, 200))
+    np.save("losses.npy", losses)
+    asked = ["--losses", "losses.npy", "--epsilon", "0.05", "--delta", "0.1", "--seed", "1"]
+    code, out, _ = run("audit", *asked, *arguments)
+    assert code == 3
+    return out.splitlines()
+
+
+def test_audit_says_what_a_holdout_lacks_that_cannot_answer_one_query(run):
+    made = plan(200, 0.05, 0.1)
+    lines = audit(run, "--bound", "bernstein")
+    assert lines.count(made.shortfall("bernstein")) == 1
+    lines = audit(run, "--bound", "fixed-sequence", "--n-vectors", "64")
+    assert plan(200, 0.05, 0.1, 64).shortfall("fixed-sequence") in lines
+    # a plan is for the plain estimator here
+    lines = audit(run, "--bound", "bernstein", "--estimator", "half-range")
+    assert not [line for line in lines if "bernstein needs" in line]
+
+
+def test_audit_has_no_such_line_where_a_first_query_was_answered(run):
+    assert not [line for line in audit(run, "--bound", "bernstein", "--epsilon", "0.17") if " needs " in line]
