@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | plan | demo | info.
+"""The command ``radabound``: audit | plan | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -66,7 +66,7 @@ def _parser() -> _Parser:
     )
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_plan, _add_demo, _add_info):
+    for add in (_add_audit, _add_plan, _add_demo, _add_reproduce, _add_info):
         add(commands)
     return parser
 
@@ -306,6 +306,55 @@ def _demo(args: argparse.Namespace) -> int:
         from radabound_fast import demo
 
         demo.main(args.output, quiet=args.quiet)
+    return OK
+
+
+# reproduce
+
+
+def _add_reproduce(commands: Any) -> None:
+    parser = commands.add_parser(
+        "reproduce",
+        help="the paper's evaluation with error bars, the attack, and real data",
+        description="Run parts of the evaluation and write a table (.csv) and a figure (.png) for "
+        "each. Finished cells are kept in DIR/cells and not run again.",
+    )
+    parser.set_defaults(run=_reproduce)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--figure", type=int, choices=range(1, 7), metavar="N", help="1 to 6")
+    what.add_argument("--table", choices=["vi"], help="the sample sizes of Section VI")
+    what.add_argument(
+        "--attack", action="store_true", help="the weighted vote, and the hill-climb on flights"
+    )
+    what.add_argument("--real", action="store_true", help="searches on three real data sets")
+    what.add_argument("--all", action="store_true", help="everything")
+    parser.add_argument(
+        "--repeats", type=int, default=200, metavar="R", help="of Figures 1-6 and of the vote"
+    )
+    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes (default: 1)")
+    parser.add_argument(
+        "--output", metavar="DIR", default="reproduction", help="folder (default: reproduction)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _reproduce(args: argparse.Namespace) -> int:
+    for option in ("repeats", "jobs"):
+        value = getattr(args, option)
+        if value < 1:
+            raise ValueError(f"--{option} must be at least 1, got {value}")
+    with _needs("reproduce"):
+        from radabound_fast.experiments import reproduce
+
+        if args.all:
+            parts: Sequence[str] = reproduce.PARTS
+        elif args.figure:
+            parts = [f"figure-{args.figure}"]
+        elif args.table:
+            parts = ["table-vi"]
+        else:
+            parts = ["attack" if args.attack else "real"]
+        reproduce.main(args.output, parts, repeats=args.repeats, n_jobs=args.jobs, quiet=args.quiet)
     return OK
 
 

@@ -1,0 +1,228 @@
+"""The attack of the weighted vote: k random classifiers, then the vote that looks best.
+
+Labels are fair coins.  The analyst asks about k random classifiers, weights each by how far its
+answer lies from 1/2, and asks about their weighted vote.  Every truth is exactly 1/2; where the
+answers are the exact means, the vote errs far less than half the time on this holdout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import HoldoutExhausted, RadaBound, pack_losses
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.experiments.results import Row, any_off, column, grouped, share
+from radabound_fast.experiments.runner import Task
+from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+
+N_SAMPLES = 4000
+N_VECTORS = 32
+DELTA = 0.1
+EPSILONS = (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
+N_CLASSIFIERS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
+
+Words = NDArray[np.uint64]
+
+
+class Classifiers:
+    """Random classifiers on one holdout, and votes of the first k of them."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        losses = rng.integers(0, 2, (N_CLASSIFIERS[-1], N_SAMPLES), dtype=np.uint8)
+        self.words: Words = pack_losses(losses)
+        self.means = losses.mean(axis=1)
+        self._right = 1 - 2 * losses.astype(np.float32)  # +1 where a classifier is right, else -1
+        # ties are broken by coins of their own, so that a vote is a fair coin too
+        self._coins = 1e-6 * rng.standard_normal(N_SAMPLES, dtype=np.float32)
+
+    def vote(self, weights: NDArray[np.float64]) -> tuple[Words, float]:
+        """Losses and exact mean of the vote of the first ``len(weights)`` classifiers."""
+        score = weights.astype(np.float32) @ self._right[: len(weights)] + self._coins
+        losses = score < 0
+        words: Words = pack_losses(losses)
+        return words, float(losses.mean())
+
+    def near(self, deviation: float) -> NDArray[np.float64]:
+        """Honest guesses of the means of all classifiers and of the vote: normal errors."""
+        guesses = 0.5 + deviation * self.rng.standard_normal(N_CLASSIFIERS[-1] + 1)
+        return np.clip(guesses, 0.0, 1.0)
+
+
+class Told(NamedTuple):
+    """The end of one run of the attack."""
+
+    answers: Sequence[float]  # in order; the vote's last, where it was answered
+    half_width: float  # the largest that was promised; nan where none is
+
+
+def tasks(repeats: int) -> list[Task]:
+    """One cell per repeat."""
+    return [Task("attack", f"{repeat:04}", partial(attack, repeat)) for repeat in range(repeats)]
+
+
+def attack(repeat: int) -> list[Row]:
+    """One set of classifiers against everything: a row for each mechanism, epsilon and k."""
+    rng = np.random.default_rng([repeat, 40])
+    classifiers = Classifiers(rng)
+    seed = int(rng.integers(2**63))
+    rows: list[Row] = []
+    for mechanism, epsilon, runs in _against(classifiers, seed):
+        for k, told in zip(N_CLASSIFIERS, runs, strict=True):
+            rows.append(
+                {
+                    "mechanism": mechanism,
+                    "epsilon": epsilon,
+                    "k": k,
+                    "repeat": repeat,
+                    "answered": len(told.answers),
+                    "vote_answered": int(len(told.answers) == k + 1),
+                    "half_width": round(told.half_width, 5),
+                    "off": int(any_off(told.answers, 0.5, epsilon)),
+                    "broken": int(any_off(told.answers, 0.5, told.half_width)),
+                }
+            )
+    return rows
+
+
+def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, list[Told]]]:
+    exact_votes = [classifiers.vote(0.5 - classifiers.means[:k]) for k in N_CLASSIFIERS]
+    near, far = classifiers.near(0.005), classifiers.near(0.02)
+    training = classifiers.near(0.5 / math.sqrt(N_SAMPLES))  # of a training set as large
+    for epsilon in EPSILONS:
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+        for bound in BOUNDS:
+            guard = partial(
+                RadaBound, N_SAMPLES, **given, n_vectors=N_VECTORS, bound=bound, seed=seed
+            )
+            yield bound, epsilon, _with_exact_means(classifiers, exact_votes, guard)
+        # at means near 1/2 the tolerance by relative entropy is Hoeffding's, and halts sooner
+        check = partial(GuessAndCheck, N_SAMPLES, **given, low_error=False)
+        for name, guesses in (("off by .005", near), ("off by .02", far)):
+            runs = _for_each_k(partial(_with_guesses, classifiers, check, guesses))
+            yield f"guess and check, guesses {name}", epsilon, runs
+        runs = _for_each_k(partial(_with_attackers_guesses, classifiers, check))
+        yield "guess and check, attacker's guesses", epsilon, runs
+        # practical, not the theorem's, which asks for millions of samples
+        thresholdout = partial(
+            Thresholdout,
+            N_SAMPLES,
+            threshold=0.8 * epsilon,
+            noise=0.2 * epsilon,
+            budget=400,
+            seed=seed,
+        )
+        runs = _for_each_k(partial(_with_guesses, classifiers, thresholdout, training))
+        yield "Thresholdout", epsilon, runs
+    for name, step in (("Ladder, step .01", 0.01), ("Ladder, parameter-free", None)):
+        ladder = partial(Ladder, N_SAMPLES, step, delta=DELTA)
+        runs = _for_each_k(partial(_with_guesses, classifiers, ladder, training))
+        for epsilon in EPSILONS:  # which a Ladder does not know
+            yield name, epsilon, runs
+
+
+def _for_each_k(attack_of: Callable[[int], Told]) -> list[Told]:
+    """The attack with each number of classifiers, the most first.
+
+    Where that is halted among the classifiers, so is every attack with more of them.
+    """
+    runs: list[Told] = []
+    for k in reversed(N_CLASSIFIERS):
+        if runs and len(runs[-1].answers) < k:
+            runs.append(runs[-1])
+        else:
+            runs.append(attack_of(k))
+    return runs[::-1]
+
+
+def _with_exact_means(
+    classifiers: Classifiers,
+    exact_votes: list[tuple[Words, float]],
+    guard: Callable[[], RadaBound],
+) -> list[Told]:
+    first = guard().query_many_packed(classifiers.words)
+    runs = []
+    for k, (words, mean) in zip(N_CLASSIFIERS, exact_votes, strict=True):
+        answers = classifiers.means[: min(k, first.n_answered)].tolist()
+        if first.n_answered >= k:
+            again = guard()
+            again.query_many_packed(classifiers.words[:k])
+            if not again.query_many_packed(words[np.newaxis]).halted:
+                answers.append(mean)
+        runs.append(Told(answers, first.half_width))
+    return runs
+
+
+def _with_guesses(
+    classifiers: Classifiers,
+    mechanism: Callable[[], Any],
+    guesses: NDArray[np.float64],
+    k: int,
+) -> Told:
+    """Guesses that do not depend on answers, so that all classifiers are asked about at once."""
+    asked = mechanism()
+    told = asked.query_many_packed(classifiers.words[:k], guesses=guesses[:k])
+    answers, width = told.values.tolist(), float(np.max(told.half_widths, initial=0.0))
+    if not told.halted:
+        weights = 0.5 - told.values
+        if isinstance(asked, Ladder):  # an answer repeated says nothing of its classifier
+            weights = told.updated.astype(np.float64)
+        elif isinstance(asked, Thresholdout):  # nor does a training mean
+            weights[told.passed] = 0.0
+        words, _ = classifiers.vote(weights)
+        with suppress(HoldoutExhausted):
+            answer = asked.query_packed(words, guess=guesses[k])
+            answers.append(answer.value)
+            width = max(width, answer.half_width)
+    return Told(answers, width)
+
+
+def _with_attackers_guesses(
+    classifiers: Classifiers, mechanism: Callable[[], GuessAndCheck], k: int
+) -> Told:
+    """Guesses that put 1/2 two standard deviations inside the rim of the tolerance.
+
+    A failure is rare and says that the classifier does well here.  Of the vote the guess asks
+    whether it is as good as an error of epsilon needs.
+    """
+    check = mechanism()
+    answers: list[float] = []
+    weights = np.empty(k)
+    with suppress(HoldoutExhausted):
+        for number in range(k):
+            guess = 0.5 + check.tolerance - 1.0 / math.sqrt(N_SAMPLES)
+            answer = check.query_packed(classifiers.words[number], guess=min(guess, 1.0))
+            answers.append(answer.value)
+            weights[number] = -1.0 if answer.passed else 1.0
+        words, _ = classifiers.vote(weights)
+        answers.append(check.query_packed(words, guess=0.5 - 1.01 * check.epsilon).value)
+    return Told(answers, check.epsilon)
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """Over the repeats, a row for each mechanism, epsilon and k."""
+    lines: list[Row] = []
+    for (mechanism, epsilon, k), runs in grouped(rows, "mechanism", "epsilon", "k").items():
+        answered = column(runs, "answered")
+        lines.append(
+            {
+                "mechanism": mechanism,
+                "epsilon": epsilon,
+                "k": k,
+                "delta": DELTA,
+                "repeats": len(runs),
+                "answered_mean": round(float(np.mean(answered)), 1),
+                "votes_answered": round(float(np.mean(column(runs, "vote_answered"))), 4),
+                "half_width": round(float(np.max(column(runs, "half_width"))), 4),
+                **share(column(runs, "off")),
+                "broken": round(float(np.mean(column(runs, "broken"))), 4),
+            }
+        )
+    return lines

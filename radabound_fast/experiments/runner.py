@@ -1,0 +1,90 @@
+"""Cells of an experiment: run once, stored as CSV, and skipped when the command is run again."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from joblib import Parallel, delayed
+from tqdm import tqdm
+
+from radabound_fast.experiments.results import Row, Value
+
+
+class Task(NamedTuple):
+    """One cell: what it is called, and what computes its rows from nothing but constants."""
+
+    experiment: str
+    cell: str
+    work: Callable[[], list[Row]]
+
+
+def run(tasks: Sequence[Task], folder: Path, *, n_jobs: int, quiet: bool) -> dict[str, list[Row]]:
+    """The rows of every experiment, cell by cell in the order of the tasks.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        Cells of any experiments.
+    folder : Path
+        Where ``cells/<experiment>/<cell>.csv`` are; a cell that is there is not run.
+    n_jobs : int
+        Processes, as joblib counts them.
+    quiet : bool
+        No progress bar (which else shows where stderr is a terminal).
+
+    Returns
+    -------
+    dict of str to list of Row
+    """
+    files = [folder / "cells" / task.experiment / f"{task.cell}.csv" for task in tasks]
+    waiting = [(task, file) for task, file in zip(tasks, files, strict=True) if not file.exists()]
+    finished = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+        delayed(_compute)(task, file) for task, file in waiting
+    )
+    with tqdm(
+        total=len(tasks), initial=len(tasks) - len(waiting), unit=" cells", disable=quiet or None
+    ) as bar:
+        for _ in finished:
+            bar.update()
+    rows: dict[str, list[Row]] = {}
+    for task, file in zip(tasks, files, strict=True):
+        rows.setdefault(task.experiment, []).extend(read_csv(file))
+    return rows
+
+
+def _compute(task: Task, file: Path) -> None:
+    rows = task.work()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # a cell is there whole or not at all
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    write_csv(unfinished, rows)
+    unfinished.replace(file)
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """Rows with the same keys, under a line of them."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read_csv(path: Path) -> list[Row]:
+    """What `write_csv` wrote; whatever reads as a number is one."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return [
+            {name: _value(text) for name, text in row.items()} for row in csv.DictReader(stream)
+        ]
+
+
+def _value(text: str) -> Value:
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

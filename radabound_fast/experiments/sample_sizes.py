@@ -1,0 +1,84 @@
+"""Section VI: how many samples Thresholdout needs, and how many our mechanisms need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from radabound_fast.bounds import (
+    code_width,
+    failure_code,
+    guess_and_check_code,
+    ladder_half_width,
+    thresholdout_sample_size,
+)
+from radabound_fast.experiments.results import Row
+
+DELTA = 0.1
+EPSILON = 0.05
+N_QUERIES = (10, 100, 1000, 10_000)
+EPSILONS = (0.02, 0.05, 0.1, 0.2)
+# the smallest tolerance that guess and check works with is epsilon / 10
+_GUESS_AND_CHECK = 0.9
+
+
+def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
+    """Samples needed to answer k adaptive queries within epsilon, with probability 1 - delta.
+
+    Parameters
+    ----------
+    k : int
+        Number of queries.
+    epsilon, delta : float
+        The error tolerated and the probability of failure, both in (0, 1).
+
+    Returns
+    -------
+    dict of str to float
+        Not rounded.  Thresholdout is given B = 1 or B = k, as printed in Section VI and as in
+        Theorem 25 of Dwork et al.; guess and check none, one or k failed guesses (each by one
+        step); a Ladder its best step.  "sample splitting" takes new samples for each query.
+    """
+
+    def of_code(code: float, width: float = epsilon) -> float:
+        # a width is proportional to 1 / sqrt(m)
+        return code_width(code, 1, delta) ** 2 / width**2
+
+    def of_guesses(n_failures: int) -> float:
+        code = guess_and_check_code(k, n_failures, n_failures * failure_code(1))
+        return of_code(code, _GUESS_AND_CHECK * epsilon)
+
+    return {
+        "thresholdout_printed_B_1": thresholdout_sample_size(k, 1, epsilon, delta, as_printed=True),
+        "thresholdout_theorem_B_1": thresholdout_sample_size(k, 1, epsilon, delta),
+        "thresholdout_printed_B_k": thresholdout_sample_size(k, k, epsilon, delta, as_printed=True),
+        "thresholdout_theorem_B_k": thresholdout_sample_size(k, k, epsilon, delta),
+        "guess_and_check_all_pass": of_guesses(0),
+        "guess_and_check_1_fails": of_guesses(1),
+        "guess_and_check_all_fail": of_guesses(k - 1),
+        "ladder": _smallest(lambda step: _ladder(k, step, epsilon, delta), epsilon),
+        "sample_splitting": k * of_code(math.log(k)),
+    }
+
+
+def _ladder(k: int, step: float, epsilon: float, delta: float) -> float:
+    return (ladder_half_width(k, 1, step, delta) - step) ** 2 / (epsilon - step) ** 2
+
+
+def _smallest(size: Callable[[float], float], epsilon: float) -> float:
+    """Over the steps epsilon/100 to 99 epsilon/100."""
+    return min(size(epsilon * percent / 100) for percent in range(1, 100))
+
+
+def table() -> list[Row]:
+    """A row for each k at epsilon .05, and for each epsilon at 1,000 queries."""
+    cells = [(k, EPSILON) for k in N_QUERIES] + [(1000, epsilon) for epsilon in EPSILONS]
+    return [
+        {
+            "k": k,
+            "epsilon": epsilon,
+            "delta": DELTA,
+            **{name: math.ceil(size) for name, size in needed(k, epsilon).items()},
+        }
+        for k, epsilon in dict.fromkeys(cells)
+    ]

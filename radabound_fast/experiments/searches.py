@@ -1,0 +1,204 @@
+"""A search on a holdout: what it is told by each guard and mechanism, and how far off that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import HoldoutExhausted, RadaBound, pack_losses
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.experiments.results import Row, any_off, column, grouped, share
+from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+
+DELTA = 0.1
+N_VECTORS = 32
+N_SAMPLES = 4000
+UNGUARDED = "no guard"
+
+Candidate = TypeVar("Candidate")
+
+
+class Question(NamedTuple):
+    """A candidate's losses, and what is known of their mean without the holdout."""
+
+    losses: NDArray[np.bool_]  # (N_SAMPLES,), on the holdout
+    guess: float  # its cross-validation error on the training data
+    truth: float  # its error on fresh data
+
+
+class Problem(Protocol[Candidate]):
+    """Where candidates come from."""
+
+    def first(self) -> Candidate: ...
+
+    def change(self, best: Candidate, rng: np.random.Generator) -> Candidate: ...
+
+    def question(self, candidate: Candidate) -> Question: ...
+
+
+class Found(NamedTuple):
+    """What a search was told, in order."""
+
+    values: NDArray[np.float64]  # (n_answers,)
+    truths: NDArray[np.float64]  # (n_answers,), of the candidates asked about
+    halted: bool
+
+
+def climb(
+    problem: Problem[Candidate],
+    ask: Callable[[Question], float],
+    n_candidates: int,
+    rng: np.random.Generator,
+) -> Found:
+    """Change the best candidate so far; a candidate is the best if its answer is the lowest."""
+    values: list[float] = []
+    truths: list[float] = []
+    best = candidate = problem.first()
+    lowest = np.inf
+    for _ in range(n_candidates):
+        question = problem.question(candidate)
+        try:
+            value = ask(question)
+        except HoldoutExhausted:
+            break
+        values.append(value)
+        truths.append(question.truth)
+        if value < lowest:
+            best, lowest = candidate, value
+        candidate = problem.change(best, rng)
+    return Found(np.array(values), np.array(truths), len(values) < n_candidates)
+
+
+def against_all(
+    problem: Problem[Any], epsilons: Sequence[float], n_candidates: int, seed: int
+) -> list[Row]:
+    """One search against every guard and mechanism: a row for each, and for each epsilon.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search; what it changes is drawn from the same seed each time.
+    epsilons : sequence of float
+        Errors tolerated.
+    n_candidates : int
+        How many candidates it would ask about.
+    seed : int
+        Of the search; signs and noise take the next one.
+    """
+    asked: list[NDArray[np.bool_]] = []
+
+    def exact(question: Question) -> float:
+        asked.append(question.losses)
+        return float(question.losses.mean())
+
+    search = partial(climb, problem, n_candidates=n_candidates)
+    plain = search(ask=exact, rng=np.random.default_rng(seed))
+    words = pack_losses(np.array(asked))
+    rows: list[Row] = []
+    for epsilon in epsilons:
+        rows.append(_row(UNGUARDED, epsilon, plain, plain.truths, math.nan))
+        for bound in BOUNDS:
+            # exact answers until the first refusal: the same search, cut short
+            told = RadaBound(
+                N_SAMPLES,
+                epsilon=epsilon,
+                delta=DELTA,
+                n_vectors=N_VECTORS,
+                bound=bound,
+                seed=seed + 1,
+            ).query_many_packed(words)
+            n = told.n_answered
+            found = Found(plain.values[:n], plain.truths[:n], told.halted)
+            rows.append(_row(bound, epsilon, found, found.truths, epsilon))
+        for name, mechanism in _mechanisms(epsilon, seed + 1):
+            listener = _Listener(mechanism)
+            found = search(ask=listener.ask, rng=np.random.default_rng(seed))
+            targets = found.truths
+            if isinstance(mechanism, Ladder):  # it speaks of the best so far
+                targets = np.minimum.accumulate(targets)
+            rows.append(_row(name, epsilon, found, targets, listener.half_width))
+    return rows
+
+
+class _Listener:
+    """Asks a mechanism, and keeps the largest half-width that it promised."""
+
+    def __init__(self, mechanism: Any) -> None:
+        self.mechanism = mechanism
+        self.half_width = 0.0
+
+    def ask(self, question: Question) -> float:
+        answer = self.mechanism.query(question.losses, guess=question.guess)
+        self.half_width = max(answer.half_width, self.half_width)
+        return float(answer.value)
+
+
+def _mechanisms(epsilon: float, seed: int) -> Iterator[tuple[str, Any]]:
+    yield "guess and check", GuessAndCheck(N_SAMPLES, epsilon=epsilon, delta=DELTA)
+    yield "Ladder, step .01", Ladder(N_SAMPLES, 0.01, delta=DELTA)
+    yield "Ladder, parameter-free", Ladder(N_SAMPLES, delta=DELTA)
+    # practical parameters; its theorem asks for millions of samples
+    yield (
+        "Thresholdout",
+        Thresholdout(
+            N_SAMPLES, threshold=0.8 * epsilon, noise=0.2 * epsilon, budget=400, seed=seed
+        ),
+    )
+
+
+def _row(
+    name: str, epsilon: float, found: Found, targets: NDArray[np.float64], half_width: float
+) -> Row:
+    n = len(found.values)
+    best = int(np.argmin(found.values)) if n else None
+    return {
+        "mechanism": name,
+        "epsilon": epsilon,
+        "answered": n,
+        "halted": int(found.halted),
+        "half_width": round(half_width, 4),
+        "told": math.nan if best is None else round(float(found.values[best]), 5),
+        "truth": math.nan if best is None else round(float(found.truths[best]), 5),
+        "off": int(any_off(found.values, targets, epsilon)),
+    }
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """Over the repeats, a row for each data set, epsilon and mechanism; errors and gaps in %."""
+    lines: list[Row] = []
+    groups = grouped(rows, "data", "epsilon", "mechanism")
+    for (data, epsilon, mechanism), runs in groups.items():
+        told, truth = np.array([column(runs, "told"), column(runs, "truth")])
+        lines.append(
+            {
+                "data": data,
+                "epsilon": epsilon,
+                "mechanism": mechanism,
+                "delta": DELTA,
+                "runs": len(runs),
+                "halted": int(sum(column(runs, "halted"))),
+                "answered_median": int(np.median(column(runs, "answered"))),
+                "half_width": round(float(np.max(column(runs, "half_width"))), 4),
+                "told": _median_percent(told),
+                "truth": _median_percent(truth),
+                "gap": _median_percent(truth - told),
+                "gap_least": _percent(np.fmin.reduce(truth - told)),
+                "gap_largest": _percent(np.fmax.reduce(truth - told)),
+                **share(column(runs, "off")),
+            }
+        )
+    return lines
+
+
+def _median_percent(values: NDArray[np.float64]) -> float:
+    known = values[~np.isnan(values)]  # a search that was told nothing has no best candidate
+    return _percent(float(np.median(known))) if len(known) else math.nan
+
+
+def _percent(value: float) -> float:
+    return round(100.0 * value, 2)

@@ -1,0 +1,180 @@
+"""Figures 1 to 6: where the greedy search is halted, and what it was told by then.
+
+The search asks for exact errors, so until the first refusal it asks the same whoever answers:
+each search is run once, and its losses are replayed through a guard per bound and epsilon.
+Without signal the variance only scales every score and changes no prediction: Figures 1 to 3
+differ in delta alone and share their searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from radabound_fast import RadaBound
+from radabound_fast.experiments import greedy
+from radabound_fast.experiments.results import Row, any_off, column, grouped, share
+from radabound_fast.experiments.runner import Task
+
+N_VECTORS = 32
+
+
+class Figure(NamedTuple):
+    """One of the paper's: data, probability of failure, and epsilons for each panel's bound.
+
+    The epsilons are chosen so that the halts spread over the run.
+    """
+
+    model: greedy.Model
+    delta: float
+    epsilons: Mapping[str, Sequence[float]]
+
+
+_NOISE = greedy.Model(variance=1, bias=0.0)
+FIGURES = {
+    1: Figure(
+        _NOISE,
+        0.10,
+        {
+            "bernstein": (0.05, 0.055, 0.0575, 0.06, 0.0625),
+            "mclt": (0.04, 0.045, 0.0475, 0.05, 0.0525),
+        },
+    ),
+    2: Figure(
+        _NOISE._replace(variance=2),
+        0.15,
+        {
+            "bernstein": (0.0475, 0.0525, 0.055, 0.0575, 0.06),
+            "mclt": (0.0375, 0.0425, 0.045, 0.0475, 0.05),
+        },
+    ),
+    3: Figure(
+        _NOISE._replace(variance=8),
+        0.20,
+        {
+            "bernstein": (0.0475, 0.0525, 0.055, 0.0575, 0.06),
+            "mclt": (0.035, 0.04, 0.0425, 0.045, 0.0475),
+        },
+    ),
+    4: Figure(
+        greedy.Model(variance=4, bias=0.5),
+        0.10,
+        {
+            "bernstein": (0.0425, 0.0475, 0.05, 0.0525, 0.055),
+            "mclt": (0.0325, 0.0375, 0.04, 0.0425, 0.045),
+        },
+    ),
+    5: Figure(
+        greedy.Model(variance=2, bias=0.5),
+        0.15,
+        {
+            "bernstein": (0.0425, 0.0475, 0.049, 0.05, 0.0525),
+            "mclt": (0.03, 0.035, 0.0375, 0.0385, 0.041),
+        },
+    ),
+    6: Figure(
+        greedy.Model(variance=2, bias=0.25),
+        0.20,
+        {
+            "bernstein": (0.0425, 0.0475, 0.05, 0.0525, 0.054),
+            "mclt": (0.03, 0.035, 0.0375, 0.04, 0.0415),
+        },
+    ),
+}
+
+
+# the figures that each search is replayed for
+_SEARCHES = {"figures-1-3": (1, 2, 3), "figure-4": (4,), "figure-5": (5,), "figure-6": (6,)}
+
+
+def experiment(number: int) -> str:
+    """Which experiment's searches a figure is made of."""
+    return next(name for name, figures in _SEARCHES.items() if number in figures)
+
+
+def tasks(numbers: Sequence[int], repeats: int) -> list[Task]:
+    """One cell per search that these figures need."""
+    return [
+        Task(name, f"{repeat:04}", partial(replay, name, repeat))
+        for name in dict.fromkeys(map(experiment, numbers))
+        for repeat in range(repeats)
+    ]
+
+
+def one_search(number: int, repeat: int) -> tuple[greedy.Search, int]:
+    """What a search of this figure asked, and the seed of the signs it is replayed under."""
+    first = _SEARCHES[experiment(number)][0]
+    rng = np.random.default_rng([repeat, first])
+    return greedy.search(FIGURES[first].model, rng), int(rng.integers(2**63))
+
+
+def replay(name: str, repeat: int) -> list[Row]:
+    """One search through the guards of its figures: a row for each, for each bound and epsilon."""
+    figures = _SEARCHES[name]
+    search, seed = one_search(figures[0], repeat)
+    rows: list[Row] = []
+    for number in figures:
+        for bound, epsilons in FIGURES[number].epsilons.items():
+            for epsilon in epsilons:
+                told = answered(search, number, bound, epsilon, seed)
+                rows.append(
+                    {
+                        "figure": number,
+                        "bound": bound,
+                        "epsilon": epsilon,
+                        "repeat": repeat,
+                        "answered": told,
+                        "off": int(any_off(search.errors[:told], search.truths[:told], epsilon)),
+                    }
+                )
+    return rows
+
+
+def answered(search: greedy.Search, number: int, bound: str, epsilon: float, seed: int) -> int:
+    """How many of the search's queries the guard answers."""
+    guard = RadaBound(
+        greedy.N_SAMPLES,
+        epsilon=epsilon,
+        delta=FIGURES[number].delta,
+        n_vectors=N_VECTORS,
+        bound=bound,
+        seed=seed,
+    )
+    return guard.query_many_packed(search.words).n_answered
+
+
+def halting_query(answered: float) -> int:
+    """The query that was withheld; a run that never halts counts as its last."""
+    return min(int(answered) + 1, greedy.N_QUERIES)
+
+
+def summary(number: int, rows: Sequence[Row]) -> list[Row]:
+    """Over the repeats of a figure, a row for each bound and epsilon."""
+    delta = FIGURES[number].delta
+    lines: list[Row] = []
+    own = [row for row in rows if row["figure"] == number]
+    for (bound, epsilon), runs in grouped(own, "bound", "epsilon").items():
+        told = column(runs, "answered")
+        halts = [halting_query(n) for n in told]
+        low, median, high = np.percentile(halts, [25, 50, 75], method="inverted_cdf")
+        shares = share(column(runs, "off"))
+        lines.append(
+            {
+                "figure": number,
+                "bound": bound,
+                "epsilon": epsilon,
+                "delta": delta,
+                "repeats": len(runs),
+                "halt_mean": round(float(np.mean(halts)), 1),
+                "halt_lower_quartile": int(low),
+                "halt_median": int(median),
+                "halt_upper_quartile": int(high),
+                "never_halted": sum(n == greedy.N_QUERIES for n in told),
+                **shares,
+                "passes_delta": "yes" if float(shares["off"]) > delta else "no",
+            }
+        )
+    return lines
