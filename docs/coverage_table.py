@@ -1,8 +1,10 @@
-"""Makes coverage.csv, coverage.png and coverage.md: ``python docs/coverage_table.py``.
+"""Makes coverage.csv, .png and .md, and their section of theory.md, by one command:
+
+    python docs/coverage_table.py
 
 Tries every bound on the classes of coverage_classes.py as coverage_rules.py says, makes the
-paper's two known failures again, and replays the demo's search through every bound.  Takes some
-ten minutes on two cores; seeds are fixed.
+paper's two known failures again, and replays the demo's searches through every bound.  Takes
+some ten minutes on two free cores; seeds are fixed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +33,7 @@ from radabound_fast.bounds import BOUNDS
 from radabound_fast.plots import BLUE, FAINT, INK, RED
 
 HERE = Path(__file__).parent
-N_RUNS = 4000
+N_RUNS = 3000
 FALSE_ALARM = 1e-6
 NOMINAL = 0.1 * (1 - 0.1)
 PAPER = ("bernstein", "bernstein-split", "mclt")
@@ -51,6 +54,7 @@ AT_THE_HALT = {
     "fixed-sequence": ("fixed-sequence", "fixed-sequence, max_queries"),
     **{name: (name,) for name in PAPER},
 }
+HEADING, NEXT_HEADING = "## Coverage by simulation\n", "## References\n"  # of theory.md
 
 
 class Cell(NamedTuple):
@@ -118,7 +122,7 @@ def known_failures(n_runs: int = 100_000) -> str:
             f"one side misses in {one / n_runs:.3f}, the two together, as Algorithm 1 uses it, in "
             f"{both / n_runs:.3f}."
         )
-    return "\n".join(f"* {line}" for line in lines)
+    return "\n".join(wrapped(f"* {line}", indent="  ") for line in lines)
 
 
 # ---- the demo's search -----------------------------------------------------------------------
@@ -160,6 +164,10 @@ def demo_halts() -> str:
 # ---- the report ------------------------------------------------------------------------------
 
 
+def wrapped(text: str, indent: str = "") -> str:
+    return fill(" ".join(text.split()), 100, subsequent_indent=indent, break_on_hyphens=False)
+
+
 def worst_share(cells: Iterable[Cell], form: str, names: tuple[str, ...], delta: float) -> float:
     """The largest share of misses over estimators, m and l; nan where there is no such bound."""
     shares = [
@@ -170,41 +178,86 @@ def worst_share(cells: Iterable[Cell], form: str, names: tuple[str, ...], delta:
     return max(shares, default=math.nan)
 
 
+def shown(share: float) -> str:
+    return "–" if math.isnan(share) else f"{share:.4f}"
+
+
 def table(cells: list[Cell], form: str, columns: dict[str, tuple[str, ...]], delta: float) -> str:
     lines = ["| class | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name in CLASSES:
         of_class = [cell for cell in cells if cell.loss_class == name]
         shares = (worst_share(of_class, form, names, delta) for names in columns.values())
-        shown = ("–" if math.isnan(share) else f"{share:.4f}" for share in shares)
-        lines.append(f"| {name} | " + " | ".join(shown) + " |")
+        lines.append(f"| {name} | " + " | ".join(map(shown, shares)) + " |")
     return "\n".join(lines)
 
 
-def report(cells: list[Cell], failures: str, halts: str) -> str:
-    n_runs = cells[0].n_runs
+def verdict(cells: list[Cell], opening: str = "") -> str:
+    """What was run, and what came out for the proved bounds; after an opening sentence."""
     proved = [cell for cell in cells if cell.row.proved]
     too_often = sum(cell.misses_too_often() for cell in proved)
-    worst = max(proved, key=lambda cell: cell.share / cell.row.delta)
-    worst_at_halt = max(
-        (cell for cell in proved if cell.row.form == HALTING),
-        key=lambda cell: cell.share / cell.row.delta,
-    )
+
+    def worst(of: list[Cell]) -> str:
+        cell = max(of, key=lambda cell: cell.share / cell.row.delta)
+        return (
+            f"{cell.share:.4f} at delta = {cell.row.delta:g} ({cell.row.bound}, {cell.loss_class})"
+        )
+
     sizes, vectors = (", ".join(map(str, values)) for values in (SIZES, VECTORS))
+    return wrapped(
+        f"""{opening} {len(CLASSES)} classes, all fixed in advance; m = {sizes}; l = {vectors};
+        {cells[0].n_runs:,} runs each; delta = {DELTAS[0]:g} and {DELTAS[1]:g}. A run is a miss if a
+        mean of the class is further from its truth than the bound says (at a fixed number of
+        queries), or if an answer that was given is off by more than epsilon (at the halting time,
+        with the worst of four epsilons, at which the rule halts midway). {too_often} of
+        {len(proved):,} cells of proved bounds have more misses than the binomial quantile at
+        1 - {FALSE_ALARM:g} allows. Relative to delta, the largest share of misses of a proved bound
+        is {worst([cell for cell in proved if cell.row.form != HALTING])} at a fixed number of
+        queries, {worst([cell for cell in proved if cell.row.form == HALTING])} at the halting
+        time."""
+    )
+
+
+def summary(cells: list[Cell]) -> str:
+    """Per bound the largest share of misses over everything else."""
+    lines = [
+        "| bound | | "
+        + " | ".join(f"{form}, {d:g}" for form in (FIXED, HALTING) for d in DELTAS)
+        + " |",
+        "|---|---" + "|---" * 2 * len(DELTAS) + "|",
+    ]
+    for name, names in {**AT_FIXED_K, **AT_THE_HALT}.items():
+        shares = [worst_share(cells, f, names, d) for f in (FIXED, HALTING) for d in DELTAS]
+        standing = "the paper's" if name in PAPER else "proved"
+        lines.append(f"| {name} | {standing} | " + " | ".join(map(shown, shares)) + " |")
+    return "\n".join(lines)
+
+
+def section(cells: list[Cell]) -> str:
+    """Of theory.md: its heading and all up to the next."""
+    return f"""{HEADING}
+{verdict(cells, "Made by `python docs/coverage_table.py`.")}
+
+![Share of misses of every bound](coverage.png)
+
+Largest share of misses over classes, m, l and estimators. At a fixed k the paper's three are used
+as Algorithm 1 does, a one-sided tail for both sides; at the halting time nothing is proved for
+them. By class, with the known failures and where every bound halts the demo's searches:
+[coverage.md](coverage.md).
+
+{summary(cells)}
+
+"""
+
+
+def report(cells: list[Cell], failures: str, halts: str) -> str:
+    """Of coverage.md: all."""
     return f"""\
 # Coverage by simulation
 
 Made by `python docs/coverage_table.py`; every number is in [coverage.csv](coverage.csv), and the
-classes are described in [coverage_classes.py](coverage_classes.py). {len(CLASSES)} classes, m =
-{sizes}, l = {vectors}, {n_runs:,} runs each, delta = {DELTAS[0]:g} and {DELTAS[1]:g}. A run is a
-miss if a mean of the class is further from its truth than the bound says (at a fixed number of
-queries), or if an answer that was given is off by more than epsilon (at the halting time, with
-the worst of four epsilons at which the rule halts midway).
+classes are described in [coverage_classes.py](coverage_classes.py).
 
-All sequences here are fixed in advance. {too_often} of {len(proved):,} cells of proved bounds have
-more misses than the binomial quantile at 1 - {FALSE_ALARM:g} allows. The largest share of misses
-is {worst.share:.4f} at delta = {worst.row.delta:g} ({worst.row.bound}, {worst.loss_class});
-at the halting time it is {worst_at_halt.share:.4f} at delta = {worst_at_halt.row.delta:g}
-({worst_at_halt.row.bound}, {worst_at_halt.loss_class}).
+{verdict(cells)}
 
 ![Share of misses of every bound](coverage.png)
 
@@ -234,9 +287,11 @@ delta = .1, l = 32, all at the same epsilon.
 
 {halts}
 
-**These sequences were adaptive: the search saw every score. So none of these halts is backed by
-a guarantee, and that of fixed-sequence least of all: it is proved for sequences fixed in advance,
-for which it may answer longest.** A search that sees its scores needs a mechanism.
+**These sequences were adaptive: the search saw every score.** So none of these halts comes with a
+guarantee. Where the last column is smaller than a bound's halt, or that never came, the bound let
+pass a best score off by more than epsilon. Fixed-sequence should be used here least of all: for
+sequences fixed in advance it may answer longest, and it does. A search that sees its scores needs a
+mechanism.
 """
 
 
@@ -308,15 +363,22 @@ def read_csv(path: Path) -> list[Cell]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=N_RUNS)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser = argparse.ArgumentParser(description="Make the coverage table.")
+    parser.add_argument("--runs", type=int, default=N_RUNS, help="of every class, at every m")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--from-csv", action="store_true", help="only report coverage.csv again")
     args = parser.parse_args()
-    cells = run_all(args.runs, args.jobs)
-    write_csv(HERE / "coverage.csv", cells)
+    if not args.from_csv:
+        write_csv(HERE / "coverage.csv", run_all(args.runs, args.jobs))
+    cells = read_csv(HERE / "coverage.csv")
     figure(cells).savefig(HERE / "coverage.png")
     text = report(cells, known_failures(), demo_halts())
     (HERE / "coverage.md").write_text(text, encoding="utf-8")
+    theory = (HERE / "theory.md").read_text(encoding="utf-8")
+    before = theory.partition(NEXT_HEADING)[0].partition(HEADING)[0]
+    after = theory.partition(NEXT_HEADING)[2]
+    theory = before + section(cells) + NEXT_HEADING + after
+    (HERE / "theory.md").write_text(theory, encoding="utf-8")
 
 
 if __name__ == "__main__":
