@@ -10,6 +10,7 @@ from radabound_fast import HoldoutExhausted, Plan, RadaBound, bounds, cli, plan
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.mechanisms import GuessAndCheck, Ladder
 from radabound_fast.planning import _entries
+from radabound_fast.plots import plan_figure
 
 NAMES = [*BOUNDS, "union", "GuessAndCheck", "Ladder", "Thresholdout"]
 # holdouts too small and large enough, and errors common, rare and certain
@@ -295,3 +296,17 @@ def test_audit_says_what_a_holdout_lacks_that_cannot_answer_one_query(run):
 
 def test_audit_has_no_such_line_where_a_first_query_was_answered(run):
     assert not [line for line in audit(run, "--bound", "bernstein", "--epsilon", "0.17") if " needs " in line]
+
+
+@pytest.mark.parametrize(
+    ("curves", "message"),
+    [
+        ({"mclt": [0.1, 0.2]}, "curves must be as long as sizes, 3, got 2"),
+        ({"mclt": [math.nan] * 3}, "curves must hold an epsilon that is not nan, got none"),
+        ({}, "curves must hold an epsilon that is not nan, got none"),
+        ({"mclt": [[0.1]]}, "curves must have shape"),
+    ],
+)
+def test_bad_curves_are_named(curves, message):
+    with pytest.raises(ValueError, match=message):
+        plan_figure([100, 200, 400], curves, n_samples=200, epsilon=0.1)
