@@ -295,7 +295,11 @@ def test_audit_says_what_a_holdout_lacks_that_cannot_answer_one_query(run):
 
 
 def test_audit_has_no_such_line_where_a_first_query_was_answered(run):
-    assert not [line for line in audit(run, "--bound", "bernstein", "--epsilon", "0.17") if " needs " in line]
+    assert not [
+        line
+        for line in audit(run, "--bound", "bernstein", "--epsilon", "0.17")
+        if " needs " in line
+    ]
 
 
 @pytest.mark.parametrize(
