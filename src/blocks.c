@@ -6,8 +6,8 @@
 
 enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
-    FEW_VECTORS = 32,  /* fewer never pay; of short rows this many do, */
-    MORE_VECTORS = 100, /* of longer ones this many */
+    FEW_VECTORS = 16,  /* fewer never pay; of short rows this many do, */
+    MORE_VECTORS = 32, /* of longer ones this many */
     /* the first rows move extremes all the time, which is slow in a block */
     ROWS_BEFORE = 512,
 };

@@ -90,13 +90,53 @@ static int64_t sum_units(const int32_t *units, ptrdiff_t n)
     return total;
 }
 
+/* Some rows' losses at some words: where they lie, or packed into a chunk's tile. */
+struct row_tile {
+    const void *rows; /* uint64 words, or int32 units */
+    ptrdiff_t stride; /* of those, from row to row */
+    ptrdiff_t word, n_words;
+    int64_t n_samples;
+};
+
+/* Reads rows of one tile and adds up their losses, until one cannot be read; returns how many. */
+static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows, ptrdiff_t first,
+                           ptrdiff_t n_rows, int in_place, struct row_tile *tile,
+                           struct chunk *chunk)
+{
+    tile->rows = in_place
+                     ? (const uint64_t *)(rows->packed + first * rows->packed_stride) + tile->word
+                     : chunk->tile;
+    tile->stride = in_place ? rows->packed_stride / 8
+                            : tile->n_words * (chunk->in_units ? WORD_BITS : 1);
+    for (ptrdiff_t r = 0; r < n_rows; r++) {
+        int64_t read;
+        if (chunk->in_units) {
+            int32_t *units = (int32_t *)chunk->tile + r * tile->stride;
+            read = read_units(rows, first + r, tile->word, tile->n_samples, units);
+            if (read == tile->n_samples)
+                chunk->totals[r] += sum_units(units, tile->n_words * WORD_BITS);
+        } else {
+            const uint64_t *words = (const uint64_t *)tile->rows + r * tile->stride;
+            read = in_place ? check_last_word(words[tile->n_words - 1], tile->n_samples)
+                            : read_words(rows, first + r, tile->word, tile->n_samples,
+                                         (uint64_t *)chunk->tile + r * tile->stride);
+            chunk->totals[r] += kernel->popcount(words, tile->n_words);
+        }
+        if (read != tile->n_samples) {
+            chunk->bad_sample = tile->word * WORD_BITS + read;
+            return r;
+        }
+    }
+    return n_rows;
+}
+
 void count_rows(const struct kernel *kernel, const struct sign_store *signs,
                 const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
                 struct chunk *chunk)
 {
     RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
     const ptrdiff_t stride = signs->n_strips * LANES;
-    const int whole_words = rows_in_place(rows, signs->n_words);
+    const int in_place = rows_in_place(rows, signs->n_words);
     n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_ROWS : CHUNK_ROWS));
     chunk->in_units = in_units;
     chunk->bad_sample = -1;
@@ -104,39 +144,19 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
 
     for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0; word += TILE_WORDS) {
-        const ptrdiff_t n_words = smaller(TILE_WORDS, signs->n_words - word);
-        const int64_t done = (int64_t)word * WORD_BITS;
-        const int64_t n_samples = smaller(n_words * WORD_BITS, signs->n_samples - done);
-        uint64_t *tile = chunk->tile;
-        ptrdiff_t tile_stride = in_units ? n_words * WORD_BITS / 2 : n_words;
-        if (whole_words) {
-            tile = (uint64_t *)(rows->packed + first * rows->packed_stride) + word;
-            tile_stride = rows->packed_stride / 8;
-        }
-        for (ptrdiff_t r = 0; r < n_rows; r++) {
-            uint64_t *row = tile + r * tile_stride;
-            const int64_t read =
-                whole_words ? check_last_word(row[n_words - 1], n_samples)
-                : in_units  ? read_units(rows, first + r, word, n_samples, (int32_t *)row)
-                            : read_words(rows, first + r, word, n_samples, row);
-            if (read != n_samples) {
-                chunk->bad_sample = done + read;
-                n_rows = r;
-                break;
-            }
-            chunk->totals[r] += in_units ? sum_units((int32_t *)row, n_words * WORD_BITS)
-                                         : kernel->popcount(row, n_words);
-        }
+        struct row_tile tile = {.word = word, .n_words = smaller(TILE_WORDS, signs->n_words - word)};
+        tile.n_samples =
+            smaller(tile.n_words * WORD_BITS, signs->n_samples - (int64_t)word * WORD_BITS);
+        n_rows = read_rows(kernel, rows, first, n_rows, in_place, &tile, chunk);
         for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
-            struct sign_tile part =
-                sign_tile(kernel, signs, strip, smaller(TILE_STRIPS, signs->n_strips - strip),
-                          word, n_words, lines);
+            const ptrdiff_t n_strips = smaller(TILE_STRIPS, signs->n_strips - strip);
+            const struct sign_tile part =
+                sign_tile(kernel, signs, strip, n_strips, word, tile.n_words, lines);
             int64_t *counts = chunk->counts + strip * LANES;
             if (in_units)
-                kernel->count_units(&part, (int32_t *)tile, 2 * tile_stride, n_rows, counts,
-                                    stride);
+                kernel->count_units(&part, tile.rows, tile.stride, n_rows, counts, stride);
             else
-                kernel->count_bits(&part, tile, tile_stride, n_rows, counts, stride);
+                kernel->count_bits(&part, tile.rows, tile.stride, n_rows, counts, stride);
         }
     }
     chunk->n_rows = n_rows;

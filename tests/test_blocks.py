@@ -58,7 +58,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
 
 
 # around words; below and above a tile of the plan; groups of vectors with every remainder
-SHAPES = list(itertools.product([1, 63, 64, 65, 127, 500, 513], [32, 33, 47, 100, 129]))
+SHAPES = list(itertools.product([1, 63, 64, 65, 127, 500, 513], [16, 32, 33, 47, 100, 129]))
 
 
 @pytest.mark.parametrize(("n_samples", "n_vectors"), [*SHAPES, (4096, 32), (6100, 33)])
