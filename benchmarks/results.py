@@ -17,6 +17,7 @@ from benchmarks.race import Outcome
 from radabound_fast import _kernel
 
 FOLDER = Path(__file__).with_name("results")
+CACHES = ["L1d", "L2"]  # bytes of each core's
 LIBRARIES = ["radabound_fast", "numpy", "numkong", "simsimd", "faiss-cpu", "numba"]
 
 
@@ -76,6 +77,19 @@ def cpu_name() -> str:
     return f"{' '.join(name.split())} family {found.get('family')} model {found.get('model')}"
 
 
+def cache_sizes() -> dict[str, str]:
+    """Bytes of the first core's caches, where Linux tells."""
+    found = {}
+    for cache in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        level, kind, size = (
+            (cache / name).read_text().strip() for name in ("level", "type", "size")
+        )
+        name = f"L{level}{'d' if kind == 'Data' else ''}"
+        if name in CACHES and size.endswith("K"):
+            found[name] = str(int(size[:-1]) * 1024)
+    return found
+
+
 def machine() -> dict[str, str]:
     """What the numbers depend on."""
     found = {
@@ -86,6 +100,7 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "system": platform.system(),
     }
+    found |= cache_sizes()
     for name in LIBRARIES:
         try:
             found[name] = version(name)
