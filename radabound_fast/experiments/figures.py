@@ -81,8 +81,8 @@ def _draw_search(axes: Axes, number: int, bound: str, search: greedy.Search, see
     epsilons = section5.FIGURES[number].epsilons[bound]
     for epsilon in epsilons:
         told = section5.answered(search, number, bound, epsilon, seed)
-        # the last epsilon's band goes on beyond its bar
-        end = n if epsilon == epsilons[-1] else max(told, start)
+        # up to the bar; the last epsilon's band goes on to the end
+        end = n if epsilon == epsilons[-1] else max(start, min(told + 1, n))
         part = slice(max(start - 1, 0), end)
         low, high = fresh[part] - epsilon, fresh[part] + epsilon
         filled: dict[str, Any] = {"step": "post", "linewidth": 0}

