@@ -1,0 +1,121 @@
+"""Blocks of losses as exact integers that workers make, add up and merge, and a guard adopts.
+
+Nothing here needs Dask.  Sums are in units of 2**-shift: one loss, or 2**-24 where real-valued
+losses are among them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast.guard import RadaBound
+from radabound_fast.packing import as_values, pack_losses
+from radabound_fast.signs import SignMatrix
+
+UNIT_SHIFT = 24
+
+
+class Rows(NamedTuple):
+    """Some samples of some loss vectors, as a worker keeps them."""
+
+    losses: NDArray[Any]  # packed words if shift is 0, else values
+    totals: NDArray[np.int64]  # sum of each row
+    shift: int
+    n_samples: int
+
+
+class Sums(NamedTuple):
+    """Of whole rows: extremes of their signed sums per vector, and the sum of each."""
+
+    maxima: NDArray[np.int64]
+    minima: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    shift: int
+
+
+class Partial(NamedTuple):
+    """Of one shard: signed sums, shape (k, n_vectors), or if it is whole their extremes."""
+
+    sums: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    shift: int
+
+
+def prepare(losses: Any) -> Rows:
+    """Losses as bits if they are all 0 or 1."""
+    values = as_values(losses, ndim=2)
+    n_samples = values.shape[1]
+    if values.dtype.kind == "f" and not ((values == 0) | (values == 1)).all():
+        units = _kernel.unit_rows(values)
+        return Rows(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples)
+    words = pack_losses(values)
+    return Rows(words, np.count_nonzero(values, axis=1).astype(np.int64), 0, n_samples)
+
+
+@lru_cache(maxsize=4)
+def _store(
+    n_samples: int, n_vectors: int, seed: int, start: int, stop: int, stored: bool
+) -> _kernel.SignStore:
+    signs = "stored" if stored else "generated"
+    return SignMatrix(n_samples, n_vectors, seed=seed, signs=signs)[:, start:stop]._store
+
+
+def partial_sums(rows: Rows, signs: tuple[int, int, int], start: int, whole: bool) -> Partial:
+    """Signed sums under the samples' part of the signs, which are (n_samples, n_vectors, seed)."""
+    store = _store(*signs, start, start + rows.n_samples, whole)
+    # whole rows are only ever needed as extremes, which a block of them has at once
+    step = max(1, len(rows.totals)) if whole else 1
+    sums = []
+    for row in range(0, len(rows.totals), step):
+        extremes = _kernel.Extremes(store)
+        query = extremes.query_many if rows.shift else extremes.query_many_packed
+        query(rows.losses[row : row + step])
+        found = extremes.extremes() if whole else extremes.extremes()[:1]
+        sums += [values << (rows.shift - extremes.unit_shift) for values in found]
+    table = np.array(sums, np.int64).reshape(len(sums), signs[1])
+    return Partial(table, rows.totals, rows.shift)
+
+
+def add_up(parts: list[Partial]) -> Sums:
+    """What the shards of a block come to together."""
+    shift = max(part.shift for part in parts)
+    sums = sum(part.sums << (shift - part.shift) for part in parts)
+    totals = sum(part.totals << (shift - part.shift) for part in parts)
+    if not len(totals):
+        return Sums(sums, sums, totals, shift)
+    return Sums(sums.max(axis=0), sums.min(axis=0), totals, shift)
+
+
+def adopted(guard: RadaBound, sums: Sums) -> bool:
+    """Whether the guard took the block in; False: some row of it might not pass."""
+    if not len(sums.totals):
+        return True
+    other = _kernel.Extremes(guard._signs._store)
+    other.restore(
+        n_queries=len(sums.totals),
+        unit_shift=sums.shift,
+        largest=0,
+        halted=False,
+        maxima=sums.maxima,
+        minima=sums.minima,
+    )
+    return guard._extremes.adopt(other, int(sums.totals.max()))
+
+
+def join(parts: list[Rows]) -> tuple[NDArray[Any], bool]:
+    """Whole rows from their shards, and whether they are packed."""
+    if not any(part.shift for part in parts):
+        return np.concatenate([part.losses for part in parts], axis=1), True
+    return np.concatenate([_values(part) for part in parts], axis=1), False
+
+
+def _values(rows: Rows) -> NDArray[Any]:
+    if rows.shift:
+        return rows.losses
+    octets = rows.losses.astype("<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=rows.n_samples, bitorder="little")

@@ -1,0 +1,139 @@
+"""Dask: workers reduce blocks of losses to sums and extremes, the owner of the guard decides.
+
+A block whose rows all stay within the budget is adopted by its extremes alone.  Of any other
+block the owner fetches the rows and judges them itself, so that the halting query, the values
+and the state are those of `RadaBound.query_many` on the whole array, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+from dask import delayed
+from dask.delayed import Delayed
+from dask.optimization import cull
+from distributed import Client, default_client
+
+from radabound_fast._answers import Answers
+from radabound_fast._checks import check_count
+from radabound_fast.guard import RadaBound
+from radabound_fast.integrations._shards import Sums, add_up, adopted, join, partial_sums, prepare
+from radabound_fast.signs import WORD_BITS
+
+
+def query_many(
+    guard: RadaBound, losses: Any, *, client: Client | None = None, n_ahead: int | None = None
+) -> Answers:
+    """`RadaBound.query_many` for losses that lie on a cluster.
+
+    Parameters
+    ----------
+    guard : RadaBound
+        Stays in this process.
+    losses : dask.array.Array, shape (k, n_samples)
+        Losses in [0, 1].  A block is some rows, or with several chunks along the samples some
+        rows of one shard: then every shard but the last holds a multiple of 64 samples, and the
+        signs are made anew for each, so that no machine holds a whole row.
+    client : distributed.Client, optional
+        None: the default one.
+    n_ahead : int, optional
+        Blocks of rows in work at once: what a halt may waste, and what the cluster has to hold.
+        None: four for each thread of the cluster.
+
+    Returns
+    -------
+    Answers
+        Bit for bit what ``guard.query_many(losses.compute())`` gives, and the same state.
+
+    Raises
+    ------
+    HoldoutExhausted
+        The guard had halted before this call.
+    TypeError, ValueError
+        No RadaBound, wrong shape or chunks, or values that are no losses.  In the last case
+        the blocks before have been counted, and their answers are lost.
+
+    Notes
+    -----
+    The workers are told the seed of the signs, and are trusted with it: whoever knows it can
+    choose losses that look less complex than they are.  A task that was lost with its worker is
+    done again, so the losses must be a function of their graph; what many blocks depend on
+    should be persisted.
+    """
+    if not isinstance(guard, RadaBound):
+        raise TypeError(f"guard must be a RadaBound, got {type(guard).__name__}")
+    shards = _shards(losses, guard.n_samples)
+    nothing = np.empty((0, guard.n_samples), np.bool_)
+    guard.query_many(nothing)  # raises if it cannot be asked
+    client = default_client() if client is None else client
+    if n_ahead is None:
+        n_ahead = 4 * max(1, sum(client.nthreads().values()))
+    batch = -(-check_count(n_ahead=n_ahead) // 2)
+    blocks = _submitted(client, guard, losses, shards, batch)
+    ahead = deque(islice(blocks, 2 * batch))
+    values, last = [np.empty(0)], None
+    while ahead and last is None:
+        rows, future = ahead.popleft()
+        sums: Sums = future.result()
+        if adopted(guard, sums):
+            values.append(sums.totals / (guard.n_samples << sums.shift))
+        else:
+            answers = _judged(guard, client, rows)
+            values.append(answers.values)
+            last = answers if answers.halted else None
+        if len(ahead) <= batch:
+            ahead.extend(islice(blocks, batch))
+    told = np.concatenate(values)
+    return replace(last or guard.query_many(nothing), values=told, n_answered=len(told))
+
+
+def _shards(losses: Any, n_samples: int) -> list[slice]:
+    """The samples of each chunk, or an error that says which chunks there may be."""
+    if losses.ndim != 2 or losses.shape[1] != n_samples:
+        raise ValueError(f"losses must have shape (k, {n_samples}), got shape {losses.shape}")
+    stops = np.cumsum(losses.chunks[1]).tolist()
+    if any(stop % WORD_BITS for stop in stops[:-1]):
+        raise ValueError(
+            f"losses must be cut along the samples at multiples of {WORD_BITS}, got chunks "
+            f"{losses.chunks[1]}; losses.rechunk({{1: -1}}) makes whole rows"
+        )
+    return [slice(*ends) for ends in zip([0, *stops[:-1]], stops, strict=True)]
+
+
+def _submitted(
+    client: Client, guard: RadaBound, losses: Any, shards: list[slice], batch: int
+) -> Iterator[tuple[list[Any], Any]]:
+    """For each block of rows the futures of its shards and of its `Sums`.
+
+    So many blocks are submitted at once: Dask begins them in any order, but a batch after those
+    before it.  Futures that nobody holds any more are cancelled.
+    """
+    signs = (guard.n_samples, guard.n_vectors, guard.seed)
+    whole = len(shards) == 1
+    chunks = losses.to_delayed()
+    graph = dict(chunks.flat[0].dask) if chunks.size else {}
+    for first in range(0, len(chunks), batch):
+        keys = [chunk.key for chunk in chunks[first : first + batch].flat]
+        # else every batch would carry the graph of all blocks
+        part, _ = cull(graph, keys)
+        rows = [delayed(prepare)(Delayed(key, part)) for key in keys]
+        sums = [
+            delayed(partial_sums)(row, signs, shard.start, whole)
+            for row, shard in zip(rows, cycle(shards))
+        ]
+        step = len(shards)
+        starts = range(0, len(rows), step)
+        totals = [delayed(add_up)(sums[start : start + step]) for start in starts]
+        futures = client.compute([*rows, *totals])
+        for start, future in zip(starts, futures[len(rows) :], strict=True):
+            yield futures[start : start + step], future
+
+
+def _judged(guard: RadaBound, client: Client, rows: list[Any]) -> Answers:
+    losses, packed = client.submit(join, rows).result()
+    return guard.query_many_packed(losses) if packed else guard.query_many(losses)
