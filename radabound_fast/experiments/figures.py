@@ -98,7 +98,7 @@ def _draw_search(axes: Axes, number: int, bound: str, search: greedy.Search, see
         if not never:
             axes.axvline(told + 1, color=INK, linewidth=1.2)
         axes.text(
-            told + 1,
+            min(told + 1, n),
             1.09 if place % 2 else 1.02,
             ", ".join(names) + (" never" if never else ""),
             transform=axes.get_xaxis_transform(),

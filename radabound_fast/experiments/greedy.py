@@ -12,7 +12,7 @@ from radabound_fast import pack_losses
 N_SAMPLES = 4000  # each of training set, holdout and fresh set
 N_FEATURES = 500
 N_SIGNAL = 50
-N_QUERIES = 2 * N_FEATURES
+N_QUERIES = 1 + 2 * N_FEATURES
 
 
 class Model(NamedTuple):
@@ -39,11 +39,10 @@ class Search(NamedTuple):
 
     def best_accuracies(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """After each query, of the best classifier so far: on the holdout, on the fresh set."""
-        lowest = np.minimum.accumulate(np.minimum(self.errors, 0.5))
-        improved = self.errors < np.concatenate([[0.5], lowest[:-1]])
-        best = np.maximum.accumulate(np.where(improved, np.arange(N_QUERIES), -1))
-        # until the first improvement that is w = 0
-        return 1 - lowest, np.where(best < 0, 0.5, 1 - self.fresh[best])
+        lowest = np.minimum.accumulate(self.errors)
+        improved = self.errors < np.concatenate([[np.inf], lowest[:-1]])
+        best = np.maximum.accumulate(np.where(improved, np.arange(N_QUERIES), 0))
+        return 1 - lowest, 1 - self.fresh[best]
 
 
 def draw(model: Model, rng: np.random.Generator) -> Sample:
@@ -60,8 +59,8 @@ def search(model: Model, rng: np.random.Generator) -> Search:
 
     Features come in the order of their correlation with the label on the training set, the
     strongest first.  Of the weights -1, 0 and 1 each keeps the one with the lowest holdout
-    error, which takes two queries.  The search starts at w = 0: that says +1 to all (sign(0) is
-    +1), is right half the time, and needs no query.
+    error, which takes two queries.  Before them the search asks about w = 0, where it starts
+    from: that says +1 to all, for sign(0) is +1.
     """
     training, holdout, fresh = (draw(model, rng) for _ in range(3))
     labels = np.where(training.positive, 1, -1).astype(np.float32)
@@ -70,8 +69,11 @@ def search(model: Model, rng: np.random.Generator) -> Search:
     losses = np.empty((N_QUERIES, N_SAMPLES), dtype=bool)
     n_wrong, n_wrong_fresh, lean, size = np.empty((4, N_QUERIES), dtype=np.int64)
     score, fresh_score = np.zeros((2, N_SAMPLES), dtype=np.float32)
-    lowest, best_lean, best_size = N_SAMPLES // 2, 0, 0
-    for query, feature in zip(range(0, N_QUERIES, 2), order, strict=True):
+    losses[0] = ~holdout.positive
+    n_wrong[0], n_wrong_fresh[0] = losses[0].sum(), np.count_nonzero(~fresh.positive)
+    lean[0] = size[0] = best_lean = best_size = 0
+    lowest = n_wrong[0]
+    for query, feature in zip(range(1, N_QUERIES, 2), order, strict=True):
         column, fresh_column = holdout.features[feature], fresh.features[feature]
         signal = int(feature < N_SIGNAL)
         kept = 0
@@ -99,9 +101,10 @@ def true_errors(
     """``P(sign(w.x) is not the label)``, from the normal law of w.x times the label.
 
     Its mean is the bias times `lean`, the sum of the weights on features with signal, and its
-    variance that of a feature times `size`, the squared norm of w.
+    variance that of a feature times `size`, the squared norm of w.  At w = 0 it is 1/2, too.
     """
     from scipy.special import ndtr
 
-    errors: NDArray[np.float64] = ndtr(-model.bias * lean / np.sqrt(model.variance * size))
+    deviation = np.sqrt(model.variance * np.maximum(size, 1))
+    errors: NDArray[np.float64] = ndtr(-model.bias * lean / deviation)
     return errors

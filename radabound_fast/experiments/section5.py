@@ -147,8 +147,8 @@ def answered(search: greedy.Search, number: int, bound: str, epsilon: float, see
 
 
 def halting_query(answered: float) -> int:
-    """The query that was withheld; a run that never halts counts as its last."""
-    return min(int(answered) + 1, greedy.N_QUERIES)
+    """The query that was withheld; a run that never halts counts as 1,000."""
+    return min(int(answered) + 1, 2 * greedy.N_FEATURES)
 
 
 def summary(number: int, rows: Sequence[Row]) -> list[Row]:
