@@ -59,10 +59,11 @@ def prepare(losses: Any) -> Rows:
 
 @lru_cache(maxsize=4)
 def _store(
-    n_samples: int, n_vectors: int, seed: int, start: int, stop: int, stored: bool
+    n_samples: int, n_vectors: int, seed: int, start: int, stop: int, whole: bool
 ) -> _kernel.SignStore:
-    signs = "stored" if stored else "generated"
-    return SignMatrix(n_samples, n_vectors, seed=seed, signs=signs)[:, start:stop]._store
+    if whole:
+        return SignMatrix(n_samples, n_vectors, seed=seed)._store
+    return SignMatrix(n_samples, n_vectors, seed=seed, signs="generated")[:, start:stop]._store
 
 
 def partial_sums(rows: Rows, signs: tuple[int, int, int], start: int, whole: bool) -> Partial:
@@ -84,8 +85,8 @@ def partial_sums(rows: Rows, signs: tuple[int, int, int], start: int, whole: boo
 def add_up(parts: list[Partial]) -> Sums:
     """What the shards of a block come to together."""
     shift = max(part.shift for part in parts)
-    sums = sum(part.sums << (shift - part.shift) for part in parts)
-    totals = sum(part.totals << (shift - part.shift) for part in parts)
+    sums = np.sum([part.sums << (shift - part.shift) for part in parts], axis=0)
+    totals = np.sum([part.totals << (shift - part.shift) for part in parts], axis=0)
     if not len(totals):
         return Sums(sums, sums, totals, shift)
     return Sums(sums.max(axis=0), sums.min(axis=0), totals, shift)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -134,4 +134,4 @@ def _outputs(
 def _bar(candidates: Iterable[Any]) -> Any:
     from tqdm.auto import tqdm
 
-    return tqdm(total=len(candidates) if hasattr(candidates, "__len__") else None, unit="answer")
+    return tqdm(total=len(candidates) if isinstance(candidates, Sized) else None, unit="answer")
