@@ -16,7 +16,7 @@ from radabound_fast import _kernel
 
 
 def pack_losses(losses: Any) -> NDArray[np.uint64]:
-    """Losses that are 0 or 1 as bits: what `query_packed` takes, 1/8 of a byte each.
+    """Losses that are 0 or 1 as bits: what `query_packed` takes.
 
     Parameters
     ----------

@@ -139,23 +139,24 @@ def test_repeated_predictions_of_one_dtype_meet_the_same_row_and_are_not_copied(
         assert labels.match(y_pred.copy(), ndim=2)[1] is row
 
 
-@pytest.mark.parametrize("y_true", [[0, 1], [0, 1, 2], [0, 5, 9], [1], ["0", "1"], ["a", 1]])
+@pytest.mark.parametrize("y_true", [[0, 1], [1, 2, 3], [0, 5, 9], [1], ["0", "1"], ["a", 1]])
 def test_a_prediction_that_is_no_class_is_named_wherever_it_stands(kernel, y_true):
-    n_samples = 70
+    n_samples = 70  # more than a word, so that vector code sees every place
     dtypes = NUMBER_DTYPES[1:] if isinstance(y_true[-1], int) else ["U1", "S1", "O"]
     labels = Labels((y_true * n_samples)[:n_samples])
     for dtype in dtypes:
-        y_pred = np.full((1000, n_samples), y_true[-1]).astype(dtype)
-        wrong = np.array(7).astype(dtype).item()
-        for row, sample in [(0, 0), (1, 69), (999, 33)]:  # the last in a second block
-            y_pred[row, sample] = wrong
-            named = wrong.decode() if isinstance(wrong, bytes) else wrong
-            message = f"y_pred must hold only known classes, got {named!r} at row {row}, "
-            with pytest.raises(ValueError, match=f"^{re.escape(message)}sample {sample}$"):
-                errs(labels, y_pred, ndim=2, kernel=kernel)
-            with pytest.raises(ValueError, match=f"got {named!r} at sample {sample}$"):
-                errs(labels, y_pred[row], kernel=kernel)
-            y_pred[row, sample] = y_true[-1]
+        kind = np.dtype(dtype).kind
+        wrong = [7] + [-7] * (kind in "if") + [1.5, -np.inf, np.nan] * (kind == "f")
+        for value in np.array(wrong, dtype).tolist():
+            y_pred = np.full((1000, n_samples), y_true[-1]).astype(dtype)
+            named = re.escape(repr(value.decode() if isinstance(value, bytes) else value))
+            for row, sample in [(0, 0), (1, 69), (999, 33)]:  # the last in a second block
+                y_pred[row, sample] = value
+                with pytest.raises(ValueError, match=f"got {named} at row {row}, sample {sample}"):
+                    errs(labels, y_pred, ndim=2, kernel=kernel)
+                with pytest.raises(ValueError, match=f"got {named} at sample {sample}"):
+                    errs(labels, y_pred[row], kernel=kernel)
+                y_pred[row, sample] = y_true[-1]
 
 
 @pytest.mark.parametrize("y_true", [[0, 1], [0, 1, 2], [1, 5, 9]])
@@ -356,3 +357,13 @@ def test_no_message_and_no_repr_holds_a_label(secret):
         texts.append(str(caught.value))
     for text in texts:
         assert not re.search("xyzzy|plugh|90210|17", text), text
+
+
+def test_a_row_of_labels_serves_only_the_dtype_and_length_it_was_made_for():
+    labels = Labels([0, 1, 1])
+    _, row = labels.match(np.array([0, 1, 1], np.int64))
+    for other in (np.uint64, np.int32, np.float64, bool):
+        with pytest.raises(TypeError, match="values must be of the dtype of the labels"):
+            _kernel.pack_rows(np.ones(3, other), row)
+    with pytest.raises(ValueError, match="values must have 3 samples a row, got shape"):
+        _kernel.pack_rows(np.ones(4, np.int64), row)
