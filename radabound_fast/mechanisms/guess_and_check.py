@@ -81,7 +81,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     Notes
     -----
-    The length of the code [1]_, with b failures, of steps j, among t - 1 answers,
+    The length of the code [1]_, with b failures, of steps j, among t - 1 answers::
 
         ln(1/q_t) = ln(t(t+1)) + ln((b+1)(b+2)) + ln C(t-1, b) + sum [ln 2 + ln(|j|(|j|+1))]
 
