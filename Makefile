@@ -1,6 +1,6 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
-# make bench | make bench-quick | make sanitize
-.PHONY: demo test test-slow bench bench-quick sanitize lint clean
+# make bench | make bench-quick | make sanitize | make docs
+.PHONY: demo test test-slow bench bench-quick sanitize docs lint clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -15,6 +15,9 @@ test: .venv/test
 
 test-slow: .venv/test
 	$(BIN)/python -m pytest -q -m slow
+
+docs: .venv/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
 
 # what the environment says of BLAS would make the peers slower or faster than a user's
 BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python
@@ -48,4 +51,4 @@ sanitize: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv build *.egg-info src/_kernel.c radabound_fast/*.so
+	rm -rf .venv build site docs/notebooks *.egg-info src/_kernel.c radabound_fast/*.so
