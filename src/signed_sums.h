@@ -25,7 +25,7 @@
 
 #include "cpu.h"
 
-enum { LANES = 8, WORD_BITS = 64, LINE_BYTES = 64 };
+enum { LANES = 8, WORD_BITS = 64, HALF_WORD = 32, LINE_BYTES = 64 };
 
 /* Part of the signs: n_strips strips, their first lines strip_stride lines apart, n_words each. */
 struct sign_tile {

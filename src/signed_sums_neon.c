@@ -17,7 +17,6 @@ enum {
     QUAD = 4,
     WIDEN_BITS = 31,
     WIDEN_UNITS = 3, /* 192 losses of up to 2^24 fit 32 bits; 256 do not */
-    HALF_WORD = WORD_BITS / 2,
 };
 
 static void count_pair(const uint64_t *lines, const uint64_t *row, ptrdiff_t n_words,

@@ -11,13 +11,20 @@
 typedef __m256i reg;
 enum { STEP = 3, REGS = 4, ROWS = 1 }; /* 16 registers in all: a second row would spill */
 
+struct half {
+    const int32_t *losses;
+};
+
+EACH void prepare(struct half *half, const int32_t *losses) { half->losses = losses; }
+
 EACH reg in_lanes(int32_t loss, reg lanes)
 {
     return _mm256_and_si256(_mm256_set1_epi32(loss), lanes);
 }
 
-EACH reg subset_sums(const int32_t *losses, int n)
+EACH reg subset_sums(const struct half *half, int i, int n)
 {
+    const int32_t *losses = half->losses + i;
     const reg ones = _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1);
     const reg twos = _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1);
     const reg fours = _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1);

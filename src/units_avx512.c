@@ -9,15 +9,35 @@
 #define COUNT_UNITS count_units_avx512
 
 typedef __m512i reg;
-enum { STEP = 4, REGS = 4, ROWS = 2 };
+enum { STEP = 4, REGS = 4, ROWS = 4 };
 
-EACH reg subset_sums(const int32_t *losses, int n)
+/* pairs: of every four losses the sums of the first two, { 0, a, b, a+b }.  Sixteen losses take
+ * three vector operations; a broadcast from memory, to 16 lanes, takes none. */
+struct half {
+    const int32_t *losses;
+    RB_ALIGNED(64) int32_t pairs[HALF_WORD];
+};
+
+EACH void prepare(struct half *half, const int32_t *losses)
+{
+    const reg first = _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
+    const reg second = _mm512_setr_epi32(1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13);
+    half->losses = losses;
+    RB_UNROLL(2)
+    for (int i = 0; i < HALF_WORD; i += 16) {
+        const reg loss = _mm512_loadu_si512(losses + i);
+        const reg a = _mm512_maskz_permutexvar_epi32(0xaaaa, first, loss);
+        const reg b = _mm512_maskz_permutexvar_epi32(0xcccc, second, loss);
+        _mm512_store_si512(half->pairs + i, _mm512_add_epi32(a, b));
+    }
+}
+
+EACH reg subset_sums(const struct half *half, int i, int n)
 {
     (void)n; /* 32 is a multiple of STEP */
-    reg sums = _mm512_maskz_set1_epi32(0xaaaa, losses[0]);
-    sums = _mm512_mask_add_epi32(sums, 0xcccc, sums, _mm512_set1_epi32(losses[1]));
-    sums = _mm512_mask_add_epi32(sums, 0xf0f0, sums, _mm512_set1_epi32(losses[2]));
-    return _mm512_mask_add_epi32(sums, 0xff00, sums, _mm512_set1_epi32(losses[3]));
+    reg sums = _mm512_broadcast_i32x4(_mm_load_si128((const __m128i *)(half->pairs + i)));
+    sums = _mm512_mask_add_epi32(sums, 0xf0f0, sums, _mm512_set1_epi32(half->losses[i + 2]));
+    return _mm512_mask_add_epi32(sums, 0xff00, sums, _mm512_set1_epi32(half->losses[i + 3]));
 }
 
 EACH reg half_words(const uint64_t *even, const uint64_t *odd, int upper)
