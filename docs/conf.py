@@ -18,7 +18,7 @@ project = "radabound_fast"
 version = release = installed_version("radabound_fast")
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc", "myst_nb"]
 
-myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the tests run them; the outputs shown are those of a run
 
