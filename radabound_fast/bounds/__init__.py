@@ -1,7 +1,7 @@
 """Tail bounds, half-widths and sample sizes: one theorem, one function.
 
 Floats in, floats out, no state; logarithms are natural and never underflow.  `BOUNDS` is the
-table of the bounds a guard may halt by.
+table of the bounds a guard may halt by::
 
     paper, split    Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
     fixed           McDiarmid and the symmetrised bound, for a class fixed in advance
