@@ -200,11 +200,12 @@ cdef int fill_source(cnp.ndarray values, object labels, source *out) except -1:
 cdef object value_at(const source *rows, ptrdiff_t row, int64_t sample):
     """One value as a Python number."""
     cdef char copy[8]
-    cdef int size = 1 << <int>rows.kind if rows.kind < VALUE_F16 else 2 << <int>rows.kind - VALUE_F16
+    cdef bint is_real = rows.kind >= VALUE_F16
+    cdef int size = 2 << (<int>rows.kind - VALUE_F16) if is_real else 1 << <int>rows.kind
     raw = PyBytes_FromStringAndSize(side_by_side(rows, row, sample, 1, size, copy), size)
-    if rows.kind < VALUE_F16:
-        return int.from_bytes(raw, sys.byteorder, signed=rows.is_signed)
-    return np.frombuffer(raw, f"f{size}").item()
+    if is_real:
+        return np.frombuffer(raw, f"f{size}").item()
+    return int.from_bytes(raw, sys.byteorder, signed=rows.is_signed)
 
 
 def bad_prediction(value, place):
