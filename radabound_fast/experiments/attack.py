@@ -115,7 +115,7 @@ def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, 
             Thresholdout,
             N_SAMPLES,
             threshold=0.8 * epsilon,
-            noise=0.2 * epsilon,
+            noise=0.1 * epsilon,
             budget=400,
             seed=seed,
         )

@@ -52,20 +52,20 @@ def section5_figure(number: int, search: greedy.Search, seed: int, lines: Sequen
     setting = section5.FIGURES[number]
     signal = f"bias {setting.model.bias:g} in 50 features" if setting.model.bias else "no signal"
     figure, grid = _figure(
-        (12, 9.6),
+        (12, 9.9),
         f"Figure {number}: {signal}, features from N(0, {setting.model.variance:g}), "
         f"delta = {setting.delta:g}",
         "Top: the first search. Accuracy of the best classifier so far on the holdout (blue) and "
-        "on fresh data (red, with green ± the epsilon of the\nnext bar); a bar where each epsilon "
-        f"halts the search. Below: {lines[0]['repeats']} searches.",
+        "on fresh data (red, with green ± the epsilon of the\nnext bar; orange: outside it). A bar "
+        f"where each epsilon halts the search. Below: {lines[0]['repeats']} searches.",
         *(3, 2),
         left=0.085,
-        top=1.75,
+        top=2.0,
         height_ratios=[1.8, 1, 1],
     )
     for panels, letter, bound in zip(grid.T, "ab", setting.epsilons, strict=True):
         own = [line for line in lines if line["bound"] == bound]
-        panels[0].set_title(f"({letter}) {bound}", loc="left", fontsize=12, color=INK, pad=28)
+        panels[0].set_title(f"({letter}) {bound}", loc="left", fontsize=12, color=INK, pad=44)
         _draw_search(panels[0], number, bound, search, seed)
         _draw_halts(panels[1], own)
         _draw_shares(panels[2], own)
@@ -99,7 +99,7 @@ def _draw_search(axes: Axes, number: int, bound: str, search: greedy.Search, see
             axes.axvline(told + 1, color=INK, linewidth=1.2)
         axes.text(
             min(told + 1, n),
-            1.09 if place % 2 else 1.02,
+            1.02 + 0.06 * (place % 3),
             ", ".join(names) + (" never" if never else ""),
             transform=axes.get_xaxis_transform(),
             ha="right" if never else "center",
@@ -148,6 +148,7 @@ def _draw_shares(axes: Axes, lines: Sequence[Row]) -> None:
             textcoords="offset points",
             fontsize=9,
             color=color,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     axes.axhline(delta, color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
     axes.text(-0.58, delta, f"delta = {delta:g}", va="bottom", fontsize=9, color=INK)

@@ -146,7 +146,7 @@ def _mechanisms(epsilon: float, seed: int) -> Iterator[tuple[str, Any]]:
     yield (
         "Thresholdout",
         Thresholdout(
-            N_SAMPLES, threshold=0.8 * epsilon, noise=0.2 * epsilon, budget=400, seed=seed
+            N_SAMPLES, threshold=0.8 * epsilon, noise=0.1 * epsilon, budget=400, seed=seed
         ),
     )
 
