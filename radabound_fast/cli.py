@@ -329,7 +329,11 @@ def _add_reproduce(commands: Any) -> None:
     what.add_argument("--real", action="store_true", help="searches on three real data sets")
     what.add_argument("--all", action="store_true", help="everything")
     parser.add_argument(
-        "--repeats", type=int, default=200, metavar="R", help="of Figures 1-6 and of the vote"
+        "--repeats",
+        type=int,
+        default=200,
+        metavar="R",
+        help="of Figures 1-6 and of the vote (default: 200)",
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes (default: 1)")
     parser.add_argument(
