@@ -207,13 +207,19 @@ def _speaks_arrow(values: object) -> bool:
 
 
 def _rounded(values: NDArray[np.longdouble], name: str) -> NDArray[np.float64]:
-    # by way of float64 a value would be rounded twice, and 1 + 1e-19 would pass for 1
-    allowed = (values >= 0) & (values <= 1)
-    if not allowed.all():
-        index = int(allowed.argmin())
-        value = values.reshape(-1)[index]
-        raise ValueError(f"{name} must be in [0, 1], got {value} {place_of(index, values.shape)}")
-    return (np.rint(values * 2**24) / 2**24).astype(np.float64)
+    """Multiples of 2^-24, row by row: there may be more of them than memory for temporaries."""
+    rounded = np.empty(values.shape, np.float64)
+    for row, (losses, out) in enumerate(
+        zip(np.atleast_2d(values), np.atleast_2d(rounded), strict=True)
+    ):
+        # by way of float64 a value would be rounded twice, and 1 + 1e-19 would pass for 1
+        allowed = (losses >= 0) & (losses <= 1)
+        if not allowed.all():
+            sample = int(allowed.argmin())
+            place = place_of(row * len(losses) + sample, values.shape)
+            raise ValueError(f"{name} must be in [0, 1], got {losses[sample]} {place}")
+        out[:] = np.rint(losses * 2**24) / 2**24
+    return rounded
 
 
 def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]:
