@@ -32,6 +32,7 @@ SOURCES = [
     "packing_portable.c",
     "packing_avx2.c",
     "packing_avx512.c",
+    "packing_neon.c",
 ]
 
 setup(
