@@ -200,11 +200,12 @@ class Labels:
 
 def _as_labels(values: Any, name: str) -> NDArray[Any]:
     array = as_array(values, name)
-    if isinstance(values, (list, tuple)) and array.size > 0:
+    if isinstance(values, (list, tuple)) and array.dtype.kind in "Uf" and array.size > 0:
         # NumPy makes strings of numbers beside strings, and rounds integers beside floats
-        large = array.dtype.kind == "f" and float(np.abs(array).max()) >= 2**53
-        if large or array.dtype.kind == "U":
-            return np.array(values, object)
+        objects = np.array(values, object)
+        if array.dtype.kind == "f":
+            return objects if float(np.abs(array).max()) >= 2**53 else array
+        return array if all(isinstance(value, str) for value in objects.flat) else objects
     return array
 
 

@@ -244,6 +244,7 @@ def test_a_list_of_strings_and_numbers_keeps_its_numbers():
             ValueError,
             "y_pred must have no masked entries",
         ),
+        ([0, 1], ["0", "1"], TypeError, "y_pred must be numbers as y_true, got dtype <U1"),
         (
             [0, 1],
             np.array(["0", "1"]),
