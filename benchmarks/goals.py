@@ -135,10 +135,10 @@ def plain_kernel(effort: Effort) -> Goals:
             yield Goal(what, times_faster(outcome, peers), ">=", least)
 
 
-def sliced(effort: Effort, name: str, n_vectors: int, n_rows: int) -> tuple[float, float]:
+def sliced(effort: Effort, name: str, n_vectors: int) -> tuple[float, float]:
     """Bit-sliced blocks of a kernel over its plain one, and over the plain one of AVX-512."""
-    case = Case(4000, n_vectors, n_rows)
-    parts = [case.words[i : i + PLAIN_ROWS] for i in range(0, n_rows, PLAIN_ROWS)]
+    case = Case(4000, n_vectors, SLICED_ROWS)
+    parts = [case.words[i : i + PLAIN_ROWS] for i in range(0, SLICED_ROWS, PLAIN_ROWS)]
     entries = []
     for row in dict.fromkeys([name, "avx512"]):
         with kernel(row) as usable:
@@ -148,8 +148,8 @@ def sliced(effort: Effort, name: str, n_vectors: int, n_rows: int) -> tuple[floa
             guard.query_many_packed(case.words)  # extremes move a lot at first
             names = {"ask": guard.query_many_packed, "parts": parts, "words": case.words}
             statement = "for rows in parts: ask(rows)"
-            entries.append(Contestant(f"{row}, plain", statement, names, n_rows))
-            entries.append(Contestant(f"{row}, sliced", "ask(words)", names, n_rows))
+            entries.append(Contestant(f"{row}, plain", statement, names, SLICED_ROWS))
+            entries.append(Contestant(f"{row}, sliced", "ask(words)", names, SLICED_ROWS))
     outcome = effort.race(entries)
     over = [
         outcome.ratio(f"{name}, sliced", other)
@@ -169,9 +169,9 @@ def sliced_blocks(effort: Effort) -> Goals:
     fastest = _kernel.active_kernel()
     for n_vectors, bound in [(32, 0.75), (256, 0.52), (1024, 0.52)]:
         what = f"bit-sliced blocks, {fastest}, (4000, {n_vectors}): over its plain kernel"
-        yield Goal(what, sliced(effort, fastest, n_vectors, SLICED_ROWS)[0], "<=", bound)
+        yield Goal(what, sliced(effort, fastest, n_vectors)[0], "<=", bound)
     for name, bounds in OTHER_SLICED.items():
-        own, avx512 = sliced(effort, name, 256, 2 * PLAIN_ROWS)
+        own, avx512 = sliced(effort, name, 256)
         what = f"bit-sliced blocks, {name}, (4000, 256)"
         yield Goal(f"{what}: over its plain kernel", own, "<=", bounds[0])
         yield Goal(f"{what}: over the plain avx512 kernel", avx512, "<=", bounds[1])
