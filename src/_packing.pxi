@@ -36,22 +36,6 @@ cdef extern from "packing.h" nogil:
     {
         return type < NPY_NTYPES_LEGACY ? kind_of_type[type] - 1 : -1;
     }
-
-    /* Fastest first; NULL past the last. */
-    static const struct packer *packer_row(int index)
-    {
-        static const struct packer *const packers[] = {
-    #if defined(RB_X86_64)
-            &packer_avx512,
-            &packer_avx2,
-    #endif
-    #if defined(RB_ARM64)
-            &packer_neon,
-    #endif
-            &packer_portable,
-        };
-        return index < (int)(sizeof packers / sizeof *packers) ? packers[index] : NULL;
-    }
     """
     enum value_kind:
         VALUE_U8

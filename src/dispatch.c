@@ -1,4 +1,5 @@
-/* The one place that lists the kernels, fastest first. */
+/* The one place that lists the kernels and the packers, fastest first. */
+#include "packing.h"
 #include "signed_sums.h"
 #include "sliced.h"
 
@@ -26,6 +27,24 @@ const struct kernel *fastest_kernel(void)
     while (!kernels[i]->supported())
         i++; /* the last row is always supported */
     return kernels[i];
+}
+
+static const struct packer *const packers[] = {
+#if defined(RB_X86_64)
+    &packer_avx512,
+    &packer_avx2,
+#endif
+#if defined(RB_ARM64)
+    &packer_neon,
+#endif
+    &packer_portable,
+};
+
+enum { N_PACKERS = sizeof packers / sizeof *packers };
+
+const struct packer *packer_row(int index)
+{
+    return index < N_PACKERS ? packers[index] : NULL;
 }
 
 /* sliced_*.c are written in the vectors of GCC and Clang; other compilers have the plain row. */

@@ -74,6 +74,9 @@ extern const struct packer packer_avx2, packer_avx512;
 extern const struct packer packer_neon;
 #endif
 
+/* Fastest first; NULL past the last (dispatch.c). */
+const struct packer *packer_row(int index);
+
 /* Also where the others end up when a row is bad: it alone looks for the index. */
 pack_row_fn pack_row_portable;
 units_row_fn units_row_portable;
