@@ -51,8 +51,8 @@ class Number(NamedTuple):
 
 
 def results_in(text: str) -> set[str]:
-    """Every number of the text, up to its references, that looks like a result."""
-    body = text.partition("\n## References\n")[0]
+    """Every number that looks like a result, up to the section that coverage_table.py makes."""
+    body = text.partition("\n## Coverage by simulation\n")[0]
     return set(re.findall(r"(?<![\d.,])(-?\d+\.\d+(?:e-\d+)?|\d{1,3}(?:,\d{3})+)(?!\d)", body))
 
 
