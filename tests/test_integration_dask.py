@@ -16,7 +16,7 @@ import dask.array as da
 from distributed import Client, LocalCluster
 from numpy.testing import assert_array_equal
 
-from radabound_fast import HoldoutExhausted, RadaBound, reference
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound, reference
 from radabound_fast.integrations import _shards
 from radabound_fast.integrations.dask import query_many
 from radabound_fast.mechanisms import Ladder
@@ -208,6 +208,26 @@ def test_a_worker_killed_on_the_way_changes_nothing(client):
     assert workers[0] not in client.run(os.getpid).values()
     assert_same(told[0], here.query_many(losses))
     assert state_of(there) == state_of(here)
+
+
+def candidate_losses(seed):
+    return np.random.default_rng(seed).random(N_SAMPLES) < 0.2
+
+
+@pytest.mark.skipif(not find_spec("joblib"), reason="joblib is not installed")
+def test_joblib_fits_on_the_cluster_and_the_guard_stays_here(client):
+    from joblib import parallel_config
+
+    from radabound_fast.integrations.joblib import guarded_map
+
+    told = []
+    for backend in ("sequential", "dask"):
+        holdout = Holdout(np.zeros(N_SAMPLES, bool), guard_of(epsilon=0.1), classes=[0, 1])
+        with parallel_config(backend=backend):
+            answers = list(guarded_map(holdout, candidate_losses, range(150)))
+        assert holdout.halted
+        told.append([(candidate, answer.value) for candidate, answer in answers])
+    assert told[0] == told[1] and 0 < len(told[0]) < 150
 
 
 # ---- what the workers do, without a cluster ------------------------------------------------

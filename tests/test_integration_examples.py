@@ -1,5 +1,6 @@
 """Every example runs as it stands, and its guard does what the example says."""
 
+import doctest
 import os
 import re
 import subprocess
@@ -75,3 +76,12 @@ def test_every_script_is_tested():
     scripts = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")}
     package = {HUB.replace("example.py", "__init__.py")}
     assert scripts == set(SCRIPTS) | {"overfitting_search.py"} | package
+
+
+def test_the_page_on_integrations_is_true():
+    skip_without(("joblib", "optuna", "sklearn"))
+    page = EXAMPLES.parent / "docs" / "integrations.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 20 and result.failed == 0
+    shown = set(re.findall(r"`examples/([a-z_/]+\.py)`", page.read_text()))
+    assert shown == set(SCRIPTS) - {HUB} | {"overfitting_search.py"}

@@ -1,5 +1,6 @@
 """guarded_map: the same answers and the same halt, whoever fits and however fast."""
 
+import doctest
 import itertools
 import threading
 import time
@@ -12,6 +13,7 @@ if not find_spec("joblib"):
     pytest.skip("joblib is not installed", allow_module_level=True)
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast.integrations import joblib as module
 from radabound_fast.integrations.joblib import guarded_map
 from radabound_fast.mechanisms import GuessAndCheck
 
@@ -161,3 +163,7 @@ def test_guesses_come_with_the_predictions():
 def test_a_bar_counts_the_answers(capsys):
     list(guarded_map(holdout_of(), noisy, range(40), progress=True))
     assert f"{N_ANSWERED}/40" in capsys.readouterr().err
+
+
+def test_the_example_in_the_docstring_is_true():
+    assert doctest.testmod(module) == (0, 5)

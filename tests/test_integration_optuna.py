@@ -1,5 +1,6 @@
 """Optuna: one guard under many threads, an exact count, one halt, and no value after it."""
 
+import doctest
 import threading
 import time
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ import optuna
 from optuna.trial import TrialState
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast.integrations import optuna as module
 from radabound_fast.integrations.optuna import guarded_objective
 from radabound_fast.mechanisms import GuessAndCheck
 
@@ -154,3 +156,7 @@ def test_optunahub_loads_the_package_folder_offline():
     folder = EXAMPLES / "optunahub" / "package" / "pruners" / "radabound"
     assert (folder / "README.md").read_text().startswith("---\nauthor:")
     assert (folder / "LICENSE").exists()
+
+
+def test_the_example_in_the_docstring_is_true():
+    assert doctest.testmod(module) == (0, 9)

@@ -61,8 +61,8 @@ def guarded_map(
     Notes
     -----
     Queries are made in the order of the candidates, so the answers and the halt do not depend
-    on `n_jobs` or `backend`.  Backends that cannot return results one by one (multiprocessing,
-    Ray, Spark) get blocks of candidates.
+    on `n_jobs` or `backend`.  A backend that cannot return results one by one, such as
+    multiprocessing, gets blocks of candidates.
 
     Examples
     --------
