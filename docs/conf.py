@@ -24,6 +24,7 @@ nb_execution_mode = "off"  # the tests run them; the outputs shown are those of 
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["xgboost"]  # large, and in no extra
 autodoc_typehints = "none"  # shapes and dtypes are in the docstrings
 numpydoc_show_class_members = False
 
