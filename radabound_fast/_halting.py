@@ -7,9 +7,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast.bounds import BOUNDS
 
@@ -67,12 +64,6 @@ class HaltingRule:
         excess = self.epsilon - 2.0 * complexity
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
-
-    def delta_primes(self, complexities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`delta_prime` of each."""
-        # complexities repeat from query to query: each is looked up once
-        distinct, which = np.unique(complexities, return_inverse=True)
-        return np.array([self.delta_prime(c) for c in distinct.tolist()], np.float64)[which]
 
     def needs_no_signs(self, n_queries: int) -> bool:
         """Whether after so many answers the next is given whatever its losses are."""

@@ -219,9 +219,8 @@ class RadaBound(Saved):
             half_width=self.epsilon,
             n_queries=n_queries,
             complexity=complexity,
-            delta_prime=self._rule.delta_prime(complexity),
+            _tail=self._rule.delta_prime,
             complexities=complexities,
-            delta_primes=None if complexities is None else self._rule.delta_primes(complexities),
         )
 
     def _refuse(self) -> NoReturn:

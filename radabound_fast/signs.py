@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Any, Literal
 
 import numpy as np
@@ -64,7 +64,7 @@ class SignMatrix:
                 f"n_vectors * n_samples must be less than 2**62, got {n_vectors} * {n_samples}"
             )
         check_choice(("stored", "generated"), signs=signs)
-        seed = secrets.randbits(64) if seed is None else check_seed(seed)
+        seed = int.from_bytes(os.urandom(8)) if seed is None else check_seed(seed)
         self._first_vector, self._first_word = 0, 0
         self._store = _kernel.SignStore(seed, n_samples, n_vectors, stored=signs == "stored")
 

@@ -164,9 +164,12 @@ cdef class _Slices:
 
 # ---- arrays as rows -----------------------------------------------------------------------
 
+cdef object _memmap = np.memmap
+
+
 cdef bint _is_array(object values):
     """Whether this is an ndarray and nothing more: a masked array is one too, and is more."""
-    return type(values) is np.ndarray or type(values) is np.memmap
+    return cnp.PyArray_CheckExact(values) or type(values) is _memmap
 
 
 cdef bint _is_packed(object words, int ndim, int64_t n_samples):

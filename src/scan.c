@@ -82,11 +82,15 @@ static int64_t read_units(const struct rows *rows, ptrdiff_t row, ptrdiff_t word
     return rows->packer->units_row(&part, row, out);
 }
 
-static int64_t sum_units(const int32_t *units, ptrdiff_t n)
+static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
 {
     int64_t total = 0;
-    for (ptrdiff_t i = 0; i < n; i++)
-        total += units[i];
+    for (ptrdiff_t w = 0; w < n_words; w++) {
+        int32_t sum = 0; /* 64 losses of up to 2^24 fit */
+        for (int i = 0; i < WORD_BITS; i++)
+            sum += units[w * WORD_BITS + i];
+        total += sum;
+    }
     return total;
 }
 
@@ -114,7 +118,7 @@ static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows,
             int32_t *units = (int32_t *)chunk->tile + r * tile->stride;
             read = read_units(rows, first + r, tile->word, tile->n_samples, units);
             if (read == tile->n_samples)
-                chunk->totals[r] += sum_units(units, tile->n_words * WORD_BITS);
+                chunk->totals[r] += sum_units(units, tile->n_words);
         } else {
             const uint64_t *words = (const uint64_t *)tile->rows + r * tile->stride;
             read = in_place ? check_last_word(words[tile->n_words - 1], tile->n_samples)

@@ -3,8 +3,9 @@
  *     count[lane] += popcount(line[lane] & word)
  *
  * The word of the losses is broadcast, so each lane counts for its own vector and nothing is
- * ever summed across lanes.  Four strips at a time keep four independent sums in registers and
- * share the broadcast.  A step is AND, VPOPCNT, ADD: three operations for the two vector ports.
+ * ever summed across lanes.  Four rows by four strips keep sixteen sums in registers, so that a
+ * line is loaded once for four rows and a broadcast serves four strips.  A step is AND, VPOPCNT,
+ * ADD: three operations for the two vector ports.
  * No Harley-Seal tree: a carry-save adder costs two operations a line and saves two, so it pays
  * where popcount is emulated (AVX2), not where it is an instruction.
  */
@@ -15,27 +16,52 @@
 
 #define AVX512 RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")
 
-enum { STRIPS = 4 };
+enum { STRIPS = 4, ROWS = 4 };
 
-/* `strips` is a constant at each call, so that the sums stay in registers. */
-RB_INLINE AVX512 void count_strips(const uint64_t *lines, ptrdiff_t strip_stride, int strips,
-                                   const uint64_t *row, ptrdiff_t n_words, int64_t *counts)
+/* `n_rows` and `n_strips` are constants at each call, so that the sums stay in registers. */
+RB_INLINE AVX512 void count_square(const uint64_t *lines, ptrdiff_t strip_stride, int n_strips,
+                                   const uint64_t *rows, ptrdiff_t row_stride, int n_rows,
+                                   ptrdiff_t n_words, int64_t *counts, ptrdiff_t counts_stride)
 {
-    __m512i sum[STRIPS];
+    __m512i sum[ROWS][STRIPS], word[ROWS];
     RB_UNROLL(4)
-    for (int s = 0; s < strips; s++)
-        sum[s] = _mm512_loadu_si512(counts + s * LANES);
-    for (ptrdiff_t w = 0; w < n_words; w++) {
-        __m512i word = _mm512_set1_epi64((int64_t)row[w]);
+    for (int r = 0; r < n_rows; r++)
         RB_UNROLL(4)
-        for (int s = 0; s < strips; s++) {
+        for (int s = 0; s < n_strips; s++)
+            sum[r][s] = _mm512_loadu_si512(counts + r * counts_stride + s * LANES);
+    for (ptrdiff_t w = 0; w < n_words; w++) {
+        RB_UNROLL(4)
+        for (int r = 0; r < n_rows; r++)
+            word[r] = _mm512_set1_epi64((int64_t)rows[r * row_stride + w]);
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips; s++) {
             __m512i line = _mm512_load_si512(lines + (s * strip_stride + w) * LANES);
-            sum[s] = _mm512_add_epi64(sum[s], _mm512_popcnt_epi64(_mm512_and_si512(line, word)));
+            RB_UNROLL(4)
+            for (int r = 0; r < n_rows; r++) {
+                __m512i both = _mm512_and_si512(line, word[r]);
+                sum[r][s] = _mm512_add_epi64(sum[r][s], _mm512_popcnt_epi64(both));
+            }
         }
     }
     RB_UNROLL(4)
-    for (int s = 0; s < strips; s++)
-        _mm512_storeu_si512(counts + s * LANES, sum[s]);
+    for (int r = 0; r < n_rows; r++)
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips; s++)
+            _mm512_storeu_si512(counts + r * counts_stride + s * LANES, sum[r][s]);
+}
+
+/* All rows on up to four strips, a constant number at each call. */
+RB_INLINE AVX512 void count_strips(const uint64_t *lines, ptrdiff_t strip_stride, int n_strips,
+                                   const uint64_t *rows, ptrdiff_t row_stride, ptrdiff_t n_rows,
+                                   ptrdiff_t n_words, int64_t *counts, ptrdiff_t counts_stride)
+{
+    ptrdiff_t r = 0;
+    for (; r + ROWS <= n_rows; r += ROWS)
+        count_square(lines, strip_stride, n_strips, rows + r * row_stride, row_stride, ROWS,
+                     n_words, counts + r * counts_stride, counts_stride);
+    for (; r < n_rows; r++)
+        count_square(lines, strip_stride, n_strips, rows + r * row_stride, row_stride, 1, n_words,
+                     counts + r * counts_stride, counts_stride);
 }
 
 AVX512 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
@@ -45,18 +71,23 @@ AVX512 static void count_bits(const struct sign_tile *signs, const uint64_t *row
     const ptrdiff_t n_words = signs->n_words, stride = signs->strip_stride;
     for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
         const uint64_t *lines = signs->lines + s * stride * LANES;
-        const ptrdiff_t left = signs->n_strips - s;
-        for (ptrdiff_t r = 0; r < n_rows; r++) {
-            const uint64_t *row = rows + r * row_stride;
-            int64_t *count = counts + r * counts_stride + s * LANES;
-            if (left >= 4)
-                count_strips(lines, stride, 4, row, n_words, count);
-            else if (left == 3)
-                count_strips(lines, stride, 3, row, n_words, count);
-            else if (left == 2)
-                count_strips(lines, stride, 2, row, n_words, count);
-            else
-                count_strips(lines, stride, 1, row, n_words, count);
+        int64_t *count = counts + s * LANES;
+        switch (signs->n_strips - s) {
+        case 1:
+            count_strips(lines, stride, 1, rows, row_stride, n_rows, n_words, count,
+                         counts_stride);
+            break;
+        case 2:
+            count_strips(lines, stride, 2, rows, row_stride, n_rows, n_words, count,
+                         counts_stride);
+            break;
+        case 3:
+            count_strips(lines, stride, 3, rows, row_stride, n_rows, n_words, count,
+                         counts_stride);
+            break;
+        default:
+            count_strips(lines, stride, 4, rows, row_stride, n_rows, n_words, count,
+                         counts_stride);
         }
     }
 }
