@@ -156,6 +156,14 @@ def test_a_halt_leaves_later_blocks_undone(client, tmp_path):
     assert len(list(tmp_path.iterdir())) <= 16 + 4 + 2
 
 
+@pytest.mark.parametrize("n_ahead", [1, 3, 1000])
+def test_how_far_ahead_does_not_change_the_result(client, n_ahead):
+    losses = losses_of("binary")
+    here = guard_of()
+    answers = query_many(guard_of(), da.from_array(losses, chunks=(20, -1)), n_ahead=n_ahead)
+    assert_same(answers, here.query_many(losses))
+
+
 @pytest.mark.parametrize("bad", [1.5, np.nan])
 def test_a_value_that_is_no_loss_is_an_error_and_no_answer(client, bad):
     losses = losses_of("binary")
@@ -170,6 +178,7 @@ def test_a_value_that_is_no_loss_is_an_error_and_no_answer(client, bad):
     ("guard", "array", "error", "message"),
     [
         (Ladder(N_SAMPLES, step=0.1, delta=0.1), da.zeros((5, N_SAMPLES)), TypeError, "got Ladder"),
+        (guard_of(), np.zeros((5, N_SAMPLES)), TypeError, "must be a dask array, got ndarray"),
         (guard_of(), da.zeros((5, 999)), ValueError, r"losses must have shape \(k, 1000\)"),
         (guard_of(), da.zeros(N_SAMPLES), ValueError, r"losses must have shape \(k, 1000\)"),
         (
@@ -240,7 +249,7 @@ def test_partial_sums_add_up_to_the_reference(kind, shards):
     parts, start = [], 0
     for stop in shards:
         rows = _shards.prepare(losses[:, start:stop])
-        signs = (N_SAMPLES, N_VECTORS, SEED)
+        signs = (SEED, N_SAMPLES, N_VECTORS, len(shards) == 1)
         parts.append(_shards.partial_sums(rows, signs, start, whole=len(shards) == 1))
         start = stop
     sums = _shards.add_up(parts)

@@ -7,7 +7,7 @@ losses are among them.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,18 +57,21 @@ def prepare(losses: Any) -> Rows:
     return Rows(words, np.count_nonzero(values, axis=1).astype(np.int64), 0, n_samples)
 
 
-@lru_cache(maxsize=4)
-def _store(
-    n_samples: int, n_vectors: int, seed: int, start: int, stop: int, whole: bool
-) -> _kernel.SignStore:
-    if whole:
-        return SignMatrix(n_samples, n_vectors, seed=seed)._store
-    return SignMatrix(n_samples, n_vectors, seed=seed, signs="generated")[:, start:stop]._store
+# seed, n_samples, n_vectors, and whether a worker keeps the signs in memory
+Signs = tuple[int, int, int, bool]
 
 
-def partial_sums(rows: Rows, signs: tuple[int, int, int], start: int, whole: bool) -> Partial:
-    """Signed sums under the samples' part of the signs, which are (n_samples, n_vectors, seed)."""
-    store = _store(*signs, start, start + rows.n_samples, whole)
+@lru_cache(maxsize=2)
+def _store(signs: Signs, start: int, stop: int) -> _kernel.SignStore:
+    seed, n_samples, n_vectors, stored = signs
+    kind: Literal["stored", "generated"] = "stored" if stored else "generated"
+    whole = SignMatrix(n_samples, n_vectors, seed=seed, signs=kind)
+    return (whole if stop - start == n_samples else whole[:, start:stop])._store
+
+
+def partial_sums(rows: Rows, signs: Signs, start: int, whole: bool) -> Partial:
+    """Signed sums under the part of the signs that belongs to the samples from `start` on."""
+    store = _store(signs, start, start + rows.n_samples)
     # whole rows are only ever needed as extremes, which a block of them has at once
     step = max(1, len(rows.totals)) if whole else 1
     sums = []
@@ -78,7 +81,7 @@ def partial_sums(rows: Rows, signs: tuple[int, int, int], start: int, whole: boo
         query(rows.losses[row : row + step])
         found = extremes.extremes() if whole else extremes.extremes()[:1]
         sums += [values << (rows.shift - extremes.unit_shift) for values in found]
-    table = np.array(sums, np.int64).reshape(len(sums), signs[1])
+    table = np.array(sums, np.int64).reshape(len(sums), store.n_vectors)
     return Partial(table, rows.totals, rows.shift)
 
 

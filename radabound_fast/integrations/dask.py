@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from dask import delayed
+from dask.array import Array
 from dask.delayed import Delayed
 from dask.optimization import cull
 from distributed import Client, default_client
@@ -73,9 +74,9 @@ def query_many(
     client = default_client() if client is None else client
     if n_ahead is None:
         n_ahead = 4 * max(1, sum(client.nthreads().values()))
-    batch = -(-check_count(n_ahead=n_ahead) // 2)
+    batch = max(1, check_count(n_ahead=n_ahead) // 2)
     blocks = _submitted(client, guard, losses, shards, batch)
-    ahead = deque(islice(blocks, 2 * batch))
+    ahead = deque(islice(blocks, n_ahead // batch * batch))
     values, last = [np.empty(0)], None
     while ahead and last is None:
         rows, future = ahead.popleft()
@@ -86,7 +87,7 @@ def query_many(
             answers = _judged(guard, client, rows)
             values.append(answers.values)
             last = answers if answers.halted else None
-        if len(ahead) <= batch:
+        if len(ahead) + batch <= n_ahead:
             ahead.extend(islice(blocks, batch))
     told = np.concatenate(values)
     return replace(last or guard.query_many(nothing), values=told, n_answered=len(told))
@@ -94,6 +95,8 @@ def query_many(
 
 def _shards(losses: Any, n_samples: int) -> list[slice]:
     """The samples of each chunk, or an error that says which chunks there may be."""
+    if not isinstance(losses, Array):
+        raise TypeError(f"losses must be a dask array, got {type(losses).__name__}")
     if losses.ndim != 2 or losses.shape[1] != n_samples:
         raise ValueError(f"losses must have shape (k, {n_samples}), got shape {losses.shape}")
     stops = np.cumsum(losses.chunks[1]).tolist()
@@ -113,8 +116,8 @@ def _submitted(
     So many blocks are submitted at once: Dask begins them in any order, but a batch after those
     before it.  Futures that nobody holds any more are cancelled.
     """
-    signs = (guard.n_samples, guard.n_vectors, guard.seed)
     whole = len(shards) == 1
+    signs = guard.seed, guard.n_samples, guard.n_vectors, whole and guard._signs.nbytes > 0
     chunks = losses.to_delayed()
     graph = dict(chunks.flat[0].dask) if chunks.size else {}
     for first in range(0, len(chunks), batch):
