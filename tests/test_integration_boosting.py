@@ -165,3 +165,12 @@ def test_bad_arguments_are_refused_before_training(tool, change, error, message)
     options = {"holdout": holdout_of(y_holdout), "X_holdout": X_holdout} | change
     with pytest.raises(error, match=message):
         tool(2).train(X, y, **options)
+
+
+def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    holdout = holdout_of(y_holdout)
+    booster = tool(2).train(X, y, holdout, X_holdout, every=N_ROUNDS + 1)
+    assert holdout.n_queries == 0
+    n_rounds = booster.num_boosted_rounds() if tool is Xgboost else booster.current_iteration()
+    assert n_rounds == N_ROUNDS

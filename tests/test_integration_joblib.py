@@ -165,5 +165,50 @@ def test_a_bar_counts_the_answers(capsys):
     assert f"{N_ANSWERED}/40" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not find_spec("ray"), reason="ray is not installed")
+@pytest.mark.filterwarnings("ignore")  # Ray's own, of many kinds
+def test_ray_fits_and_the_guard_stays_here():
+    import ray
+    from joblib import parallel_config
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    ray.init(num_cpus=2, include_dashboard=False)
+    try:
+        holdout = holdout_of()
+        with parallel_config(backend="ray"):
+            told = list(guarded_map(holdout, noisy, range(40), n_jobs=2))
+    finally:
+        ray.shutdown()
+    assert len(told) == holdout.n_queries == N_ANSWERED
+
+
+@pytest.mark.skipif(not find_spec("hyperopt"), reason="hyperopt is not installed")
+@pytest.mark.filterwarnings("ignore")  # hyperopt's own: it is old
+def test_the_line_for_hyperopt_stops_its_search():
+    from hyperopt import Trials, fmin, hp, rand
+
+    holdout, trials = holdout_of(), Trials()
+
+    def objective(candidate):
+        try:
+            return {"status": "ok", "loss": holdout.query(noisy(int(candidate))).value}
+        except HoldoutExhausted:
+            return {"status": "fail"}
+
+    fmin(
+        objective,
+        hp.quniform("candidate", 0, 1e6, 1),
+        algo=rand.suggest,
+        max_evals=200,
+        trials=trials,
+        early_stop_fn=lambda trials: (holdout.halted, []),
+        rstate=np.random.default_rng(0),
+        show_progressbar=False,
+    )
+    assert holdout.halted
+    assert len(trials.trials) == holdout.n_queries + 1
+
+
 def test_the_example_in_the_docstring_is_true():
     assert doctest.testmod(module) == (0, 5)
