@@ -156,6 +156,15 @@ def test_a_halt_leaves_later_blocks_undone(client, tmp_path):
     assert len(list(tmp_path.iterdir())) <= 16 + 4 + 2
 
 
+@pytest.mark.parametrize("shards", ["whole", "three"])
+def test_losses_that_lie_on_the_cluster_already_are_judged_there(client, shards):
+    losses = losses_of("mixed")
+    here, there = guard_of(), guard_of()
+    array = da.from_array(losses, chunks=((40,) * 5, SHARDS[shards])).persist()
+    assert_same(query_many(there, array), here.query_many(losses))
+    assert state_of(there) == state_of(here)
+
+
 @pytest.mark.parametrize("n_ahead", [1, 3, 1000])
 def test_how_far_ahead_does_not_change_the_result(client, n_ahead):
     losses = losses_of("binary")
