@@ -1,6 +1,8 @@
 """``radabound reproduce``: cells that are run once, and the files that come of them."""
 
+import importlib.util
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -99,3 +101,20 @@ def test_a_figure_is_written_as_csv_and_png(tmp_path):
     assert {line["repeats"] for line in lines} == {2}
     assert (tmp_path / "figure-5.png").read_bytes().startswith(b"\x89PNG")
     assert len(list((tmp_path / "cells" / "figure-5").iterdir())) == 2
+
+
+# ---- the page ------------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.mark.source
+@pytest.mark.skipif(not DOCS.exists(), reason="the source tree is not there")
+def test_the_tables_of_the_page_are_those_of_its_files():
+    path = DOCS / "reproduction_tables.py"
+    spec = importlib.util.spec_from_file_location("reproduction_tables", path)
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    assert all(f"<!-- table: {name} -->\n\n| " in page for name in tables.TABLES)
+    assert tables.filled(page) == page
