@@ -118,10 +118,10 @@ def _submitted(
     """
     whole = len(shards) == 1
     signs = guard.seed, guard.n_samples, guard.n_vectors, whole and guard._signs.nbytes > 0
-    chunks = losses.to_delayed()
-    graph = dict(chunks.flat[0].dask) if chunks.size else {}
-    for first in range(0, len(chunks), batch):
-        keys = [chunk.key for chunk in chunks[first : first + batch].flat]
+    # not to_delayed, whose optimised graph has lost the futures of persisted blocks
+    graph, blocks = dict(losses.__dask_graph__()), losses.__dask_keys__()
+    for first in range(0, len(blocks), batch):
+        keys = [key for block in blocks[first : first + batch] for key in block]
         # else every batch would carry the graph of all blocks
         part, _ = cull(graph, keys)
         rows = [delayed(prepare)(Delayed(key, part)) for key in keys]
