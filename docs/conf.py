@@ -20,6 +20,10 @@ extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc", "myst_nb"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+# its text is made by `make bench`
+exclude_patterns = (
+    [] if (HERE.parent / "benchmarks" / "RESULTS.md").exists() else ["performance.md"]
+)
 nb_execution_mode = "off"  # the tests run them; the outputs shown are those of a run
 
 default_role = "py:obj"
