@@ -47,7 +47,10 @@ class Holdout(Owned):
     True
     """
 
-    _instead: ClassVar[str] = "send predictions to the process that owns it"
+    _instead: ClassVar[str] = (
+        "send predictions to the process that owns it, as integrations.joblib.guarded_map does "
+        "(in scikit-learn use integrations.sklearn.HoldoutSearchCV)"
+    )
     _forwarded: ClassVar[frozenset[str]] = frozenset(
         [
             "halted",

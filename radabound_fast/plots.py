@@ -1,4 +1,4 @@
-"""Figures, drawn from arrays: the only importer of matplotlib.
+"""Figures, drawn from arrays: with experiments/figures.py the only importer of matplotlib.
 
 Every function returns a `matplotlib.figure.Figure` made without pyplot, so that nothing
 opens a window, touches global state or outlives the caller. ``figure.savefig(path)`` writes
