@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from radabound_fast import demo
 
 N_TRAIN = N_HOLDOUT = 4000
-N_FRESH = 40_000  # at most: standard error of a true error rate at most .0025, or .0032 where fewer rows are left
+# at most: the standard error of a true error rate is .0025, or .0032 where fewer rows are left
+N_FRESH = 40_000
 
 
 class Table(NamedTuple):
