@@ -1,4 +1,4 @@
-"""What another Cython module may cimport: the signs, and exact signed counts of packed rows.
+"""What another Cython module may cimport: the signs, and exact counts of packed rows.
 
     from radabound_fast._kernel cimport SignStore
 

@@ -30,7 +30,7 @@ from radabound_fast.files import Rows, load_labels, open_rows
 # Algorithm 1 line 11, Theorem 3 and line 12, the strictest first
 PAPER_BOUNDS = ("bernstein-split", "bernstein", "mclt")
 
-OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED = 0, 1, 2, 3, 130
+OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,11 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0: done; 1: a self-check failed; 2: bad input; 3: an audited guard halted;
-        130: interrupted.
+        130: interrupted; 141: nobody reads the output any more.
     """
     args = _parser().parse_args(argv)
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
     except (OSError, ValueError, ImportError) as error:
         print(f"radabound {args.command}: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT

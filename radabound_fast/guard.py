@@ -157,7 +157,7 @@ class RadaBound(Saved):
         Parameters
         ----------
         losses : array_like, shape (k, n_samples)
-            Losses in [0, 1].  Memory-mapped arrays are read block by block.
+            Losses in [0, 1].  Arrays are read where they lie, memory-mapped ones too.
         guesses : object, optional
             Ignored.
         trace : bool, default False

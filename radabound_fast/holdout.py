@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from radabound_fast import _kernel
+from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._ownership import Owned
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
@@ -75,6 +76,8 @@ class Holdout(Owned):
             raise TypeError(
                 f"parameters are those of a new guard, got a guard and {sorted(parameters)}"
             )
+        if isinstance(guard, type) or not hasattr(guard, "query_packed"):
+            raise TypeError(f"guard must be a RadaBound or a mechanism, got {guard!r}")
         if guard.n_samples != self._labels.n_samples:
             raise ValueError(
                 f"guard must be for the {self._labels.n_samples} samples of y_true, "
@@ -119,7 +122,10 @@ class Holdout(Owned):
         values, labels = self._labels.match(y_pred, ndim=1)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_predictions(values, labels)
-        return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
+        try:
+            return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
+        except HoldoutExhausted as halt:
+            raise halt.with_traceback(None) from None  # its frames hold the losses
 
     def query_many(self, Y_pred: Any, *, guesses: Any = None, **options: Any) -> Any:
         """`query` for each row of predictions in order, up to the first that is withheld.
@@ -131,7 +137,7 @@ class Holdout(Owned):
         guesses : array_like of float, shape (k,), optional
             For mechanisms that need them.
         **options
-            ``trace`` and ``n_threads``, as in `RadaBound.query_many`.
+            ``trace`` and ``n_threads`` of `RadaBound.query_many`; mechanisms take none.
 
         Returns
         -------

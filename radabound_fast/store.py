@@ -231,13 +231,23 @@ def save_state(path: str | os.PathLike[str], state: State, *, lock: Lock | None 
     if lock is not None and lock.held and lock.path == target:
         _replace(target, blob)
         return
+    if lock is not None and lock.held and not os.path.exists(target):
+        raise ValueError(
+            f"path must be {lock.path}, from which this guard was loaded and where its old state "
+            f"would stay, got {os.fspath(path)}"
+        )
     with Lock(path):
         if os.path.exists(target):
             raise ValueError(
                 f"{os.fspath(path)} exists and this guard was not loaded from it: "
                 "load it, or save to a new path"
             )
-        _replace(target, blob)
+        try:
+            _replace(target, blob)
+        except BaseException:  # after the rename too: the guard lives on, so no copy may
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            raise
 
 
 def load_state(path: str | os.PathLike[str]) -> tuple[State, Lock]:

@@ -6,7 +6,10 @@ cdef long _n_forks = 0
 
 # a slab of rows is scanned between two looks at Ctrl-C: about a quarter of a second
 cdef ptrdiff_t SLAB_CELLS = 1 << 28
+# threads are not worth their while below so many rows; handing a segment over takes tens of
+# microseconds, so it is to be some milliseconds of work
 cdef ptrdiff_t THREAD_ROWS = 2048
+cdef ptrdiff_t THREAD_CELLS = 1 << 23
 # below this many words times strips, letting go of the GIL costs more than it gives
 cdef ptrdiff_t GIL_CELLS = 1 << 13
 cdef enum:
@@ -45,12 +48,12 @@ cdef class Extremes(_Watched):
         self.signs = signs
         self.kernel = _chosen
         self.sliced = _chosen_sliced
-        self.born = _n_forks if price is not None else -1
+        self.born = _n_forks
         self.state.half_range = half_range
         self.epsilon = epsilon
         self.tail = tail
         self.price = price
-        self._reprice(0)
+        self._reprice(0, 0)
 
     # ---- reading -------------------------------------------------------------------------
 
@@ -72,8 +75,8 @@ cdef class Extremes(_Watched):
         return self.state.budget
 
     cdef bint _forked(self) noexcept nogil:
-        """Whether this is a guard's copy made by os.fork; its lock may never come free."""
-        return self.born >= 0 and self.born != _n_forks
+        """Whether this is a copy made by os.fork; its lock may never come free."""
+        return self.born != _n_forks
 
     cdef bint _closed(self) noexcept nogil:
         """Whether no row may be judged: halted, or saved to be gone on with elsewhere."""
@@ -123,7 +126,7 @@ cdef class Extremes(_Watched):
         self.state.unit_shift = unit_shift
         merge_watch(&self.state, &self.state)  # which computes the complexity
         self.halted = halted
-        self._reprice(largest)
+        self._reprice(largest, unit_shift)
 
     def retire(self, bint retired):
         """No row passes while this is set: the state is somebody else's.  Returns what it was."""
@@ -172,21 +175,22 @@ cdef class Extremes(_Watched):
     cdef int _to_units(self) except -1:
         if not units_fit(store_of(self.signs)):
             raise_too_large(store_of(self.signs))
+        # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
+        self._reprice(<int64_t>self.largest << UNIT_SHIFT, UNIT_SHIFT)
         rescale_watch(&self.state)
-        self._reprice(<int64_t>self.largest << UNIT_SHIFT)
         return 0
 
-    cdef int _reprice(self, int64_t largest) except -1:
+    cdef int _reprice(self, int64_t largest, int unit_shift) except -1:
         if self.price is not None:
             (self.state.budget, self.state.priced, self.state.n_free, self.state.free_low,
-             self.state.free_high) = self.price(largest, self.state.unit_shift)
+             self.state.free_high) = self.price(largest, unit_shift)
         return 0
 
     cdef int _meet(self, verdict need) except -1:
         """Does what a verdict other than ANSWERED and WITHHELD asks for."""
         if need == NEEDS_UNITS:
             return self._to_units()
-        return self._reprice(self.state.wanted)
+        return self._reprice(self.state.wanted, self.state.unit_shift)
 
     # ---- one row -------------------------------------------------------------------------
 
@@ -247,15 +251,15 @@ cdef class Extremes(_Watched):
 
     # ---- many rows -----------------------------------------------------------------------
 
-    def query_many_packed(self, words, *, bint trace=False, int n_threads=1):
+    def query_many_packed(self, words, *, bint trace=False, n_threads=1):
         """Judges packed rows in order; returns as `query_many`, or NotImplemented."""
         cdef loss_rows rows
         if not _is_packed(words, 2, store_of(self.signs).n_samples):
             return NotImplemented
         _packed_rows(&rows, <cnp.ndarray>words)
-        return self._query_many(&rows, words.shape[0], trace, n_threads)
+        return self._query_many(&rows, words, words.shape[0], trace, n_threads)
 
-    def query_many(self, values, labels=None, *, bint trace=False, int n_threads=1):
+    def query_many(self, values, labels=None, *, bint trace=False, n_threads=1):
         """Judges rows in order up to the first that is withheld.
 
         Returns (values, complexities, n_rows, halted, complexity): means of the rows that
@@ -267,13 +271,15 @@ cdef class Extremes(_Watched):
         if not _is_readable(values, 2, store_of(self.signs).n_samples):
             return NotImplemented
         _source_rows(&rows, <cnp.ndarray>values, labels)
-        return self._query_many(&rows, values.shape[0], trace, n_threads)
+        return self._query_many(&rows, (values, labels), values.shape[0], trace, n_threads)
 
-    cdef object _query_many(self, loss_rows *rows, ptrdiff_t n_rows, bint trace, int n_threads):
+    cdef object _query_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, bint trace,
+                            object n_threads):
         cdef _Run run = _Run(n_rows, trace)
         cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
         cdef _Watched before = _Watched(self.signs)
         cdef ptrdiff_t stop
+        cdef int n_useful = min(n_threads, 1 + n_rows // THREAD_ROWS)
         if self._forked():
             return None
         with self.lock:
@@ -281,10 +287,10 @@ cdef class Extremes(_Watched):
                 return None
             before.copy_from(self)
             try:
-                if n_threads == 1 or n_rows <= THREAD_ROWS:
+                if n_useful == 1:
                     stop = self._scan(rows, 0, n_rows, run, plan)
                 else:
-                    stop = self._scan_in_threads(rows, n_rows, run, plan, n_threads)
+                    stop = self._scan_in_threads(rows, memory, n_rows, run, plan, n_useful)
             except BaseException:  # KeyboardInterrupt too: no value has left yet
                 self.copy_from(before)
                 self.halted = False
@@ -317,26 +323,26 @@ cdef class Extremes(_Watched):
             PyErr_CheckSignals()
         return last
 
-    cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, ptrdiff_t n_rows, _Run run,
-                                    _SlicedPlan plan, int n_threads) except -1:
+    cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, object memory, ptrdiff_t n_rows,
+                                    _Run run, _SlicedPlan plan, int n_threads) except -1:
         """Each thread judges a segment from the same start; they are merged in order.
 
-        A segment that the gate, a bad value or a trace cuts into is done again on one thread
-        from where it should have started: at most one before the halt.
+        A segment in which a row might not pass, or with a trace the complexity grew, is done
+        again on one thread from where it should have started.
         """
         from concurrent.futures import ThreadPoolExecutor
 
         cdef _Segment segment
-        cdef ptrdiff_t row = 0, stop
-        segments = [_Segment(self.signs, THREAD_ROWS, plan) for _ in range(n_threads)]
+        cdef ptrdiff_t row = 0, stop, length = self._segment_rows(n_rows, n_threads)
+        segments = [_Segment(self.signs, length, plan) for _ in range(n_threads)]
         with ThreadPoolExecutor(n_threads) as pool:
             while row < n_rows:
                 for segment in segments:
-                    segment.first, segment.last = row, min(n_rows, row + THREAD_ROWS)
+                    segment.first, segment.last = row, min(n_rows, row + length)
                     segment.copy_from(self)
                     segment.state.budget = segment.state.priced = INT64_MAX
                     row = segment.last
-                task = _Task.of(self, rows, run)
+                task = _Task.of(self, rows, memory, run)
                 list(pool.map(task, segments))
                 for segment in segments:
                     if not self._adopt(segment, run):
@@ -345,6 +351,14 @@ cdef class Extremes(_Watched):
                             return stop
                 PyErr_CheckSignals()
         return n_rows
+
+    cdef ptrdiff_t _segment_rows(self, ptrdiff_t n_rows, int n_threads):
+        """Rows of a segment: whole blocks, as even as they go into rounds of all threads."""
+        cdef ptrdiff_t block = self.sliced.block_rows
+        cdef ptrdiff_t cells = store_of(self.signs).n_words * self.state.n_strips
+        cdef ptrdiff_t most = max(1, THREAD_CELLS // cells)
+        cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
+        return ((n_rows - 1) // (n_segments * block) + 1) * block
 
     cdef bint _adopt(self, _Segment segment, _Run run) except -1:
         """Merges a segment whose every row would have passed; False if one might not."""
@@ -377,27 +391,3 @@ cdef class Extremes(_Watched):
         merged.copy_from(self)
         merge_watch(&merged.state, &other.state)
         return merged if merged.state.complexity <= self.state.budget else None
-
-
-@cython.final
-cdef class _Task:
-    """One thread's work: a segment through scan_rows, without the GIL."""
-
-    cdef Extremes owner
-    cdef loss_rows *rows
-    cdef _Run run
-
-    @staticmethod
-    cdef _Task of(Extremes owner, loss_rows *rows, _Run run):
-        cdef _Task task = _Task.__new__(_Task)
-        task.owner = owner
-        task.rows = rows
-        task.run = run
-        return task
-
-    def __call__(self, _Segment segment):
-        cdef Extremes owner = self.owner
-        with nogil:
-            scan_rows(owner.kernel, store_of(owner.signs), self.rows, segment.first, segment.last,
-                      &segment.state, &segment.scratch.chunk, segment.scratch.slices,
-                      self.run.totals, NULL, &segment.verdict)

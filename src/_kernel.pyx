@@ -13,7 +13,7 @@ import numpy as np
 
 cimport cython
 cimport numpy as cnp
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -92,3 +92,4 @@ include "_signs.pxi"
 include "_answer.pxi"
 include "_watched.pxi"
 include "_extremes.pxi"
+include "_threads.pxi"

@@ -12,7 +12,7 @@ cdef extern from "sliced.h" nogil:
 
 cdef extern from "scan.h" nogil:
     const int ROW_TILE_WORDS, TOO_LARGE
-    const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
+    const int UNIT_SHIFT, CHUNK_ROWS, UNIT_ROWS
 
     struct sign_store:
         const uint64_t *lines
@@ -179,12 +179,14 @@ cdef bint _is_packed(object words, int ndim, int64_t n_samples):
     cdef cnp.ndarray array = <cnp.ndarray>words
     if cnp.PyArray_NDIM(array) != ndim or not cnp.PyArray_ISNOTSWAPPED(array):
         return False
-    cdef int itemsize = 8 if cnp.PyArray_TYPE(array) == cnp.NPY_UINT64 else 1
-    if itemsize == 1 and cnp.PyArray_TYPE(array) != cnp.NPY_UINT8:
+    # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
+    cdef int itemsize = cnp.PyArray_ITEMSIZE(array)
+    if not cnp.PyArray_ISUNSIGNED(array) or itemsize != 1 and itemsize != 8:
         return False
     cdef int64_t n_items = (n_samples + 8 * itemsize - 1) // (8 * itemsize)
     return (cnp.PyArray_DIM(array, ndim - 1) == n_items
-            and (n_items == 1 or cnp.PyArray_STRIDE(array, ndim - 1) == itemsize))
+            and (n_items == 1 or cnp.PyArray_SIZE(array) == 0
+                 or cnp.PyArray_STRIDE(array, ndim - 1) == itemsize))
 
 
 cdef void _packed_rows(loss_rows *rows, cnp.ndarray words) noexcept:

@@ -264,14 +264,14 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
         return from;
     if (watch->unit_shift && !chunk->in_units)
         bring_to_units(chunk, stride);
-    if (!watch->started && from < chunk->n_rows)
-        start(watch);
     for (ptrdiff_t r = from; r < chunk->n_rows; r++) {
         const int64_t total = chunk->totals[r];
         *verdict = NEEDS_PRICE;
         watch->wanted = total;
         if (total > watch->priced)
             return r;
+        if (!watch->started)
+            start(watch);
         if (kernel->raise_extremes(chunk->counts + r * stride, total, watch->n_strips,
                                    watch->maxima, watch->minima))
             watch->complexity = complexity_of(watch);

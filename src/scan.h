@@ -1,6 +1,6 @@
 /* Rows of losses, in order, through the running extremes, up to the row that must be withheld.
  *
- * count_rows    is pure: signed counts of a few rows at once, tile by tile over the samples
+ * count_rows    is pure: the counts c_j of a few rows at once, tile by tile over the samples
  * judge_rows    is the state machine: extremes, complexity, and the halting test, in integers
  *
  * Units.  Sums are in units of one loss until the first real-valued row, then in units of

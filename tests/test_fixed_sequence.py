@@ -271,11 +271,11 @@ def test_a_saved_guard_goes_on_as_if_it_had_not_been(run, tmp_path):
     whole, first = guard_of(epsilon, max_queries), guard_of(epsilon, max_queries)
     expected = whole.query_many(losses)
     values = []
-    for place, part in enumerate(np.array_split(losses, 5)):
+    for part in np.array_split(losses, 5):
         values += first.query_many(part).values.tolist()
         if first.halted:
             break
-        path = tmp_path / f"{place}.guard"
+        path = tmp_path / "guard"
         first.save(path)
         first = RadaBound.load(path)
         assert first.bound == "fixed-sequence"

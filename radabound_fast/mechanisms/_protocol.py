@@ -38,7 +38,7 @@ class Answer:
     n_queries: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one truth value
 class Answers:
     """The answered prefix of a block of queries.
 
@@ -185,6 +185,7 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
             self._refuse_if_halted()
             outcome = self._next(rows, 0, checked)
         if isinstance(outcome, HoldoutExhausted):
+            del rows  # the traceback keeps this frame, and they know the mean
             raise outcome
         return outcome
 

@@ -42,7 +42,7 @@ class GuessAndCheckAnswer(Answer):
     step: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one truth value
 class GuessAndCheckAnswers(Answers):
     """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
 

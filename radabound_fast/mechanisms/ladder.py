@@ -35,7 +35,7 @@ class LadderAnswer(Answer):
     updated: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one truth value
 class LadderAnswers(Answers):
     """The answered prefix of a block: `Answers` with an array ``updated``."""
 

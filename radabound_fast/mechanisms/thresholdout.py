@@ -36,7 +36,7 @@ class ThresholdoutAnswer(Answer):
     passed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one truth value
 class ThresholdoutAnswers(Answers):
     """The answered prefix of a block: `Answers` with an array ``passed``."""
 

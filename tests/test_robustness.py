@@ -1,0 +1,175 @@
+"""What goes wrong at the edges: interrupts, forks, failing disks, odd arrays."""
+
+import concurrent.futures
+import gc
+import os
+import weakref
+
+import numpy as np
+import pytest
+
+from radabound_fast import (
+    Holdout,
+    HoldoutExhausted,
+    RadaBound,
+    RademacherAverage,
+    SignMatrix,
+    _kernel,
+    mechanisms,
+    pack_losses,
+)
+
+
+def coins(k, m, seed=0):
+    return np.random.default_rng(seed).random((k, m)) < 0.3
+
+
+def guard_of(m=200, **k):
+    return RadaBound(m, **{"epsilon": 0.9, "delta": 0.1, "bound": "mclt", "seed": 1} | k)
+
+
+def test_threads_that_outlive_an_interrupted_call_keep_what_they_read(monkeypatch):
+    kept = []
+
+    class Impatient:  # as when a second Ctrl-C breaks into the wait for the threads
+        def __init__(self, n_threads):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def map(self, task, segments):
+            kept.append(task)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(concurrent.futures, "ThreadPoolExecutor", Impatient)
+    losses = coins(5000, 64)
+    alive = weakref.ref(losses)
+    guard = guard_of(64)
+    try:
+        guard.query_many(losses, n_threads=2)
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError
+    del losses
+    gc.collect()
+    assert alive() is not None
+    kept.clear()
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.parametrize("bound", ["mclt", "fixed-sequence"])
+def test_ctrl_c_while_a_row_is_priced_changes_nothing(bound):
+    guard, twin = guard_of(bound=bound), guard_of(bound=bound)
+    interrupt = [False]
+
+    def price(*args):
+        if interrupt[0]:
+            raise KeyboardInterrupt
+        return twin._rule.price(*args)
+
+    def extremes():
+        return _kernel.Extremes(
+            guard._signs._store,
+            half_range=bound != "mclt",
+            epsilon=0.9,
+            price=price,
+            tail=guard._rule.delta_prime,
+        )
+
+    real = np.random.default_rng(0).random(200)
+    tried, fresh = extremes(), extremes()
+    interrupt[0] = True
+    for losses in (real, coins(1, 200)[0]) if bound != "mclt" else (real,):
+        with pytest.raises(KeyboardInterrupt):
+            tried.query(losses)
+        assert not tried.started and tried.unit_shift == 0 and tried.budget == fresh.budget
+    interrupt[0] = False
+    assert repr(tried.query(real)) == repr(fresh.query(real))
+    assert [a.tolist() for a in tried.extremes()] == [a.tolist() for a in fresh.extremes()]
+
+
+@pytest.mark.parametrize("dtype", ["L", "Q"])
+def test_both_of_numpys_64_bit_unsigned_types_are_words(dtype):
+    words = pack_losses(coins(3, 200)).astype(dtype)
+    assert guard_of().query_packed(words[0]).value == guard_of().query(coins(3, 200)[0]).value
+    assert guard_of().query_many_packed(words).n_answered == 3
+    average = RademacherAverage(SignMatrix(200))
+    average.update_packed(words)
+    assert average.n_queries == 3
+    assert mechanisms.Ladder(200, step=0.1, delta=0.1).query_packed(words[0]).n_queries == 1
+
+
+def test_no_packed_rows_are_an_empty_answer():
+    words = pack_losses(np.empty((0, 200)))
+    assert guard_of().query_many_packed(words).n_answered == 0
+    assert mechanisms.Ladder(200, step=0.1, delta=0.1).query_many_packed(words).n_answered == 0
+
+
+def test_more_threads_than_rows_are_no_error():
+    assert guard_of().query_many(coins(5, 200), n_threads=2**40).n_answered == 5
+
+
+def test_the_traceback_of_a_refusal_holds_no_mean():
+    y = coins(1, 200)[0].astype(int)
+    holdout = Holdout(y, mechanisms.GuessAndCheck(200, epsilon=0.06, delta=0.1))
+    with pytest.raises(HoldoutExhausted) as halt:
+        holdout.query(y, guess=0.5)
+    names = [e.frame.f_locals.keys() for e in halt.traceback[1:]]
+    assert not {"rows", "words"} & set().union(*names)
+
+
+def test_a_saved_guard_stays_at_its_path(tmp_path):
+    guard_of().save(tmp_path / "a")
+    guard = RadaBound.load(tmp_path / "a")
+    with pytest.raises(ValueError, match="path must be"):
+        guard.save(tmp_path / "b")
+    assert guard.query(coins(1, 200)[0]).n_queries == 1
+
+
+def test_a_first_save_that_fails_after_the_rename_leaves_no_file(tmp_path, monkeypatch):
+    guard, fsync, calls = guard_of(), os.fsync, []
+
+    def fail_on_folder(fd):
+        calls.append(fd)
+        if len(calls) == 2:
+            raise OSError("no")
+        fsync(fd)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError):
+        patch.setattr(os, "fsync", fail_on_folder)
+        guard.save(tmp_path / "a")
+    assert guard.query(coins(1, 200)[0]).n_queries == 1
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_an_average_is_refused_in_a_forked_child():
+    average = RademacherAverage(SignMatrix(200))
+    child = os.fork()
+    if child == 0:
+        try:
+            average.update(coins(1, 200))
+        except RuntimeError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("guard", [5, {"epsilon": 0.1}, RadaBound])
+def test_what_is_no_guard_is_refused_by_name(guard):
+    with pytest.raises(TypeError, match="guard must be"):
+        Holdout([0, 1], guard)
+
+
+def test_answers_compare_without_an_error():
+    assert (guard_of().query_many(coins(5, 200)) == guard_of().query_many(coins(5, 200))) in (
+        True,
+        False,
+    )
