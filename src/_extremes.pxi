@@ -212,7 +212,7 @@ cdef class Extremes(_Watched):
 
     cdef object _query(self, loss_rows *rows):
         cdef int64_t counts[STACK_LANES]
-        cdef int64_t tile[ROW_TILE_WORDS]
+        cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef int64_t total
         cdef chunk_of_rows chunk
         cdef _Scratch scratch
@@ -220,7 +220,7 @@ cdef class Extremes(_Watched):
         if self.state.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
             chunk.totals = &total
-            chunk.tile = tile
+            chunk.tile = on_a_line(tile)
             chunk.capacity = 1
         else:
             scratch = _Scratch(self.state.n_strips * LANES, 1)

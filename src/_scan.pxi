@@ -12,7 +12,7 @@ cdef extern from "sliced.h" nogil:
 
 cdef extern from "scan.h" nogil:
     const int ROW_TILE_WORDS, TOO_LARGE
-    const int UNIT_SHIFT, CHUNK_ROWS, UNIT_ROWS
+    const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
 
     struct sign_store:
         const uint64_t *lines
@@ -74,6 +74,11 @@ cdef void packed_row(loss_rows *rows, const void *words, ptrdiff_t n_words) noex
     rows.packed_stride = rows.packed_bytes = 8 * n_words
 
 
+cdef void *on_a_line(void *memory) noexcept nogil:
+    """Where its first whole cache line begins: what straddles two takes longer."""
+    return <void *>((<size_t>memory + LINE_BYTES - 1) & ~<size_t>(LINE_BYTES - 1))
+
+
 @cython.final
 cdef class _Scratch:
     """Memory for one thread's chunk of rows: at most 1 MB, unless one row needs more."""
@@ -84,15 +89,15 @@ cdef class _Scratch:
     cdef void *_memory
 
     def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows, _SlicedPlan plan=None):
-        # room for CHUNK_ROWS in bits is room for UNIT_ROWS in units, eight times over
-        cdef ptrdiff_t tile = min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS * 8
+        cdef ptrdiff_t tile = 8 * max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
+                                      min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS)
         cdef ptrdiff_t fits = ((1 << 20) - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
-        self._memory = malloc(tile + capacity * (n_lanes + 1) * 8)
+        self._memory = malloc(tile + capacity * (n_lanes + 1) * 8 + LINE_BYTES)
         if self._memory == NULL:
             raise MemoryError
-        self.chunk.tile = self._memory
-        self.chunk.totals = <int64_t *>(<char *>self._memory + tile)
+        self.chunk.tile = on_a_line(self._memory)
+        self.chunk.totals = <int64_t *>(<char *>self.chunk.tile + tile)
         self.chunk.counts = self.chunk.totals + capacity
         self.chunk.capacity = capacity
         self.slices = NULL

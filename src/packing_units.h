@@ -4,12 +4,17 @@
  *     units_of_KIND   stores the units of one register; not 0 where one is outside [0, 1]
  */
 
-/* 64 n_steps values side by side; not 0 if one of them is outside [0, 1]. */
+/* 64 n_steps values side by side; not 0 if one of them is outside [0, 1].  As many again are
+ * fetched ahead: they come while these are counted. */
 TARGET static uint64_t OF(units_steps)(const char *value, int64_t n_steps, int32_t *units)
 {
     enum { SIZE = OF(size), LANES = OF(lanes) };
+    const uintptr_t ahead = 64 * SIZE * (uintptr_t)n_steps;
     uint64_t bad = 0;
     for (int64_t i = 0; i < n_steps && !bad; i++) {
+        RB_UNROLL(8)
+        for (int line = 0; line < 64 * SIZE; line += 64)
+            PREFETCH((const char *)((uintptr_t)value + ahead + line));
         RB_UNROLL(16)
         for (int j = 0; j < 64; j += LANES)
             bad |= OF(units_of)(OF(load)(value + j * SIZE), units + j);

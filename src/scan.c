@@ -25,20 +25,20 @@ static struct sign_tile sign_tile(const struct kernel *kernel, const struct sign
 }
 
 /* The part of `source` that starts at a word's first sample, as a source of its own. */
-static struct source part_of(const struct source *source, ptrdiff_t word, int64_t n_samples)
+static void part_of(const struct source *source, ptrdiff_t word, int64_t n_samples,
+                    struct source *part)
 {
     static const ptrdiff_t label_bytes[N_VALUE_KINDS] = {
         [VALUE_U8] = 1,  [VALUE_U16] = 2, [VALUE_U32] = 4, [VALUE_U64] = 8,
         [VALUE_F16] = 2, [VALUE_F32] = 4, [VALUE_F64] = 8,
     };
-    struct source part = *source;
-    part.values += word * WORD_BITS * source->stride;
+    *part = *source;
+    part->values += word * WORD_BITS * source->stride;
     if (source->labels)
-        part.labels += word * WORD_BITS * label_bytes[source->kind];
+        part->labels += word * WORD_BITS * label_bytes[source->kind];
     if (source->label_bits)
-        part.label_bits += word;
-    part.n_samples = n_samples;
-    return part;
+        part->label_bits += word;
+    part->n_samples = n_samples;
 }
 
 int rows_in_place(const struct rows *rows, ptrdiff_t n_words)
@@ -66,32 +66,13 @@ int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64
                    uint64_t *out)
 {
     if (!rows->packed) {
-        struct source part = part_of(&rows->source, word, n_samples);
+        struct source part;
+        part_of(&rows->source, word, n_samples, &part);
         return rows->packer->pack_row(&part, row, out);
     }
     const ptrdiff_t n_words = (ptrdiff_t)((n_samples + WORD_BITS - 1) / WORD_BITS);
     copy_packed(rows, row, word, n_words, out);
     return check_last_word(out[n_words - 1], n_samples);
-}
-
-/* The same for real-valued losses. */
-static int64_t read_units(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
-                          int64_t n_samples, int32_t *out)
-{
-    struct source part = part_of(&rows->source, word, n_samples);
-    return rows->packer->units_row(&part, row, out);
-}
-
-static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
-{
-    int64_t total = 0;
-    for (ptrdiff_t w = 0; w < n_words; w++) {
-        int32_t sum = 0; /* 64 losses of up to 2^24 fit */
-        for (int i = 0; i < WORD_BITS; i++)
-            sum += units[w * WORD_BITS + i];
-        total += sum;
-    }
-    return total;
 }
 
 /* Some rows' losses at some words: where they lie, or packed into a chunk's tile. */
@@ -112,13 +93,16 @@ static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows,
                      : chunk->tile;
     tile->stride = in_place ? rows->packed_stride / 8
                             : tile->n_words * (chunk->in_units ? WORD_BITS : 1);
+    struct source part;
+    if (chunk->in_units)
+        part_of(&rows->source, tile->word, tile->n_samples, &part);
     for (ptrdiff_t r = 0; r < n_rows; r++) {
         int64_t read;
         if (chunk->in_units) {
             int32_t *units = (int32_t *)chunk->tile + r * tile->stride;
-            read = read_units(rows, first + r, tile->word, tile->n_samples, units);
+            read = rows->packer->units_row(&part, first + r, units);
             if (read == tile->n_samples)
-                chunk->totals[r] += sum_units(units, tile->n_words);
+                chunk->totals[r] += kernel->sum_units(units, tile->n_words);
         } else {
             const uint64_t *words = (const uint64_t *)tile->rows + r * tile->stride;
             read = in_place ? check_last_word(words[tile->n_words - 1], tile->n_samples)
@@ -147,8 +131,10 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
 
-    for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0; word += TILE_WORDS) {
-        struct row_tile tile = {.word = word, .n_words = smaller(TILE_WORDS, signs->n_words - word)};
+    const ptrdiff_t tile_words = in_units ? UNIT_WORDS : TILE_WORDS;
+    for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0; word += tile_words) {
+        struct row_tile tile = {.word = word};
+        tile.n_words = smaller(tile_words, signs->n_words - word);
         tile.n_samples =
             smaller(tile.n_words * WORD_BITS, signs->n_samples - (int64_t)word * WORD_BITS);
         n_rows = read_rows(kernel, rows, first, n_rows, in_place, &tile, chunk);

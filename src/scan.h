@@ -15,11 +15,12 @@
 enum {
     UNIT_SHIFT = 24,
     TILE_WORDS = 64,  /* 4096 samples: four strips of signs fill 16 KB of the first cache */
-    TILE_STRIPS = 4,
+    TILE_STRIPS = 8,  /* eight share the sums that real-valued losses are looked up in */
     CHUNK_ROWS = 64,  /* rows that share a sign tile */
-    UNIT_ROWS = 16,   /* the same for real-valued rows, which are 32 times as wide */
+    UNIT_WORDS = 6,   /* a tile of real-valued rows, 32 times as wide, is small enough for the */
+    UNIT_ROWS = 8,    /* values of the next one to be fetched while it is counted */
     TOO_LARGE = -2,   /* real-valued rows whose sums of extremes might not fit int64 */
-    ROW_TILE_WORDS = TILE_WORDS * WORD_BITS / 2, /* a tile of one row, in units or bits */
+    ROW_TILE_WORDS = UNIT_WORDS * WORD_BITS / 2, /* a tile of one row in units; more than in bits */
 };
 
 struct sign_store {
@@ -42,7 +43,7 @@ struct rows {
 struct chunk {
     int64_t *counts;  /* capacity x 8 n_strips */
     int64_t *totals;  /* capacity: the sum of each row's losses */
-    void *tile;       /* CHUNK_ROWS x TILE_WORDS words, or UNIT_ROWS x 64 TILE_WORDS int32 */
+    void *tile;       /* CHUNK_ROWS x TILE_WORDS words, or UNIT_ROWS x 64 UNIT_WORDS int32 */
     ptrdiff_t capacity;
     ptrdiff_t n_rows;
     int in_units;

@@ -54,6 +54,9 @@ typedef int raise_extremes_fn(const int64_t *counts, int64_t total, ptrdiff_t n_
 /* Ones in n_words words. */
 typedef int64_t popcount_fn(const uint64_t *words, ptrdiff_t n_words);
 
+/* Sum of 64 n_words losses in units of 2^-24. */
+typedef int64_t sum_units_fn(const int32_t *units, ptrdiff_t n_words);
+
 /* lines[w][lane] = word first_word + w of vector first_vector + lane of the stream (signs.h). */
 typedef void fill_lines_fn(uint64_t base, int64_t first_vector, int64_t first_word,
                            ptrdiff_t n_words, uint64_t *lines);
@@ -65,6 +68,7 @@ struct kernel {
     count_units_fn *count_units;
     raise_extremes_fn *raise_extremes;
     popcount_fn *popcount;
+    sum_units_fn *sum_units;
     fill_lines_fn *fill_lines;
 };
 
@@ -72,6 +76,7 @@ extern const struct kernel kernel_portable;
 #if defined(RB_X86_64)
 extern const struct kernel kernel_avx2, kernel_avx512;
 count_units_fn count_units_avx2, count_units_avx512;
+sum_units_fn sum_units_avx2, sum_units_avx512;
 #endif
 #if defined(RB_ARM64)
 extern const struct kernel kernel_neon;
@@ -85,6 +90,7 @@ count_bits_fn count_bits_portable;
 count_units_fn count_units_portable;
 raise_extremes_fn raise_extremes_portable;
 popcount_fn popcount_portable;
+sum_units_fn sum_units_portable;
 fill_lines_fn fill_lines_portable;
 
 /* The sign stream: SplitMix64's output function on a counter, so a word is a function of

@@ -150,7 +150,7 @@ AVX512 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first
 }
 
 const struct kernel kernel_avx512 = {
-    "avx512",       cpu_has_avx512, count_bits, count_units_avx512,
-    raise_extremes, popcount,       fill_lines,
+    "avx512",       cpu_has_avx512, count_bits,       count_units_avx512,
+    raise_extremes, popcount,       sum_units_avx512, fill_lines,
 };
 #endif

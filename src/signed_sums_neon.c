@@ -125,8 +125,16 @@ static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
     return (int64_t)vaddvq_u64(sum) + popcount_portable(words + w, n_words - w);
 }
 
+static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
+{
+    int64x2_t sum = vdupq_n_s64(0);
+    for (ptrdiff_t i = 0; i < n_words * WORD_BITS; i += QUAD)
+        sum = vpadalq_s32(sum, vld1q_s32(units + i));
+    return vaddvq_s64(sum);
+}
+
 const struct kernel kernel_neon = {
     "neon",         cpu_has_neon, count_bits, count_units,
-    raise_extremes, popcount,     fill_lines_portable,
+    raise_extremes, popcount,     sum_units,  fill_lines_portable,
 };
 #endif

@@ -50,6 +50,14 @@ int64_t popcount_portable(const uint64_t *words, ptrdiff_t n_words)
     return total;
 }
 
+int64_t sum_units_portable(const int32_t *units, ptrdiff_t n_words)
+{
+    int64_t total = 0;
+    for (ptrdiff_t i = 0; i < n_words * WORD_BITS; i++)
+        total += units[i];
+    return total;
+}
+
 void fill_lines_portable(uint64_t base, int64_t first_vector, int64_t first_word,
                          ptrdiff_t n_words, uint64_t *lines)
 {
@@ -66,5 +74,5 @@ const struct kernel kernel_portable = {
     "portable",           always,
     count_bits_portable,  count_units_portable,
     raise_extremes_portable, popcount_portable,
-    fill_lines_portable,
+    sum_units_portable,   fill_lines_portable,
 };

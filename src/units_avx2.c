@@ -57,4 +57,21 @@ EACH void add_even(int64_t *counts, reg more)
 EACH void add_odd(int64_t *counts, reg more) { add_even(counts, _mm256_srli_epi64(more, 32)); }
 
 #include "units.inc.h"
+
+/* A word's sum fits 32 bits; words are added up in 64. */
+TARGET int64_t sum_units_avx2(const int32_t *units, ptrdiff_t n_words)
+{
+    int64_t lanes[REG_VECTORS];
+    reg total = zero();
+    for (ptrdiff_t w = 0; w < n_words; w++, units += WORD_BITS) {
+        reg sum = zero();
+        RB_UNROLL(8)
+        for (int i = 0; i < WORD_BITS; i += 8)
+            sum = _mm256_add_epi32(sum, _mm256_loadu_si256((const reg *)(units + i)));
+        sum = _mm256_add_epi32(sum, _mm256_srli_epi64(sum, 32));
+        total = _mm256_add_epi64(total, _mm256_and_si256(sum, _mm256_set1_epi64x(UINT32_MAX)));
+    }
+    _mm256_storeu_si256((reg *)lanes, total);
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
+}
 #endif

@@ -65,4 +65,19 @@ EACH void add_even(int64_t *counts, reg more)
 EACH void add_odd(int64_t *counts, reg more) { add_even(counts, _mm512_srli_epi64(more, 32)); }
 
 #include "units.inc.h"
+
+/* A word's sum fits 32 bits; words are added up in 64. */
+TARGET int64_t sum_units_avx512(const int32_t *units, ptrdiff_t n_words)
+{
+    reg total = zero();
+    for (ptrdiff_t w = 0; w < n_words; w++, units += WORD_BITS) {
+        reg sum = zero();
+        RB_UNROLL(4)
+        for (int i = 0; i < WORD_BITS; i += 16)
+            sum = _mm512_add_epi32(sum, _mm512_loadu_si512(units + i));
+        sum = _mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32));
+        total = _mm512_add_epi64(total, _mm512_and_si512(sum, _mm512_set1_epi64(UINT32_MAX)));
+    }
+    return _mm512_reduce_add_epi64(total);
+}
 #endif
