@@ -298,7 +298,7 @@ def _add_demo(commands: Any) -> None:
         "demo",
         help="an adaptive search on real flights, and where each bound halts it",
         description="Search for a model of late flights with a holdout of 4,000, replay the "
-        "search through a guard per bound, and draw two pictures. Takes about two minutes.",
+        "search through a guard per bound, and draw two pictures. Takes about a minute.",
     )
     parser.set_defaults(run=_demo)
     parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
