@@ -16,7 +16,7 @@ enum {
     UNIT_SHIFT = 24,
     TILE_WORDS = 64,  /* 4096 samples: four strips of signs fill 16 KB of the first cache */
     TILE_STRIPS = 8,  /* eight share the sums that real-valued losses are looked up in */
-    CHUNK_ROWS = 64,  /* rows that share a sign tile */
+    CHUNK_ROWS = 128, /* rows that share a sign tile */
     UNIT_WORDS = 6,   /* a tile of real-valued rows, 32 times as wide, is small enough for the */
     UNIT_ROWS = 8,    /* values of the next one to be fetched while it is counted */
     TOO_LARGE = -2,   /* real-valued rows whose sums of extremes might not fit int64 */

@@ -55,7 +55,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
 
 @pytest.mark.parametrize("n_vectors", [1, 9, 32, 257])
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
-    losses = losses_of_all_rates(5, 70, 1000)  # more than the 64 rows of a chunk
+    losses = losses_of_all_rates(5, 140, 1000)  # more than the 128 rows of a chunk
     store = _kernel.SignStore(1, 1000, n_vectors)
     block, single = _kernel.Extremes(store, tail=float), _kernel.Extremes(store, tail=float)
     values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
@@ -68,13 +68,13 @@ def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
 @pytest.mark.parametrize("half_range", [False, True])
 def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_range, pack):
     """A budget one below, at and above what each row in turn brings the sum of extremes to."""
-    losses = losses_of_all_rates(6, 70, 129)
+    losses = losses_of_all_rates(6, 140, 129)
     sums = reference.signed_sums(reference.signs(2, 17, 129), losses)
     highest = np.maximum.accumulate(sums, axis=0)
     lowest = np.minimum.accumulate(sums, axis=0)
     totals = (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1)
     store = _kernel.SignStore(2, 129, 17)
-    for row in [0, 1, 30, 63, 64, 69]:
+    for row in [0, 1, 30, 127, 128, 139]:
         for budget in [totals[row] - 1, totals[row], totals[row] + 1]:
             gate = (int(budget), 2**63 - 1, 0, -1, 2**63 - 1)
             extremes = _kernel.Extremes(
