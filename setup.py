@@ -10,6 +10,7 @@ INCLUDES = [
     "_packing.pxi",
     "_scan.pxi",
     "_signs.pxi",
+    "_state.pxi",
     "_threads.pxi",
     "_watched.pxi",
 ]

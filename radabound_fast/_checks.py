@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -93,7 +94,9 @@ def check_n_vectors(n_vectors: Any) -> int:
 
 
 def check_seed(seed: Any) -> int:
-    """A seed of the sign stream: an integer from 0 to 2^64 - 1."""
+    """An integer from 0 to 2^64 - 1; for None one is drawn from the operating system."""
+    if seed is None:
+        return int.from_bytes(os.urandom(8))
     value = check_integer(seed=seed)
     if not 0 <= value < 2**64:
         raise ValueError(f"seed must be in [0, 2**64), got {value}")

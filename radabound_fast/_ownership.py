@@ -6,21 +6,9 @@ more than the budget that was proved to be safe.
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import ClassVar, NoReturn, Self, SupportsIndex
 
-# forks between the first import and this process: cheaper to compare than os.getpid()
-_forks = 0
-
-
-def _count_fork() -> None:
-    global _forks
-    _forks += 1
-
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_count_fork)
+from radabound_fast._kernel import n_forks
 
 
 class Owned:
@@ -36,10 +24,10 @@ class Owned:
     )
 
     def __init__(self) -> None:
-        self._born = _forks
+        self._born = n_forks()
 
     def _check_owner(self) -> None:
-        if self._born != _forks:
+        if self._born != n_forks():
             raise RuntimeError(
                 f"this {type(self).__name__} was made before os.fork and belongs to the parent: "
                 f"the child would spend a budget that nobody counts; {self._instead}"

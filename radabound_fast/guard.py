@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
@@ -15,6 +16,9 @@ from radabound_fast._kernel import Answer
 from radabound_fast._saving import Saved
 from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Ledger
 
 
 class RadaBound(Saved):
@@ -53,6 +57,8 @@ class RadaBound(Saved):
     ------
     TypeError, ValueError
         An argument is of the wrong type or out of its range; the message says which and why.
+    MemoryError
+        Stored signs take more than the machine's memory: ``signs="generated"`` takes none.
 
     Notes
     -----
@@ -73,7 +79,7 @@ class RadaBound(Saved):
 
     _instead: ClassVar[str] = (
         "send predictions or packed losses (pack_losses) to the process that owns it, "
-        "or move it with save and load"
+        "share it as a database (open), or move it with save and load"
     )
 
     def __init__(
@@ -225,16 +231,17 @@ class RadaBound(Saved):
 
     def _refuse(self) -> NoReturn:
         self._check_owner()
-        if self._extremes.retired:
-            raise RuntimeError("this guard was saved and is retired: load it from its file")
-        reason = f"the holdout is spent after {self.n_queries} answers: at complexity "
-        reason += f"{self.complexity:.6g} the bound {self.bound!r} does not vouch for an error of "
+        found = self._extremes
+        if found.retired:
+            raise RuntimeError("this guard is retired, saved or closed: load or open its file")
+        reason = f"the holdout is spent after {found.n_rows} answers: at complexity "
+        reason += f"{found.complexity:.6g} the bound {self.bound!r} does not vouch for an error of "
         reason += f"at most {self.epsilon:g}; this query is withheld"
         raise HoldoutExhausted(
             reason,
-            n_queries=self.n_queries,
-            complexity=self.complexity,
-            delta_prime=self._rule.delta_prime(self.complexity),
+            n_queries=found.n_rows,
+            complexity=found.complexity,
+            delta_prime=self._rule.delta_prime(found.complexity),
             threshold=self.threshold,
         )
 
@@ -286,14 +293,20 @@ class RadaBound(Saved):
         return self._signs.seed
 
     @property
+    def _current(self) -> _kernel.Extremes:
+        """The extremes, after what other processes have committed to the database."""
+        self._extremes.refresh()
+        return self._extremes
+
+    @property
     def halted(self) -> bool:
         """Whether a query has been withheld; it never turns False again."""
-        return self._extremes.halted
+        return self._current.halted
 
     @property
     def n_queries(self) -> int:
         """Answers given."""
-        return self._extremes.n_rows
+        return self._current.n_rows
 
     @property
     def complexity(self) -> float:
@@ -301,7 +314,7 @@ class RadaBound(Saved):
 
         In units of loss; 0.0 before the first.
         """
-        return self._extremes.complexity
+        return self._current.complexity
 
     @property
     def budget(self) -> float:
@@ -310,9 +323,10 @@ class RadaBound(Saved):
         Negative if none can be.  For "fixed-sequence" that of its self-bounding part, or 1.0
         while its union part answers whatever the complexity.
         """
-        if self._rule.needs_no_signs(self.n_queries):
+        found = self._current
+        if self._rule.needs_no_signs(found.n_rows):
             return 1.0
-        return self._extremes.budget / self._extremes.cells
+        return found.budget / found.cells
 
     @property
     def remaining(self) -> float:
@@ -328,15 +342,14 @@ class RadaBound(Saved):
     def __repr__(self) -> str:
         return (
             f"RadaBound(n_samples={self.n_samples}, epsilon={self.epsilon}, delta={self.delta}, "
-            f"n_vectors={self.n_vectors}, bound={self.bound!r}, n_queries={self.n_queries}, "
-            f"halted={self.halted})"
+            f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
+            f"n_queries={self._extremes.n_rows}, halted={self._extremes.halted})"
         )
 
-    # ---- saving --------------------------------------------------------------------------
+    # ---- what store keeps ------------------------------------------------------------------
 
-    def _state(self) -> dict[str, Any]:
-        """Everything that `_from_state` needs: JSON values, and int64 arrays."""
-        state: dict[str, Any] = {
+    def _parameters(self) -> dict[str, Any]:
+        return {
             "n_samples": self.n_samples,
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -347,24 +360,16 @@ class RadaBound(Saved):
             "seed": self.seed,
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,
-            "n_queries": self.n_queries,
-            "unit_shift": self._extremes.unit_shift,
-            "largest": self._extremes.largest,
-            "halted": self.halted,
         }
-        if self._extremes.started:
-            state["maxima"], state["minima"] = self._extremes.extremes()
-        return state
+
+    def _progress(self) -> NDArray[np.int64]:
+        return self._extremes.progress()
+
+    def _resume(self, progress: NDArray[np.int64]) -> None:
+        self._extremes.resume(progress)
 
     def _retire(self, retired: bool) -> bool:
         return self._extremes.retire(retired)
 
-    @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Self:
-        progress = {
-            key: state.pop(key, None)
-            for key in ("n_queries", "unit_shift", "largest", "halted", "maxima", "minima")
-        }
-        guard = cls(**state)
-        guard._extremes.restore(**progress)
-        return guard
+    def _keep(self, ledger: Ledger) -> None:
+        self._extremes.keep(ledger)

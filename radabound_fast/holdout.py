@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import os
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast import _kernel
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._ownership import Owned
+from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability
 
 
 class Holdout(Owned):
@@ -69,7 +74,7 @@ class Holdout(Owned):
         self, y_true: Any, guard: Any = None, *, classes: Any = None, **parameters: Any
     ) -> None:
         super().__init__()
-        self._labels = Labels(y_true, classes)
+        self._labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
         if guard is None:
             guard = RadaBound(self._labels.n_samples, **parameters)
         elif parameters:
@@ -84,6 +89,63 @@ class Holdout(Owned):
                 f"got one for {guard.n_samples}"
             )
         self.guard = guard
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        y_true: Any,
+        guard: type[Saved] = RadaBound,
+        *,
+        classes: Any = None,
+        durability: Durability = "power",
+        **parameters: Any,
+    ) -> Self:
+        """A holdout whose guard lives in a database, made now if there is none.
+
+        Parameters
+        ----------
+        path, durability
+            As for `RadaBound.open`.
+        y_true, classes
+            As for `Holdout`.  The database holds a salted hash of the labels, which shows
+            whether a complete guess of them is right and nothing else, and opens only for the
+            labels that it was made for.
+        guard : type, default RadaBound
+            `RadaBound` or a mechanism.
+        **parameters
+            Of the guard; none, to take those in the file.
+
+        Returns
+        -------
+        Holdout
+            Close it with `close` or a ``with`` block; a dropped one closes itself.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError, OSError
+            As `RadaBound.open` does.
+        """
+        labels = Labels(y_true, classes)
+
+        def same(stored: str | None) -> bool:
+            return stored is not None and stored == labels.fingerprint(stored.partition("$")[0])
+
+        wanted = {"n_samples": labels.n_samples} | parameters if parameters else None
+        fingerprint = labels.fingerprint(os.urandom(16).hex())
+        made = guard._open(path, wanted, durability, fingerprint, same)
+        return cls(labels, made)
+
+    def close(self) -> None:
+        """Let go of the database and answer nothing more; closing twice does nothing."""
+        self.guard.close()
+
+    def __enter__(self) -> Self:
+        self.guard.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def n_samples(self) -> int:

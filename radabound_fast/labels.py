@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -79,6 +80,21 @@ class Labels:
     def classes(self) -> list[Any]:
         """What a prediction may be; numbers and strings in order."""
         return list(self._classes)
+
+    def fingerprint(self, salt: str) -> str:
+        """Salt and hash of the labels, equal for equal labels whatever their dtype.
+
+        It shows whether a complete guess of the labels is right, and nothing else.  Of hashable
+        objects, which have no canonical form, it covers which samples have equal labels.
+        """
+        present, codes = np.unique(self._codes, return_inverse=True)
+        digest = hashlib.blake2b(salt.encode(), digest_size=32)
+        if self._kind == OBJECTS:
+            codes = np.unique(codes, return_index=True)[1][codes]  # where each is met first
+        else:
+            digest.update(repr([self._classes[code] for code in present]).encode())
+        digest.update(codes.astype("<i8").tobytes())
+        return f"{salt}${digest.hexdigest()}"
 
     def match(self, y_pred: Any, ndim: int = 1) -> tuple[NDArray[Any], LabelRow]:
         """Predictions, and the labels in the form in which the packers compare them.

@@ -39,6 +39,14 @@ class SignMatrix:
         Whether the signs are kept in memory, ``n_vectors * n_samples / 8`` bytes, or made anew,
         tile by tile, whenever they are needed.  The results are equal.
 
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is of the wrong type or out of its range; the message says which and why.
+    MemoryError
+        The signs are to be stored and take more than the machine's memory; nothing has been
+        allocated.
+
     Examples
     --------
     >>> signs = SignMatrix(n_samples=100, n_vectors=4, seed=7)
@@ -64,7 +72,9 @@ class SignMatrix:
                 f"n_vectors * n_samples must be less than 2**62, got {n_vectors} * {n_samples}"
             )
         check_choice(("stored", "generated"), signs=signs)
-        seed = int.from_bytes(os.urandom(8)) if seed is None else check_seed(seed)
+        seed = check_seed(seed)
+        if signs == "stored":
+            _check_memory(n_samples, n_vectors)
         self._first_vector, self._first_word = 0, 0
         self._store = _kernel.SignStore(seed, n_samples, n_vectors, stored=signs == "stored")
 
@@ -147,6 +157,20 @@ class SignMatrix:
     def __repr__(self) -> str:
         # the seed decides what the guard hides, so it stays out of logs
         return f"SignMatrix(n_samples={self.n_samples}, n_vectors={self.n_vectors})"
+
+
+def _check_memory(n_samples: int, n_vectors: int) -> None:
+    """Refuse signs that cannot fit, before a system that promises memory it lacks says yes."""
+    if not hasattr(os, "sysconf"):  # Windows promises only what it has
+        return
+    needed = n_vectors * n_samples // 8
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > physical:
+        raise MemoryError(
+            f"stored signs for n_samples = {n_samples} and n_vectors = {n_vectors} take "
+            f"{needed / 2**30:.1f} GiB, and this machine has {physical / 2**30:.1f}: "
+            'signs="generated" takes none'
+        )
 
 
 def _bounds(part: Any, length: int, name: str) -> tuple[int, int]:

@@ -1,8 +1,6 @@
-# Running extremes and the integer gate: the state of a guard, and the one place that changes it.
+# Rows of losses through a guard's state: the one place that judges them.
 
 from cpython.exc cimport PyErr_CheckSignals
-
-cdef long _n_forks = 0
 
 # a slab of rows is scanned between two looks at Ctrl-C: about a quarter of a second
 cdef ptrdiff_t SLAB_CELLS = 1 << 28
@@ -16,123 +14,29 @@ cdef enum:
     STACK_LANES = 512
 
 
-def _count_fork():
-    global _n_forks
-    _n_forks += 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_count_fork)
-
-
 @cython.final
-cdef class Extremes(_Watched):
-    """Running maximum and minimum of the signed sums, per vector, behind an integer gate.
+cdef class Extremes(_State):
+    """Running maximum and minimum of the signed sums of rows, per vector, behind the gate.
 
-    `price(largest_total, unit_shift)` returns the gate: (budget, priced, n_free, free_low,
-    free_high) of `struct watch`, in units of 2^-unit_shift; without it every row passes.
+    With a ledger (`keep`) no answer leaves before the ledger has committed the state it leads
+    to.  Sums are computed before the transaction: extremes only grow, so what others have
+    committed meanwhile is merged in.
     """
 
-    cdef readonly SignStore signs
-    cdef readonly bint halted
-    cdef readonly bint retired
     cdef const kernel *kernel
     cdef const sliced_kernel *sliced
-    cdef cython.pymutex lock
-    cdef long born
-    cdef object price, tail
+    cdef object tail
     cdef double epsilon
 
     def __init__(self, SignStore signs, *, bint half_range=False, double epsilon=0.0,
                  price=None, tail=None):
-        self.signs = signs
+        super().__init__(signs, half_range=half_range, price=price)
         self.kernel = _chosen
         self.sliced = _chosen_sliced
-        self.born = _n_forks
-        self.state.half_range = half_range
         self.epsilon = epsilon
         self.tail = tail
-        self.price = price
-        self._reprice(0, 0)
 
-    # ---- reading -------------------------------------------------------------------------
-
-    @property
-    def n_rows(self):
-        return self.state.n_rows
-
-    @property
-    def started(self):
-        return bool(self.state.started)
-
-    @property
-    def unit_shift(self):
-        return self.state.unit_shift
-
-    @property
-    def budget(self):
-        """The largest sum of extremes that passes, in the units of `unit_shift`."""
-        return self.state.budget
-
-    cdef bint _forked(self) noexcept nogil:
-        """Whether this is a copy made by os.fork; its lock may never come free."""
-        return self.born != _n_forks
-
-    cdef bint _closed(self) noexcept nogil:
-        """Whether no row may be judged: halted, or saved to be gone on with elsewhere."""
-        return self.halted or self.retired
-
-    cdef double _sum_of_ones(self) noexcept:
-        """What the losses of a row that errs everywhere sum up to: m, in the present units."""
-        return <double>store_of(self.signs).n_samples * <double>(<int64_t>1 << self.state.unit_shift)
-
-    cdef double _cells(self) noexcept:
-        """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
-        cdef int ranges = 2 if self.state.half_range else 1
-        return ranges * <double>store_of(self.signs).n_vectors * self._sum_of_ones()
-
-    @property
-    def cells(self):
-        return self._cells()
-
-    @property
-    def complexity(self):
-        return <double>self.state.complexity / self._cells()
-
-    def extremes(self):
-        """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
-        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
-        with self.lock:
-            memory = self._memory.copy()
-        return memory[:n], memory[n_lanes:n_lanes + n]
-
-    # ---- changing ------------------------------------------------------------------------
-
-    @property
-    def largest(self):
-        """The largest sum of a row so far, if the gate depends on it; else 0."""
-        return 0 if self.state.priced == INT64_MAX else self.state.priced
-
-    def restore(self, *, int64_t n_queries, int unit_shift, int64_t largest, bint halted,
-                maxima=None, minima=None):
-        """Takes over a saved state; only before the first row."""
-        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
-        if maxima is not None:
-            # lanes past n_vectors are never read: any value will do
-            self._memory[:n_lanes] = np.pad(maxima, (0, n_lanes - n), mode="edge")
-            self._memory[n_lanes:] = np.pad(minima, (0, n_lanes - n), mode="edge")
-            self.state.started = 1
-        self.state.n_rows = n_queries
-        self.state.unit_shift = unit_shift
-        merge_watch(&self.state, &self.state)  # which computes the complexity
-        self.halted = halted
-        self._reprice(largest, unit_shift)
-
-    def retire(self, bint retired):
-        """No row passes while this is set: the state is somebody else's.  Returns what it was."""
-        with self.lock:
-            before, self.retired = self.retired, retired
-        return before
+    # ---- other rows' extremes ----------------------------------------------------------------
 
     def merge(self, Extremes other):
         """Takes in the extremes of rows that another object saw under the same signs."""
@@ -154,43 +58,29 @@ cdef class Extremes(_Watched):
         `largest` is the largest sum of a row, in the units of `other`.
         """
         cdef _Watched theirs = _Watched(other.signs)
+        cdef _Watched before = _Watched(self.signs)
         cdef _Watched merged
         if self._forked():
             return False
         with other.lock:
             theirs.copy_from(other)
         with self.lock:
-            if self._closed():
-                return False
-            if theirs.state.unit_shift < self.state.unit_shift:
-                rescale_watch(&theirs.state)
-                largest <<= UNIT_SHIFT
-            merged = self._merged(theirs, largest)
-            if merged is None:
-                return False
-            merged.state.n_rows += theirs.state.n_rows
-            self.copy_from(merged)
-            return True
-
-    cdef int _to_units(self) except -1:
-        if not units_fit(store_of(self.signs)):
-            raise_too_large(store_of(self.signs))
-        # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
-        self._reprice(<int64_t>self.largest << UNIT_SHIFT, UNIT_SHIFT)
-        rescale_watch(&self.state)
-        return 0
-
-    cdef int _reprice(self, int64_t largest, int unit_shift) except -1:
-        if self.price is not None:
-            (self.state.budget, self.state.priced, self.state.n_free, self.state.free_low,
-             self.state.free_high) = self.price(largest, unit_shift)
-        return 0
-
-    cdef int _meet(self, verdict need) except -1:
-        """Does what a verdict other than ANSWERED and WITHHELD asks for."""
-        if need == NEEDS_UNITS:
-            return self._to_units()
-        return self._reprice(self.state.wanted, self.state.unit_shift)
+            before.copy_from(self)
+            try:
+                if not self._begin():
+                    return False
+                if theirs.state.unit_shift < self.state.unit_shift:
+                    rescale_watch(&theirs.state)
+                    largest <<= _UNIT_SHIFT
+                merged = self._merged(theirs, largest)
+                if merged is not None:
+                    merged.state.n_rows += theirs.state.n_rows
+                    self.copy_from(merged)
+                self._commit()
+            except BaseException:
+                self._undo(before)
+                raise
+            return merged is not None
 
     # ---- one row -------------------------------------------------------------------------
 
@@ -235,19 +125,34 @@ cdef class Extremes(_Watched):
         if self._forked():
             return None
         with self.lock:
-            if self._closed():
+            if not self._judge(&chunk):
                 return None
-            while True:
-                judge_rows(self.kernel, &self.state, &chunk, 0, NULL, NULL, &verdict)
-                if verdict == ANSWERED:
-                    break
-                if verdict == WITHHELD:
-                    self.halted = True
-                    return None
-                self._meet(verdict)
             return _make_answer(<double>chunk.totals[0] / self._sum_of_ones(), self.epsilon,
                                 <double>self.state.complexity / self._cells(), self.state.n_rows,
                                 self.tail)
+
+    cdef bint _judge(self, chunk_of_rows *chunk) except -1:
+        """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
+        cdef _Watched before = None
+        cdef verdict verdict
+        if self.ledger is not None:
+            before = _Watched(self.signs)
+            before.copy_from(self)
+        try:
+            if not self._begin():
+                return False
+            while True:
+                judge_rows(self.kernel, &self.state, chunk, 0, NULL, NULL, &verdict)
+                if verdict == ANSWERED or verdict == WITHHELD:
+                    break
+                self._meet(verdict)
+            self.halted = verdict == WITHHELD
+            self._commit()
+            return verdict == ANSWERED
+        except BaseException:
+            if before is not None:
+                self._undo(before)
+            raise
 
     # ---- many rows -----------------------------------------------------------------------
 
@@ -276,10 +181,8 @@ cdef class Extremes(_Watched):
     cdef object _query_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, bint trace,
                             object n_threads):
         cdef _Run run = _Run(n_rows, trace)
-        cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
         cdef _Watched before = _Watched(self.signs)
         cdef ptrdiff_t stop
-        cdef int n_useful = min(n_threads, 1 + n_rows // THREAD_ROWS)
         if self._forked():
             return None
         with self.lock:
@@ -287,17 +190,49 @@ cdef class Extremes(_Watched):
                 return None
             before.copy_from(self)
             try:
-                if n_useful == 1:
-                    stop = self._scan(rows, 0, n_rows, run, plan)
-                else:
-                    stop = self._scan_in_threads(rows, memory, n_rows, run, plan, n_useful)
+                stop = self._judge_many(rows, memory, n_rows, run, n_threads)
+                if stop < 0:
+                    return None
             except BaseException:  # KeyboardInterrupt too: no value has left yet
-                self.copy_from(before)
-                self.halted = False
+                self._undo(before)
                 raise
             return (run.totals_array[:stop] / self._sum_of_ones(),
                     run.trace_array[:stop] / self._cells() if trace else None,
                     self.state.n_rows, self.halted, self.complexity)
+
+    cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
+                               object n_threads) except -2:
+        """The first row that did not pass, or n_rows; -1: none may be judged any more."""
+        cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
+        cdef int n_useful = min(n_threads, 1 + n_rows // THREAD_ROWS)
+        cdef ptrdiff_t stop
+        if n_useful == 1:
+            stop = self._scan(rows, 0, n_rows, run, plan)
+        else:
+            stop = self._scan_in_threads(rows, memory, n_rows, run, plan, n_useful)
+        if self.ledger is not None:
+            stop = self._settle(rows, n_rows, run, plan, stop)
+        return stop
+
+    cdef ptrdiff_t _settle(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
+                           ptrdiff_t stop) except -2:
+        """Commits what the scan came to, together with what others committed meanwhile.
+
+        Where a row might not pass after theirs, the rows are judged again inside the
+        transaction.  Returns as `_judge_many`.
+        """
+        cdef _Watched mine = _Watched(self.signs)
+        theirs = self.ledger.begin()
+        if theirs is not None:
+            mine.copy_from(self)
+            self._resume(theirs)
+            if self.halted:
+                self.ledger.rollback()
+                return -1
+            if stop < n_rows or not self._adopt(mine, 0, n_rows, run):
+                stop = self._scan(rows, 0, n_rows, run, plan)
+        self._commit()
+        return stop
 
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
                          _SlicedPlan plan) except -1:
@@ -345,7 +280,8 @@ cdef class Extremes(_Watched):
                 task = _Task.of(self, rows, memory, run)
                 list(pool.map(task, segments))
                 for segment in segments:
-                    if not self._adopt(segment, run):
+                    if segment.verdict != ANSWERED or not self._adopt(
+                            segment, segment.first, segment.last, run):
                         stop = self._scan(rows, segment.first, segment.last, run, plan)
                         if stop < segment.last:
                             return stop
@@ -360,23 +296,20 @@ cdef class Extremes(_Watched):
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block
 
-    cdef bint _adopt(self, _Segment segment, _Run run) except -1:
-        """Merges a segment whose every row would have passed; False if one might not."""
+    cdef bint _adopt(self, _Watched other, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
+        """Merges rows first..last, all judged to pass elsewhere; False if one might not here."""
         cdef int64_t complexity = self.state.complexity
-        cdef ptrdiff_t n_rows = segment.last - segment.first
-        cdef cnp.ndarray totals = run.totals_array[segment.first:segment.last]
+        cdef cnp.ndarray totals = run.totals_array[first:last]
         cdef _Watched merged
-        if n_rows == 0:
+        if first == last:
             return True
-        if segment.verdict != ANSWERED:
-            return False
-        merged = self._merged(segment, totals.max())
+        merged = self._merged(other, totals.max())
         if merged is None or run.trace != NULL and merged.state.complexity != complexity:
             return False
-        merged.state.n_rows += n_rows
+        merged.state.n_rows += last - first
         self.copy_from(merged)
         if run.trace != NULL:
-            run.trace_array[segment.first:segment.last] = complexity
+            run.trace_array[first:last] = complexity
         return True
 
     cdef _Watched _merged(self, _Watched other, int64_t largest):

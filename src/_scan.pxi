@@ -12,7 +12,8 @@ cdef extern from "sliced.h" nogil:
 
 cdef extern from "scan.h" nogil:
     const int ROW_TILE_WORDS, TOO_LARGE
-    const int UNIT_SHIFT, TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
+    const int _UNIT_SHIFT "UNIT_SHIFT"
+    const int TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
 
     struct sign_store:
         const uint64_t *lines

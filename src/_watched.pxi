@@ -54,6 +54,6 @@ cdef class _Run:
 
     cdef bring_to_units(self, ptrdiff_t n_rows):
         """The rows before the first real-valued one, in units of 2^-24 as well."""
-        self.totals_array[:n_rows] <<= UNIT_SHIFT
+        self.totals_array[:n_rows] <<= _UNIT_SHIFT
         if self.trace != NULL:
-            self.trace_array[:n_rows] <<= UNIT_SHIFT
+            self.trace_array[:n_rows] <<= _UNIT_SHIFT

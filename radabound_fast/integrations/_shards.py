@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.guard import RadaBound
 from radabound_fast.packing import as_values, pack_losses
 from radabound_fast.signs import SignMatrix
-
-UNIT_SHIFT = 24
 
 
 class Rows(NamedTuple):
@@ -100,14 +99,8 @@ def adopted(guard: RadaBound, sums: Sums) -> bool:
     if not len(sums.totals):
         return True
     other = _kernel.Extremes(guard._signs._store)
-    other.restore(
-        n_queries=len(sums.totals),
-        unit_shift=sums.shift,
-        largest=0,
-        halted=False,
-        maxima=sums.maxima,
-        minima=sums.minima,
-    )
+    counters = [len(sums.totals), sums.shift, 0, False, True]
+    other.resume(np.concatenate([np.array(counters, np.int64), sums.maxima, sums.minima]))
     return guard._extremes.adopt(other, int(sums.totals.max()))
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import nan
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast._ownership import Owned
+from radabound_fast._kernel import n_forks
+from radabound_fast._saving import Saved
 from radabound_fast.mechanisms._rows import Rows
 from radabound_fast.packing import as_array
 from radabound_fast.signs import SignMatrix
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +71,19 @@ AnswerT = TypeVar("AnswerT", bound=Answer)
 AnswersT = TypeVar("AnswersT", bound=Answers)
 
 
-class Mechanism(Owned, Generic[AnswerT, AnswersT]):
+class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     """Base of the mechanisms: reads and checks losses, then lets a subclass decide under the lock.
 
-    A subclass defines `_decide` and `_gather`; everything public is written here once.
+    A subclass defines `_decide` and `_gather`, and names in `_own` and `_resume_own` what its
+    queries change; everything public is written here once.
     """
+
+    _instead: ClassVar[str] = (
+        "send predictions or packed losses (pack_losses) to the process that owns it, "
+        "share it as a database (open), or move it with save and load"
+    )
+    # the constructor's arguments, each an attribute of the same name
+    _arguments: ClassVar[tuple[str, ...]]
 
     # whether a query must bring a guess
     _needs_guess: ClassVar[bool]
@@ -85,15 +99,18 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
         self._lock = threading.Lock()
         self._n_queries = 0
         self._halted = False
+        self._retired = False
 
     @property
     def n_queries(self) -> int:
         """Answers given so far."""
+        self._refresh()
         return self._n_queries
 
     @property
     def halted(self) -> bool:
         """True once a query was refused; every later one is refused too."""
+        self._refresh()
         return self._halted
 
     @property
@@ -181,9 +198,8 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
 
     def _one(self, rows: Rows, guess: float | None) -> AnswerT:
         checked = self._check_guess(guess)
-        with self._lock:
-            self._refuse_if_halted()
-            outcome = self._next(rows, 0, checked)
+        with self._change():
+            outcome = self._refusal() or self._next(rows, 0, checked)
         if isinstance(outcome, HoldoutExhausted):
             del rows  # the traceback keeps this frame, and they know the mean
             raise outcome
@@ -192,9 +208,9 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
     def _many(self, rows: Rows, guesses: Any) -> AnswersT:
         checked = self._check_guesses(guesses, len(rows.means))
         answered: list[AnswerT] = []
-        with self._lock:
-            self._refuse_if_halted()
-            for row, guess in enumerate(checked):
+        with self._change():
+            refusal = self._refusal()
+            for row, guess in enumerate(checked if refusal is None else []):
                 outcome = self._next(rows, row, guess)
                 if isinstance(outcome, HoldoutExhausted):
                     break
@@ -206,6 +222,9 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
                 "halted": self._halted,
                 "n_queries": self._n_queries,
             }
+        if refusal is not None:
+            del rows
+            raise refusal
         return self._gather(answered, shared)
 
     def _next(self, rows: Rows, row: int, guess: float) -> AnswerT | HoldoutExhausted:
@@ -217,12 +236,83 @@ class Mechanism(Owned, Generic[AnswerT, AnswersT]):
         self._n_queries += 1
         return outcome
 
-    def _refuse_if_halted(self) -> None:
-        if self._halted:
-            raise HoldoutExhausted(
-                f"this {type(self).__name__} has halted and answers no more",
-                n_queries=self._n_queries,
-            )
+    def _refusal(self) -> HoldoutExhausted | None:
+        if not self._halted:
+            return None
+        return HoldoutExhausted(
+            f"this {type(self).__name__} has halted and answers no more",
+            n_queries=self._n_queries,
+        )
+
+    # ---- the state, and where it is kept ---------------------------------------------------
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[None]:
+        """One at a time, and all or nothing: what the block changes is kept, or none of it."""
+        with self._lock:
+            if self._retired:
+                raise RuntimeError(
+                    f"this {type(self).__name__} is retired, saved or closed: "
+                    "load or open its file"
+                )
+            before = self._progress()
+            try:
+                if self._ledger is not None:
+                    self._take(self._ledger.begin())
+                yield
+                if self._ledger is not None:
+                    self._ledger.commit(self._progress())
+            except BaseException:  # KeyboardInterrupt too: no answer has left yet
+                if self._ledger is not None:
+                    self._ledger.rollback()
+                self._resume(before)
+                raise
+
+    def _refresh(self) -> None:
+        """Take over what other processes have committed to the database."""
+        if self._ledger is None or self._born != n_forks():
+            return
+        with self._lock:
+            if self._retired:
+                return
+            try:
+                self._take(self._ledger.read())
+            except BaseException:
+                self._ledger.rollback()  # so that it is read again
+                raise
+
+    def _take(self, progress: NDArray[np.int64] | None) -> None:
+        if progress is not None:
+            self._resume(progress)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._arguments}
+
+    def _progress(self) -> NDArray[np.int64]:
+        shared = np.array([self._n_queries, self._halted], np.int64)
+        return np.concatenate([shared, self._own()])
+
+    def _resume(self, progress: NDArray[np.int64]) -> None:
+        self._resume_own(progress[2:])
+        self._n_queries = int(progress[0])
+        self._halted = bool(progress[1])
+
+    def _retire(self, retired: bool) -> bool:
+        with self._lock:
+            before, self._retired = self._retired, retired
+        return before
+
+    def _keep(self, ledger: Ledger) -> None:
+        with self._lock:
+            self._ledger = ledger
+
+    @abstractmethod
+    def _own(self) -> NDArray[np.int64]:
+        """What the subclass's queries change, as integers; floats by their bits."""
+
+    @abstractmethod
+    def _resume_own(self, own: NDArray[np.int64]) -> None:
+        """Go on where `_own` was taken."""
 
     @abstractmethod
     def _decide(self, rows: Rows, row: int, guess: float, number: int) -> AnswerT | str:

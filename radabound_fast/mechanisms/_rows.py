@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.packing import as_values, as_words
 
-# real-valued losses count in units of 2**-24, as they do in the guard
-_UNIT_SHIFT = 24
 # samples at a time, so that the squares of their units add up below 2**63; whole bytes of bits
 _CHUNK = 2**14
 
@@ -68,17 +67,17 @@ def deviation_of_difference(losses: Losses, others: Losses, n_samples: int) -> f
         difference = _units(losses, start, stop) - _units(others, start, stop)
         total += int(difference.sum())
         squares += int((difference * difference).sum())
-    return sqrt(n_samples * squares - total * total) / (n_samples << _UNIT_SHIFT)
+    return sqrt(n_samples * squares - total * total) / (n_samples << UNIT_SHIFT)
 
 
 def _units_by_chunk(values: NDArray[Any]) -> Iterator[NDArray[np.int32]]:
     for start in range(0, len(values), _CHUNK):
         chunk = values[start : start + _CHUNK].astype(np.float64)
-        yield np.rint(np.ldexp(chunk, _UNIT_SHIFT)).astype(np.int32)
+        yield np.rint(np.ldexp(chunk, UNIT_SHIFT)).astype(np.int32)
 
 
 def _units(losses: Losses, start: int, stop: int) -> NDArray[np.int64]:
     if losses.dtype == np.uint8:
         bits = np.unpackbits(losses[start // 8 : -(-stop // 8)], bitorder="little")
-        return np.left_shift(bits[: stop - start], _UNIT_SHIFT, dtype=np.int64)
+        return np.left_shift(bits[: stop - start], UNIT_SHIFT, dtype=np.int64)
     return losses[start:stop].astype(np.int64)

@@ -114,7 +114,8 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     """
 
     _needs_guess = True
-    _shown = ("n_samples", "epsilon", "delta", "low_error", "n_queries", "halted")
+    _arguments = ("n_samples", "epsilon", "delta", "low_error")
+    _shown = (*_arguments, "n_queries", "halted")
 
     def __init__(
         self, n_samples: int, *, epsilon: float, delta: float, low_error: bool = True
@@ -134,6 +135,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     @property
     def failures(self) -> int:
         """How many guesses failed and were answered."""
+        self._refresh()
         return self._failures
 
     @property
@@ -142,6 +144,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
         ln 4 before the first query, the price of having a code at all.
         """
+        self._refresh()
         return self._spent
 
     @property
@@ -152,6 +155,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         this falls below epsilon/10. With ``low_error=False`` it is the same for every guess.
         Negative or 0: no room at all.
         """
+        self._refresh()
         return self._tolerance(self._last_guess, self._spent)
 
     def affordable(self, guess: float | None = None) -> int:
@@ -168,8 +172,11 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         int
             0 if the next query would be refused; at most 2**53.
         """
-        wanted = self._last_guess if guess is None else check_fraction(guess=guess)
+        if guess is not None:
+            guess = check_fraction(guess=guess)
         self._check_owner()
+        self._refresh()
+        wanted = self._last_guess if guess is None else guess
         with self._lock:
             if self._halted:
                 return 0
@@ -223,6 +230,14 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         self._last_guess = guess
         self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
         return GuessAndCheckAnswer(value, self.epsilon, number, step == 0, step)
+
+    def _own(self) -> NDArray[np.int64]:
+        floats = np.array([self._paid, self._spent, self._last_guess])
+        return np.concatenate([np.array([self._failures], np.int64), floats.view(np.int64)])
+
+    def _resume_own(self, own: NDArray[np.int64]) -> None:
+        self._failures = int(own[0])
+        self._paid, self._spent, self._last_guess = own[1:].view(np.float64).tolist()
 
     def _gather(
         self, answered: list[GuessAndCheckAnswer], shared: dict[str, Any]

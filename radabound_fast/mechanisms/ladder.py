@@ -86,6 +86,9 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     queries so far, and e_t falls where nearly all grid points have been used, so the half-width
     is eta plus the largest e so far.
 
+    What `open` and `save` write of a parameter-free Ladder holds the losses of its best query:
+    keep it as the labels are kept.
+
     References
     ----------
     .. [1] A. Blum and M. Hardt, "The Ladder: a reliable leaderboard for machine learning
@@ -104,7 +107,8 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     """
 
     _needs_guess = False
-    _shown = ("n_samples", "step", "delta", "max_queries", "n_queries", "halted")
+    _arguments = ("n_samples", "step", "delta", "max_queries")
+    _shown = (*_arguments, "n_queries", "halted")
 
     def __init__(
         self,
@@ -133,6 +137,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     @property
     def n_updates(self) -> int:
         """How many queries improved on the best before them; the first one counts."""
+        self._refresh()
         return self._n_updates
 
     @property
@@ -189,6 +194,29 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
         if self.step is None:
             return round(mean * self.n_samples) / self.n_samples
         return self.step * round(mean / self.step)
+
+    def _own(self) -> NDArray[np.int64]:
+        floats = np.array([self._best, self._half_width])
+        losses = self._best_losses
+        if losses is None:
+            losses = np.empty(0, np.uint8)
+        whole = losses.tobytes().ljust(-(-losses.nbytes // 8) * 8, b"\0")
+        return np.concatenate(
+            [
+                np.array([self._n_updates, losses.nbytes, losses.itemsize], np.int64),
+                floats.view(np.int64),
+                np.frombuffer(whole, np.int64),
+            ]
+        )
+
+    def _resume_own(self, own: NDArray[np.int64]) -> None:
+        n_updates, n_bytes, itemsize = own[:3].tolist()
+        best, half_width = own[3:5].view(np.float64).tolist()
+        losses = own[5:].tobytes()[:n_bytes]
+        self._best_losses = np.frombuffer(losses, f"i{itemsize}" if itemsize > 1 else "u1")
+        if n_bytes == 0:
+            self._best_losses = None
+        self._n_updates, self._best, self._half_width = n_updates, best, half_width
 
     def _gather(self, answered: list[LadderAnswer], shared: dict[str, Any]) -> LadderAnswers:
         return LadderAnswers(

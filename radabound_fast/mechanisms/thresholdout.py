@@ -89,6 +89,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
     """
 
     _needs_guess = True
+    _arguments = ("n_samples", "threshold", "noise", "budget", "seed")
     _shown = ("n_samples", "threshold", "noise", "budget", "spent", "n_queries", "halted")
 
     def __init__(
@@ -104,13 +105,15 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         self.threshold = check_positive(threshold=threshold)
         self.noise = check_positive(noise=noise)
         self.budget = check_count(budget=budget)
-        self._random = np.random.default_rng(None if seed is None else check_seed(seed))
+        self.seed = check_seed(seed)
+        self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._spent = 0
         self._noisy_threshold = self._draw_threshold()
 
     @property
     def spent(self) -> int:
         """How many answers came from the holdout."""
+        self._refresh()
         return self._spent
 
     @property
@@ -146,6 +149,26 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         self._spent += 1
         self._noisy_threshold = self._draw_threshold()
         return ThresholdoutAnswer(mean + self._laplace(1), nan, number, passed=False)
+
+    def _own(self) -> NDArray[np.int64]:
+        drawn = self._random.bit_generator.state
+        halves = [half for name in ("state", "inc") for half in divmod(drawn["state"][name], 2**64)]
+        words = np.array([*halves, drawn["has_uint32"], drawn["uinteger"]], np.uint64)
+        threshold = np.array([self._noisy_threshold])
+        return np.concatenate(
+            [np.array([self._spent], np.int64), threshold.view(np.int64), words.view(np.int64)]
+        )
+
+    def _resume_own(self, own: NDArray[np.int64]) -> None:
+        words = own[2:].view(np.uint64).tolist()
+        self._random.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
+            "has_uint32": words[4],
+            "uinteger": words[5],
+        }
+        self._spent = int(own[0])
+        self._noisy_threshold = float(own[1:2].view(np.float64)[0])
 
     def _gather(
         self, answered: list[ThresholdoutAnswer], shared: dict[str, Any]

@@ -15,19 +15,6 @@ arrays                    int64, little-endian, C order, sorted by name
 The checksum finds accidents, not forgers: whoever can write the file can write a new one.
 The file holds the seed of the signs, so it is readable by its owner alone (mode 600).
 
-What a crash costs
-------------------
-`save_state` writes a new file beside the old one, flushes it to the disk and renames it, so
-after a crash at any moment the path holds either the old state or the new one, whole.
-
-Between `load_state` and `save_state` the state lives in memory.  A crash there, or a guard
-that is dropped without being saved, leaves the file as it was loaded: **every answer given
-since is forgotten**.  Those queries have used the holdout and are not counted; a guard that
-had halted in between comes back unhalted.  If their losses were kept, asking the same
-queries again restores the very same state, since signs and sums are exact.  Otherwise the
-guarantee no longer covers what was answered after the load.  Save often, or write off the
-holdout.
-
 The lock
 --------
 The lock is on ``<path>.lock``, a file beside the state: the state itself is replaced at each
@@ -53,6 +40,8 @@ import weakref
 from typing import Any, Self
 
 import numpy as np
+
+from radabound_fast.store._folder import sync_folder
 
 if sys.platform == "win32":
     import msvcrt
@@ -297,9 +286,4 @@ def _replace(target: str, blob: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    if sys.platform != "win32":  # Windows cannot open a folder, and journals its renames
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)  # a rename is durable once its folder is
-        finally:
-            os.close(descriptor)
+    sync_folder(folder)

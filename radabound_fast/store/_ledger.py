@@ -1,0 +1,294 @@
+"""A guard's state in a database that processes share: SQLite in WAL mode, one row."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import pathlib
+import sqlite3
+import sys
+import tempfile
+import weakref
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_choice
+from radabound_fast.store._folder import sync_folder
+
+Progress = NDArray[np.int64]
+
+_APPLICATION_ID = 0x52414441  # "RADA", in the header of the file
+_VERSION = 1  # of the row, in the header too
+_CHECKSUM_BYTES = 8
+
+# what each durability makes of a commit
+_SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
+Durability = Literal["power", "process"]
+
+_BUSY_SECONDS = 60
+
+# the row is to fill one page, since a page is what a commit writes
+_PAGE_BYTES = [2**power for power in range(10, 17)]
+_BESIDE_THE_ROW = 128
+# the log is written back into the database when it is so long: that takes two waits for the disk
+_LOG_BYTES = 2**23
+_ERRNO_OF = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+}
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+
+
+def create_database(
+    path: str | os.PathLike[str], description: dict[str, Any], progress: Progress
+) -> None:
+    """Make the database of a new guard, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where nothing is yet; readable by its owner alone, since it holds the seed.
+    description : dict
+        What never changes: JSON values.
+    progress : ndarray of int64, shape (n,)
+        Where the guard begins.
+
+    Raises
+    ------
+    FileExistsError
+        Something is there: of several processes that create it at once, one succeeds.
+    OSError
+        It cannot be written.
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    descriptor, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".tmp", dir=folder)
+    os.close(descriptor)
+    try:
+        text = json.dumps(description, allow_nan=False, sort_keys=True)
+        blob = _blob(text, progress)
+        row_bytes = len(text.encode()) + len(blob) + _BESIDE_THE_ROW
+        page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
+        with contextlib.closing(_connect(temporary)) as database:
+            database.execute(f"PRAGMA page_size = {page_bytes}")
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+            database.execute("CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)")
+            database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
+        # unlike a rename, a link never takes the place of what is there
+        os.link(temporary, target)
+    except sqlite3.Error as error:
+        raise _explained(error, path) from None
+    finally:
+        os.unlink(temporary)
+    sync_folder(folder)
+
+
+class Ledger:
+    """An open database: reads, replaces and guards the one state in it.
+
+    Not safe for several threads at once: the guard's own lock is held around each call.
+
+    Parameters
+    ----------
+    path : path
+        Of a database that `create_database` made.
+    durability : {"power", "process"}
+        Whether a commit survives a power cut (each waits for the disk), or only the death of
+        processes, `kill -9` included.
+
+    Attributes
+    ----------
+    description : dict
+        As it was given to `create_database`.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    ValueError
+        It is something else, of a later format, cut short or altered.
+    OSError
+        It cannot be read and written.
+    """
+
+    description: dict[str, Any]
+
+    def __init__(self, path: str | os.PathLike[str], durability: Durability = "power") -> None:
+        check_choice(_SYNCHRONOUS, durability=durability)
+        self.path = os.path.realpath(path)
+        self._seen: bytes | None = None
+        # before SQLite opens it, and never with open(): closing any descriptor of the file
+        # would drop the locks that this process holds on it
+        self._identity = _identity_of(self.path, path)
+        try:
+            self._database = _connect(self.path)
+        except sqlite3.Error as error:
+            raise _explained(error, path) from None
+        self._close = weakref.finalize(self, self._database.close)
+        self._close.atexit = False
+        try:
+            self._text = self._check(path)
+            self._database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+            self._database.execute("PRAGMA journal_mode = WAL")
+            log_pages = _LOG_BYTES // self._database.execute("PRAGMA page_size").fetchone()[0]
+            self._database.execute(f"PRAGMA wal_autocheckpoint = {log_pages}")
+        except BaseException as error:
+            self._close()
+            if isinstance(error, sqlite3.Error):
+                raise _explained(error, path) from None
+            raise
+        self.description = json.loads(self._text)
+        _open_ledgers.add(self)
+
+    def _check(self, path: str | os.PathLike[str]) -> str:
+        """The description, once the whole file has been found sound."""
+
+        def pragma(name: str) -> Any:
+            return self._database.execute(f"PRAGMA {name}").fetchone()[0]
+
+        name = os.fspath(path)
+        if pragma("application_id") != _APPLICATION_ID:
+            raise ValueError(f"{name} is not a guard's database")
+        if pragma("user_version") > _VERSION:
+            version = pragma("user_version")
+            raise ValueError(f"{name} has format version {version}, this program reads {_VERSION}")
+        if pragma("integrity_check") != "ok":
+            raise ValueError(f"{name} is damaged: SQLite's integrity check fails")
+        rows = self._database.execute("SELECT description, state FROM guard").fetchall()
+        if len(rows) != 1 or not isinstance(rows[0][0], str) or not isinstance(rows[0][1], bytes):
+            raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
+        text: str = rows[0][0]
+        _numbers(text, rows[0][1], name)
+        return text
+
+    def read(self) -> Progress | None:
+        """The state, or None if it is what was read or committed here last."""
+        try:
+            (blob,) = self._database.execute("SELECT state FROM guard").fetchone()
+        except sqlite3.Error as error:
+            raise _explained(error, self.path) from None
+        if blob == self._seen:
+            return None
+        progress = _numbers(self._text, blob, self.path)
+        self._seen = blob
+        return progress
+
+    def begin(self) -> Progress | None:
+        """Shut everybody else out until `commit` or `rollback`; returns as `read`.
+
+        Raises
+        ------
+        TimeoutError
+            Somebody else has not finished within a minute.
+        RuntimeError
+            The file was moved or deleted, so that nobody would find what is committed here.
+        """
+        if self._database.in_transaction:  # a rollback was interrupted
+            self.rollback()
+        if _identity_of(self.path) != self._identity:
+            raise RuntimeError(f"{self.path} is another file than the one that was opened")
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise _explained(error, self.path) from None
+        return self.read()
+
+    def commit(self, progress: Progress) -> None:
+        """Replace the state; when this returns it is as durable as was asked for."""
+        blob = _blob(self._text, progress)
+        try:
+            self._database.execute("UPDATE guard SET state = ?", (blob,))
+            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise _explained(error, self.path) from None
+        self._seen = blob
+
+    def rollback(self) -> None:
+        """Leave the file as it was before `begin`, and read it again next time."""
+        self._seen = None
+        with contextlib.suppress(sqlite3.Error):
+            self._database.rollback()
+
+    def close(self) -> None:
+        """Let go of the file; closing twice does nothing."""
+        self._close()
+
+
+# ---- the file and the connection -------------------------------------------------------------
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    """A connection to a file that exists, which commits when it is told to."""
+    return sqlite3.connect(
+        f"{pathlib.Path(path).as_uri()}?mode=rw",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _identity_of(path: str, name: str | os.PathLike[str] | None = None) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        shown = os.fspath(path if name is None else name)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown) from None
+    return found.st_dev, found.st_ino
+
+
+def _explained(error: sqlite3.Error, path: str | os.PathLike[str]) -> Exception:
+    """SQLite's error as one of Python's own, with the name of the file."""
+    name = os.fspath(path)
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
+    if code == sqlite3.SQLITE_BUSY:
+        return TimeoutError(f"{name} was busy for {_BUSY_SECONDS} seconds; nothing was counted")
+    if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
+        return ValueError(f"{name} is damaged or not a guard's database: {error}")
+    return OSError(_ERRNO_OF.get(code, errno.EIO), str(error), name)
+
+
+_open_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_inherited: list[sqlite3.Connection] = []
+
+
+def _leave_to_parent() -> None:
+    # SQLite forbids a child to use or even close a connection that it inherits
+    for ledger in list(_open_ledgers):
+        ledger._close.detach()
+        _inherited.append(ledger._database)
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+# ---- the row ---------------------------------------------------------------------------------
+
+
+def _checksum(text: str, numbers: bytes) -> bytes:
+    digest = hashlib.blake2b(text.encode(), digest_size=_CHECKSUM_BYTES)
+    digest.update(numbers)
+    return digest.digest()
+
+
+def _blob(text: str, progress: Progress) -> bytes:
+    """The state as int64, little-endian, the last of them a checksum of all and the text."""
+    numbers = progress.astype("<i8").tobytes()
+    return numbers + _checksum(text, numbers)
+
+
+def _numbers(text: str, blob: bytes, name: str) -> Progress:
+    numbers, checksum = blob[:-_CHECKSUM_BYTES], blob[-_CHECKSUM_BYTES:]
+    if len(blob) % 8 or _checksum(text, numbers) != checksum:
+        raise ValueError(f"{name} is damaged: the state's checksum does not match")
+    return np.frombuffer(numbers, "<i8").astype(np.int64)
