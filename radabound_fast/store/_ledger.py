@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import json
@@ -118,6 +119,8 @@ class Ledger:
         It is something else, of a later format, cut short or altered.
     OSError
         It cannot be read and written.
+    RuntimeError
+        The process that this one was forked from had it open at the fork.
     """
 
     description: dict[str, Any]
@@ -129,25 +132,33 @@ class Ledger:
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
         self._identity = _identity_of(self.path, path)
+        if self._identity in _of_parent:
+            raise RuntimeError(
+                f"{os.fspath(path)} was open when this process was forked, and SQLite's locks do "
+                'not survive that: start workers with "spawn", or open it after the fork only'
+            )
         try:
             self._database = _connect(self.path)
         except sqlite3.Error as error:
             raise _explained(error, path) from None
         self._close = weakref.finalize(self, self._database.close)
         self._close.atexit = False
+        _open_ledgers.add(self)
         try:
             self._text = self._check(path)
             self._database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
             self._database.execute("PRAGMA journal_mode = WAL")
             log_pages = _LOG_BYTES // self._database.execute("PRAGMA page_size").fetchone()[0]
             self._database.execute(f"PRAGMA wal_autocheckpoint = {log_pages}")
+            # a read opens the log, and from now on nobody may remove it until this is closed
+            self._database.execute("SELECT 1 FROM guard").fetchone()
+            self._beside = self._identities_beside()
         except BaseException as error:
             self._close()
             if isinstance(error, sqlite3.Error):
                 raise _explained(error, path) from None
             raise
         self.description = json.loads(self._text)
-        _open_ledgers.add(self)
 
     def _check(self, path: str | os.PathLike[str]) -> str:
         """The description, once the whole file has been found sound."""
@@ -189,18 +200,22 @@ class Ledger:
         ------
         TimeoutError
             Somebody else has not finished within a minute.
-        RuntimeError
-            The file was moved or deleted, so that nobody would find what is committed here.
+        FileNotFoundError, RuntimeError
+            The file or its log was deleted or replaced, so that nobody would find what is
+            committed here.
         """
         if self._database.in_transaction:  # a rollback was interrupted
             self.rollback()
-        if _identity_of(self.path) != self._identity:
-            raise RuntimeError(f"{self.path} is another file than the one that was opened")
+        if _identity_of(self.path) != self._identity or self._identities_beside() != self._beside:
+            raise RuntimeError(f"{self.path} or its log is another file than when it was opened")
         try:
             self._database.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             raise _explained(error, self.path) from None
         return self.read()
+
+    def _identities_beside(self) -> list[tuple[int, int]]:
+        return [_identity_of(f"{self.path}{suffix}") for suffix in ("-wal", "-shm")]
 
     def commit(self, progress: Progress) -> None:
         """Replace the state; when this returns it is as durable as was asked for."""
@@ -258,14 +273,18 @@ def _explained(error: sqlite3.Error, path: str | os.PathLike[str]) -> Exception:
 
 
 _open_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
-_inherited: list[sqlite3.Connection] = []
+_of_parent: set[tuple[int, int]] = set()
 
 
 def _leave_to_parent() -> None:
-    # SQLite forbids a child to use or even close a connection that it inherits
+    # SQLite forbids a child to use or even close a connection that it inherits: closing it would
+    # delete the log of whoever opened the file after the parent.  Nor may the child open the file
+    # anew: SQLite believes that the process still holds the parent's locks.
     for ledger in list(_open_ledgers):
-        ledger._close.detach()
-        _inherited.append(ledger._database)
+        if ledger._close.detach() is not None:
+            _of_parent.add(ledger._identity)
+            # one reference too many, or the end of the interpreter would close it
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(ledger._database))
 
 
 if sys.platform != "win32":
