@@ -180,7 +180,7 @@ def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, n
 
 def place_of(index: int, shape: tuple[int, ...]) -> str:
     """Where the value of that flat index stands, in the words of the messages."""
-    if len(shape) == 1:
+    if len(shape) < 2:
         return f"at sample {index}"
     return f"at row {index // shape[-1]}, sample {index % shape[-1]}"
 
@@ -191,8 +191,9 @@ def is_missing(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """A bool, integer or float of Python's or NumPy's."""
-    return isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating))
+    """A bool, integer or float of Python's or NumPy's; a duration is none, though NumPy says so."""
+    number = isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating))
+    return number and not isinstance(value, np.timedelta64)
 
 
 def _is_pandas(values: object) -> bool:
