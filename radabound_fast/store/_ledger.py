@@ -44,7 +44,14 @@ _ERRNO_OF = {
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
     sqlite3.SQLITE_PERM: errno.EACCES,
 }
-_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+# 0: text that is not UTF-8; ERROR: a schema that is not ours
+_BROKEN = (
+    0,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+)
 
 
 def create_database(
@@ -70,26 +77,28 @@ def create_database(
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
-    descriptor, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".tmp", dir=folder)
-    os.close(descriptor)
-    try:
-        text = json.dumps(description, allow_nan=False, sort_keys=True)
-        blob = _blob(text, progress)
-        row_bytes = len(text.encode()) + len(blob) + _BESIDE_THE_ROW
-        page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
-        with contextlib.closing(_connect(temporary)) as database:
-            database.execute(f"PRAGMA page_size = {page_bytes}")
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-            database.execute("CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)")
-            database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
+    text = json.dumps(description, allow_nan=False, sort_keys=True)
+    blob = _blob(text, progress)
+    row_bytes = len(text.encode()) + len(blob) + _BESIDE_THE_ROW
+    page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
+    with tempfile.TemporaryDirectory(prefix=f"{name}.", suffix=".tmp", dir=folder) as scratch:
+        temporary = os.path.join(scratch, name)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            with contextlib.closing(_connect(temporary)) as database:
+                database.execute(f"PRAGMA page_size = {page_bytes}")
+                database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+                database.execute(f"PRAGMA user_version = {_VERSION}")
+                database.execute(
+                    "CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)"
+                )
+                database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
+                # last: on a full disk what is in a log may never get into the file
+                database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            raise _explained(error, path) from None
         # unlike a rename, a link never takes the place of what is there
         os.link(temporary, target)
-    except sqlite3.Error as error:
-        raise _explained(error, path) from None
-    finally:
-        os.unlink(temporary)
     sync_folder(folder)
 
 
@@ -137,6 +146,9 @@ class Ledger:
                 f"{os.fspath(path)} was open when this process was forked, and SQLite's locks do "
                 'not survive that: start workers with "spawn", or open it after the fork only'
             )
+        # SQLite would open it for reading
+        if not os.access(self.path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
         try:
             self._database = _connect(self.path)
         except sqlite3.Error as error:
@@ -155,7 +167,8 @@ class Ledger:
             self._beside = self._identities_beside()
         except BaseException as error:
             self._close()
-            if isinstance(error, sqlite3.Error):
+            # SQLite's messages quote what they find, which need not be text
+            if isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
                 raise _explained(error, path) from None
             raise
         self.description = json.loads(self._text)
@@ -261,7 +274,7 @@ def _identity_of(path: str, name: str | os.PathLike[str] | None = None) -> tuple
     return found.st_dev, found.st_ino
 
 
-def _explained(error: sqlite3.Error, path: str | os.PathLike[str]) -> Exception:
+def _explained(error: Exception, path: str | os.PathLike[str]) -> Exception:
     """SQLite's error as one of Python's own, with the name of the file."""
     name = os.fspath(path)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
