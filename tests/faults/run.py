@@ -15,10 +15,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import damage
+import disks
 import kills
+import openers
 from trial import Count, Fault
 
-FAULTS: list[Fault] = [*kills.FAULTS]
+FAULTS: list[Fault] = [*kills.FAULTS, *disks.FAULTS, *openers.FAULTS, *damage.FAULTS]
 
 
 def tried(fault: Fault, times: int) -> Count:

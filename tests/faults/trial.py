@@ -10,7 +10,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,43 +74,80 @@ def fork(work: Callable[[], Any]) -> int:
 
 
 def in_child(work: Callable[[], Any], *, crash: bool = False) -> Any:
-    """What `work` returns or raises in a child; `crash`: what it opened is not closed.
+    """What `work` returns or raises in a child; `crash`: what it keeps open is not closed."""
+    outcome = together([work], crash=crash)[0]
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
-    Raises
-    ------
-    TimeoutError
-        It hangs; it is killed.
+
+def together(works: list[Callable[[], Any]], *, crash: bool = False) -> list[Any]:
+    """What each of `works` returns, or the error that it raises, in children that start at once.
+
+    A child that hangs is killed; its outcome is a TimeoutError.
     """
+    go, set_off = os.pipe()
+    children = []
+    for work in works:
+        reads, writes = os.pipe()
+        children.append((fork(lambda w=work, to=writes: _report(w, go, set_off, to, crash)), reads))
+        os.close(writes)
+    os.close(go)
+    os.close(set_off)
+    return [_outcome_of(*child) for child in children]
 
-    def report() -> None:
-        try:
-            outcome = (work(), None)
-        except Exception as error:
-            outcome = (None, error)
-        os.write(writes, pickle.dumps(outcome))
-        if crash:
-            os._exit(0)
 
-    reads, writes = os.pipe()
-    child = fork(report)
-    os.close(writes)
+def _report(work: Callable[[], Any], go: int, set_off: int, to: int, crash: bool) -> None:
+    os.close(set_off)
+    os.read(go, 1)  # returns when the last one that could write has closed it
     try:
-        answer = b""
-        while select.select([reads], [], [], HANGS_AFTER)[0]:
-            part = os.read(reads, 1 << 16)
-            if not part:
-                break
-            answer += part
-        else:
-            os.kill(child, signal.SIGKILL)
-            raise TimeoutError("a child hangs")
+        outcome = work()
+    except Exception as error:
+        outcome = error
+    with open(to, "wb") as pipe:
+        pickle.dump(outcome, pipe)
+    if crash:
+        os._exit(0)
+
+
+def _outcome_of(child: int, reads: int) -> Any:
+    answer = b""
+    while select.select([reads], [], [], HANGS_AFTER)[0]:
+        part = os.read(reads, 1 << 16)
+        if not part:
+            break
+        answer += part
+    else:
+        os.kill(child, signal.SIGKILL)
+        answer = pickle.dumps(TimeoutError("a child hangs"))
+    os.close(reads)
+    os.waitpid(child, 0)
+    return pickle.loads(answer) if answer else RuntimeError("a child died")
+
+
+@contextmanager
+def alive(work: Callable[[], Any]) -> Iterator[None]:
+    """Keep what `work` returns in another process, which closes it at the end."""
+
+    def keep() -> None:
+        kept = work()
+        os.write(ready, b"x")
+        os.close(till)
+        os.read(end, 1)
+        del kept
+
+    begun, ready = os.pipe()
+    end, till = os.pipe()
+    child = fork(keep)
+    os.close(ready)
+    os.close(end)
+    os.read(begun, 1)
+    try:
+        yield
     finally:
-        os.close(reads)
+        for descriptor in (begun, till):
+            os.close(descriptor)
         os.waitpid(child, 0)
-    value, error = pickle.loads(answer)
-    if error is not None:
-        raise error
-    return value
 
 
 def wait_until(ready: Callable[[], bool]) -> bool:

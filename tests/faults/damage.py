@@ -1,0 +1,195 @@
+"""Files that were cut short, or of which a bit has flipped."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from trial import Count, Fault, in_child
+
+from radabound_fast import RadaBound
+
+N_SAMPLES = 200
+PARAMETERS = {
+    "n_samples": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "n_vectors": 8, "seed": 6
+}  # fmt: skip
+N_ANSWERS = 12
+
+REFUSED = "an error that names the file, and every byte stays"
+REFUSED_OR_SAME = f"{REFUSED}; or the very same guard, if nothing uses what is damaged"
+
+
+def ask(guard: RadaBound) -> list[list[int]]:
+    """The states after no answer, one answer, two answers..."""
+    rng, states = np.random.default_rng(7), [guard._progress().tolist()]
+    for _ in range(N_ANSWERS):
+        guard.query(rng.random(N_SAMPLES) < 0.3)
+        states.append(guard._progress().tolist())
+    return states
+
+
+def write_database(path: Path) -> None:
+    with RadaBound.open(path, **PARAMETERS) as guard:
+        ask(guard)
+
+
+def write_saved(path: Path) -> None:
+    guard = RadaBound(**PARAMETERS)
+    ask(guard)
+    guard.save(path)
+
+
+def flips(content: bytes, step: int) -> Iterator[tuple[str, bytes]]:
+    for bit in range(0, 8 * len(content), step):
+        altered = bytearray(content)
+        altered[bit // 8] ^= 1 << bit % 8
+        yield f"bit {bit}", bytes(altered)
+
+
+def cuts(content: bytes, step: int) -> Iterator[tuple[str, bytes]]:
+    for length in range(0, len(content), step):
+        yield f"{length} bytes", content[:length]
+    yield "a byte too many", content + b"\0"
+
+
+def found_by(read: Callable[[Path], RadaBound], path: Path) -> Any:
+    """The state and the parameters of what is read, or the error."""
+    try:
+        guard = read(path)
+        return guard._progress().tolist(), guard._parameters()
+    except (ValueError, OSError) as error:
+        return error
+
+
+def damaged(
+    count: Count, folder: Path, times: int, *, write: Callable[[Path], None],
+    read: Callable[[Path], RadaBound], damage: Callable[[bytes, int], Iterator[tuple[str, bytes]]],
+) -> None:  # fmt: skip
+    path = folder / "guard"
+    write(path)
+    whole, expected = path.read_bytes(), found_by(read, path)
+    n_cases, n_unharmed = sum(1 for _ in damage(whole, 1)), 0
+    # an odd step meets every bit of a byte
+    for what, content in damage(whole, n_cases // times | 1):
+        path.write_bytes(content)
+        found = found_by(read, path)
+        if isinstance(found, Exception):
+            count.check(path.read_bytes() == content, f"{what}: refused, and the file has changed")
+            count.check(path.name in str(found), f"{what}: the file is not named by {found!r}")
+        else:
+            count.check(found == expected, f"{what}: another state, or other parameters")
+            n_unharmed += 1
+        beside = sorted(set(os.listdir(folder)) - {"guard", "guard.lock"})
+        count.check(not beside, f"{what}: left behind {beside}")
+        count.times += 1
+    count.note = f"{len(whole):,} bytes; {n_unharmed:,} times the guard came back the same"
+
+
+def cut_database(count: Count, folder: Path, times: int) -> None:
+    damaged(count, folder, times, write=write_database, read=RadaBound.open, damage=cuts)
+
+
+def cut_saved(count: Count, folder: Path, times: int) -> None:
+    damaged(count, folder, times, write=write_saved, read=RadaBound.load, damage=cuts)
+
+
+def flip_database(count: Count, folder: Path, times: int) -> None:
+    damaged(count, folder, times, write=write_database, read=RadaBound.open, damage=flips)
+
+
+def flip_saved(count: Count, folder: Path, times: int) -> None:
+    damaged(count, folder, times, write=write_saved, read=RadaBound.load, damage=flips)
+
+
+# ---- a later format --------------------------------------------------------------------------
+
+
+def later_database(path: Path, version: int) -> None:
+    write_database(path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+
+
+def later_saved(path: Path, version: int) -> None:
+    write_saved(path)
+    content = bytearray(path.read_bytes()[:-32])
+    content[8:12] = version.to_bytes(4, "little")
+    path.write_bytes(content + hashlib.sha256(content).digest())
+
+
+def later_format(count: Count, folder: Path, times: int) -> None:
+    version = 1
+    while count.times < times:
+        version += 1
+        for write, read in ((later_database, RadaBound.open), (later_saved, RadaBound.load)):
+            path = folder / f"{write.__name__}-{version}"
+            write(path, version)
+            before = path.read_bytes()
+            saying = f"format version {version}"
+            count.refused(lambda r=read, p=path: r(p), ValueError, saying=saying, what=path.name)
+            count.check(path.read_bytes() == before, f"{path.name} has changed")
+            count.times += 1
+
+
+# ---- the log of a guard that crashed ---------------------------------------------------------
+
+
+kept: list[RadaBound] = []
+
+
+def keep(guard: RadaBound) -> RadaBound:
+    """For ever, so that it is not closed when its process ends at once."""
+    kept.append(guard)
+    return guard
+
+
+def damaged_log(count: Count, folder: Path, times: int) -> None:
+    made, path = folder / "made.db", folder / "guard.db"
+    log = path.with_name("guard.db-wal")
+    in_child(lambda: RadaBound.open(made, **PARAMETERS).close())
+    states = in_child(lambda: ask(keep(RadaBound.open(made))), crash=True)
+    database, whole = made.read_bytes(), made.with_name("made.db-wal").read_bytes()
+    n_older, n_refused = 0, 0
+    n_each = max(1, times // 2)
+    step = 8 * len(whole) // n_each | 1
+    for what, content in [*flips(whole, step), *cuts(whole, len(whole) // n_each)]:
+        path.write_bytes(database)
+        log.write_bytes(content)
+        found = found_by(RadaBound.open, path)
+        if isinstance(found, Exception):
+            n_refused += 1
+        else:
+            count.check(found[0] in states, f"{what}: a state that never was")
+            n_older += found[0] != states[-1]
+        count.times += 1
+    count.note = (
+        f"{len(whole):,} bytes; an older state {n_older:,} times, refused {n_refused:,} times"
+    )
+
+
+FAULTS = [
+    Fault("a database cut to any length", REFUSED_OR_SAME, cut_database, 2048, 50),
+    Fault("any one bit of a database flipped", REFUSED_OR_SAME, flip_database, 16384, 150),
+    Fault("a saved file cut to any length", REFUSED, cut_saved, 400, 50),
+    Fault("any one bit of a saved file flipped", REFUSED, flip_saved, 3000, 100),
+    Fault(
+        "a database or a file of a later format",
+        "ValueError that names the version, and every byte stays",
+        later_format,
+        40,
+        6,
+    ),
+    Fault(
+        "the log of a guard that crashed cut or one bit of it flipped",
+        "a state that the guard once had, **which may be an older one** (see below)",
+        damaged_log,
+        2000,
+        60,
+    ),
+]
