@@ -1,7 +1,7 @@
 import numpy
 from setuptools import Extension, setup
 
-HEADERS = ["cpu.h", "packing.h", "scan.h", "signed_sums.h", "sliced.h", "sliced_plan.h"]
+HEADERS = ["cpu.h", "packing.h", "scan.h", "signed_sums.h", "sliced.h", "sliced_plan.h", "tiles.h"]
 TEMPLATES = ["packing_bits.h", "packing_units.h", "sliced.inc.h", "units.inc.h"]
 INCLUDES = [
     "_answer.pxi",
@@ -19,6 +19,7 @@ SOURCES = [
     "cpu.c",
     "dispatch.c",
     "scan.c",
+    "settled.c",
     "blocks.c",
     "signed_sums_portable.c",
     "signed_sums_avx2.c",

@@ -2,27 +2,9 @@
 
 #include <string.h>
 
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+#include "tiles.h"
 
 /* ---- counting ---------------------------------------------------------------------------- */
-
-/* The lines of some strips and words: stored ones in place, others generated into `buffer`. */
-static struct sign_tile sign_tile(const struct kernel *kernel, const struct sign_store *signs,
-                                  ptrdiff_t strip, ptrdiff_t n_strips, ptrdiff_t word,
-                                  ptrdiff_t n_words, uint64_t *buffer)
-{
-    struct sign_tile tile = {NULL, signs->n_words, n_strips, n_words};
-    if (signs->lines) {
-        tile.lines = signs->lines + (strip * signs->n_words + word) * LANES;
-        return tile;
-    }
-    for (ptrdiff_t s = 0; s < n_strips; s++)
-        kernel->fill_lines(signs->base, signs->first_vector + (strip + s) * LANES,
-                           signs->first_word + word, n_words, buffer + s * n_words * LANES);
-    tile.lines = buffer;
-    tile.strip_stride = n_words;
-    return tile;
-}
 
 /* The part of `source` that starts at a word's first sample, as a source of its own. */
 static void part_of(const struct source *source, ptrdiff_t word, int64_t n_samples,
@@ -75,24 +57,11 @@ int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64
     return check_last_word(out[n_words - 1], n_samples);
 }
 
-/* Some rows' losses at some words: where they lie, or packed into a chunk's tile. */
-struct row_tile {
-    const void *rows; /* uint64 words, or int32 units */
-    ptrdiff_t stride; /* of those, from row to row */
-    ptrdiff_t word, n_words;
-    int64_t n_samples;
-};
-
-/* Reads rows of one tile and adds up their losses, until one cannot be read; returns how many. */
+/* Packs rows of one tile, or turns them into units and adds those up, until one cannot be read;
+ * returns how many. */
 static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows, ptrdiff_t first,
-                           ptrdiff_t n_rows, int in_place, struct row_tile *tile,
-                           struct chunk *chunk)
+                           ptrdiff_t n_rows, const struct row_tile *tile, struct chunk *chunk)
 {
-    tile->rows = in_place
-                     ? (const uint64_t *)(rows->packed + first * rows->packed_stride) + tile->word
-                     : chunk->tile;
-    tile->stride = in_place ? rows->packed_stride / 8
-                            : tile->n_words * (chunk->in_units ? WORD_BITS : 1);
     struct source part;
     if (chunk->in_units)
         part_of(&rows->source, tile->word, tile->n_samples, &part);
@@ -104,11 +73,8 @@ static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows,
             if (read == tile->n_samples)
                 chunk->totals[r] += kernel->sum_units(units, tile->n_words);
         } else {
-            const uint64_t *words = (const uint64_t *)tile->rows + r * tile->stride;
-            read = in_place ? check_last_word(words[tile->n_words - 1], tile->n_samples)
-                            : read_words(rows, first + r, tile->word, tile->n_samples,
-                                         (uint64_t *)chunk->tile + r * tile->stride);
-            chunk->totals[r] += kernel->popcount(words, tile->n_words);
+            read = read_words(rows, first + r, tile->word, tile->n_samples,
+                              (uint64_t *)chunk->tile + r * tile->stride);
         }
         if (read != tile->n_samples) {
             chunk->bad_sample = tile->word * WORD_BITS + read;
@@ -131,13 +97,10 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
 
-    const ptrdiff_t tile_words = in_units ? UNIT_WORDS : TILE_WORDS;
-    for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0; word += tile_words) {
-        struct row_tile tile = {.word = word};
-        tile.n_words = smaller(tile_words, signs->n_words - word);
-        tile.n_samples =
-            smaller(tile.n_words * WORD_BITS, signs->n_samples - (int64_t)word * WORD_BITS);
-        n_rows = read_rows(kernel, rows, first, n_rows, in_place, &tile, chunk);
+    for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0;) {
+        const struct row_tile tile = row_tile(signs, rows, first, word, chunk);
+        n_rows = in_place ? check_rows(&tile, n_rows)
+                          : read_rows(kernel, rows, first, n_rows, &tile, chunk);
         for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
             const ptrdiff_t n_strips = smaller(TILE_STRIPS, signs->n_strips - strip);
             const struct sign_tile part =
@@ -146,8 +109,10 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
             if (in_units)
                 kernel->count_units(&part, tile.rows, tile.stride, n_rows, counts, stride);
             else
-                kernel->count_bits(&part, tile.rows, tile.stride, n_rows, counts, stride);
+                kernel->count_bits(&part, tile.rows, tile.stride, n_rows, counts, stride,
+                                   strip == 0 ? chunk->totals : NULL);
         }
+        word += tile.n_words;
     }
     chunk->n_rows = n_rows;
 }
@@ -245,6 +210,7 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
                      enum verdict *verdict)
 {
     const ptrdiff_t stride = watch->n_strips * LANES;
+    chunk->n_moved = 0;
     *verdict = NEEDS_UNITS;
     if (chunk->in_units && !watch->unit_shift)
         return from;
@@ -259,8 +225,10 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
         if (!watch->started)
             start(watch);
         if (kernel->raise_extremes(chunk->counts + r * stride, total, watch->n_strips,
-                                   watch->maxima, watch->minima))
+                                   watch->maxima, watch->minima)) {
             watch->complexity = complexity_of(watch);
+            chunk->n_moved++;
+        }
         *verdict = WITHHELD;
         if (watch->complexity > watch->budget && !needs_no_signs(watch, watch->n_rows, total))
             return r;
@@ -293,12 +261,17 @@ ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
             }
             by_rows = end;
         }
-        count_any_rows(kernel, signs, rows, row, last - row, chunk);
-        if (chunk->n_rows == 0) {
+        if (is_settled(kernel, signs, rows, watch)) {
+            row += pass_rows(kernel, signs, rows, row, last - row, watch, chunk, totals, trace,
+                             verdict);
+        } else {
+            count_any_rows(kernel, signs, rows, row, last - row, chunk);
             *verdict = UNREADABLE;
-            return row;
+            if (chunk->n_rows == 0)
+                return row;
+            row += judge_rows(kernel, watch, chunk, 0, totals, trace, verdict);
+            watch->settled = is_few(chunk->n_moved, chunk->n_rows);
         }
-        row += judge_rows(kernel, watch, chunk, 0, totals, trace, verdict);
         if (*verdict != ANSWERED)
             return row;
     }

@@ -47,6 +47,7 @@ struct chunk {
     ptrdiff_t capacity;
     ptrdiff_t n_rows;
     int in_units;
+    ptrdiff_t n_moved;  /* of the rows judged: those that moved an extreme */
     int64_t bad_sample; /* in the row after the n_rows good ones; -1: none; or TOO_LARGE */
 };
 
@@ -93,6 +94,7 @@ struct watch {
     int64_t n_free, free_low, free_high;
     int half_range;
     int unit_shift; /* 0 or UNIT_SHIFT */
+    int settled;    /* whether few of the last rows moved an extreme; no result depends on it */
 };
 
 /* Whether a row is answered whatever the complexity: the union part of the bound. */
@@ -109,6 +111,20 @@ void merge_watch(struct watch *watch, const struct watch *other);
 ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct chunk *chunk,
                      ptrdiff_t from, int64_t *totals_out, int64_t *trace_out,
                      enum verdict *verdict);
+
+/* Rows that move an extreme are counted twice (settled.c): worth it if they are so few. */
+int is_few(ptrdiff_t n_moved, ptrdiff_t n_rows);
+
+/* Whether few rows move an extreme, so that the complexity stays what it is, and passes. */
+int is_settled(const struct kernel *kernel, const struct sign_store *signs,
+               const struct rows *rows, const struct watch *watch);
+
+/* Counts and judges up to CHUNK_ROWS rows of a settled watch: those that move an extreme one by
+ * one, all others at once.  Returns and says as scan_rows, from `first` on. */
+ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
+                    struct watch *watch, struct chunk *chunk, int64_t *totals_out,
+                    int64_t *trace_out, enum verdict *verdict);
 
 /* What bit-sliced blocks work with (blocks.c).  The plan is shared, the rest is one thread's. */
 struct slices {

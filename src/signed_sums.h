@@ -35,11 +35,11 @@ struct sign_tile {
     ptrdiff_t n_words;
 };
 
-/* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart.  rows: n_words words
- * each, row_stride words apart. */
+/* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart; totals[r] +=
+ * popcount(row r), unless totals is NULL.  rows: n_words words each, row_stride words apart. */
 typedef void count_bits_fn(const struct sign_tile *signs, const uint64_t *rows,
                            ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                           ptrdiff_t counts_stride);
+                           ptrdiff_t counts_stride, int64_t *totals);
 
 /* The same for losses in units of 2^-24: 64 n_words int32 in [0, 2^24] a row, row_stride apart. */
 typedef void count_units_fn(const struct sign_tile *signs, const int32_t *rows,
@@ -50,6 +50,13 @@ typedef void count_units_fn(const struct sign_tile *signs, const int32_t *rows,
  * Returns whether any of them moved. */
 typedef int raise_extremes_fn(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
                               int64_t *maxima, int64_t *minima);
+
+/* Which rows, whole ones here, move an extreme, without their counts going through memory:
+ * moved[r] |= whether some 2 c_j - totals[r] is above its maximum or below its minimum.
+ * `first`: these are the first strips, and totals[r] becomes popcount(row r) before. */
+typedef void find_moves_fn(const struct sign_tile *signs, const uint64_t *rows,
+                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
+                           const int64_t *maxima, const int64_t *minima, uint8_t *moved);
 
 /* Ones in n_words words. */
 typedef int64_t popcount_fn(const uint64_t *words, ptrdiff_t n_words);
@@ -70,6 +77,7 @@ struct kernel {
     popcount_fn *popcount;
     sum_units_fn *sum_units;
     fill_lines_fn *fill_lines;
+    find_moves_fn *find_moves; /* NULL where counting takes so long that nothing is gained */
 };
 
 extern const struct kernel kernel_portable;

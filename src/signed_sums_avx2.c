@@ -111,9 +111,20 @@ AVX2 static void count_half_strip(const uint64_t *lines, const uint64_t *row, pt
     _mm256_storeu_si256((__m256i *)counts, sum);
 }
 
+AVX2 static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
+{
+    __m256i sum = _mm256_setzero_si256();
+    int64_t lanes[HALF];
+    ptrdiff_t w = 0;
+    for (; w + HALF <= n_words; w += HALF)
+        sum = add_weighted(sum, _mm256_loadu_si256((const __m256i *)(words + w)), 0);
+    _mm256_storeu_si256((__m256i *)lanes, sum);
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3] + popcount_portable(words + w, n_words - w);
+}
+
 AVX2 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
                             ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                            ptrdiff_t counts_stride)
+                            ptrdiff_t counts_stride, int64_t *totals)
 {
     for (ptrdiff_t h = 0; h < 2 * signs->n_strips; h++) {
         const uint64_t *lines =
@@ -122,6 +133,8 @@ AVX2 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
             count_half_strip(lines, rows + r * row_stride, signs->n_words,
                              counts + r * counts_stride + h * HALF);
     }
+    for (ptrdiff_t r = 0; totals && r < n_rows; r++)
+        totals[r] += popcount(rows + r * row_stride, signs->n_words);
 }
 
 AVX2 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
@@ -142,17 +155,6 @@ AVX2 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n
         }
     }
     return moved;
-}
-
-AVX2 static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
-{
-    __m256i sum = _mm256_setzero_si256();
-    int64_t lanes[HALF];
-    ptrdiff_t w = 0;
-    for (; w + HALF <= n_words; w += HALF)
-        sum = add_weighted(sum, _mm256_loadu_si256((const __m256i *)(words + w)), 0);
-    _mm256_storeu_si256((__m256i *)lanes, sum);
-    return lanes[0] + lanes[1] + lanes[2] + lanes[3] + popcount_portable(words + w, n_words - w);
 }
 
 /* a b modulo 2^64 from 32-bit products, where b = 2^32 high + low. */
@@ -191,5 +193,6 @@ AVX2 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first_w
 const struct kernel kernel_avx2 = {
     "avx2",         cpu_has_avx2, count_bits,     count_units_avx2,
     raise_extremes, popcount,     sum_units_avx2, fill_lines,
+    NULL,
 };
 #endif

@@ -3,9 +3,10 @@
  *     count[lane] += popcount(line[lane] & word)
  *
  * The word of the losses is broadcast, so each lane counts for its own vector and nothing is
- * ever summed across lanes.  Four rows by four strips keep sixteen sums in registers, so that a
- * line is loaded once for four rows and a broadcast serves four strips.  A step is AND, VPOPCNT,
- * ADD: three operations for the two vector ports.
+ * ever summed across lanes.  A square of four rows by four strips keeps sixteen sums in registers,
+ * so that a line is loaded once for four rows and a broadcast serves four strips.  A step is AND,
+ * VPOPCNT, ADD: three operations for the two vector ports.  The losses themselves are added up
+ * beside them by the scalar POPCNT, whose port has nothing else to do.
  * No Harley-Seal tree: a carry-save adder costs two operations a line and saves two, so it pays
  * where popcount is emulated (AVX2), not where it is an instruction.
  */
@@ -18,24 +19,34 @@
 
 enum { STRIPS = 4, ROWS = 4 };
 
-/* `n_rows` and `n_strips` are constants at each call, so that the sums stay in registers. */
-RB_INLINE AVX512 void count_square(const uint64_t *lines, ptrdiff_t strip_stride, int n_strips,
-                                   const uint64_t *rows, ptrdiff_t row_stride, int n_rows,
-                                   ptrdiff_t n_words, int64_t *counts, ptrdiff_t counts_stride)
+/* Where a square reads and writes: counts, or which rows moved. */
+struct square {
+    const uint64_t *lines, *rows;
+    ptrdiff_t strip_stride, row_stride, n_words;
+    int64_t *counts;
+    ptrdiff_t counts_stride;
+    int64_t *totals;
+    const int64_t *maxima, *minima;
+    uint8_t *moved;
+};
+
+/* The numbers of strips and rows and the flags are constants at each call, here and below, so that
+ * the sums stay in registers. */
+RB_INLINE AVX512 void count_square(const struct square *at, int n_strips, int n_rows,
+                                   __m512i sum[ROWS][STRIPS], int64_t *ones)
 {
-    __m512i sum[ROWS][STRIPS], word[ROWS];
-    RB_UNROLL(4)
-    for (int r = 0; r < n_rows; r++)
+    for (ptrdiff_t w = 0; w < at->n_words; w++) {
+        __m512i word[ROWS];
         RB_UNROLL(4)
-        for (int s = 0; s < n_strips; s++)
-            sum[r][s] = _mm512_loadu_si512(counts + r * counts_stride + s * LANES);
-    for (ptrdiff_t w = 0; w < n_words; w++) {
-        RB_UNROLL(4)
-        for (int r = 0; r < n_rows; r++)
-            word[r] = _mm512_set1_epi64((int64_t)rows[r * row_stride + w]);
+        for (int r = 0; r < n_rows; r++) {
+            const uint64_t *losses = at->rows + r * at->row_stride + w;
+            word[r] = _mm512_set1_epi64((int64_t)*losses);
+            if (ones) /* volatile: broadcast from memory, since from a register takes a vector port */
+                ones[r] += _mm_popcnt_u64(*(const volatile uint64_t *)losses);
+        }
         RB_UNROLL(4)
         for (int s = 0; s < n_strips; s++) {
-            __m512i line = _mm512_load_si512(lines + (s * strip_stride + w) * LANES);
+            __m512i line = _mm512_load_si512(at->lines + (s * at->strip_stride + w) * LANES);
             RB_UNROLL(4)
             for (int r = 0; r < n_rows; r++) {
                 __m512i both = _mm512_and_si512(line, word[r]);
@@ -43,52 +54,129 @@ RB_INLINE AVX512 void count_square(const uint64_t *lines, ptrdiff_t strip_stride
             }
         }
     }
+}
+
+RB_INLINE AVX512 void add_square(const struct square *at, int n_strips, int n_rows, int first)
+{
+    __m512i sum[ROWS][STRIPS];
+    int64_t ones[ROWS] = {0};
     RB_UNROLL(4)
     for (int r = 0; r < n_rows; r++)
         RB_UNROLL(4)
         for (int s = 0; s < n_strips; s++)
-            _mm512_storeu_si512(counts + r * counts_stride + s * LANES, sum[r][s]);
+            sum[r][s] = _mm512_loadu_si512(at->counts + r * at->counts_stride + s * LANES);
+    count_square(at, n_strips, n_rows, sum, first ? ones : NULL);
+    RB_UNROLL(4)
+    for (int r = 0; r < n_rows; r++) {
+        if (first)
+            at->totals[r] += ones[r];
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips; s++)
+            _mm512_storeu_si512(at->counts + r * at->counts_stride + s * LANES, sum[r][s]);
+    }
 }
 
-/* All rows on up to four strips, a constant number at each call. */
-RB_INLINE AVX512 void count_strips(const uint64_t *lines, ptrdiff_t strip_stride, int n_strips,
-                                   const uint64_t *rows, ptrdiff_t row_stride, ptrdiff_t n_rows,
-                                   ptrdiff_t n_words, int64_t *counts, ptrdiff_t counts_stride)
+RB_INLINE AVX512 void find_square(const struct square *at, int n_strips, int n_rows, int first)
+{
+    __m512i sum[ROWS][STRIPS];
+    int64_t ones[ROWS] = {0};
+    RB_UNROLL(4)
+    for (int r = 0; r < n_rows; r++)
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips; s++)
+            sum[r][s] = _mm512_setzero_si512();
+    count_square(at, n_strips, n_rows, sum, first ? ones : NULL);
+    RB_UNROLL(4)
+    for (int r = 0; r < n_rows; r++) {
+        if (first)
+            at->totals[r] = ones[r];
+        const __m512i total = _mm512_set1_epi64(at->totals[r]);
+        __mmask8 beyond = 0;
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips; s++) {
+            __m512i twice = _mm512_sub_epi64(_mm512_add_epi64(sum[r][s], sum[r][s]), total);
+            beyond |= _mm512_cmpgt_epi64_mask(twice, _mm512_loadu_si512(at->maxima + s * LANES));
+            beyond |= _mm512_cmplt_epi64_mask(twice, _mm512_loadu_si512(at->minima + s * LANES));
+        }
+        at->moved[r] |= beyond != 0;
+    }
+}
+
+RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int first, int find)
+{
+    if (find) {
+        find_square(at, n_strips, n_rows, first);
+        at->moved += n_rows;
+    } else {
+        add_square(at, n_strips, n_rows, first);
+        at->counts += n_rows * at->counts_stride;
+    }
+    at->rows += n_rows * at->row_stride;
+    if (first || find)
+        at->totals += n_rows;
+}
+
+/* All rows on up to four strips. */
+RB_INLINE AVX512 void do_strips(struct square at, int n_strips, ptrdiff_t n_rows, int first,
+                                int find)
 {
     ptrdiff_t r = 0;
     for (; r + ROWS <= n_rows; r += ROWS)
-        count_square(lines, strip_stride, n_strips, rows + r * row_stride, row_stride, ROWS,
-                     n_words, counts + r * counts_stride, counts_stride);
+        do_square(&at, n_strips, ROWS, first, find);
     for (; r < n_rows; r++)
-        count_square(lines, strip_stride, n_strips, rows + r * row_stride, row_stride, 1, n_words,
-                     counts + r * counts_stride, counts_stride);
+        do_square(&at, n_strips, 1, first, find);
+}
+
+RB_INLINE AVX512 void do_up_to_four(const struct square *at, ptrdiff_t n_strips, ptrdiff_t n_rows,
+                                    int first, int find)
+{
+    switch (n_strips) {
+    case 1:
+        do_strips(*at, 1, n_rows, first, find);
+        break;
+    case 2:
+        do_strips(*at, 2, n_rows, first, find);
+        break;
+    case 3:
+        do_strips(*at, 3, n_rows, first, find);
+        break;
+    default:
+        do_strips(*at, STRIPS, n_rows, first, find);
+    }
 }
 
 AVX512 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
                               ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
-                              ptrdiff_t counts_stride)
+                              ptrdiff_t counts_stride, int64_t *totals)
 {
-    const ptrdiff_t n_words = signs->n_words, stride = signs->strip_stride;
+    struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
+                        .row_stride = row_stride, .n_words = signs->n_words,
+                        .counts_stride = counts_stride, .totals = totals};
     for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
-        const uint64_t *lines = signs->lines + s * stride * LANES;
-        int64_t *count = counts + s * LANES;
-        switch (signs->n_strips - s) {
-        case 1:
-            count_strips(lines, stride, 1, rows, row_stride, n_rows, n_words, count,
-                         counts_stride);
-            break;
-        case 2:
-            count_strips(lines, stride, 2, rows, row_stride, n_rows, n_words, count,
-                         counts_stride);
-            break;
-        case 3:
-            count_strips(lines, stride, 3, rows, row_stride, n_rows, n_words, count,
-                         counts_stride);
-            break;
-        default:
-            count_strips(lines, stride, 4, rows, row_stride, n_rows, n_words, count,
-                         counts_stride);
-        }
+        at.lines = signs->lines + s * signs->strip_stride * LANES;
+        at.counts = counts + s * LANES;
+        if (s == 0 && totals)
+            do_up_to_four(&at, signs->n_strips, n_rows, 1, 0);
+        else
+            do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 0);
+    }
+}
+
+AVX512 static void find_moves(const struct sign_tile *signs, const uint64_t *rows,
+                              ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
+                              const int64_t *maxima, const int64_t *minima, uint8_t *moved)
+{
+    struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
+                        .row_stride = row_stride, .n_words = signs->n_words,
+                        .totals = totals, .moved = moved};
+    for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
+        at.lines = signs->lines + s * signs->strip_stride * LANES;
+        at.maxima = maxima + s * LANES;
+        at.minima = minima + s * LANES;
+        if (s == 0 && first)
+            do_up_to_four(&at, signs->n_strips, n_rows, 1, 1);
+        else
+            do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 1);
     }
 }
 
@@ -152,5 +240,6 @@ AVX512 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first
 const struct kernel kernel_avx512 = {
     "avx512",       cpu_has_avx512, count_bits,       count_units_avx512,
     raise_extremes, popcount,       sum_units_avx512, fill_lines,
+    find_moves,
 };
 #endif

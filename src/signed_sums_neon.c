@@ -35,8 +35,20 @@ static void count_pair(const uint64_t *lines, const uint64_t *row, ptrdiff_t n_w
     vst1q_s64(counts, vreinterpretq_s64_u64(sum));
 }
 
+static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
+{
+    uint64x2_t sum = vdupq_n_u64(0);
+    ptrdiff_t w = 0;
+    for (; w + PAIR <= n_words; w += PAIR) {
+        const uint8x16_t bytes = vcntq_u8(vreinterpretq_u8_u64(vld1q_u64(words + w)));
+        sum = vaddq_u64(sum, vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(bytes))));
+    }
+    return (int64_t)vaddvq_u64(sum) + popcount_portable(words + w, n_words - w);
+}
+
 static void count_bits(const struct sign_tile *signs, const uint64_t *rows, ptrdiff_t row_stride,
-                       ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride)
+                       ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride,
+                       int64_t *totals)
 {
     for (ptrdiff_t p = 0; p < signs->n_strips * LANES; p += PAIR) {
         const uint64_t *lines =
@@ -45,6 +57,8 @@ static void count_bits(const struct sign_tile *signs, const uint64_t *rows, ptrd
             count_pair(lines, rows + r * row_stride, signs->n_words,
                        counts + r * counts_stride + p);
     }
+    for (ptrdiff_t r = 0; totals && r < n_rows; r++)
+        totals[r] += popcount(rows + r * row_stride, signs->n_words);
 }
 
 /* Samples 0..31 or 32..63 of one word of four vectors. */
@@ -114,17 +128,6 @@ static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n_stri
     return vmaxvq_u32(vreinterpretq_u32_u64(moved)) != 0;
 }
 
-static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
-{
-    uint64x2_t sum = vdupq_n_u64(0);
-    ptrdiff_t w = 0;
-    for (; w + PAIR <= n_words; w += PAIR) {
-        const uint8x16_t bytes = vcntq_u8(vreinterpretq_u8_u64(vld1q_u64(words + w)));
-        sum = vaddq_u64(sum, vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(bytes))));
-    }
-    return (int64_t)vaddvq_u64(sum) + popcount_portable(words + w, n_words - w);
-}
-
 static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
 {
     int64x2_t sum = vdupq_n_s64(0);
@@ -136,5 +139,6 @@ static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
 const struct kernel kernel_neon = {
     "neon",         cpu_has_neon, count_bits, count_units,
     raise_extremes, popcount,     sum_units,  fill_lines_portable,
+    NULL,
 };
 #endif

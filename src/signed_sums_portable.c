@@ -2,16 +2,21 @@
 #include "signed_sums.h"
 
 void count_bits_portable(const struct sign_tile *signs, const uint64_t *rows, ptrdiff_t row_stride,
-                         ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride)
+                         ptrdiff_t n_rows, int64_t *counts, ptrdiff_t counts_stride,
+                         int64_t *totals)
 {
-    for (ptrdiff_t r = 0; r < n_rows; r++)
+    for (ptrdiff_t r = 0; r < n_rows; r++) {
+        const uint64_t *row = rows + r * row_stride;
         for (ptrdiff_t s = 0; s < signs->n_strips; s++) {
             const uint64_t *line = signs->lines + s * signs->strip_stride * LANES;
             int64_t *count = counts + r * counts_stride + s * LANES;
             for (ptrdiff_t w = 0; w < signs->n_words; w++, line += LANES)
                 for (int lane = 0; lane < LANES; lane++)
-                    count[lane] += popcount64(line[lane] & rows[r * row_stride + w]);
+                    count[lane] += popcount64(line[lane] & row[w]);
         }
+        if (totals)
+            totals[r] += popcount_portable(row, signs->n_words);
+    }
 }
 
 void count_units_portable(const struct sign_tile *signs, const int32_t *rows, ptrdiff_t row_stride,
@@ -75,4 +80,5 @@ const struct kernel kernel_portable = {
     count_bits_portable,  count_units_portable,
     raise_extremes_portable, popcount_portable,
     sum_units_portable,   fill_lines_portable,
+    NULL,
 };

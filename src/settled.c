@@ -1,0 +1,72 @@
+/* Rows of a settled watch, of which few move an extreme any more.
+ *
+ * The complexity changes only where an extreme moves.  So the kernel compares its sums with the
+ * extremes while they are still in registers, all rows that move none are answered at once, and
+ * the others are counted again and judged in their turn.
+ */
+#include <string.h>
+
+#include "tiles.h"
+
+int is_few(ptrdiff_t n_moved, ptrdiff_t n_rows) { return n_moved * 16 <= n_rows; }
+
+int is_settled(const struct kernel *kernel, const struct sign_store *signs,
+               const struct rows *rows, const struct watch *watch)
+{
+    return kernel->find_moves && watch->started && watch->settled && !watch->unit_shift &&
+           watch->complexity <= watch->budget && signs->n_words <= TILE_WORDS &&
+           rows_in_place(rows, signs->n_words);
+}
+
+/* Answers rows that move no extreme: the complexity stays what it is. */
+static void pass_still(struct watch *watch, const int64_t *totals, ptrdiff_t n_rows,
+                       int64_t *totals_out, int64_t *trace_out)
+{
+    watch->n_rows += n_rows;
+    if (totals_out)
+        memcpy(totals_out, totals, (size_t)n_rows * sizeof *totals);
+    for (ptrdiff_t r = 0; trace_out && r < n_rows; r++)
+        trace_out[r] = watch->complexity;
+}
+
+ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
+                    const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
+                    struct watch *watch, struct chunk *chunk, int64_t *totals_out,
+                    int64_t *trace_out, enum verdict *verdict)
+{
+    RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
+    int64_t totals[CHUNK_ROWS];
+    uint8_t moved[CHUNK_ROWS] = {0};
+    ptrdiff_t n_judged = 0;
+    chunk->in_units = 0;
+    n_rows = smaller(n_rows, CHUNK_ROWS);
+    const struct row_tile tile = row_tile(signs, rows, first, 0, chunk);
+    for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
+        const struct sign_tile part =
+            sign_tile(kernel, signs, strip, smaller(TILE_STRIPS, signs->n_strips - strip), 0,
+                      tile.n_words, lines);
+        kernel->find_moves(&part, tile.rows, tile.stride, n_rows, strip == 0, totals,
+                           watch->maxima + strip * LANES, watch->minima + strip * LANES, moved);
+    }
+    const ptrdiff_t readable = check_rows(&tile, n_rows);
+    for (ptrdiff_t r = 0; r < readable; r++) {
+        const ptrdiff_t still = r;
+        const int64_t priced = watch->complexity > watch->budget ? -1 : watch->priced;
+        while (r < readable && !moved[r] && totals[r] <= priced)
+            r++;
+        pass_still(watch, totals + still, r - still, totals_out ? totals_out + still : NULL,
+                   trace_out ? trace_out + still : NULL);
+        if (r == readable)
+            break;
+        n_judged++;
+        count_rows(kernel, signs, rows, first + r, 1, 0, chunk);
+        judge_rows(kernel, watch, chunk, 0, totals_out ? totals_out + r : NULL,
+                   trace_out ? trace_out + r : NULL, verdict);
+        if (*verdict != ANSWERED)
+            return r;
+    }
+    watch->settled = is_few(n_judged, n_rows);
+    *verdict = readable == n_rows ? ANSWERED : UNREADABLE;
+    chunk->bad_sample = signs->n_samples; /* if any */
+    return readable;
+}
