@@ -10,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import itertools
+import json
 import math
 import os
+import sys
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -42,6 +45,15 @@ def suffix_of(name: str) -> str:
     return suffix
 
 
+def legible(name: str, block: np.ndarray) -> np.ndarray:
+    """The block, unless a string in it has a character that Python's cannot."""
+    if block.dtype.kind == "U" and block.size:
+        code_points = np.dtype(np.uint32).newbyteorder(block.dtype.byteorder)
+        if np.ascontiguousarray(block).view(code_points).max() > sys.maxunicode:
+            raise ValueError(f"{name} holds a character that is not in Unicode")
+    return block
+
+
 @contextlib.contextmanager
 def _reading(name: str, kind: str) -> Iterator[None]:
     """Whatever a damaged file makes the libraries raise becomes one ValueError of one line."""
@@ -55,6 +67,11 @@ def _reading(name: str, kind: str) -> Iterator[None]:
         EOFError,
         RuntimeError,  # zipfile: encrypted, or a compression it does not know
     ) as error:
+        raise ValueError(f"{name} is not a readable {kind} file: {_one_line(error)}") from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # not of opening it: the file says that something lies where it cannot
         raise ValueError(f"{name} is not a readable {kind} file: {_one_line(error)}") from error
 
 
@@ -97,7 +114,7 @@ def _array_header(name: str, file: IO[bytes]) -> _Header:
         if version not in readers:  # 3.0 is for names of fields, and fields are refused below
             raise ValueError(f"format version {version}, must be (1, 0) or (2, 0)")
         header = _Header(*readers[version](file))
-    except ValueError as error:
+    except (ValueError, tokenize.TokenError) as error:
         raise ValueError(f"{name} is not a readable .npy array: {_one_line(error)}") from error
     if header.dtype.hasobject:
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded")
@@ -276,14 +293,14 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
         try:
             with pq.ParquetFile(name) as file:
                 yield file
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
             reason = _one_line(error)
             raise ValueError(f"{name} is not a readable .parquet file: {reason}") from error
 
     with opened() as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-    # pandas stores an index that is not 0, 1, 2, ... as one more column
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
+        # pandas stores an index that is not 0, 1, 2, ... as one more column
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
     columns = [field.name for field in schema if field.name not in index]
     if len(set(columns)) < len(columns):
         raise ValueError(f"{name} must have columns of different names")
@@ -298,16 +315,24 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
             return np.array(array.to_pylist(), dtype=np.str_)
         return np.asarray(array.to_numpy(zero_copy_only=False))
 
+    def check_length(found: int) -> None:
+        if found != n_rows:
+            raise ValueError(f"{name} is not a readable .parquet file: {found} of {n_rows} rows")
+
     def rows(n: int) -> Iterator[np.ndarray]:
+        found = 0
         with opened() as file:
             for batch in file.iter_batches(batch_size=n, columns=columns):
+                found += len(batch)
                 yield np.stack([values(c, batch.column(c)) for c in columns], axis=1)
+        check_length(found)
 
     def turned_rows(n: int) -> Iterator[np.ndarray]:
         with opened() as file:
             for start in range(0, len(columns), n):
                 some = columns[start : start + n]
                 table = file.read(columns=some)
+                check_length(len(table))
                 yield np.stack([values(c, table.column(c)) for c in some])
 
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)

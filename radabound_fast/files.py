@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from radabound_fast._checks import check_n_samples
-from radabound_fast._formats import FORMATS, Source, csv_labels, suffix_of
+from radabound_fast._formats import FORMATS, Source, csv_labels, legible, suffix_of
 
 BLOCK_BYTES = 8 << 20
 _TEXT_CELL_BYTES = 64  # a Python string of a few letters
@@ -63,7 +63,8 @@ class Rows:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         cell_bytes = self.dtype.itemsize or _TEXT_CELL_BYTES
-        return self.source.blocks(max(1, BLOCK_BYTES // (cell_bytes * self.shape[1])))
+        for block in self.source.blocks(max(1, BLOCK_BYTES // (cell_bytes * self.shape[1]))):
+            yield legible(self.name, block)
 
 
 def open_rows(
@@ -153,7 +154,7 @@ def load_labels(path: str | os.PathLike[str]) -> np.ndarray:
         raise ValueError(f"{name} must hold labels in one dimension, got shape {shape}")
     if shape[0] == 0:
         raise ValueError(f"{name} must not be empty, got no labels")
-    return np.concatenate(list(blocks(shape[0]))).reshape(-1)
+    return legible(name, np.concatenate(list(blocks(shape[0]))).reshape(-1))
 
 
 def _check_packed(name: str, source: Source, n_samples: int | None) -> None:

@@ -46,7 +46,10 @@ def pack_losses(losses: Any) -> NDArray[np.uint64]:
         words = np.zeros(-(-len(bits[0]) // 8), "<u8")
         words.view(np.uint8)[: len(bits[0])] = bits[0]
         return words.astype(np.uint64, copy=False)
-    return _kernel.pack_rows(as_values(losses, ndim=None))
+    array = as_array(losses, "losses")
+    if array.dtype.kind == "f" and not _kernel.reads_dtype(array.dtype):
+        array = _exact_bits(array)
+    return _kernel.pack_rows(as_values(array, ndim=None))
 
 
 def as_values(
@@ -221,6 +224,18 @@ def _rounded(values: NDArray[np.longdouble], name: str) -> NDArray[np.float64]:
             raise ValueError(f"{name} must be in [0, 1], got {losses[sample]} {place}")
         out[:] = np.rint(losses * 2**24) / 2**24
     return rounded
+
+
+def _exact_bits(values: NDArray[np.longdouble]) -> NDArray[np.bool_]:
+    """Values that are 0 or 1 before they are rounded to anything."""
+    ones = np.equal(values, 1)
+    allowed = ones | (values == 0)
+    if not allowed.all():
+        index = int(allowed.argmin())
+        value, place = values.flat[index], place_of(index, values.shape)
+        rule = "be 0 or 1 to be packed" if 0 <= value <= 1 else "be in [0, 1]"
+        raise ValueError(f"losses must {rule}, got {value} {place}")
+    return ones
 
 
 def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]:

@@ -98,9 +98,10 @@ static void scan_in_blocks(const struct block_case *c, const struct sliced_kerne
 
 void try_sliced(void)
 {
-    const int large = one_in(60);
-    struct block_case c = {
-        .n_samples = up_to(large ? 13000 : 700), .n_vectors = up_to(40), .half_range = one_in(2)};
+    const int large = one_in(30); /* one tile of the plan is 6016 samples */
+    struct block_case c = {.n_samples = large ? 5000 + below(9000) : up_to(700),
+                           .n_vectors = up_to(40),
+                           .half_range = one_in(2)};
     c.n_words = (c.n_samples + 63) / 64;
     c.n_rows = up_to(large ? 70 : 600);
     c.row_stride = random_stride(c.n_words);
