@@ -17,11 +17,12 @@ from pathlib import Path
 
 import damage
 import disks
+import forks
 import kills
 import openers
 from trial import Count, Fault
 
-FAULTS: list[Fault] = [*kills.FAULTS, *disks.FAULTS, *openers.FAULTS, *damage.FAULTS]
+FAULTS: list[Fault] = [*kills.FAULTS, *disks.FAULTS, *openers.FAULTS, *damage.FAULTS, *forks.FAULTS]
 
 
 def tried(fault: Fault, times: int) -> Count:
