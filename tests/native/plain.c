@@ -2,7 +2,7 @@
 
 #include "check.h"
 
-enum { LANES = 8, WORD = 64 };
+enum { LANES = 8, WORD = 64, NEW_ROWS = 45 };
 
 static uint64_t mixed(uint64_t z)
 {
@@ -72,15 +72,19 @@ struct problem plain_problem(int64_t m, int64_t l, int64_t n_rows, int in_units)
     p.minima = NEW(int64_t, n_rows * l);
     p.plain = NEW(int64_t, n_rows);
     p.half_range = NEW(int64_t, n_rows);
-    for (int64_t r = 0; r < n_rows; r++)
+    const int64_t rates = n_rows < NEW_ROWS ? n_rows : NEW_ROWS;
+    for (int64_t r = 0; r < n_rows; r++) {
+        const int64_t rate = r < NEW_ROWS ? r + 1 : random_below(NEW_ROWS);
+        const int64_t like = r < NEW_ROWS || random_below(32) == 0 ? r : random_below(NEW_ROWS);
         for (int64_t i = 0; i < m; i++) {
-            const int is_loss = random_below(n_rows + 1) < r + 1;
+            const int is_loss = random_below(rates + 1) < rate;
             const int64_t largest = (int64_t)1 << 24;
             int64_t loss = is_loss;
             if (in_units) /* the last row holds the largest sums that there are */
                 loss *= r == n_rows - 1 ? largest : random_below(largest + 1);
-            p.losses[r * m + i] = (int32_t)loss;
+            p.losses[r * m + i] = like < r ? p.losses[like * m + i] : (int32_t)loss;
         }
+    }
     if (in_units) /* a first loss that needs them */
         p.losses[0] = 1 + (int32_t)random_below(((int64_t)1 << 24) - 1);
     solve(&p);

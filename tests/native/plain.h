@@ -24,7 +24,8 @@ struct problem {
     int64_t *plain, *half_range; /* [row]: sum of max(0, maximum), of maximum - minimum */
 };
 
-/* Losses of 0 and 1, rare in the first row and frequent in the last; with in_units up to 2^24,
+/* Losses of 0 and 1, rarer or more frequent from row to row; later rows are mostly copies of early
+ * ones, which move no extreme; with in_units up to 2^24,
  * and the first of all between the two. */
 struct problem plain_problem(int64_t m, int64_t l, int64_t n_rows, int in_units);
 

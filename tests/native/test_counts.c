@@ -43,8 +43,11 @@ static void test_bits(const struct kernel *kernel, const struct problem *p, ptrd
     uint64_t *rows = memory(p->n_rows * x.row_stride * 8, gap ? 8 : 0);
     for (ptrdiff_t r = 0; r < p->n_rows; r++)
         memcpy(rows + r * x.row_stride, p->packed + r * p->n_words, (size_t)p->n_words * 8);
-    kernel->count_bits(&x.signs, rows, x.row_stride, p->n_rows, x.counts, x.counts_stride);
+    int64_t *totals = gap ? NEW(int64_t, p->n_rows) : NULL;
+    kernel->count_bits(&x.signs, rows, x.row_stride, p->n_rows, x.counts, x.counts_stride, totals);
     same_numbers("count_bits", x.counts, x.expected, x.n_counts);
+    if (totals)
+        same_numbers("totals", totals, p->totals, p->n_rows);
     for (ptrdiff_t r = 0; r < p->n_rows; r++)
         same_number("popcount", kernel->popcount(rows + r * x.row_stride, p->n_words),
                     p->totals[r]);
@@ -61,6 +64,39 @@ static void test_units(const struct kernel *kernel, const struct problem *p, ptr
     same_numbers("count_units", x.counts, x.expected, x.n_counts);
     for (ptrdiff_t r = 0; r < p->n_rows; r++)
         same_number("sum_units", kernel->sum_units(rows + r * stride, p->n_words), p->totals[r]);
+}
+
+/* The extremes of all rows but one, here and there a little further out. */
+static void test_moves(const struct kernel *kernel, const struct problem *p, ptrdiff_t gap)
+{
+    const ptrdiff_t n = p->n_strips * LANES;
+    const struct layout x = lay_out(p, gap);
+    uint64_t *rows = memory(p->n_rows * x.row_stride * 8, gap ? 8 : 0);
+    int64_t *maxima = memory(n * 8, 8), *minima = memory(n * 8, 8), totals[N_ROWS] = {0};
+    uint8_t moved[N_ROWS] = {0};
+    for (ptrdiff_t r = 0; r < p->n_rows; r++)
+        memcpy(rows + r * x.row_stride, p->packed + r * p->n_words, (size_t)p->n_words * 8);
+    for (ptrdiff_t v = 0; v < n; v++) {
+        maxima[v] = -p->m;
+        minima[v] = p->m;
+        for (ptrdiff_t r = 1; r < p->n_rows; r++) {
+            const int64_t sum = 2 * p->counts[r * n + v] - p->totals[r];
+            maxima[v] = sum > maxima[v] ? sum : maxima[v];
+            minima[v] = sum < minima[v] ? sum : minima[v];
+        }
+        maxima[v] += random_below(2) - (random_below(2 * n) == 0);
+        minima[v] -= random_below(2) - (random_below(2 * n) == 0);
+    }
+    kernel->find_moves(&x.signs, rows, x.row_stride, p->n_rows, 1, totals, maxima, minima, moved);
+    same_numbers("totals", totals, p->totals, p->n_rows);
+    for (ptrdiff_t r = 0; r < p->n_rows; r++) {
+        int expected = 0;
+        for (ptrdiff_t v = 0; v < n; v++) {
+            const int64_t sum = 2 * p->counts[r * n + v] - p->totals[r];
+            expected |= sum > maxima[v] || sum < minima[v];
+        }
+        same_number("find_moves", moved[r], expected);
+    }
 }
 
 static void test_extremes(const struct kernel *kernel, const struct problem *p)
@@ -134,6 +170,10 @@ void test_counts(const struct kernel *kernel)
             }
             test_bits(kernel, &bits, 0);
             test_bits(kernel, &bits, 3);
+            if (kernel->find_moves) {
+                test_moves(kernel, &bits, 0);
+                test_moves(kernel, &bits, 3);
+            }
             test_extremes(kernel, &bits);
             forget();
             const struct problem units = plain_problem(m, l, N_ROWS, 1);

@@ -151,9 +151,7 @@ static void test_unreadable(struct scan *scan, enum form form)
     const struct problem *p = scan->problem;
     const int64_t last = p->n_rows - 1;
     char *end = (char *)scan->rows.packed;
-    int64_t bad_sample = p->m + 1; /* past the end, where there is room for it */
     if (form == VALUES) {
-        bad_sample = p->m - 1;
         ((char *)scan->rows.source.values)[p->n_rows * p->m - 1] = 2;
     } else if (p->m % 8) {
         end += last * scan->rows.packed_stride + p->m / 8;
@@ -174,7 +172,8 @@ static void test_unreadable(struct scan *scan, enum form form)
                   scan->slices, NULL, NULL, &verdict);
     same_number("row", row, last);
     same_number("verdict of a row that is none", verdict, UNREADABLE);
-    same_number("bad sample", chunk.bad_sample, bad_sample);
+    if (form == VALUES)
+        same_number("bad sample", chunk.bad_sample, p->m - 1);
     same_number("n_rows", watch.n_rows, last);
 }
 
