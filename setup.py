@@ -2,7 +2,7 @@ import numpy
 from setuptools import Extension, setup
 
 HEADERS = ["cpu.h", "packing.h", "scan.h", "signed_sums.h", "sliced.h", "sliced_plan.h", "tiles.h"]
-TEMPLATES = ["packing_bits.h", "packing_units.h", "sliced.inc.h", "units.inc.h"]
+TEMPLATES = ["packing_bits.h", "packing_kinds.h", "packing_units.h", "sliced.inc.h", "units.inc.h"]
 INCLUDES = [
     "_answer.pxi",
     "_arrow.pxi",

@@ -90,29 +90,6 @@ EACH uint64_t outside_u64(__m256i x, __m256i first, __m256i last)
 REAL(32, __m256, float, ps)
 REAL(64, __m256d, double, pd)
 
-#define KIND u8
-#include "packing_bits.h"
-#define KIND u16
-#include "packing_bits.h"
-#define KIND u32
-#include "packing_bits.h"
-#define KIND u64
-#include "packing_bits.h"
-#define KIND f32
-#include "packing_bits.h"
-#define KIND f64
-#include "packing_bits.h"
-
-static int64_t pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
-{
-    static pack_row_fn *const of_kind[N_VALUE_KINDS] = {
-        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32,
-        [VALUE_U64] = pack_u64, [VALUE_F32] = pack_f32, [VALUE_F64] = pack_f64,
-        [VALUE_F16] = pack_row_portable,
-    };
-    return of_kind[s->kind](s, row, words);
-}
-
 /* As in packing_avx512.c; the bits are compared as signed integers, so negative ones are caught
  * by their sign. */
 EACH uint64_t units_of_f32(__m256 loss, int32_t *units)
@@ -133,17 +110,7 @@ EACH uint64_t units_of_f64(__m256d loss, int32_t *units)
     return (uint64_t)_mm256_movemask_pd(_mm256_or_pd(x, _mm256_castsi256_pd(above)));
 }
 
-#define KIND f32
-#include "packing_units.h"
-#define KIND f64
-#include "packing_units.h"
-
-static int64_t units_row(const struct source *s, ptrdiff_t row, int32_t *units)
-{
-    if (s->kind == VALUE_F16)
-        return units_row_portable(s, row, units);
-    return s->kind == VALUE_F32 ? units_f32(s, row, units) : units_f64(s, row, units);
-}
+#include "packing_kinds.h"
 
 const struct packer packer_avx2 = {"avx2", cpu_has_avx2, pack_row, units_row};
 

@@ -63,31 +63,6 @@ EACH __m512 load_f16(const char *p)
 EACH __m512 load_f32(const char *p) { return _mm512_loadu_ps(p); }
 EACH __m512d load_f64(const char *p) { return _mm512_loadu_pd(p); }
 
-#define KIND u8
-#include "packing_bits.h"
-#define KIND u16
-#include "packing_bits.h"
-#define KIND u32
-#include "packing_bits.h"
-#define KIND u64
-#include "packing_bits.h"
-#define KIND f16
-#include "packing_bits.h"
-#define KIND f32
-#include "packing_bits.h"
-#define KIND f64
-#include "packing_bits.h"
-
-static int64_t pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
-{
-    static pack_row_fn *const of_kind[N_VALUE_KINDS] = {
-        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32,
-        [VALUE_U64] = pack_u64, [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32,
-        [VALUE_F64] = pack_f64,
-    };
-    return of_kind[s->kind](s, row, words);
-}
-
 /* Rounded 2^24 times the loss.  A loss is in [0, 1] if the bits of 2^24 times it are, unsigned, at
  * most those of 2^24: negative numbers and nans have larger ones.  Adding 0.0 makes -0.0 a 0.0. */
 EACH uint64_t units_of_f32(__m512 loss, int32_t *units)
@@ -108,19 +83,8 @@ EACH uint64_t units_of_f64(__m512d loss, int32_t *units)
     return _mm512_cmpgt_epu64_mask(_mm512_castpd_si512(x), _mm512_castpd_si512(one));
 }
 
-#define KIND f16
-#include "packing_units.h"
-#define KIND f32
-#include "packing_units.h"
-#define KIND f64
-#include "packing_units.h"
-
-static int64_t units_row(const struct source *s, ptrdiff_t row, int32_t *units)
-{
-    if (s->kind == VALUE_F16)
-        return units_f16(s, row, units);
-    return s->kind == VALUE_F32 ? units_f32(s, row, units) : units_f64(s, row, units);
-}
+#define HALF_PRECISION
+#include "packing_kinds.h"
 
 const struct packer packer_avx512 = {"avx512", cpu_has_avx512, pack_row, units_row};
 

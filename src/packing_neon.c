@@ -83,31 +83,6 @@ LOAD(f64, float64x2_t)
 LOAD(half, float16x4_t)
 EACH float32x4_t load_f16(const char *p) { return vcvt_f32_f16(load_half(p)); }
 
-#define KIND u8
-#include "packing_bits.h"
-#define KIND u16
-#include "packing_bits.h"
-#define KIND u32
-#include "packing_bits.h"
-#define KIND u64
-#include "packing_bits.h"
-#define KIND f16
-#include "packing_bits.h"
-#define KIND f32
-#include "packing_bits.h"
-#define KIND f64
-#include "packing_bits.h"
-
-static int64_t pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
-{
-    static pack_row_fn *const of_kind[N_VALUE_KINDS] = {
-        [VALUE_U8] = pack_u8,   [VALUE_U16] = pack_u16, [VALUE_U32] = pack_u32,
-        [VALUE_U64] = pack_u64, [VALUE_F16] = pack_f16, [VALUE_F32] = pack_f32,
-        [VALUE_F64] = pack_f64,
-    };
-    return of_kind[s->kind](s, row, words);
-}
-
 /* As in packing_avx512.c. */
 EACH uint64_t units_of_f32(float32x4_t loss, int32_t *units)
 {
@@ -127,19 +102,8 @@ EACH uint64_t units_of_f64(float64x2_t loss, int32_t *units)
     return mask64(vcgtq_u64(vreinterpretq_u64_f64(x), vreinterpretq_u64_f64(one)));
 }
 
-#define KIND f16
-#include "packing_units.h"
-#define KIND f32
-#include "packing_units.h"
-#define KIND f64
-#include "packing_units.h"
-
-static int64_t units_row(const struct source *s, ptrdiff_t row, int32_t *units)
-{
-    if (s->kind == VALUE_F16)
-        return units_f16(s, row, units);
-    return s->kind == VALUE_F32 ? units_f32(s, row, units) : units_f64(s, row, units);
-}
+#define HALF_PRECISION
+#include "packing_kinds.h"
 
 const struct packer packer_neon = {"neon", cpu_has_neon, pack_row, units_row};
 
