@@ -55,6 +55,7 @@ void print_counts(void);
 /* ---- what is tried ----------------------------------------------------------------------- */
 
 void try_count_bits(void);
+void try_find_moves(void);
 void try_count_units(void);
 void try_raise_extremes(void);
 void try_popcount(void);

@@ -58,18 +58,19 @@ static void random_counting(struct counting *c)
         c->start[i] = c->expected[i] = below((int64_t)1 << 40);
 }
 
-/* Calls fn(row of the table) on fresh counts; what lies between the rows' counts must stay. */
-#define COUNT_WITH_EVERY_ROW(c, field, rows)                                                       \
-    for (int i = 0; kernel_row(i) != NULL; i++) {                                                  \
-        const struct kernel *kernel = kernel_row(i);                                               \
-        if (!kernel->supported())                                                                  \
-            continue;                                                                              \
-        int64_t *counts = guarded(COUNTS, (c).counts_bytes, sizeof(int64_t));                      \
-        memcpy(counts, (c).start, (c).counts_bytes);                                               \
-        running(#field, kernel->name);                                                             \
-        kernel->field(&(c).tile, rows, (c).row_stride, (c).n_rows, counts, (c).counts_stride);     \
-        check_equal(counts, (c).expected, (c).counts_bytes, "counts");                             \
-    }
+/* What lies between the rows' counts must stay as it is. */
+static int64_t *fresh_counts(const struct counting *c)
+{
+    int64_t *counts = guarded(COUNTS, c->counts_bytes, sizeof(int64_t));
+    memcpy(counts, c->start, c->counts_bytes);
+    return counts;
+}
+
+static void add_ones(int64_t *count, uint64_t word)
+{
+    for (; word; word &= word - 1)
+        ++*count;
+}
 
 void try_count_bits(void)
 {
@@ -80,15 +81,89 @@ void try_count_bits(void)
     uint64_t *rows = (uint64_t *)random_rows(ROWS, c.n_rows, n_words, c.row_stride, 8, 8);
     for (int64_t r = 0; r < c.n_rows; r++)
         random_bits(rows + r * c.row_stride, n_words);
-    for (int64_t r = 0; r < c.n_rows; r++)
-        for (int64_t w = 0; w < n_words; w++)
+    int64_t *wanted = GUARDED(int64_t, WANTED, c.n_rows);
+    for (int64_t r = 0; r < c.n_rows; r++) {
+        const uint64_t *row = rows + r * c.row_stride;
+        wanted[r] = 12345;
+        for (int64_t w = 0; w < n_words; w++) {
+            add_ones(&wanted[r], row[w]);
             for (int64_t v = 0; v < c.tile.n_strips * LANES; v++) {
                 const int64_t line = v / LANES * c.tile.strip_stride + w;
-                uint64_t both = c.tile.lines[line * LANES + v % LANES] & rows[r * c.row_stride + w];
-                for (; both; both &= both - 1)
-                    c.expected[r * c.counts_stride + v]++;
+                add_ones(&c.expected[r * c.counts_stride + v],
+                         c.tile.lines[line * LANES + v % LANES] & row[w]);
             }
-    COUNT_WITH_EVERY_ROW(c, count_bits, rows)
+        }
+    }
+    const int with_totals = one_in(2);
+    int64_t *totals = NULL;
+    for (int i = 0; kernel_row(i) != NULL; i++) {
+        const struct kernel *kernel = kernel_row(i);
+        if (!kernel->supported())
+            continue;
+        int64_t *counts = fresh_counts(&c);
+        if (with_totals)
+            totals = GUARDED(int64_t, TOTALS, c.n_rows);
+        for (int64_t r = 0; with_totals && r < c.n_rows; r++)
+            totals[r] = 12345;
+        running("count_bits", kernel->name);
+        kernel->count_bits(&c.tile, rows, c.row_stride, c.n_rows, counts, c.counts_stride, totals);
+        check_equal(counts, c.expected, c.counts_bytes, "counts");
+        if (with_totals)
+            check_equal(totals, wanted, (size_t)c.n_rows * sizeof(int64_t), "totals");
+    }
+}
+
+/* Rows of which some, none or all move an extreme. */
+void try_find_moves(void)
+{
+    struct counting c;
+    random_counting(&c);
+    const int64_t n_words = c.tile.n_words, n_lanes = c.tile.n_strips * LANES;
+    const int first = one_in(2);
+    c.row_stride = random_stride(n_words);
+    uint64_t *rows = (uint64_t *)random_rows(ROWS, c.n_rows, n_words, c.row_stride, 8, 8);
+    for (int64_t r = 0; r < c.n_rows; r++)
+        random_bits(rows + r * c.row_stride, n_words);
+    int64_t *maxima = GUARDED(int64_t, MAXIMA, n_lanes), *minima = GUARDED(int64_t, MINIMA, n_lanes);
+    int64_t *wanted = GUARDED(int64_t, WANTED, c.n_rows);
+    uint8_t *wanted_moved = GUARDED(uint8_t, EXPECTED, c.n_rows);
+    const int64_t room = up_to(1 + n_words * WORD_BITS), before = one_in(3);
+    for (int64_t v = 0; v < n_lanes; v++) {
+        maxima[v] = room - below(3);
+        minima[v] = below(3) - room;
+    }
+    for (int64_t r = 0; r < c.n_rows; r++) {
+        const uint64_t *row = rows + r * c.row_stride;
+        wanted[r] = 0;
+        wanted_moved[r] = (uint8_t)before;
+        for (int64_t w = 0; w < n_words; w++)
+            add_ones(&wanted[r], row[w]);
+        for (int64_t v = 0; v < n_lanes; v++) {
+            int64_t count = 0;
+            for (int64_t w = 0; w < n_words; w++)
+                add_ones(&count, row[w] & c.tile.lines[(v / LANES * c.tile.strip_stride + w) *
+                                                           LANES + v % LANES]);
+            const int64_t sum = 2 * count - wanted[r];
+            wanted_moved[r] |= sum > maxima[v] || sum < minima[v];
+        }
+    }
+    for (int i = 0; kernel_row(i) != NULL; i++) {
+        const struct kernel *kernel = kernel_row(i);
+        if (!kernel->supported() || kernel->find_moves == NULL)
+            continue;
+        int64_t *totals = GUARDED(int64_t, TOTALS, c.n_rows);
+        uint8_t *moved = GUARDED(uint8_t, OUT, c.n_rows);
+        for (int64_t r = 0; r < c.n_rows; r++) {
+            moved[r] = (uint8_t)before;
+            totals[r] = first ? 12345 : wanted[r];
+        }
+        running("find_moves", kernel->name);
+        kernel->find_moves(&c.tile, rows, c.row_stride, c.n_rows, first, totals, maxima, minima,
+                           moved);
+        check_equal(totals, wanted, (size_t)c.n_rows * sizeof(int64_t), "totals");
+        for (int64_t r = 0; r < c.n_rows; r++)
+            check(!moved[r] == !wanted_moved[r], "the rows that move an extreme");
+    }
 }
 
 /* Losses in units of 2^-24: any, the largest, or 0 and 1 alone. */
@@ -125,7 +200,15 @@ void try_count_units(void)
             }
             c.expected[r * c.counts_stride + v] += count;
         }
-    COUNT_WITH_EVERY_ROW(c, count_units, rows)
+    for (int i = 0; kernel_row(i) != NULL; i++) {
+        const struct kernel *kernel = kernel_row(i);
+        if (!kernel->supported())
+            continue;
+        int64_t *counts = fresh_counts(&c);
+        running("count_units", kernel->name);
+        kernel->count_units(&c.tile, rows, c.row_stride, c.n_rows, counts, c.counts_stride);
+        check_equal(counts, c.expected, c.counts_bytes, "counts");
+    }
 }
 
 void try_raise_extremes(void)
