@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -69,6 +68,7 @@ class Answers:
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 AnswersT = TypeVar("AnswersT", bound=Answers)
+OutcomeT = TypeVar("OutcomeT")
 
 
 class Mechanism(Saved, Generic[AnswerT, AnswersT]):
@@ -198,8 +198,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
 
     def _one(self, rows: Rows, guess: float | None) -> AnswerT:
         checked = self._check_guess(guess)
-        with self._change():
-            outcome = self._refusal() or self._next(rows, 0, checked)
+        outcome = self._change(lambda: self._refusal() or self._next(rows, 0, checked))
         if isinstance(outcome, HoldoutExhausted):
             del rows  # the traceback keeps this frame, and they know the mean
             raise outcome
@@ -208,23 +207,28 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     def _many(self, rows: Rows, guesses: Any) -> AnswersT:
         checked = self._check_guesses(guesses, len(rows.means))
         answered: list[AnswerT] = []
-        with self._change():
+
+        def decide() -> dict[str, Any] | HoldoutExhausted:
             refusal = self._refusal()
-            for row, guess in enumerate(checked if refusal is None else []):
+            if refusal is not None:
+                return refusal
+            for row, guess in enumerate(checked):
                 outcome = self._next(rows, row, guess)
                 if isinstance(outcome, HoldoutExhausted):
                     break
                 answered.append(outcome)
-            shared = {
+            return {
                 "values": np.array([answer.value for answer in answered], dtype=np.float64),
                 "half_widths": np.array([a.half_width for a in answered], dtype=np.float64),
                 "n_answered": len(answered),
                 "halted": self._halted,
                 "n_queries": self._n_queries,
             }
-        if refusal is not None:
+
+        shared = self._change(decide)
+        if isinstance(shared, HoldoutExhausted):
             del rows
-            raise refusal
+            raise shared
         return self._gather(answered, shared)
 
     def _next(self, rows: Rows, row: int, guess: float) -> AnswerT | HoldoutExhausted:
@@ -246,20 +250,22 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
 
     # ---- the state, and where it is kept ---------------------------------------------------
 
-    @contextlib.contextmanager
-    def _change(self) -> Iterator[None]:
-        """One at a time, and all or nothing: what the block changes is kept, or none of it."""
+    def _change(self, change: Callable[[], OutcomeT]) -> OutcomeT:
+        """One at a time, and all or nothing: what `change` changes is kept, or none of it.
+
+        A function and no context manager: an interrupt between that and its block would leave
+        the lock held.
+        """
         with self._lock:
             if self._retired:
                 raise RuntimeError(
-                    f"this {type(self).__name__} is retired, saved or closed: "
-                    "load or open its file"
+                    f"this {type(self).__name__} is retired, saved or closed: load or open its file"
                 )
             before = self._progress()
             try:
                 if self._ledger is not None:
                     self._take(self._ledger.begin())
-                yield
+                outcome = change()
                 if self._ledger is not None:
                     self._ledger.commit(self._progress())
             except BaseException:  # KeyboardInterrupt too: no answer has left yet
@@ -267,6 +273,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
                     self._ledger.rollback()
                 self._resume(before)
                 raise
+        return outcome
 
     def _refresh(self) -> None:
         """Take over what other processes have committed to the database."""

@@ -1,0 +1,117 @@
+"""Ctrl-C at every place where Python looks for it: nothing half counted, no lock kept."""
+
+import dis
+import functools
+import sys
+import threading
+from itertools import count
+
+import numpy as np
+import pytest
+
+from radabound_fast import RadaBound
+from radabound_fast.mechanisms import Ladder, Thresholdout
+
+M = 200
+LOSSES = np.random.default_rng(0).random((8, M)) < np.linspace(0.9, 0.6, 8)[:, np.newaxis]
+GUARDS = {
+    "RadaBound": (RadaBound, {"epsilon": 0.4, "delta": 0.1, "bound": "mclt", "seed": 1}),
+    "Ladder": (Ladder, {"delta": 0.1}),
+    "Thresholdout": (Thresholdout, {"threshold": 0.1, "noise": 0.02, "budget": 9, "seed": 3}),
+}
+CALLS = {
+    "query": lambda guard: guard.query(LOSSES[1], guess=0.5),
+    "query_many": lambda guard: guard.query_many(LOSSES[1:4], guesses=np.full(3, 0.5)),
+}
+
+
+# of a call, in the middle of which it does not
+PARTS = ("CACHE", "PRECALL")
+
+
+@functools.cache
+def places(code):
+    """Where CPython runs signal handlers: on entry, after calls and when it jumps back."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in PARTS]
+    looks = ("CALL", "RESUME", "JUMP_BACKWARD")
+    return {
+        after.offset
+        for step, after in zip(steps, steps[1:], strict=False)
+        if any(name in step.opname for name in looks)
+    }
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt at the place of this number in the library's Python code."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # in Python 3.12, before settrace
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def enter(self, frame, event, _):
+        name = frame.f_code.co_filename
+        if "radabound_fast" not in name and "contextlib" not in name:
+            return None
+        frame.f_trace = self.step  # from Python 3.13 on, before opcodes are asked for
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, _):
+        if event == "opcode" and frame.f_lasti in places(frame.f_code):
+            self.left -= 1
+            if self.left == -1:
+                raise KeyboardInterrupt
+        return self.step
+
+
+def in_time(work):
+    """Whether it ends: a lock that is kept would hold it up for ever."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10)
+    return not thread.is_alive()
+
+
+@pytest.mark.parametrize("opened", [True, False], ids=["opened", "in memory"])
+@pytest.mark.parametrize("ask", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), ids=GUARDS)
+def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
+    tmp_path, kind, parameters, ask, opened
+):
+    before, after = kind(M, **parameters), kind(M, **parameters)
+    for guard in (before, after):
+        guard.query(LOSSES[0], guess=0.9)
+    ask(after)
+    whole = [guard._progress().tolist() for guard in (before, after)]
+    assert whole[0] != whole[1]
+    found = []
+    for number in count():
+        path = tmp_path / str(number)
+        guard = kind(M, **parameters)
+        if opened:
+            guard = kind.open(path, M, durability="process", **parameters)
+        guard.query(LOSSES[0], guess=0.9)
+        try:
+            with Interrupt(number) as interrupt:
+                ask(guard)
+        except KeyboardInterrupt as caught:
+            kept = caught  # with its frames, as an interactive interpreter keeps them
+        if interrupt.left >= 0:
+            break
+        assert in_time(lambda guard=guard: guard.n_queries), kept
+        found.append(whole.index(guard._progress().tolist()))
+        if opened:
+            with kind.open(path) as stored:
+                assert stored._progress().tolist() == guard._progress().tolist()
+        assert in_time(lambda guard=guard: guard.query(LOSSES[4], guess=0.5)), kept
+    assert len(found) > 2
+    if opened:  # interrupted before the commit and after it
+        assert {0, 1} == set(found)
