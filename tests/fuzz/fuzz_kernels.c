@@ -124,7 +124,8 @@ void try_find_moves(void)
     uint64_t *rows = (uint64_t *)random_rows(ROWS, c.n_rows, n_words, c.row_stride, 8, 8);
     for (int64_t r = 0; r < c.n_rows; r++)
         random_bits(rows + r * c.row_stride, n_words);
-    int64_t *maxima = GUARDED(int64_t, MAXIMA, n_lanes), *minima = GUARDED(int64_t, MINIMA, n_lanes);
+    int64_t *maxima = GUARDED(int64_t, MAXIMA, n_lanes);
+    int64_t *minima = GUARDED(int64_t, MINIMA, n_lanes);
     int64_t *wanted = GUARDED(int64_t, WANTED, c.n_rows);
     uint8_t *wanted_moved = GUARDED(uint8_t, EXPECTED, c.n_rows);
     const int64_t room = up_to(1 + n_words * WORD_BITS), before = one_in(3);

@@ -102,7 +102,8 @@ static int64_t sum_of(const struct scan_case *c, int64_t vector, const int32_t *
     return sum;
 }
 
-static void take_in(const struct scan_case *c, struct watch *watch, const int32_t *losses, int shift)
+static void take_in(const struct scan_case *c, struct watch *watch, const int32_t *losses,
+                    int shift)
 {
     for (int64_t v = 0; v < watch->n_vectors; v++) {
         const int64_t sum = sum_of(c, v, losses) * ((int64_t)1 << shift);

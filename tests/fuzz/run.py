@@ -1,0 +1,127 @@
+"""Fuzzing, counted: ``python tests/fuzz/run.py [--quick | --threads]`` from the root.
+
+The C harness over every kernel, then each Python target under atheris; the counts go into
+docs/fuzzing.md.  --quick is the same in half a minute, and writes nothing; --threads scans in
+threads under ThreadSanitizer instead.
+"""
+
+import argparse
+import ast
+import datetime
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FUZZ = Path(__file__).resolve().parent
+ROOT = FUZZ.parents[1]
+BUILD = ROOT / "build" / "fuzz"
+PAGE = ROOT / "docs" / "fuzzing.md"
+TARGETS = sorted(path.stem.removesuffix("_fuzz") for path in FUZZ.glob("*_fuzz.py"))
+ATHERIS_SECONDS = 60  # shared by the targets
+ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def sources():
+    """The C files of the extension, as setup.py lists them."""
+    for node in ast.parse((ROOT / "setup.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "SOURCES":
+            return [
+                ROOT / "src" / name for name in ast.literal_eval(node.value) if name[-2:] == ".c"
+            ]
+    raise LookupError("setup.py must assign SOURCES")
+
+
+def build(name, own, sanitizers):
+    BUILD.mkdir(parents=True, exist_ok=True)
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", *sanitizers]
+    command = [os.environ.get("CC", "gcc"), *flags, f"-I{ROOT / 'src'}", "-o", BUILD / name]
+    subprocess.run([*command, *own, *sources(), "-lpthread", "-lm"], check=True)
+    return BUILD / name
+
+
+def run_kernels(executions, seed):
+    """Rows of the table: function, instruction set, executions; and how long it took."""
+    harness = build("kernels_fuzz", [FUZZ / "kernels_fuzz.c", *FUZZ.glob("fuzz*.c")], ADDRESS)
+    began = time.monotonic()
+    done = subprocess.run(
+        [harness, "--executions", str(executions), "--seed", str(seed)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    print(done, end="")
+    counts = re.findall(r"^(\S.*?) +(\w+) +(\d+) executions, 0 differences$", done, re.M)
+    assert re.search(rf"^{executions} executions, 0 differences$", done, re.M)
+    return [(name, row, int(n)) for name, row, n in counts], time.monotonic() - began
+
+
+def run_target(name, seconds, seed):
+    """Executions of one Python target; what makes it fail is left beside the harness."""
+    found = BUILD / name
+    found.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-P", FUZZ / "target.py", name, found]
+    if (FUZZ / "corpus" / name).is_dir():
+        command.append(FUZZ / "corpus" / name)
+    options = [
+        f"-max_total_time={seconds}",
+        f"-seed={seed}",
+        "-max_len=400",
+        "-print_final_stats=1",
+    ]
+    done = subprocess.run(
+        [*command, *options, f"-artifact_prefix={BUILD / name}-"],
+        env={**os.environ, "PYTHONPATH": str(FUZZ)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    counted = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+    if done.returncode or counted is None:
+        sys.exit(f"{done.stderr[-6000:]}\nthe target {name} failed")
+    print(f"{name}: {counted[1]} executions, 0 failures", flush=True)
+    return int(counted[1])
+
+
+def write_page(executions, kernels, kernel_seconds, targets, seconds, seed):
+    """The counts between the page's two markers."""
+    lines = [
+        f"Last run: {datetime.date.today():%d %B %Y}, seed {seed}. C: {executions:,} executions "
+        f"in {kernel_seconds:.0f} s. Python: {sum(targets.values()):,} executions in "
+        f"{seconds * len(targets)} s. No crash, no difference.",
+        "",
+        "| what | instruction set | executions | crashes and differences |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    lines += [f"| `{name}` | {row} | {n:,} | 0 |" for name, row, n in sorted(kernels)]
+    lines += [f"| `{name}_fuzz.py` | | {n:,} | 0 |" for name, n in targets.items()]
+    text = PAGE.read_text(encoding="utf-8")
+    table = "\n".join(lines)
+    marked = re.compile(r"(?<=<!-- counts -->\n).*(?=<!-- end of counts -->)", re.S)
+    PAGE.write_text(marked.sub(lambda _: f"\n{table}\n\n", text), encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--quick", action="store_true", help="half a minute; writes nothing")
+    kind.add_argument("--threads", action="store_true", help="ThreadSanitizer instead")
+    parser.add_argument("--executions", type=int, default=1_000_000, help="of the C harness")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    if args.threads:
+        subprocess.run(
+            [build("threads_tsan", [FUZZ / "threads_tsan.c"], ["-fsanitize=thread"])], check=True
+        )
+        return
+    executions = 50_000 if args.quick else args.executions
+    seconds = 1 if args.quick else ATHERIS_SECONDS // len(TARGETS)
+    kernels, kernel_seconds = run_kernels(executions, args.seed)
+    targets = {name: run_target(name, seconds, args.seed) for name in TARGETS}
+    if not args.quick:
+        write_page(executions, kernels, kernel_seconds, targets, seconds, args.seed)
+
+
+if __name__ == "__main__":
+    main()
