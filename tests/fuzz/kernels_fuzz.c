@@ -7,12 +7,17 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <sanitizer/common_interface_defs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#else
+#define __sanitizer_set_death_callback(callback) ((void)0)
+#endif
 
 /* So many of a thousand cases; dear ones are rare. */
 static const struct {

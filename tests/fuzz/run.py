@@ -59,7 +59,7 @@ def run_kernels(executions, seed):
 
 
 def run_target(name, seconds, seed):
-    """Executions of one Python target; what makes it fail is left beside the harness."""
+    """Executions of one Python target; an input that makes it fail is left beside the harness."""
     found = BUILD / name
     found.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-P", FUZZ / "target.py", name, found]
@@ -84,18 +84,23 @@ def run_target(name, seconds, seed):
     return int(counted[1])
 
 
-def write_page(executions, kernels, kernel_seconds, targets, seconds, seed):
-    """The counts between the page's two markers."""
+def write_page(kernels, kernel_seconds, targets, seconds, executions, seed):
+    """The counts between the page's two markers; there are none unless all went well."""
+    isas = list(dict.fromkeys(isa for _, isa, _ in kernels))
+    of = {(function, isa): f"{n:,}" for function, isa, n in kernels}
     lines = [
-        f"Last run: {datetime.date.today():%d %B %Y}, seed {seed}. C: {executions:,} executions "
-        f"in {kernel_seconds:.0f} s. Python: {sum(targets.values()):,} executions in "
-        f"{seconds * len(targets)} s. No crash, no difference.",
+        f"Last run: {datetime.date.today():%d %B %Y}, seed {seed}. {executions:,} executions of "
+        f"the C harness in {kernel_seconds:.0f} s, {sum(targets.values()):,} of the Python targets "
+        f"in {seconds * len(targets)} s; no crash and no difference.",
         "",
-        "| what | instruction set | executions | crashes and differences |",
-        "| --- | --- | ---: | ---: |",
+        f"| C: executions of | {' | '.join(isas)} |",
+        f"| --- |{' ---: |' * len(isas)}",
     ]
-    lines += [f"| `{name}` | {row} | {n:,} | 0 |" for name, row, n in sorted(kernels)]
-    lines += [f"| `{name}_fuzz.py` | | {n:,} | 0 |" for name, n in targets.items()]
+    for function in sorted({function for function, _ in of}):
+        counts = [of.get((function, isa), "no such row") for isa in isas]
+        lines.append(f"| `{function}` | {' | '.join(counts)} |")
+    lines += ["", "| Python target | executions |", "| --- | ---: |"]
+    lines += [f"| `{name}` | {n:,} |" for name, n in targets.items()]
     text = PAGE.read_text(encoding="utf-8")
     table = "\n".join(lines)
     marked = re.compile(r"(?<=<!-- counts -->\n).*(?=<!-- end of counts -->)", re.S)
@@ -120,7 +125,7 @@ def main():
     kernels, kernel_seconds = run_kernels(executions, args.seed)
     targets = {name: run_target(name, seconds, args.seed) for name in TARGETS}
     if not args.quick:
-        write_page(executions, kernels, kernel_seconds, targets, seconds, args.seed)
+        write_page(kernels, kernel_seconds, targets, seconds, executions, args.seed)
 
 
 if __name__ == "__main__":
