@@ -1,4 +1,4 @@
-/* struct sliced_kernel: one block of rows after some others, from one row to as many as it takes. */
+/* struct sliced_kernel: one block of rows after some others, of any length. */
 #include <string.h>
 
 #include "check.h"

@@ -119,7 +119,8 @@ static void set_classes(struct source *s, struct classes classes)
 /* Values outside both classes and range, some of them only just. */
 static uint64_t bad_value(enum value_kind kind, enum rule rule, struct classes classes)
 {
-    const double bad[] = {classes.first - 1, classes.last + 1, 0.5, -0.25, INFINITY, -INFINITY, NAN};
+    const double bad[] = {classes.first - 1, classes.last + 1, 0.5,      -0.25,
+                          INFINITY,          -INFINITY,        NAN};
     const int64_t n = is_real(kind) ? 7 : 2;
     if (rule == TWO_CLASSES && random_below(2))
         return bits_of(kind, classes.first + 1); /* between the two */
@@ -186,9 +187,11 @@ static uint64_t some_loss(enum value_kind kind)
 
 static uint64_t some_no_loss(enum value_kind kind)
 {
-    const double values[] = {kind == VALUE_F16 ? -0x1p-24 : kind == VALUE_F32 ? -0x1p-149 : -0x1p-1074,
-                             kind == VALUE_F16 ? 1 + 0x1p-10 : kind == VALUE_F32 ? 1 + 0x1p-23 : 1 + 0x1p-52,
-                             -1, 2, 3e4, -3e4, INFINITY, -INFINITY, NAN};
+    /* the first below 0, the first above 1 */
+    const double below[] = {-0x1p-24, -0x1p-149, -0x1p-1074};
+    const double above[] = {1 + 0x1p-10, 1 + 0x1p-23, 1 + 0x1p-52};
+    const double values[] = {below[kind - VALUE_F16], above[kind - VALUE_F16], -1, 2, 3e4, -3e4,
+                             INFINITY, -INFINITY, NAN};
     return bits_of(kind, values[random_below(9)]);
 }
 

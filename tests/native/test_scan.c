@@ -57,9 +57,10 @@ static struct rows rows_of(const struct problem *p, enum form form, const struct
 static struct chunk new_chunk(const struct problem *p)
 {
     const int64_t capacity = p->n_rows < 50 ? p->n_rows : 50; /* a chunk now and then ends early */
+    const int64_t tile_words = CHUNK_ROWS * TILE_WORDS + UNIT_ROWS * ROW_TILE_WORDS;
     return (struct chunk){.counts = NEW(int64_t, capacity * p->n_strips * LANES),
                           .totals = NEW(int64_t, capacity),
-                          .tile = NEW(uint64_t, CHUNK_ROWS * TILE_WORDS + UNIT_ROWS * ROW_TILE_WORDS),
+                          .tile = NEW(uint64_t, tile_words),
                           .capacity = (ptrdiff_t)capacity};
 }
 
