@@ -4,6 +4,7 @@ A fault of the file is a ValueError of one line that begins with the file's name
 equals what NumPy or the csv module makes of it.
 """
 
+import atexit
 import csv
 import functools
 import io
@@ -19,6 +20,7 @@ from draw import Draw, optional
 from radabound_fast.files import load_labels, open_rows
 
 FOLDER = tempfile.TemporaryDirectory()
+atexit.register(FOLDER.cleanup)
 SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
 
 

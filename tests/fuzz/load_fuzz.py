@@ -4,6 +4,7 @@ Damage is a ValueError or an OSError; a forger gets some exception, or a guard t
 stays as it was.
 """
 
+import atexit
 import functools
 import hashlib
 import os
@@ -17,6 +18,7 @@ from draw import Draw
 from radabound_fast import HoldoutExhausted, RadaBound
 
 FOLDER = tempfile.TemporaryDirectory()
+atexit.register(FOLDER.cleanup)
 DIGEST_BYTES = 32
 
 
