@@ -24,9 +24,9 @@ int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_
 }
 
 /* The block's rows as words: where they are, or copied.  NULL: a row is not of 0 and 1 alone. */
-static const uint64_t *block_words(const struct kernel *kernel, const struct sign_store *signs,
-                                   const struct rows *rows, ptrdiff_t first,
-                                   const struct slices *slices, ptrdiff_t *stride)
+static const uint64_t *block_words(const struct sign_store *signs, const struct rows *rows,
+                                   ptrdiff_t first, const struct slices *slices,
+                                   ptrdiff_t *stride)
 {
     const ptrdiff_t n_words = signs->n_words;
     const int whole_words = rows_in_place(rows, n_words);
@@ -40,7 +40,6 @@ static const uint64_t *block_words(const struct kernel *kernel, const struct sig
                                  : read_words(rows, first + r, 0, signs->n_samples, row);
         if (read != signs->n_samples)
             return NULL;
-        slices->totals[r] = kernel->popcount(row, n_words);
     }
     return words;
 }
@@ -60,21 +59,21 @@ static int all_answered(const struct watch *watch, const struct slices *slices)
     return 1;
 }
 
-int judge_block(const struct kernel *kernel, const struct sign_store *signs,
-                const struct rows *rows, ptrdiff_t first, struct watch *watch,
-                const struct slices *slices, int64_t *totals_out, int64_t *trace_out)
+int judge_block(const struct sign_store *signs, const struct rows *rows, ptrdiff_t first,
+                struct watch *watch, const struct slices *slices, int64_t *totals_out,
+                int64_t *trace_out)
 {
     const ptrdiff_t n = block_rows(slices);
     const size_t extremes_bytes = (size_t)(2 * watch->n_strips * LANES) * sizeof(int64_t);
     ptrdiff_t stride;
     if (watch->unit_shift || watch->n_rows < ROWS_BEFORE)
         return 0;
-    const uint64_t *words = block_words(kernel, signs, rows, first, slices, &stride);
+    const uint64_t *words = block_words(signs, rows, first, slices, &stride);
     if (words == NULL)
         return 0;
     memcpy(slices->before, watch->maxima, extremes_bytes); /* the minima follow the maxima */
     slices->kernel->scan(slices->plan, slices->scratch, words, stride, (int)n, watch->maxima,
-                         watch->minima, watch->half_range, slices->growth);
+                         watch->minima, watch->half_range, slices->growth, slices->totals);
     if (!all_answered(watch, slices)) {
         memcpy(watch->maxima, slices->before, extremes_bytes);
         return 0;

@@ -255,7 +255,7 @@ ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
         if (slices && row >= by_rows) {
             const ptrdiff_t end = row + block_rows(slices);
             if (end <= last &&
-                judge_block(kernel, signs, rows, row, watch, slices, totals, trace)) {
+                judge_block(signs, rows, row, watch, slices, totals, trace)) {
                 row = end;
                 continue;
             }

@@ -145,9 +145,9 @@ int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_
 
 /* Judges a whole block from `first` on.  False: some row of it halts, needs something or cannot
  * be read; then nothing has changed. */
-int judge_block(const struct kernel *kernel, const struct sign_store *signs,
-                const struct rows *rows, ptrdiff_t first, struct watch *watch,
-                const struct slices *slices, int64_t *totals_out, int64_t *trace_out);
+int judge_block(const struct sign_store *signs, const struct rows *rows, ptrdiff_t first,
+                struct watch *watch, const struct slices *slices, int64_t *totals_out,
+                int64_t *trace_out);
 
 /* Counts and judges the rows from `first` on; returns the row at which it stopped: `last`, or
  * the one that `verdict` speaks of.  UNREADABLE: chunk->bad_sample of it is not a loss.

@@ -58,9 +58,6 @@ typedef void find_moves_fn(const struct sign_tile *signs, const uint64_t *rows,
                            ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
                            const int64_t *maxima, const int64_t *minima, uint8_t *moved);
 
-/* Ones in n_words words. */
-typedef int64_t popcount_fn(const uint64_t *words, ptrdiff_t n_words);
-
 /* Sum of 64 n_words losses in units of 2^-24. */
 typedef int64_t sum_units_fn(const int32_t *units, ptrdiff_t n_words);
 
@@ -74,7 +71,6 @@ struct kernel {
     count_bits_fn *count_bits;
     count_units_fn *count_units;
     raise_extremes_fn *raise_extremes;
-    popcount_fn *popcount;
     sum_units_fn *sum_units;
     fill_lines_fn *fill_lines;
     find_moves_fn *find_moves; /* NULL where counting takes so long that nothing is gained */
@@ -97,7 +93,7 @@ const struct kernel *fastest_kernel(void);
 count_bits_fn count_bits_portable;
 count_units_fn count_units_portable;
 raise_extremes_fn raise_extremes_portable;
-popcount_fn popcount_portable;
+int64_t popcount_portable(const uint64_t *words, ptrdiff_t n_words); /* ones in them */
 sum_units_fn sum_units_portable;
 fill_lines_fn fill_lines_portable;
 

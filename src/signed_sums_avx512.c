@@ -116,13 +116,25 @@ RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int
         at->totals += n_rows;
 }
 
+/* The next rows, on their way from memory while these are counted.  After the last ones there may
+ * be no memory, which a prefetch may touch. */
+RB_INLINE AVX512 void fetch_next(const struct square *at)
+{
+    for (int r = ROWS; r < 2 * ROWS; r++)
+        for (ptrdiff_t w = 0; w < at->n_words; w += LANES)
+            _mm_prefetch((const char *)(at->rows + r * at->row_stride + w), _MM_HINT_T0);
+}
+
 /* All rows on up to four strips. */
 RB_INLINE AVX512 void do_strips(struct square at, int n_strips, ptrdiff_t n_rows, int first,
                                 int find)
 {
     ptrdiff_t r = 0;
-    for (; r + ROWS <= n_rows; r += ROWS)
+    for (; r + ROWS <= n_rows; r += ROWS) {
+        if (first)
+            fetch_next(&at);
         do_square(&at, n_strips, ROWS, first, find);
+    }
     for (; r < n_rows; r++)
         do_square(&at, n_strips, 1, first, find);
 }
@@ -200,20 +212,6 @@ AVX512 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t
     return (int)moved;
 }
 
-AVX512 static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
-{
-    __m512i sum = _mm512_setzero_si512();
-    ptrdiff_t w = 0;
-    for (; w + LANES <= n_words; w += LANES)
-        sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_loadu_si512(words + w)));
-    if (w < n_words) { /* the last 1..7 words under a mask: lanes that are off are not read */
-        __mmask8 left = (__mmask8)((1u << (n_words - w)) - 1u);
-        sum = _mm512_add_epi64(
-            sum, _mm512_popcnt_epi64(_mm512_maskz_loadu_epi64(left, words + w)));
-    }
-    return _mm512_reduce_add_epi64(sum);
-}
-
 RB_INLINE AVX512 __m512i mix(__m512i z)
 {
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 30));
@@ -238,8 +236,7 @@ AVX512 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first
 }
 
 const struct kernel kernel_avx512 = {
-    "avx512",       cpu_has_avx512, count_bits,       count_units_avx512,
-    raise_extremes, popcount,       sum_units_avx512, fill_lines,
-    find_moves,
+    "avx512",       cpu_has_avx512,   count_bits, count_units_avx512,
+    raise_extremes, sum_units_avx512, fill_lines, find_moves,
 };
 #endif

@@ -76,9 +76,6 @@ void fill_lines_portable(uint64_t base, int64_t first_vector, int64_t first_word
 static int always(void) { return 1; }
 
 const struct kernel kernel_portable = {
-    "portable",           always,
-    count_bits_portable,  count_units_portable,
-    raise_extremes_portable, popcount_portable,
-    sum_units_portable,   fill_lines_portable,
-    NULL,
+    "portable",              always,             count_bits_portable, count_units_portable,
+    raise_extremes_portable, sum_units_portable, fill_lines_portable, NULL,
 };

@@ -30,10 +30,11 @@ struct sliced_kernel {
      *     are zero.
      * maxima, minima: n_vectors each; on entry true values of earlier rows, not sentinels.
      * growth: growth[i], i < n_rows, is set to what row i, taken in order, adds to
-     *     sum_j max(0, maxima[j]), or to sum_j (maxima[j] - minima[j]) if half_range. */
+     *     sum_j max(0, maxima[j]), or to sum_j (maxima[j] - minima[j]) if half_range.
+     * totals: totals[i] is set to popcount(row i). */
     void (*scan)(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
                  ptrdiff_t stride, int n_rows, int64_t *maxima, int64_t *minima, int half_range,
-                 int64_t *growth);
+                 int64_t *growth, int64_t *totals);
 };
 
 extern const struct sliced_kernel sliced_portable;

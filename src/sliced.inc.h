@@ -173,6 +173,26 @@ INLINE const uint16_t *count_class(struct counter *n, const line *lines, const u
     return classes;
 }
 
+/* ---- what comes next -------------------------------------------------------------------------- */
+
+/* The rows that are transposed next, on their way into the second cache while these are counted: a
+ * few with every four classes, since many at once would be waited for.  One past the last block
+ * they are memory that may not be there, which a prefetch may touch. */
+struct next_rows {
+    const uint64_t *row;
+    ptrdiff_t stride;
+    int64_t n_words, n_steps, due; /* each step makes BLOCK_ROWS / n_steps rows due */
+};
+
+INLINE void fetch_some(struct next_rows *next)
+{
+    for (next->due += BLOCK_ROWS; next->due >= next->n_steps; next->due -= next->n_steps) {
+        for (int64_t w = 0; w < next->n_words; w += 8)
+            PREFETCH(next->row + w);
+        next->row += next->stride;
+    }
+}
+
 /* ---- counts to sums ---------------------------------------------------------------------- */
 
 /* The digit of a - b is that of a + b; the borrow is the majority of it, b and the last borrow. */
@@ -208,10 +228,11 @@ INLINE void add(line *sum, const line *a, const line *b, int planes)
  *
  * so one subtraction does what four additions would.  Copies 1 .. 4 go to places 0, 1, 3, 2. */
 INLINE const uint16_t *count_four(const line *lines, const uint16_t *classes, line *node,
-                                  int stride)
+                                  int stride, struct next_rows *next)
 {
     struct counter n = {{ZERO}};
     for (int i = 0; i < 4; i++) {
+        fetch_some(next);
         line *copy = node + (i ^ i >> 1) * stride;
         classes = count_class(&n, lines, classes);
         RB_UNROLL(9)
@@ -227,16 +248,16 @@ INLINE const uint16_t *count_four(const line *lines, const uint16_t *classes, li
  * classes with the highest bit off.  Depth first, so that the halves are still in the first cache
  * when they are added. */
 TARGET static const uint16_t *fold(const line *lines, const uint16_t *classes, int level,
-                                   line *node, int stride)
+                                   line *node, int stride, struct next_rows *next)
 {
     if (level == 2)
-        return count_four(lines, classes, node, stride);
+        return count_four(lines, classes, node, stride, next);
 
     const int planes = sliced_planes(level - 1);
     const ptrdiff_t right = (level + 1) * stride;
     line *total = node + (level - 1) * stride;
-    classes = fold(lines, classes, level - 1, node, stride);
-    classes = fold(lines, classes, level - 1, node + right, stride);
+    classes = fold(lines, classes, level - 1, node, stride, next);
+    classes = fold(lines, classes, level - 1, node + right, stride, next);
     for (line *number = node; number < total; number += stride)
         add(number, number, number + right, planes);
     add(total + stride, total, total + right, planes);
@@ -302,6 +323,22 @@ static inline int64_t number_of(const line *number, int sign_plane, int row)
     return value;
 }
 
+/* All rows' numbers, none below 0: eight digits of 64 rows at a time. */
+TARGET static void read_numbers(const line *number, int planes, int n_rows, int64_t *values)
+{
+    memset(values, 0, (size_t)n_rows * sizeof *values);
+    for (int row = 0; row < n_rows; row += 64)
+        for (int plane = 0; plane < planes; plane += 8) {
+            uint64_t word[8] = {0};
+            uint8_t byte[64];
+            for (int k = 0; k < 8 && plane + k < planes; k++)
+                word[k] = ((const uint64_t *)number)[(plane + k) * LINE_WORDS + row / 64];
+            sliced_columns(word, byte);
+            for (int i = 0; i < 64 && row + i < n_rows; i++)
+                values[row + i] |= (int64_t)byte[i] << plane;
+        }
+}
+
 static inline int64_t positive(int64_t x) { return x > 0 ? x : 0; }
 
 static void widen(const struct block *block, int row, int64_t sum, int64_t *maximum,
@@ -348,19 +385,9 @@ TARGET static void compare(const struct block *block, const line *total, const l
 
 /* ---- the block --------------------------------------------------------------------------- */
 
-/* Into the second cache, a few rows with each group: what will be transposed next.  One past the
- * last block it touches memory that may not be there, which a prefetch may. */
-INLINE void prefetch(const uint64_t *rows, ptrdiff_t stride, int64_t n_words, int64_t from,
-                     int64_t to)
-{
-    for (int64_t i = from; i < to; i++)
-        for (int64_t w = 0; w < n_words; w += 8)
-            PREFETCH(rows + i * stride + w);
-}
-
 TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
                         ptrdiff_t stride, int n_rows, int64_t *maxima, int64_t *minima,
-                        int half_range, int64_t *growth)
+                        int half_range, int64_t *growth, int64_t *totals)
 {
     const int planes = sliced_sum_planes(plan), node_stride = sliced_planes(plan->most_levels);
     line *const lines = scratch;
@@ -376,18 +403,19 @@ TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uin
 
     for (int64_t start = 0; start < plan->n_words; start += plan->tile_words) {
         const int first = start == 0, last = plan->n_words - start <= plan->tile_words;
-        const uint64_t *next = rows + (last ? BLOCK_ROWS * stride : start + plan->tile_words);
+        struct next_rows next = {rows + (last ? BLOCK_ROWS * stride : start + plan->tile_words),
+                                 stride, plan->tile_words, plan->n_groups << plan->most_levels, 0};
         transpose(lines + 1, row, start, last ? plan->n_words - start : plan->tile_words);
         for (int64_t g = 0; g < plan->n_groups; g++) {
             const int64_t vector = sliced_group(plan, g);
             const int size = (int)(sliced_group(plan, g + 1) - vector), levels = *classes++;
-            prefetch(next, stride, plan->tile_words, BLOCK_ROWS * g / plan->n_groups,
-                     BLOCK_ROWS * (g + 1) / plan->n_groups);
-            classes = fold(lines, classes, levels, node, node_stride);
+            classes = fold(lines, classes, levels, node, node_stride, &next);
             struct sums sums = {node, node + levels * node_stride, node_stride};
             if (plan->n_tiles > 1)
                 sums = add_tile(kept + (vector + g) * planes, planes, sums, sliced_planes(levels),
                                 size, first);
+            if (last && g == 0)
+                read_numbers(sums.total, planes, n_rows, totals);
             for (int k = 0; last && k < size; k++)
                 compare(&block, sums.total, sums.less + k * sums.stride, planes,
                         maxima + vector + k, minima + vector + k);

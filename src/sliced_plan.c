@@ -13,33 +13,15 @@ enum {
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* 8 x 8 bits: bit j of byte i goes to bit i of byte j (Hacker's Delight, section 7-3). */
-static uint64_t transpose_8x8(uint64_t x)
-{
-    uint64_t t = (x ^ x >> 7) & 0x00aa00aa00aa00aa;
-    x ^= t ^ t << 7;
-    t = (x ^ x >> 14) & 0x0000cccc0000cccc;
-    x ^= t ^ t << 14;
-    t = (x ^ x >> 28) & 0x00000000f0f0f0f0;
-    return x ^ t ^ t << 28;
-}
-
 static void find_classes(const struct sliced_plan *plan, const uint64_t *signs, int64_t group,
                          int64_t start, int64_t n_words, uint8_t *class)
 {
     const int64_t first = sliced_group(plan, group), end = sliced_group(plan, group + 1);
-    for (int64_t w = start; w < start + n_words; w++) {
+    for (int64_t w = start; w < start + n_words; w++, class += 64) {
         uint64_t word[SLICED_MOST_VECTORS] = {0};
         for (int64_t j = first; j < end; j++)
             word[j - first] = signs[(j / 8 * plan->n_words + w) * 8 + j % 8];
-        for (int shift = 0; shift < 64; shift += 8) {
-            uint64_t bytes = 0;
-            for (int k = 0; k < SLICED_MOST_VECTORS; k++)
-                bytes |= (word[k] >> shift & 0xff) << 8 * k;
-            bytes = transpose_8x8(bytes);
-            for (int i = 0; i < 64; i += 8)
-                *class++ = (uint8_t)(bytes >> i);
-        }
+        sliced_columns(word, class);
     }
 }
 

@@ -31,6 +31,30 @@ enum {
     SLICED_COUNT_PLANES = 9, /* bits that count four classes: at most 511 samples */
 };
 
+/* 8 x 8 bits: bit j of byte i goes to bit i of byte j (Hacker's Delight, section 7-3). */
+static inline uint64_t sliced_transpose_8x8(uint64_t x)
+{
+    uint64_t t = (x ^ x >> 7) & 0x00aa00aa00aa00aa;
+    x ^= t ^ t << 7;
+    t = (x ^ x >> 14) & 0x0000cccc0000cccc;
+    x ^= t ^ t << 14;
+    t = (x ^ x >> 28) & 0x00000000f0f0f0f0;
+    return x ^ t ^ t << 28;
+}
+
+/* Bit k of byte[i] is bit i of word[k]. */
+static inline void sliced_columns(const uint64_t word[8], uint8_t byte[64])
+{
+    for (int shift = 0; shift < 64; shift += 8) {
+        uint64_t bytes = 0;
+        for (int k = 0; k < 8; k++)
+            bytes |= (word[k] >> shift & 0xff) << 8 * k;
+        bytes = sliced_transpose_8x8(bytes);
+        for (int i = 0; i < 8; i++)
+            *byte++ = (uint8_t)(bytes >> 8 * i);
+    }
+}
+
 /* Group g is the vectors from sliced_group(plan, g) up to sliced_group(plan, g + 1). */
 static inline int64_t sliced_group(const struct sliced_plan *plan, int64_t g)
 {

@@ -58,7 +58,6 @@ void try_count_bits(void);
 void try_find_moves(void);
 void try_count_units(void);
 void try_raise_extremes(void);
-void try_popcount(void);
 void try_sum_units(void);
 void try_fill_lines(void);
 void try_pack_row(void);

@@ -245,23 +245,6 @@ void try_raise_extremes(void)
     }
 }
 
-void try_popcount(void)
-{
-    const int64_t n_words = some_words() - one_in(20);
-    uint64_t *words = GUARDED(uint64_t, ROWS, n_words);
-    random_bits(words, n_words);
-    int64_t wanted = 0;
-    for (int64_t w = 0; w < n_words; w++)
-        for (uint64_t left = words[w]; left; left &= left - 1)
-            wanted++;
-    for (int i = 0; kernel_row(i) != NULL; i++) {
-        if (!kernel_row(i)->supported())
-            continue;
-        running("popcount", kernel_row(i)->name);
-        check(kernel_row(i)->popcount(words, n_words) == wanted, "ones");
-    }
-}
-
 void try_sum_units(void)
 {
     const int64_t n_words = some_words() - one_in(20);

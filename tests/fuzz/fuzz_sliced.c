@@ -11,17 +11,25 @@ struct block_case {
     int half_range;
     int64_t *start;            /* maxima, then minima, of rows before these */
     int64_t *wanted, *growth; /* the same after them, and what each row added */
+    int64_t *totals;
 };
+
+static int64_t ones_of(const struct block_case *c, const uint64_t *row)
+{
+    int64_t ones = 0;
+    for (int64_t w = 0; w < c->n_words; w++)
+        ones += popcount64(row[w]);
+    return ones;
+}
 
 static int64_t sum_of(const struct block_case *c, int64_t vector, const uint64_t *row)
 {
     int64_t sum = 0;
     for (int64_t w = 0; w < c->n_words; w++) {
         const int64_t line = vector / LANES * c->n_words + w;
-        sum += 2 * popcount64(c->lines[line * LANES + vector % LANES] & row[w]) -
-               popcount64(row[w]);
+        sum += 2 * popcount64(c->lines[line * LANES + vector % LANES] & row[w]);
     }
-    return sum;
+    return sum - ones_of(c, row);
 }
 
 /* Bits past the last sample are zero. */
@@ -57,9 +65,11 @@ static void find_wanted(struct block_case *c)
     const int64_t l = c->n_vectors;
     c->wanted = GUARDED(int64_t, WANTED, 2 * l);
     c->growth = GUARDED(int64_t, EXPECTED, c->n_rows);
+    c->totals = GUARDED(int64_t, TOTALS, c->n_rows);
     memcpy(c->wanted, c->start, (size_t)(2 * l) * sizeof(int64_t));
     for (int64_t r = 0; r < c->n_rows; r++) {
         c->growth[r] = 0;
+        c->totals[r] = ones_of(c, c->rows + r * c->row_stride);
         for (int64_t v = 0; v < l; v++) {
             const int64_t sum = sum_of(c, v, c->rows + r * c->row_stride);
             int64_t *high = c->wanted + v, *low = c->wanted + l + v;
@@ -87,9 +97,11 @@ static void scan_in_blocks(const struct block_case *c, const struct sliced_kerne
         const int n = (int)(left < kernel->block_rows ? left : kernel->block_rows);
         int64_t *growth = GUARDED(int64_t, GROWTH, n);
         running("sliced scan", kernel->name);
+        int64_t *totals = GUARDED(int64_t, BLOCK_TOTALS, n);
         kernel->scan(plan, scratch, c->rows + r * c->row_stride, c->row_stride, n, maxima, minima,
-                     c->half_range, growth);
+                     c->half_range, growth, totals);
         check_equal(growth, c->growth + r, (size_t)n * sizeof(int64_t), "growth");
+        check_equal(totals, c->totals + r, (size_t)n * sizeof(int64_t), "totals");
     }
     sliced_plan_free(plan);
     check_equal(maxima, c->wanted, bytes, "maxima");

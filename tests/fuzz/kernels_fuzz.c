@@ -24,9 +24,9 @@ static const struct {
     void (*try_it)(void);
     int share;
 } targets[] = {
-    {try_count_bits, 180}, {try_find_moves, 60}, {try_count_units, 150}, {try_raise_extremes, 80},
-    {try_popcount, 80},    {try_sum_units, 80},  {try_fill_lines, 60},   {try_pack_row, 200},
-    {try_units_row, 80},   {try_scan, 22},       {try_sliced, 6},        {try_blocks, 2},
+    {try_count_bits, 210}, {try_find_moves, 80}, {try_count_units, 150}, {try_raise_extremes, 80},
+    {try_sum_units, 80},   {try_fill_lines, 60}, {try_pack_row, 230},    {try_units_row, 80},
+    {try_scan, 22},        {try_sliced, 6},      {try_blocks, 2},
 };
 
 static void one_execution(uint64_t seed, uint64_t number)

@@ -28,11 +28,13 @@ static void test_block(const struct sliced_kernel *kernel, const struct problem 
     struct sliced_plan *plan = sliced_plan_new(kernel, p->lines, p->m, p->l);
     void *scratch = plan ? sliced_scratch_new(plan) : NULL;
     same_number("plan and scratch", scratch != NULL, 1);
-    kernel->scan(plan, scratch, rows, stride, n_rows, maxima, minima, half_range, growth);
+    int64_t *totals = NEW(int64_t, n_rows);
+    kernel->scan(plan, scratch, rows, stride, n_rows, maxima, minima, half_range, growth, totals);
     sliced_scratch_free(scratch);
     sliced_plan_free(plan);
 
     same_numbers("growth", growth, expected, n_rows);
+    same_numbers("totals", totals, p->totals + ROWS_BEFORE, n_rows);
     same_numbers("maxima", maxima, p->maxima + last * p->l, p->l);
     same_numbers("minima", minima, p->minima + last * p->l, p->l);
 }

@@ -48,9 +48,6 @@ static void test_bits(const struct kernel *kernel, const struct problem *p, ptrd
     same_numbers("count_bits", x.counts, x.expected, x.n_counts);
     if (totals)
         same_numbers("totals", totals, p->totals, p->n_rows);
-    for (ptrdiff_t r = 0; r < p->n_rows; r++)
-        same_number("popcount", kernel->popcount(rows + r * x.row_stride, p->n_words),
-                    p->totals[r]);
 }
 
 static void test_units(const struct kernel *kernel, const struct problem *p, ptrdiff_t gap)
