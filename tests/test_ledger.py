@@ -65,8 +65,9 @@ def falling(first, last, real=False):
     rates = np.linspace(0.9, 0.1, 60)
     losses = rng.random((60, M)) < rates[:, np.newaxis]
     guesses = np.clip(rates + rng.normal(0, 0.05, 60), 0, 1)
-    weight = np.where(np.arange(M) % 3, 1.0, 0.75) if real else 1.0
-    return (losses * weight)[first:last], guesses[first:last]
+    if real:
+        losses = losses * np.where(np.arange(M) % 3, 1.0, 0.75)
+    return losses[first:last], guesses[first:last]
 
 
 def asked_of_mechanism(first, last, real):
@@ -98,8 +99,7 @@ def state_of(guard):
 
 
 def shown(guard):
-    names = ("n_queries", "halted", "complexity", "budget", "remaining")
-    return [getattr(guard, name) for name in names]
+    return [guard.n_queries, guard.halted, guard.complexity, guard.budget, guard.remaining]
 
 
 def start(code, *arguments):
@@ -111,10 +111,10 @@ def start(code, *arguments):
     )
 
 
-def in_threads(work, n_threads=8):
-    """Runs work(number) in as many threads; an exception in one is the test's."""
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(work, range(n_threads)))
+def in_threads(work):
+    """Runs work(number) in 8 threads; an exception in one is the test's."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
 
 
 @pytest.fixture
@@ -136,8 +136,7 @@ def test_an_opened_guard_is_the_guard_in_memory(path, parameters, n_answered, re
         if reopened:
             guard.close()
             guard = RadaBound.open(path, **QUICK)
-    assert memory.halted == (n_answered is not None)
-    assert memory.n_queries == n_answered or n_answered is None
+    assert (memory.n_queries if memory.halted else None) == n_answered
 
 
 @pytest.mark.parametrize("kept", ["opened", "reopened", "saved and loaded"])
@@ -279,8 +278,7 @@ def test_processes_that_share_a_file_are_one_guard_in_the_order_of_their_commits
     workers = []
     for number, asked in enumerate(losses):
         np.save(f"{path}.{number}.npy", asked)
-        texts = map(json.dumps, [number, trace, parameters])
-        workers.append(start(WORKER, path, *texts))
+        workers.append(start(WORKER, path, *map(json.dumps, [number, trace, parameters])))
     for worker in workers:
         assert worker.stdout.readline() == "ready\n"
     for worker in workers:
@@ -341,14 +339,12 @@ def test_what_one_process_commits_every_other_sees_at_once(path):
             assert peer(f"guard.query(({asked})[1]).n_queries") == "2"
             assert guard.n_queries == 2
             for name in ("complexity", "budget", "remaining", "halted", "seed"):
-                assert peer(f"repr(guard.{name})") == repr(getattr(guard, name))
-            assert not guard.halted
+                assert peer(f"guard.{name}") == str(getattr(guard, name))
             assert peer(f"guard.query_many(({asked})[2:]).halted") == "True"
             assert guard.halted and guard.remaining == 0.0
-            for query in (guard.query, lambda row: guard.query_many(row[np.newaxis])):
-                with pytest.raises(HoldoutExhausted) as refused:
-                    query(np.zeros(M))
-                assert refused.value.n_queries == guard.n_queries
+            with pytest.raises(HoldoutExhausted) as refused:
+                guard.query(np.zeros(M))
+            assert refused.value.n_queries == guard.n_queries
             assert peer("guard.query(np.zeros(1000))") == "HoldoutExhausted"
             process.stdin.close()
 
