@@ -272,9 +272,8 @@ WORKER = """
 
 @pytest.mark.parametrize("trace", [False, True])
 def test_processes_that_share_a_file_are_one_guard_in_the_order_of_their_commits(path, trace):
-    # one asks rows of real values, so the other two must go over to its units
     parameters = {"epsilon": 0.105, "delta": 0.1, "bound": "mclt", "n_vectors": 12}
-    losses = [rows(31 + number, 4000, real=number == 2) for number in range(3)]
+    losses = [rows(31 + number, 4000, real=number == 2) for number in range(3)]  # bits and units
     workers = []
     for number, asked in enumerate(losses):
         np.save(f"{path}.{number}.npy", asked)
