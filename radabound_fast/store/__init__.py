@@ -28,7 +28,9 @@ the commits.  ``durability="power"`` (``synchronous=FULL``) waits for the disk a
 ``durability="process"`` (``NORMAL``) survives ``kill -9`` but may lose the last answers in a
 power cut.  Beside ``guard.db`` stand ``guard.db-wal`` and ``guard.db-shm`` while it is open, and
 after a crash: they belong to it, and a copy of ``guard.db`` alone is an old copy.  Network file
-systems lock too badly for this: keep it on a disk of the machine.
+systems lock too badly for this: keep it on a disk of the machine.  A child of ``os.fork`` may
+not open a database that its parent had open, since the locks do not survive that: start workers
+with ``spawn``.
 
 The file
 --------

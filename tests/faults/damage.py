@@ -58,6 +58,11 @@ def cuts(content: bytes, step: int) -> Iterator[tuple[str, bytes]]:
     yield "a byte too many", content + b"\0"
 
 
+def odd_step(n_cases: int, times: int) -> int:
+    """The largest step that tries so many; odd, so that it meets every bit of a byte."""
+    return max(1, n_cases // times - 1) | 1
+
+
 def found_by(read: Callable[[Path], RadaBound], path: Path) -> Any:
     """The state and the parameters of what is read, or the error."""
     try:
@@ -75,8 +80,7 @@ def damaged(
     write(path)
     whole, expected = path.read_bytes(), found_by(read, path)
     n_cases, n_unharmed = sum(1 for _ in damage(whole, 1)), 0
-    # an odd step meets every bit of a byte
-    for what, content in damage(whole, n_cases // times | 1):
+    for what, content in damage(whole, odd_step(n_cases, times)):
         path.write_bytes(content)
         found = found_by(read, path)
         if isinstance(found, Exception):
@@ -88,7 +92,7 @@ def damaged(
         beside = sorted(set(os.listdir(folder)) - {"guard", "guard.lock"})
         count.check(not beside, f"{what}: left behind {beside}")
         count.times += 1
-    count.note = f"{len(whole):,} bytes; {n_unharmed:,} times the guard came back the same"
+    count.note = f"{len(whole):,} bytes; the very same guard came back {n_unharmed:,} times"
 
 
 def cut_database(count: Count, folder: Path, times: int) -> None:
@@ -157,7 +161,7 @@ def damaged_log(count: Count, folder: Path, times: int) -> None:
     database, whole = made.read_bytes(), made.with_name("made.db-wal").read_bytes()
     n_older, n_refused = 0, 0
     n_each = max(1, times // 2)
-    step = 8 * len(whole) // n_each | 1
+    step = odd_step(8 * len(whole), n_each)
     for what, content in [*flips(whole, step), *cuts(whole, len(whole) // n_each)]:
         path.write_bytes(database)
         log.write_bytes(content)

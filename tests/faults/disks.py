@@ -91,7 +91,10 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
     rng = np.random.default_rng(5)
     path, closed = folder / "guard.db", folder / "closed.db"
     RadaBound.open(closed, **PARAMETERS).close()
-    guard, replay = RadaBound.open(path, durability="process", **PARAMETERS), RadaBound(**PARAMETERS)
+    guard, replay = (
+        RadaBound.open(path, durability="process", **PARAMETERS),
+        RadaBound(**PARAMETERS),
+    )
     while count.times < times:
         # the log may be written back, or have to grow
         pages = random.choice([5, 8000])
@@ -179,7 +182,9 @@ def read_only(count: Count, folder: Path, times: int) -> None:
                 os.chmod(saved, file_mode)
                 os.chmod(database.parent, folder_mode)
                 shown = f"{what}, folder {folder_mode:o}, file {file_mode:o}"
-                count.refused(lambda op=operation: in_child(lambda: as_nobody(op)), OSError, what=shown)
+                count.refused(
+                    lambda op=operation: in_child(lambda: as_nobody(op)), OSError, what=shown
+                )
                 os.chmod(database.parent, 0o755)
                 os.chmod(database, 0o600)
                 os.chmod(saved, 0o600)

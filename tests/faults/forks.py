@@ -210,7 +210,10 @@ def try_pool(count: Count, path: Path) -> None:
 
 def children(count: Count, folder: Path, times: int) -> None:
     done = subprocess.run(
-        [sys.executable, __file__, str(folder), str(times)], capture_output=True, text=True
+        # a fork beside threads is the very fault
+        [sys.executable, "-W", "ignore::DeprecationWarning", __file__, str(folder), str(times)],
+        capture_output=True,
+        text=True,
     )
     if done.returncode or done.stderr:
         count.lost.append(done.stderr)

@@ -81,7 +81,9 @@ def ask_radabound(guard: RadaBound, losses: np.ndarray, first: int) -> tuple[int
     return answers.n_queries, answers.values[-1], answers.complexity
 
 
-def ask_thresholdout(guard: Thresholdout, losses: np.ndarray, first: int) -> tuple[int, float, float]:
+def ask_thresholdout(
+    guard: Thresholdout, losses: np.ndarray, first: int
+) -> tuple[int, float, float]:
     # every fifth guess is wrong, and is answered with noise that depends on all calls before
     guesses = losses.mean(1) + 0.5 * (first % 5 == 0)
     if len(losses) == 1:
@@ -101,18 +103,18 @@ THRESHOLDOUT = Kind(Thresholdout, {"n_samples": N_SAMPLES, **NOISY}, ask_thresho
 # ---- the writers -----------------------------------------------------------------------------
 
 
-def write(kind: Kind, path: Path, log: Path, queries: Queries, writer: int, first: int) -> None:
+def write(target: Target, writer: int, log: Path, first: int) -> None:
     """Ask for ever; every answer is in the log before the next question."""
     chance = random.Random()
-    guard = kind.guard.open(path, durability=chance.choice(["power", "process"]))
+    guard = target.kind.guard.open(target.path, durability=chance.choice(["power", "process"]))
     if chance.random() < 0.3:  # so that some are killed while the log is written back
         guard._ledger._database.execute("PRAGMA wal_autocheckpoint = 10")
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
         n_rows = chance.randint(2, LONGEST_BLOCK) if chance.random() < 0.1 else 1
-        losses = queries.rows(writer, first, n_rows)
+        losses = target.queries.rows(writer, first, n_rows)
         os.write(file, LINE.pack(BEGUN, first, n_rows, 0, 0, 0))
-        outcome = kind.ask(guard, losses, first)
+        outcome = target.kind.ask(guard, losses, first)
         os.write(file, LINE.pack(RELEASED, first, n_rows, *outcome))
         first += n_rows
 
@@ -167,7 +169,9 @@ class Call(NamedTuple):
     line: Line
 
 
-def orders(released: list[Call], under_way: list[Call], first: int, last: int) -> Iterator[list[Call]]:
+def orders(
+    released: list[Call], under_way: list[Call], first: int, last: int
+) -> Iterator[list[Call]]:
     """Every order in which the guard may have counted numbers `first` + 1 to `last`.
 
     All that was released stands at its number; the rest are calls under way, any of them.
@@ -191,7 +195,9 @@ def orders(released: list[Call], under_way: list[Call], first: int, last: int) -
                     yield order
 
 
-def replays(kind: Kind, replay: Any, queries: Queries, order: list[Call], found: np.ndarray) -> bool:
+def replays(
+    kind: Kind, replay: Any, queries: Queries, order: list[Call], found: np.ndarray
+) -> bool:
     """Whether calls in this order give all released answers, and the state that was found."""
     for writer, line in order:
         outcome = kind.ask(replay, queries.rows(writer, line.first, line.n_rows), line.first)
@@ -200,52 +206,66 @@ def replays(kind: Kind, replay: Any, queries: Queries, order: list[Call], found:
     return replay._progress().tolist() == found.tolist()
 
 
-def state_of(kind: Kind, path: Path, kept: list[Any]) -> np.ndarray:
-    guard = kind.guard.open(path)
-    kept += [guard] if random.random() < 0.5 else []
-    return guard._progress()
+class Target:
+    """A database to be attacked, and a replay in memory of all that was asked of it."""
 
+    def __init__(self, kind: Kind, path: Path, queries: Queries) -> None:
+        self.kind, self.path, self.queries = kind, path, queries
+        self.replay = kind.guard(**kind.parameters)
+        self.first_numbers = [0] * N_WRITERS
+        self._kept: list[Any] = []
+        in_child(lambda: kind.guard.open(path, **kind.parameters).close())
 
-def kill_writers(kind: Kind, count: Count, folder: Path, times: int) -> None:
-    queries, replay, kept = Queries(), kind.guard(**kind.parameters), []
-    path, n_databases, n_released = folder / "0.db", 0, 0
-    first_numbers = [0] * N_WRITERS
-    in_child(lambda: kind.guard.open(path, **kind.parameters).close())
-    while count.times < times and not count.lost:
-        logs = [folder / f"{writer}.log" for writer in range(N_WRITERS)]
-        for log in logs:
-            log.unlink(missing_ok=True)
-        writers = [
-            fork(lambda w=w: write(kind, path, logs[w], queries, w, first_numbers[w]))
-            for w in range(N_WRITERS)
+    def writers(self, logs: list[Path]) -> list[int]:
+        return [
+            fork(lambda w=writer: write(self, w, logs[w], self.first_numbers[w]))
+            for writer in range(N_WRITERS)
         ]
-        random.choice([kill_all, kill_one_by_one])(count, writers, logs)
-        # what is kept is not closed: the database's log stays, and grows
-        found = in_child(lambda: state_of(kind, path, kept), crash=True)
 
+    def state(self) -> np.ndarray:
+        """As a fresh process finds it, which does not always live to close it."""
+        return in_child(self._open_and_read, crash=True)
+
+    def _open_and_read(self) -> np.ndarray:
+        guard = self.kind.guard.open(self.path)
+        if random.random() < 0.5:
+            self._kept.append(guard)  # so that the database's log stays, and grows
+        return guard._progress()
+
+    def check(self, count: Count, logs: list[Path], found: np.ndarray) -> int:
+        """Check what was found against the logs; returns how many answers were released."""
         released, under_way = [], []
         for writer, log in enumerate(logs):
             returned, begun = read_log(log)
             released += [Call(writer, line) for line in returned]
             under_way += [Call(writer, begun)] if begun else []
-        n_released += sum(line.n_rows for _, line in released)
-        before = replay._progress()
+        before = self.replay._progress()
         for order in orders(released, under_way, int(before[0]), int(found[0])):
-            if replays(kind, replay, queries, order, found):
+            if replays(self.kind, self.replay, self.queries, order, found):
+                for writer, line in order:
+                    self.first_numbers[writer] = line.first + line.n_rows
                 break
-            replay._resume(before)
+            self.replay._resume(before)
         else:
             count.lost.append(
                 f"{len(released)} released calls and {len(under_way)} under way do not explain "
                 f"{found[0] - before[0]} counted queries"
             )
-        for writer, line in order if not count.lost else []:
-            first_numbers[writer] = max(first_numbers[writer], line.first + line.n_rows)
-        if queries.height(max(first_numbers)) > LAST_HEIGHT - 1000:  # no more can be told apart
-            n_databases += 1
-            path, replay = folder / f"{n_databases}.db", kind.guard(**kind.parameters)
-            first_numbers = [0] * N_WRITERS
-            in_child(lambda p=path: kind.guard.open(p, **kind.parameters).close())
+        return sum(call.line.n_rows for call in released)
+
+
+def kill_writers(kind: Kind, count: Count, folder: Path, times: int) -> None:
+    queries, n_databases, n_released = Queries(), 0, 0
+    target = Target(kind, folder / "0.db", queries)
+    logs = [folder / f"{writer}.log" for writer in range(N_WRITERS)]
+    while count.times < times and not count.lost:
+        for log in logs:
+            log.unlink(missing_ok=True)
+        random.choice([kill_all, kill_one_by_one])(count, target.writers(logs), logs)
+        n_released += target.check(count, logs, target.state())
+        if queries.height(max(target.first_numbers)) > LAST_HEIGHT - 1000:
+            n_databases += 1  # the old one's queries could not be told apart any more
+            target = Target(kind, folder / f"{n_databases}.db", queries)
     count.note = f"{n_released:,} answers released"
 
 

@@ -2,9 +2,8 @@
 
     python tests/faults/run.py
 
-Takes minutes.  Exit code 1 if anything was lost; then nothing is written.  With --quick each
-fault is tried a few times and nothing is written; with words, only faults that have one of
-them in their names.
+Takes minutes.  Exit code 1 if anything was lost.  With --quick each fault is tried a few times;
+with words, only faults that have one of them in their names.  Neither writes anything.
 """
 
 from __future__ import annotations
@@ -13,16 +12,29 @@ import argparse
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 
+import costs
 import damage
 import disks
 import forks
+import interrupts
 import kills
 import openers
+import sizes
 from trial import Count, Fault
 
-FAULTS: list[Fault] = [*kills.FAULTS, *disks.FAULTS, *openers.FAULTS, *damage.FAULTS, *forks.FAULTS]
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+FAULTS: list[Fault] = [
+    *kills.FAULTS,
+    *interrupts.FAULTS,
+    *forks.FAULTS,
+    *disks.FAULTS,
+    *openers.FAULTS,
+    *damage.FAULTS,
+    *sizes.FAULTS,
+]
 
 
 def tried(fault: Fault, times: int) -> Count:
@@ -33,6 +45,51 @@ def tried(fault: Fault, times: int) -> Count:
     return count
 
 
+def fault_table(counts: dict[Fault, Count], seconds: float) -> str:
+    total = sum(count.times for count in counts.values())
+    lost = sum(len(count.lost) for count in counts.values())
+    lines = [
+        f"Made by `python tests/faults/run.py` on {date.today()} in {seconds:.0f} seconds: faults "
+        f"tried {total:,} times, losses found: {lost}.",
+        "",
+        "| fault | times tried | what must hold | losses |",
+        "|---|---|---|---|",
+    ]
+    for fault, count in counts.items():
+        note = f" ({count.note})" if count.note else ""
+        lines.append(
+            f"| {fault.name}{note} | {count.times:,} | {fault.must_hold} | {len(count.lost)} |"
+        )
+    return "\n".join(lines)
+
+
+def cost_table(measured: dict[str, tuple[float, float]]) -> str:
+    in_memory = measured["in memory"][1]
+    lines = [
+        f"m = {costs.N_SAMPLES:,} losses of 0 and 1, l = {costs.N_VECTORS}, one process; medians, "
+        f"measured by the same command. A block is a call of `query_many` with "
+        f"{costs.BLOCK_ROWS:,} rows.",
+        "",
+        "| where | a single query | a row of a block | throughput in blocks, of that in memory |",
+        "|---|---|---|---|",
+    ]
+    for place, (single, row) in measured.items():
+        shown = place if place == "in memory" else f'`durability="{place}"`'
+        lines.append(f"| {shown} | {single:,.1f} µs | {row:.2f} µs | {in_memory / row:.2f} |")
+    return "\n".join(lines)
+
+
+def write_section(name: str, text: str) -> None:
+    """Put `text` between the two comments of the page that bear the name."""
+    page = PAGE.read_text(encoding="utf-8")
+    begin, end = f"% {name}: written by tests/faults/run.py\n", f"% end of {name}\n"
+    before, _, rest = page.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"{PAGE} has no section {name}")
+    PAGE.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Try every fault and count what is lost.")
     parser.add_argument("words", nargs="*", help="of the names of the faults to try")
@@ -41,13 +98,19 @@ def main() -> int:
     chosen = [
         fault for fault in FAULTS if not args.words or any(w in fault.name for w in args.words)
     ]
-    counts = {}
+    counts, begun = {}, time.monotonic()
     for fault in chosen:
         start = time.monotonic()
         counts[fault] = count = tried(fault, fault.quick_times if args.quick else fault.times)
         seconds = time.monotonic() - start
         print(f"{fault.name}: {count.times:,} times, {len(count.lost)} lost, {seconds:.1f} s")
-        print("".join(f"    {line}\n" for line in [count.note, *count.lost[:20]] if line), end="")
+        for line in [count.note, *count.lost[:20]]:
+            if line:
+                print(f"    {line}")
+    if not (args.quick or args.words):
+        write_section("faults", fault_table(counts, time.monotonic() - begun))
+        with tempfile.TemporaryDirectory(prefix="costs-") as folder:
+            write_section("costs", cost_table(costs.costs(Path(folder))))
     return 1 if any(count.lost for count in counts.values()) else 0
 
 
