@@ -120,6 +120,8 @@ def _outcome(each: Replay) -> str:
         return halt + (
             f"{guard.n_samples:,} samples cannot vouch for any answer at this epsilon and delta"
         )
+    if guard.complexity <= guard.budget:  # which is that of the answered means
+        return halt + f"the budget, {guard.budget:.6f}, is for smaller means than its own"
     return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
 
 

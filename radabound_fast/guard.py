@@ -330,8 +330,8 @@ class RadaBound(Saved):
 
     @property
     def remaining(self) -> float:
-        """``1 - complexity / budget``, in [0, 1]; 0.0 if no query can be answered."""
-        budget = self.budget
+        """``1 - complexity / budget``, in [0, 1]; 0.0 if no query can be answered any more."""
+        budget = 0.0 if self.halted else self.budget
         return max(0.0, 1.0 - self.complexity / budget) if budget > 0.0 else 0.0
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -92,7 +93,8 @@ class Labels:
         if self._kind == OBJECTS:
             codes = np.unique(codes, return_index=True)[1][codes]  # where each is met first
         else:
-            digest.update(repr([self._classes[code] for code in present]).encode())
+            # of np.str_ and str alike
+            digest.update(json.dumps([self._classes[code] for code in present]).encode())
         digest.update(codes.astype("<i8").tobytes())
         return f"{salt}${digest.hexdigest()}"
 

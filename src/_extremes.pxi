@@ -135,18 +135,23 @@ cdef class Extremes(_State):
         """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
         cdef _Watched before = None
         cdef verdict verdict
+        cdef int64_t priced
         if self.ledger is not None:
             before = _Watched(self.signs)
             before.copy_from(self)
         try:
             if not self._begin():
                 return False
+            priced = self.state.priced
             while True:
                 judge_rows(self.kernel, &self.state, chunk, 0, NULL, NULL, &verdict)
                 if verdict == ANSWERED or verdict == WITHHELD:
                     break
                 self._meet(verdict)
-            self.halted = verdict == WITHHELD
+                if verdict == NEEDS_UNITS:
+                    priced = self.state.priced
+            if verdict == WITHHELD:
+                self._halt(priced)
             self._commit()
             return verdict == ANSWERED
         except BaseException:
@@ -239,7 +244,8 @@ cdef class Extremes(_State):
         """Rows first..last on this thread; returns the first that did not pass, or last."""
         cdef _Scratch scratch = _Scratch(self.signs.n_lanes(), last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // (store_of(self.signs).n_words * self.state.n_strips))
-        cdef ptrdiff_t row = first, end
+        cdef ptrdiff_t row = first, end, priced_row = -1
+        cdef int64_t priced = 0  # the price before priced_row, which raised it
         cdef verdict verdict
         while row < last:
             end = min(last, row + slab)
@@ -247,10 +253,12 @@ cdef class Extremes(_State):
                 row = scan_rows(self.kernel, store_of(self.signs), rows, row, end, &self.state,
                                 &scratch.chunk, scratch.slices, run.totals, run.trace, &verdict)
             if verdict == WITHHELD:
-                self.halted = True
+                self._halt(priced if row == priced_row else self.state.priced)
                 return row
             if verdict == UNREADABLE:
                 raise_unreadable(rows, store_of(self.signs), row, scratch.chunk.bad_sample)
+            if verdict == NEEDS_PRICE:
+                priced_row, priced = row, self.state.priced
             if verdict != ANSWERED:
                 self._meet(verdict)
                 if verdict == NEEDS_UNITS:

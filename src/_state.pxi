@@ -211,6 +211,16 @@ cdef class _State(_Watched):
              self.state.free_high) = self.price(largest, unit_shift)
         return 0
 
+    cdef int _halt(self, int64_t priced) except -1:
+        """After a row was withheld, before which the gate was priced for sums up to this.
+
+        It goes back to that: priced for the withheld row it would tell its mean.
+        """
+        self.halted = True
+        if priced != self.state.priced:
+            self._reprice(priced, self.state.unit_shift)
+        return 0
+
     cdef int _meet(self, verdict need) except -1:
         """Does what a verdict other than ANSWERED and WITHHELD asks for."""
         if need == NEEDS_UNITS:

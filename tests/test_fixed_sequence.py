@@ -319,3 +319,26 @@ def test_answers_up_to_the_halt_are_within_epsilon(epsilon, max_queries):
     assert sum(bad for _, bad in runs) <= stats.binom.ppf(1 - 1e-6, 400, 0.3)
     # it does halt, and not at once: five standard deviations and more of leeway
     assert 1 < np.mean([answered for answered, _ in runs]) < 90
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "a block"])
+def test_a_withheld_row_that_raised_the_price_leaves_none_behind(many):
+    # its mean is the largest: the budget at it, or the largest sum in a file, would tell it
+    seen = []
+    for n_errors in (38, 45):
+        guard = RadaBound(
+            1000, epsilon=0.075, delta=0.1, n_vectors=64, bound="fixed-sequence", seed=5,
+            max_queries=1,
+        )  # fmt: skip
+        first = np.random.default_rng(1).random((20, 1000)) < 0.02
+        guard.query_many(first)
+        budget, last = guard.budget, first[:1] | (np.arange(1000) < n_errors)
+        if many:
+            assert guard.query_many(np.concatenate([first, last])).n_answered == 20
+        else:
+            with pytest.raises(HoldoutExhausted):
+                guard.query(last[0])
+        assert guard.halted and guard.remaining == 0.0
+        assert guard.budget == budget >= guard.complexity  # halted by its mean alone
+        seen.append((guard.budget, guard._extremes.largest))
+    assert seen[0] == seen[1] and seen[0][1] == first.sum(axis=1).max()

@@ -104,9 +104,10 @@ NAMES = np.array(["cat", "dog", "owl"])[LABELS]
         (LABELS, [LABELS.astype("u1"), LABELS.astype(float), LABELS.tolist()], LABELS[::-1]),
         (LABELS > 0, [(LABELS > 0).astype(int)], LABELS == 0),
         (NAMES, [NAMES.astype("S"), NAMES.astype(object), NAMES.tolist()], NAMES[::-1]),
+        (NAMES, [np.array(list(NAMES), object)], np.char.upper(NAMES)),  # of np.str_
         (LABELS, [np.array(list(LABELS), object)], LABELS + 1),  # of np.int64
     ],
-    ids=["numbers", "truths", "strings", "objects"],
+    ids=["numbers", "truths", "strings", "objects of strings", "objects of numbers"],
 )
 def test_a_holdout_opens_for_equal_labels_of_any_dtype_and_for_no_others(
     path, labels, equal, other

@@ -122,6 +122,33 @@ static void test_extremes(const struct kernel *kernel, const struct problem *p)
     }
 }
 
+/* Every sign +1 and every loss as large as can be: whatever is added up in few bits is full. */
+static void test_fullest(const struct kernel *kernel, ptrdiff_t n_words, ptrdiff_t n_strips)
+{
+    const ptrdiff_t n = n_strips * LANES, n_losses = n_words * WORD_BITS;
+    const int32_t largest = 1 << 24;
+    uint64_t *lines = NEW(uint64_t, n_words * n), *rows = NEW(uint64_t, N_ROWS * n_words);
+    int32_t *units = NEW(int32_t, N_ROWS * n_losses);
+    const struct sign_tile signs = {lines, n_words, n_strips, n_words};
+    memset(lines, 0xff, (size_t)(n_words * n) * sizeof *lines);
+    memset(rows, 0xff, (size_t)(N_ROWS * n_words) * sizeof *rows);
+    for (ptrdiff_t i = 0; i < N_ROWS * n_losses; i++)
+        units[i] = largest;
+    for (int in_units = 0; in_units < 2; in_units++) {
+        int64_t *counts = NEW(int64_t, N_ROWS * n), *expected = NEW(int64_t, N_ROWS * n);
+        for (ptrdiff_t i = 0; i < N_ROWS * n; i++)
+            expected[i] = in_units ? n_losses * (int64_t)largest : n_losses;
+        if (in_units)
+            kernel->count_units(&signs, units, n_losses, N_ROWS, counts, n);
+        else
+            kernel->count_bits(&signs, rows, n_words, N_ROWS, counts, n, NULL);
+        same_numbers(in_units ? "largest units" : "all ones", counts, expected, N_ROWS * n);
+    }
+    same_number("popcount", kernel->popcount(rows, n_words), n_losses);
+    same_number("sum_units", kernel->sum_units(units, n_words), n_losses * (int64_t)largest);
+    forget();
+}
+
 static void test_signs(const struct kernel *kernel)
 {
     static const struct {
@@ -177,5 +204,6 @@ void test_counts(const struct kernel *kernel)
             test_units(kernel, &units, 0);
             test_units(kernel, &units, 3);
             forget();
+            test_fullest(kernel, bits.n_words, bits.n_strips);
         }
 }

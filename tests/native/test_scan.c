@@ -142,7 +142,10 @@ static void test_gates(const struct scan *scan, int n_halts)
         for (int i = 0; i < n_halts; i++)
             for (int less = 0; less < 2; less++)
                 test_gate(scan, (struct gate){complexity[halts[i]] - less, 0, half_range});
-        test_gate(scan, (struct gate){-1, (int)p->n_rows / 2, half_range});
+        const int last = (int)p->n_rows - 1;
+        test_gate(scan, (struct gate){-1, last / 2, half_range});
+        /* free rows, of them those after the last rise over the budget */
+        test_gate(scan, (struct gate){complexity[last] - 1, last, half_range});
     }
 }
 
