@@ -74,9 +74,17 @@ def create_database(
         Something is there: of several processes that create it at once, one succeeds.
     OSError
         It cannot be written.
+    ValueError
+        The log of another database is there.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    # in this order: a database that somebody else has just made is there before its log
+    if os.path.exists(f"{target}-wal") and not os.path.exists(target):
+        raise ValueError(
+            f"{os.fspath(path)}-wal is the log of a database that is gone, and would be taken for "
+            "the new one's: put that back, or delete the log"
+        )
     text = json.dumps(description, allow_nan=False, sort_keys=True)
     blob = _blob(text, progress)
     row_bytes = len(text.encode()) + len(blob) + _BESIDE_THE_ROW

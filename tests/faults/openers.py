@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -43,6 +44,21 @@ def open_and_ask(path: Path, guard: type, parameters: dict[str, Any]) -> tuple[b
         return bool(made), opened._parameters(), ask(opened)
 
 
+def tidy(count: Count, path: Path) -> None:
+    """Delete the database, beside which nothing may stand once somebody closes it alone."""
+    in_child(lambda: open_again(path))
+    left = os.listdir(path.parent)
+    count.check(left == [path.name], f"left behind: {left}")
+    path.unlink()
+
+
+def open_again(path: Path) -> None:
+    """Two who close it at the same instant each leave the log to the other."""
+    for guard in (RadaBound, GuessAndCheck):
+        with contextlib.suppress(ValueError):  # it is the other kind
+            guard.open(path).close()
+
+
 def same_at_once(count: Count, folder: Path, times: int) -> None:
     path = folder / "guard.db"
     while count.times < times:
@@ -58,8 +74,7 @@ def same_at_once(count: Count, folder: Path, times: int) -> None:
         count.check(sorted(numbers) == list(range(1, N_OPENERS + 1)), f"numbers {sorted(numbers)}")
         total = in_child(lambda: RadaBound.open(path).n_queries)
         count.check(total == N_OPENERS, f"{N_OPENERS} answers, {total} counted")
-        count.check(os.listdir(folder) == ["guard.db"], f"left behind: {os.listdir(folder)}")
-        path.unlink()
+        tidy(count, path)
         count.times += 1
 
 
@@ -84,8 +99,7 @@ def others_at_once(count: Count, folder: Path, times: int) -> None:
         count.check(len(winners) == 1, f"{len(winners)} kinds opened it")
         count.check(len(refused) == N_OPENERS - N_OPENERS // len(kinds), f"refused: {refused}")
         count.check(all(isinstance(error, ValueError) for error in refused), f"refused: {refused}")
-        count.check(os.listdir(folder) == ["guard.db"], f"left behind: {os.listdir(folder)}")
-        path.unlink()
+        tidy(count, path)
         count.times += 1
 
 
@@ -276,6 +290,35 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
     return count.lost
 
 
+# ---- a log without its database --------------------------------------------------------------
+
+
+def orphaned_log(count: Count, folder: Path, times: int) -> None:
+    path, log = folder / "guard.db", folder / "guard.db-wal"
+    again: dict[str, Callable[[], Any]] = {
+        "the same": lambda: RadaBound.open(path, N_SAMPLES, **PARAMETERS),
+        "another": lambda: GuessAndCheck.open(path, N_SAMPLES, **PARAMETERS),
+    }
+    while count.times < times:
+        kept: list[Any] = []
+        in_child(lambda k=kept: ask_and_keep(path, k), crash=True)
+        path.unlink()
+        before = contents(folder)
+        for what, make in again.items():
+            count.refused(make, ValueError, saying="guard.db-wal", what=what)
+            count.check(contents(folder) == before, f"{what}: files have changed")
+            count.times += 1
+        log.unlink()
+        in_child(lambda: RadaBound.open(path, N_SAMPLES, **PARAMETERS).close())
+        path.unlink()
+
+
+def ask_and_keep(path: Path, kept: list[Any]) -> None:
+    """Have the database open for ever, so that the process ends without closing it."""
+    kept.append(RadaBound.open(path, N_SAMPLES, **PARAMETERS))
+    ask(kept[0])
+
+
 FAULTS = [
     Fault(
         "a database made by six processes at once",
@@ -311,5 +354,12 @@ FAULTS = [
         gone,
         90,
         45,
+    ),
+    Fault(
+        "a database made where another one's log was left",
+        "ValueError that names the log, and every byte stays",
+        orphaned_log,
+        100,
+        6,
     ),
 ]
