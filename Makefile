@@ -1,6 +1,8 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
-# make bench | make bench-quick | make sanitize | make docs
-.PHONY: demo test test-slow bench bench-quick sanitize docs lint clean
+# make bench | make bench-quick | make docs
+# make sanitize | make native | make qemu | make fuzz | make tsan | make faults
+.PHONY: demo test test-slow bench bench-quick docs sanitize native qemu fuzz fuzz-quick tsan \
+	faults clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -39,6 +41,24 @@ sanitize: .venv/test
 		--build-base build/sanitize --build-lib build/sanitize/lib
 	$(SANITIZED) -c "from radabound_fast import _kernel; assert 'sanitize' in _kernel.__file__"
 	$(SANITIZED) -m pytest -q tests/test_kernels.py tests/test_blocks.py tests/test_packing.py
+
+# the C sources without Python: two compilers here; ARM of 64 and of 32 bits under emulation
+native qemu:
+	$(MAKE) -C tests/native tools $@
+
+# docs/fuzzing.md; the quick one writes nothing
+fuzz: .venv/fuzz
+	$(BIN)/python tests/fuzz/run.py
+
+fuzz-quick: .venv/fuzz
+	$(BIN)/python tests/fuzz/run.py --quick
+
+tsan:
+	$(PYTHON) tests/fuzz/run.py --threads
+
+# docs/reliability.md
+faults: .venv/test
+	$(BIN)/python tests/faults/run.py
 
 .venv/pip:
 	$(PYTHON) -m venv .venv

@@ -104,8 +104,11 @@ class Saved(Owned):
             cls._check_kind(path, state.get("kind"))
             guard = cls(**state["parameters"])
             guard._resume(state["progress"])
-        except BaseException:
+        except BaseException as error:
             lock.release()
+            if isinstance(error, (LookupError, TypeError, AttributeError, OverflowError)):
+                # the checksum is right and the contents are not: somebody wrote them
+                raise ValueError(f"{os.fspath(path)} does not hold a guard's state") from error
             raise
         guard._file_lock = lock
         return guard

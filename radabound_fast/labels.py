@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -88,6 +86,9 @@ class Labels:
         It shows whether a complete guess of the labels is right, and nothing else.  Of hashable
         objects, which have no canonical form, it covers which samples have equal labels.
         """
+        import hashlib  # here: it loads megabytes, and most holdouts are in no file
+        import json
+
         present, codes = np.unique(self._codes, return_inverse=True)
         digest = hashlib.blake2b(salt.encode(), digest_size=32)
         if self._kind == OBJECTS:

@@ -185,12 +185,16 @@ def from_bytes(blob: bytes) -> State:
     if hashlib.sha256(content).digest() != digest:
         raise ValueError("altered: the SHA-256 checksum does not match")
     start = _HEAD.size + header_bytes
-    described = json.loads(content[_HEAD.size : start])
-    state: State = described["state"]
-    for name, shape in described["arrays"].items():
-        count = math.prod(shape)
-        state[name] = np.frombuffer(content, "<i8", count, start).astype(np.int64).reshape(shape)
-        start += 8 * count
+    try:
+        described = json.loads(content[_HEAD.size : start])
+        state: State = described["state"]
+        for name, shape in described["arrays"].items():
+            count = math.prod(shape)
+            values = np.frombuffer(content, "<i8", count, start).astype(np.int64)
+            state[name] = values.reshape(shape)
+            start += 8 * count
+    except (LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError("altered: the checksum matches, the contents are not ours") from error
     return state
 
 
