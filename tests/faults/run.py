@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import textwrap
 import time
 from datetime import date
 from pathlib import Path
@@ -45,12 +46,18 @@ def tried(fault: Fault, times: int) -> Count:
     return count
 
 
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, break_on_hyphens=False)
+
+
 def fault_table(counts: dict[Fault, Count], seconds: float) -> str:
     total = sum(count.times for count in counts.values())
     lost = sum(len(count.lost) for count in counts.values())
     lines = [
-        f"Made by `python tests/faults/run.py` on {date.today()} in {seconds:.0f} seconds: faults "
-        f"tried {total:,} times, losses found: {lost}.",
+        wrapped(
+            f"Made by `python tests/faults/run.py` on {date.today()} in {seconds:.0f} seconds: "
+            f"faults tried {total:,} times, losses found: {lost}."
+        ),
         "",
         "| fault | times tried | what must hold | losses |",
         "|---|---|---|---|",
@@ -66,9 +73,11 @@ def fault_table(counts: dict[Fault, Count], seconds: float) -> str:
 def cost_table(measured: dict[str, tuple[float, float]]) -> str:
     in_memory = measured["in memory"][1]
     lines = [
-        f"m = {costs.N_SAMPLES:,} losses of 0 and 1, l = {costs.N_VECTORS}, one process; medians, "
-        f"measured by the same command. A block is a call of `query_many` with "
-        f"{costs.BLOCK_ROWS:,} rows.",
+        wrapped(
+            f"m = {costs.N_SAMPLES:,} losses of 0 and 1, l = {costs.N_VECTORS}, one process; "
+            f"medians, measured by the same command. A block is a call of `query_many` with "
+            f"{costs.BLOCK_ROWS:,} rows."
+        ),
         "",
         "| where | a single query | a row of a block | throughput in blocks, of that in memory |",
         "|---|---|---|---|",
