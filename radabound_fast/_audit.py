@@ -6,9 +6,10 @@ query is nowhere: a guard returns the answered prefix only.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -155,13 +156,39 @@ def record(each: Replay, estimator: str | None) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
+    """A name to write to: the file appears at `path` when it is whole, or not at all."""
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):  # such as /dev/stdout
+        yield target
+        return
+    part = f"{target}.part"
+    try:
+        yield part
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
+
+
 def write_csv(path: str | os.PathLike[str], replays: list[Replay]) -> None:
     """One row per bound and answered query: bound, query, value, complexity, delta_prime."""
     names = ("values", "complexities", "delta_primes")
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with (
+        whole_file(path) as name,
+        open(name, "w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["bound", "query", "value", "complexity", "delta_prime"])
         for each in replays:
             columns = (each.column(name).tolist() for name in names)
             for query, answer in enumerate(zip(*columns, strict=True), start=1):
                 writer.writerow([each.guard.bound, query, *answer])
+
+
+def write_figure(path: str | os.PathLike[str], figure: Any) -> None:
+    """A matplotlib figure as PNG."""
+    with whole_file(path) as name:
+        figure.savefig(name, format="png")

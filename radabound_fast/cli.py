@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import RadaBound, __version__, _kernel, plan
-from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv
+from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv, write_figure
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files import Rows, load_labels, open_rows
@@ -42,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         0: done; 1: a self-check failed; 2: bad input; 3: an audited guard halted;
         130: interrupted; 141: nobody reads the output any more.
     """
-    args = _parser().parse_args(argv)
+    try:
+        return _run(_parser().parse_args(argv))
+    except KeyboardInterrupt:  # wherever it comes, also while an error is reported
+        return INTERRUPTED
+
+
+def _run(args: argparse.Namespace) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -50,10 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (OSError, ValueError, ImportError) as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # it broke into an import
+            return INTERRUPTED
         print(f"radabound {args.command}: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return code
 
 
@@ -65,9 +71,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> _Parser:
-    parser = _Parser(
-        prog="radabound", description="Guard a holdout that judges many models (RadaBound)."
-    )
+    parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (_add_audit, _add_plan, _add_demo, _add_reproduce, _add_info):
@@ -254,7 +258,7 @@ def _report(args: argparse.Namespace, rows: Rows, seed: int, replays: list[Repla
             {each.guard.bound: each.guard.budget for each in replays},
             {each.guard.bound: each.halting_query for each in replays},
         )
-        figure.savefig(args.plot)
+        write_figure(args.plot, figure)
 
 
 # plan
@@ -286,7 +290,7 @@ def _plan(args: argparse.Namespace) -> int:
     made = plan(args.n_samples, args.epsilon, args.delta, args.n_vectors, args.error_rate)
     print(made.to_json() if args.json else made)
     if args.plot:
-        made.plot().savefig(args.plot)
+        write_figure(args.plot, made.plot())
     return OK
 
 

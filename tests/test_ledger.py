@@ -339,7 +339,8 @@ def test_what_one_process_commits_every_other_sees_at_once(path):
             assert guard.n_queries == 2
             for name in ("complexity", "budget", "remaining", "halted", "seed"):
                 assert peer(f"guard.{name}") == str(getattr(guard, name))
-            assert peer(f"guard.query_many(({asked})[2:]).halted") == "True"
+            # rows that err with the signs: no budget is so large
+            assert peer("guard.query_many(np.asarray(guard._signs) > 0).halted") == "True"
             assert guard.halted and guard.remaining == 0.0
             with pytest.raises(HoldoutExhausted) as refused:
                 guard.query(np.zeros(M))

@@ -100,6 +100,8 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         self._n_queries = 0
         self._halted = False
         self._retired = False
+        # the state at the start of a change, until that is kept or undone
+        self._before: NDArray[np.int64] | None = None
 
     @property
     def n_queries(self) -> int:
@@ -261,26 +263,37 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
                 raise RuntimeError(
                     f"this {type(self).__name__} is retired, saved or closed: load or open its file"
                 )
-            before = self._progress()
+            self._undo()
+            self._before = self._progress()
             try:
                 if self._ledger is not None:
                     self._take(self._ledger.begin())
                 outcome = change()
                 if self._ledger is not None:
                     self._ledger.commit(self._progress())
+                self._before = None
             except BaseException:  # KeyboardInterrupt too: no answer has left yet
-                if self._ledger is not None:
-                    self._ledger.rollback()
-                self._resume(before)
+                self._undo()
                 raise
         return outcome
 
+    def _undo(self) -> None:
+        """Back to where a change began; whoever comes next does it if Ctrl-C breaks into it."""
+        if self._before is not None:
+            if self._ledger is not None:
+                self._ledger.rollback()
+            self._resume(self._before)
+            self._before = None
+
     def _refresh(self) -> None:
         """Take over what other processes have committed to the database."""
-        if self._ledger is None or self._born != n_forks():
+        if self._born != n_forks() or (self._ledger is None and self._before is None):
             return
         with self._lock:
             if self._retired:
+                return
+            self._undo()
+            if self._ledger is None:
                 return
             try:
                 self._take(self._ledger.read())
@@ -306,6 +319,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
 
     def _retire(self, retired: bool) -> bool:
         with self._lock:
+            self._undo()
             before, self._retired = self._retired, retired
         return before
 
