@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,6 +143,16 @@ def limit(case: Case) -> list[Contestant]:
     cells = n_cells(case.n_samples, case.n_vectors) * case.n_queries
     names = {"limit": library().limit, "cells": cells}
     return [Contestant("register-only limit", "limit(cells)", names, case.n_queries)]
+
+
+def limit_in_threads() -> list[Contestant]:
+    """Ten milliseconds of the register-only loop in one thread, and halved between two."""
+    if library() is None:
+        return []
+    cells = 25_000_000
+    names = {"limit": library().limit, "run": ThreadPoolExecutor(2).map, "cells": cells}
+    halves = "list(run(limit, [cells // 2, cells // 2]))"
+    return [Contestant(f"limit, {call}", call, names, 1) for call in ["limit(cells)", halves]]
 
 
 # ---- blocks of packed queries -------------------------------------------------------------
