@@ -38,12 +38,6 @@ static void copy_packed(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
     memcpy(out, rows->packed + row * rows->packed_stride + word * 8, (size_t)n_bytes);
 }
 
-int64_t check_last_word(uint64_t last, int64_t n_samples)
-{
-    const int used = (int)(n_samples % WORD_BITS);
-    return used && last >> used ? n_samples + 1 : n_samples;
-}
-
 int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64_t n_samples,
                    uint64_t *out)
 {

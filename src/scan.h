@@ -60,7 +60,11 @@ int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64
                    uint64_t *out);
 
 /* n_samples, or n_samples + 1 if a bit stands past them in the last of their words. */
-int64_t check_last_word(uint64_t last, int64_t n_samples);
+RB_INLINE int64_t check_last_word(uint64_t last, int64_t n_samples)
+{
+    const int used = (int)(n_samples % WORD_BITS);
+    return used && last >> used ? n_samples + 1 : n_samples;
+}
 
 /* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way:
  * a value that is not 0 or 1, or with in_units one outside [0, 1]. */
