@@ -1,15 +1,18 @@
 """Ctrl-C at every place where Python looks for it: nothing half counted, no lock kept."""
 
+import _thread
 import dis
 import functools
+import sqlite3
 import sys
 import threading
+import time
 from itertools import count
 
 import numpy as np
 import pytest
 
-from radabound_fast import RadaBound
+from radabound_fast import RadaBound, store
 from radabound_fast.mechanisms import Ladder, Thresholdout
 
 M = 200
@@ -115,3 +118,36 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
     assert len(found) > 2
     if opened:  # interrupted before the commit and after it
         assert {0, 1} == set(found)
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A guard, and a connection that keeps it waiting until it rolls back."""
+    guard = RadaBound.open(tmp_path / "guard.db", M, durability="process", **GUARDS["RadaBound"][1])
+    holder = sqlite3.connect(tmp_path / "guard.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with guard:
+        yield guard, holder
+    holder.close()
+
+
+def test_ctrl_c_ends_the_wait_for_another_process(held):
+    guard, holder = held
+    interrupt = threading.Timer(0.2, _thread.interrupt_main)
+    begun = time.monotonic()
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        guard.query(LOSSES[1])
+    assert time.monotonic() - begun < store._ledger._BUSY_SECONDS / 2
+    interrupt.join()
+    holder.execute("ROLLBACK")
+    assert guard.query(LOSSES[1]).n_queries == 1
+
+
+def test_a_wait_that_takes_too_long_counts_nothing(held, monkeypatch):
+    guard, holder = held
+    monkeypatch.setattr(store._ledger, "_BUSY_SECONDS", 0.05)
+    with pytest.raises(TimeoutError, match="guard.db was busy for 0.05 seconds; nothing was"):
+        guard.query(LOSSES[1])
+    holder.execute("ROLLBACK")
+    assert guard.query(LOSSES[1]).n_queries == 1

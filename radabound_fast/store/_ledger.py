@@ -7,11 +7,13 @@ import ctypes
 import errno
 import hashlib
 import json
+import math
 import os
 import pathlib
 import sqlite3
 import sys
 import tempfile
+import time
 import weakref
 from typing import Any, Literal
 
@@ -32,6 +34,9 @@ _SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 Durability = Literal["power", "process"]
 
 _BUSY_SECONDS = 60
+# how long SQLite itself waits for a lock before it says so: it would wait longer and longer, up to
+# a tenth of a second at a time, and whoever asks without a pause would starve the others
+_ASK_AGAIN_MS = 1
 
 # the row is to fill one page, since a page is what a commit writes
 _PAGE_BYTES = [2**power for power in range(10, 17)]
@@ -173,6 +178,7 @@ class Ledger:
             # a read opens the log, and from now on nobody may remove it until this is closed
             self._database.execute("SELECT 1 FROM guard").fetchone()
             self._beside = self._identities_beside()
+            self._database.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN_MS}")
         except BaseException as error:
             self._close()
             # SQLite's messages quote what they find, which need not be text
@@ -204,10 +210,7 @@ class Ledger:
 
     def read(self) -> Progress | None:
         """The state, or None if it is what was read or committed here last."""
-        try:
-            (blob,) = self._database.execute("SELECT state FROM guard").fetchone()
-        except sqlite3.Error as error:
-            raise _explained(error, self.path) from None
+        (blob,) = self._wait_for("SELECT state FROM guard").fetchone()
         if blob == self._seen:
             return None
         progress = _numbers(self._text, blob, self.path)
@@ -229,11 +232,20 @@ class Ledger:
             self.rollback()
         if _identity_of(self.path) != self._identity or self._identities_beside() != self._beside:
             raise RuntimeError(f"{self.path} or its log is another file than when it was opened")
-        try:
-            self._database.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise _explained(error, self.path) from None
+        self._wait_for("BEGIN IMMEDIATE")
         return self.read()
+
+    def _wait_for(self, statement: str) -> sqlite3.Cursor:
+        """Execute what others may hold up for a while; Ctrl-C ends the wait."""
+        give_up = math.inf
+        while True:
+            try:
+                return self._database.execute(statement)
+            except sqlite3.Error as error:
+                explained = _explained(error, self.path)
+            if not isinstance(explained, TimeoutError) or time.monotonic() > give_up:
+                raise explained
+            give_up = min(give_up, time.monotonic() + _BUSY_SECONDS)
 
     def _identities_beside(self) -> list[tuple[int, int]]:
         return [_identity_of(f"{self.path}{suffix}") for suffix in ("-wal", "-shm")]
