@@ -15,7 +15,7 @@
 #if defined(RB_X86_64)
 #include <immintrin.h>
 
-#define AVX512 RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")
+#define AVX512 RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,popcnt")
 
 enum { STRIPS = 4, ROWS = 4 };
 
