@@ -58,7 +58,7 @@ tsan:
 
 # docs/reliability.md
 faults: .venv/test
-	$(BIN)/python tests/faults/run.py
+	$(BIN)/python tests/faults/try_faults.py
 
 .venv/pip:
 	$(PYTHON) -m venv .venv

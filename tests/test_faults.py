@@ -14,7 +14,7 @@ FOLDER = Path(__file__).with_name("faults")
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 sys.path.insert(0, str(FOLDER))
-from run import FAULTS  # noqa: E402
+from try_faults import FAULTS  # noqa: E402
 
 sys.path.remove(str(FOLDER))
 
@@ -26,14 +26,14 @@ def run(*arguments):
 
 @pytest.mark.parametrize("name", [fault.name for fault in FAULTS])
 def test_nothing_is_lost(name):
-    done = run(FOLDER / "run.py", "--quick", name)
+    done = run(FOLDER / "try_faults.py", "--quick", name)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 lost" in done.stdout
 
 
 @pytest.mark.slow
 def test_nothing_is_lost_in_many_trials():
-    done = run(FOLDER / "run.py", "")
+    done = run(FOLDER / "try_faults.py", "")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -43,15 +43,15 @@ def test_a_ledger_that_forgets_one_commit_in_twenty_is_found_out(kind):
     code = f"""
 import random, sys
 sys.path.insert(0, {str(FOLDER)!r})
-import kills, run
+import kills, try_faults
 from radabound_fast.store import Ledger
 
 def commit(self, progress, whole=Ledger.commit):
     self.rollback() if random.random() < 0.05 else whole(self, progress)
 
 Ledger.commit = commit
-fault = next(fault for fault in run.FAULTS if fault.run is kills.kill_{kind})
-print(run.tried(fault, 200).lost)
+fault = next(fault for fault in try_faults.FAULTS if fault.run is kills.kill_{kind})
+print(try_faults.tried(fault, 200).lost)
 """
     done = run("-c", code)
     assert "do not explain" in done.stdout, done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """Tries every fault, counts, and writes the tables of docs/reliability.md:
 
-    python tests/faults/run.py
+    python tests/faults/try_faults.py
 
 Takes minutes.  Exit code 1 if anything was lost.  With --quick each fault is tried a few times;
 with words, only faults that have one of them in their names.  Neither writes anything.
@@ -17,9 +17,9 @@ from datetime import date
 from pathlib import Path
 
 import costs
-import damage
 import disks
 import forks
+import harm
 import interrupts
 import kills
 import openers
@@ -33,7 +33,7 @@ FAULTS: list[Fault] = [
     *forks.FAULTS,
     *disks.FAULTS,
     *openers.FAULTS,
-    *damage.FAULTS,
+    *harm.FAULTS,
     *sizes.FAULTS,
 ]
 
@@ -55,7 +55,7 @@ def fault_table(counts: dict[Fault, Count], seconds: float) -> str:
     lost = sum(len(count.lost) for count in counts.values())
     lines = [
         wrapped(
-            f"Made by `python tests/faults/run.py` on {date.today()} in {seconds:.0f} seconds: "
+            f"Made by `make faults` on {date.today()} in {seconds:.0f} seconds: "
             f"faults tried {total:,} times, losses found: {lost}."
         ),
         "",
@@ -91,7 +91,7 @@ def cost_table(measured: dict[str, tuple[float, float]]) -> str:
 def write_section(name: str, text: str) -> None:
     """Put `text` between the two comments of the page that bear the name."""
     page = PAGE.read_text(encoding="utf-8")
-    begin, end = f"% {name}: written by tests/faults/run.py\n", f"% end of {name}\n"
+    begin, end = f"% {name}: written by tests/faults/try_faults.py\n", f"% end of {name}\n"
     before, _, rest = page.partition(begin)
     _, found, after = rest.partition(end)
     if not found:
