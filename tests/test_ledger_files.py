@@ -358,3 +358,9 @@ def test_a_file_that_was_moved_is_not_counted_in(path):
     path.rename(path.with_name("moved"))
     with pytest.raises((FileNotFoundError, RuntimeError), match="guard.db"):
         guard.query(LABELS == 0)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no such folder: .*nowhere'$"):
+        RadaBound.open(tmp_path / "nowhere" / "guard.db", 10, epsilon=0.5, delta=0.1)
+    assert list(tmp_path.iterdir()) == []

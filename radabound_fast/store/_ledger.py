@@ -84,6 +84,8 @@ def create_database(
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    if not os.path.isdir(folder):  # before an error names a file that nobody asked for
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     # in this order: a database that somebody else has just made is there before its log
     if os.path.exists(f"{target}-wal") and not os.path.exists(target):
         raise ValueError(
