@@ -323,7 +323,9 @@ class RadaBound(Saved):
         Negative if none can be.  For "fixed-sequence" that of its self-bounding part, or 1.0
         while its union part answers whatever the complexity.
         """
-        found = self._current
+        return self._budget_of(self._current)
+
+    def _budget_of(self, found: _kernel.Extremes) -> float:
         if self._rule.needs_no_signs(found.n_rows):
             return 1.0
         return found.budget / found.cells
@@ -331,8 +333,9 @@ class RadaBound(Saved):
     @property
     def remaining(self) -> float:
         """``1 - complexity / budget``, in [0, 1]; 0.0 if no query can be answered any more."""
-        budget = 0.0 if self.halted else self.budget
-        return max(0.0, 1.0 - self.complexity / budget) if budget > 0.0 else 0.0
+        found = self._current  # once, so that all of it is of one moment
+        budget = 0.0 if found.halted else self._budget_of(found)
+        return max(0.0, 1.0 - found.complexity / budget) if budget > 0.0 else 0.0
 
     @property
     def guarantee(self) -> str:

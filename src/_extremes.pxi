@@ -106,7 +106,6 @@ cdef class Extremes(_State):
         cdef int64_t total
         cdef chunk_of_rows chunk
         cdef _Scratch scratch
-        cdef verdict verdict
         if self.state.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
             chunk.totals = &total

@@ -56,64 +56,50 @@ RB_INLINE AVX512 void count_square(const struct square *at, int n_strips, int n_
     }
 }
 
-RB_INLINE AVX512 void add_square(const struct square *at, int n_strips, int n_rows, int first)
+/* Whether a sum of row r is beyond an extreme. */
+RB_INLINE AVX512 int is_beyond(const struct square *at, int n_strips, int r, const __m512i *sum)
 {
-    __m512i sum[ROWS][STRIPS];
-    int64_t ones[ROWS] = {0};
+    const __m512i total = _mm512_set1_epi64(at->totals[r]);
+    __mmask8 beyond = 0;
     RB_UNROLL(4)
-    for (int r = 0; r < n_rows; r++)
-        RB_UNROLL(4)
-        for (int s = 0; s < n_strips; s++)
-            sum[r][s] = _mm512_loadu_si512(at->counts + r * at->counts_stride + s * LANES);
-    count_square(at, n_strips, n_rows, sum, first ? ones : NULL);
-    RB_UNROLL(4)
-    for (int r = 0; r < n_rows; r++) {
-        if (first)
-            at->totals[r] += ones[r];
-        RB_UNROLL(4)
-        for (int s = 0; s < n_strips; s++)
-            _mm512_storeu_si512(at->counts + r * at->counts_stride + s * LANES, sum[r][s]);
+    for (int s = 0; s < n_strips; s++) {
+        __m512i twice = _mm512_sub_epi64(_mm512_add_epi64(sum[s], sum[s]), total);
+        beyond |= _mm512_cmpgt_epi64_mask(twice, _mm512_loadu_si512(at->maxima + s * LANES));
+        beyond |= _mm512_cmplt_epi64_mask(twice, _mm512_loadu_si512(at->minima + s * LANES));
     }
+    return beyond != 0;
 }
 
-RB_INLINE AVX512 void find_square(const struct square *at, int n_strips, int n_rows, int first)
-{
-    __m512i sum[ROWS][STRIPS];
-    int64_t ones[ROWS] = {0};
-    RB_UNROLL(4)
-    for (int r = 0; r < n_rows; r++)
-        RB_UNROLL(4)
-        for (int s = 0; s < n_strips; s++)
-            sum[r][s] = _mm512_setzero_si512();
-    count_square(at, n_strips, n_rows, sum, first ? ones : NULL);
-    RB_UNROLL(4)
-    for (int r = 0; r < n_rows; r++) {
-        if (first)
-            at->totals[r] = ones[r];
-        const __m512i total = _mm512_set1_epi64(at->totals[r]);
-        __mmask8 beyond = 0;
-        RB_UNROLL(4)
-        for (int s = 0; s < n_strips; s++) {
-            __m512i twice = _mm512_sub_epi64(_mm512_add_epi64(sum[r][s], sum[r][s]), total);
-            beyond |= _mm512_cmpgt_epi64_mask(twice, _mm512_loadu_si512(at->maxima + s * LANES));
-            beyond |= _mm512_cmplt_epi64_mask(twice, _mm512_loadu_si512(at->minima + s * LANES));
-        }
-        at->moved[r] |= beyond != 0;
-    }
-}
-
+/* One square, added to the counts or with `find` compared with the extremes, and on to the rows
+ * after it. */
 RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int first, int find)
 {
-    if (find) {
-        find_square(at, n_strips, n_rows, first);
-        at->moved += n_rows;
-    } else {
-        add_square(at, n_strips, n_rows, first);
-        at->counts += n_rows * at->counts_stride;
+    __m512i sum[ROWS][STRIPS];
+    int64_t ones[ROWS] = {0};
+    RB_UNROLL(4)
+    for (int r = 0; r < n_rows; r++)
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips; s++)
+            sum[r][s] = find ? _mm512_setzero_si512()
+                             : _mm512_loadu_si512(at->counts + r * at->counts_stride + s * LANES);
+    count_square(at, n_strips, n_rows, sum, first ? ones : NULL);
+    RB_UNROLL(4)
+    for (int r = 0; r < n_rows; r++) {
+        if (first)
+            at->totals[r] = find ? ones[r] : at->totals[r] + ones[r];
+        if (find)
+            at->moved[r] |= is_beyond(at, n_strips, r, sum[r]);
+        RB_UNROLL(4)
+        for (int s = 0; s < n_strips && !find; s++)
+            _mm512_storeu_si512(at->counts + r * at->counts_stride + s * LANES, sum[r][s]);
     }
     at->rows += n_rows * at->row_stride;
     if (first || find)
         at->totals += n_rows;
+    if (find)
+        at->moved += n_rows;
+    else
+        at->counts += n_rows * at->counts_stride;
 }
 
 /* The next rows, on their way from memory while these are counted.  After the last ones there may

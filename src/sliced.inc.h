@@ -176,7 +176,7 @@ INLINE const uint16_t *count_class(struct counter *n, const line *lines, const u
 /* ---- what comes next -------------------------------------------------------------------------- */
 
 /* The rows that are transposed next, on their way into the second cache while these are counted: a
- * few with every four classes, since many at once would be waited for.  One past the last block
+ * few with every class, since many at once would be waited for.  One past the last block
  * they are memory that may not be there, which a prefetch may touch. */
 struct next_rows {
     const uint64_t *row;

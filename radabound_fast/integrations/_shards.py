@@ -99,6 +99,7 @@ def adopted(guard: RadaBound, sums: Sums) -> bool:
     if not len(sums.totals):
         return True
     other = _kernel.Extremes(guard._signs._store)
+    # as Extremes.progress lays a state out
     counters = [len(sums.totals), sums.shift, 0, False, True]
     other.resume(np.concatenate([np.array(counters, np.int64), sums.maxima, sums.minima]))
     return guard._extremes.adopt(other, int(sums.totals.max()))

@@ -198,8 +198,8 @@ class Ledger:
         name = os.fspath(path)
         if pragma("application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
-        if pragma("user_version") > _VERSION:
-            version = pragma("user_version")
+        version = pragma("user_version")
+        if version > _VERSION:
             raise ValueError(f"{name} has format version {version}, this program reads {_VERSION}")
         if pragma("integrity_check") != "ok":
             raise ValueError(f"{name} is damaged: SQLite's integrity check fails")
