@@ -3,15 +3,22 @@
 from cpython.exc cimport PyErr_CheckSignals
 
 # a slab of rows is scanned between two looks at Ctrl-C: about a quarter of a second
-cdef ptrdiff_t SLAB_CELLS = 1 << 28
-# threads are not worth their while below so many rows; handing a segment over takes tens of
-# microseconds, so it is to be some milliseconds of work
-cdef ptrdiff_t THREAD_ROWS = 2048
-cdef ptrdiff_t THREAD_CELLS = 1 << 23
+cdef ptrdiff_t SLAB_CELLS = 1 << 29
+# one thread more for about every millisecond of work, since to wake a core takes a fifth of that
+cdef ptrdiff_t THREAD_CELLS = 1 << 21
+cdef ptrdiff_t _thread_cells = THREAD_CELLS
+# a segment is at most so many times as much, which is lost where a halt comes before it
+cdef ptrdiff_t SEGMENT_TIMES = 16
 # below this many words times strips, letting go of the GIL costs more than it gives
 cdef ptrdiff_t GIL_CELLS = 1 << 13
 cdef enum:
     STACK_LANES = 512
+
+
+def choose_thread_cells(cells=None):
+    """Have a thread started for so much work; None: for what pays (a seam for tests)."""
+    global _thread_cells
+    _thread_cells = THREAD_CELLS if cells is None else cells
 
 
 @cython.final
@@ -208,7 +215,8 @@ cdef class Extremes(_State):
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
         cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
-        cdef int n_useful = min(n_threads, 1 + n_rows // THREAD_ROWS)
+        cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
+        cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
         cdef ptrdiff_t stop
         if n_useful == 1:
             stop = self._scan(rows, 0, n_rows, run, plan)
@@ -242,7 +250,7 @@ cdef class Extremes(_State):
                          _SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
         cdef _Scratch scratch = _Scratch(self.signs.n_lanes(), last - first, plan)
-        cdef ptrdiff_t slab = max(1, SLAB_CELLS // (store_of(self.signs).n_words * self.state.n_strips))
+        cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
         cdef ptrdiff_t row = first, end, priced_row = -1
         cdef int64_t priced = 0  # the price before priced_row, which raised it
         cdef verdict verdict
@@ -272,34 +280,49 @@ cdef class Extremes(_State):
         A segment in which a row might not pass, or with a trace the complexity grew, is done
         again on one thread from where it should have started.
         """
-        from concurrent.futures import ThreadPoolExecutor
+        from threading import Thread
 
         cdef _Segment segment
-        cdef ptrdiff_t row = 0, stop, length = self._segment_rows(n_rows, n_threads)
+        cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
         segments = [_Segment(self.signs, length, plan) for _ in range(n_threads)]
-        with ThreadPoolExecutor(n_threads) as pool:
-            while row < n_rows:
-                for segment in segments:
-                    segment.first, segment.last = row, min(n_rows, row + length)
-                    segment.copy_from(self)
-                    segment.state.budget = segment.state.priced = INT64_MAX
-                    row = segment.last
-                task = _Task.of(self, rows, memory, run)
-                list(pool.map(task, segments))
-                for segment in segments:
-                    if segment.verdict != ANSWERED or not self._adopt(
-                            segment, segment.first, segment.last, run):
-                        stop = self._scan(rows, segment.first, segment.last, run, plan)
-                        if stop < segment.last:
-                            return stop
-                PyErr_CheckSignals()
+        while row < n_rows:
+            for segment in segments:
+                segment.first, segment.last = row, min(n_rows, row + length)
+                segment.copy_from(self)
+                segment.state.budget = segment.state.priced = INT64_MAX
+                row = segment.last
+            task = _Task.of(self, rows, memory, run)
+            # this thread works too, beside new ones: a new thread starts on an idle core, where
+            # one that is woken often stays on the core of whoever woke it
+            threads = [Thread(target=task, args=(segment,)) for segment in segments[1:]]
+            for thread in threads:
+                thread.start()
+            task(segments[0])
+            for thread in threads:
+                thread.join()
+            for segment in segments:
+                if segment.verdict != ANSWERED or not self._adopt(
+                        segment, segment.first, segment.last, run):
+                    stop = self._scan(rows, segment.first, segment.last, run, plan)
+                    if stop < segment.last:
+                        return stop
+            PyErr_CheckSignals()
         return n_rows
 
-    cdef ptrdiff_t _segment_rows(self, ptrdiff_t n_rows, int n_threads):
-        """Rows of a segment: whole blocks, as even as they go into rounds of all threads."""
-        cdef ptrdiff_t block = self.sliced.block_rows
-        cdef ptrdiff_t cells = store_of(self.signs).n_words * self.state.n_strips
-        cdef ptrdiff_t most = max(1, THREAD_CELLS // cells)
+    cdef ptrdiff_t _row_cells(self, loss_rows *rows, _SlicedPlan plan):
+        """What a row takes, in words times strips of packed rows: roughly, for sizing work."""
+        cdef ptrdiff_t strips = self.state.n_strips
+        if rows.packed == NULL:
+            strips = 6 + (8 * strips if may_be_real(rows) else strips)
+        if plan is not None:
+            strips = (strips + 1) // 2
+        return store_of(self.signs).n_words * strips
+
+    cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
+                                 int n_threads):
+        """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
+        cdef ptrdiff_t block = 1 if plan is None or may_be_real(rows) else self.sliced.block_rows
+        cdef ptrdiff_t most = max(1, SEGMENT_TIMES * _thread_cells // self._row_cells(rows, plan))
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block
 

@@ -47,6 +47,7 @@ cdef extern from "scan.h" nogil:
 
     void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                     ptrdiff_t n_rows, int in_units, chunk_of_rows *)
+    int may_be_real(const loss_rows *)
     int units_fit(const sign_store *)
     void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                         ptrdiff_t n_rows, chunk_of_rows *)

@@ -111,8 +111,7 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     chunk->n_rows = n_rows;
 }
 
-/* Whether the values may be other than 0 and 1: floats that are no predictions. */
-static int may_be_real(const struct rows *rows)
+int may_be_real(const struct rows *rows)
 {
     const struct source *source = &rows->source;
     return !rows->packed && !source->labels && !source->label_bits && source->kind >= VALUE_F16;

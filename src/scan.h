@@ -72,6 +72,9 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
                 const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
                 struct chunk *chunk);
 
+/* Whether the values may be other than 0 and 1: floats that are no predictions. */
+int may_be_real(const struct rows *rows);
+
 /* Whether sums of extremes in units of 2^-24 fit int64: fewer than 2^38 signs. */
 int units_fit(const struct sign_store *signs);
 

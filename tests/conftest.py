@@ -22,6 +22,14 @@ def kernel(request):
     _kernel.choose_kernel()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def eager_threads():
+    """`n_threads` counts for far less work than would pay, and is many segments long."""
+    _kernel.choose_thread_cells(1 << 10)
+    yield
+    _kernel.choose_thread_cells()
+
+
 @pytest.fixture
 def pack():
     """Bits by NumPy alone: (k, m) of 0 and 1 to uint64 (k, ceil(m / 64))."""

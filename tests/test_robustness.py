@@ -1,8 +1,8 @@
 """What goes wrong at the edges: interrupts, forks, failing disks, odd arrays."""
 
-import concurrent.futures
 import gc
 import os
+import threading
 import weakref
 
 import numpy as np
@@ -31,21 +31,12 @@ def guard_of(m=200, **k):
 def test_threads_that_outlive_an_interrupted_call_keep_what_they_read(monkeypatch):
     kept = []
 
-    class Impatient:  # as when a second Ctrl-C breaks into the wait for the threads
-        def __init__(self, n_threads):
-            pass
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def map(self, task, segments):
-            kept.append(task)
+    class Impatient(threading.Thread):  # as when Ctrl-C breaks into the start of the threads
+        def start(self):
+            kept.append(self)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(concurrent.futures, "ThreadPoolExecutor", Impatient)
+    monkeypatch.setattr(threading, "Thread", Impatient)
     losses = coins(5000, 64)
     alive = weakref.ref(losses)
     guard = guard_of(64)
@@ -173,3 +164,27 @@ def test_answers_compare_without_an_error():
         True,
         False,
     )
+
+
+def test_a_thread_is_started_only_for_work_that_pays(monkeypatch):
+    started = []
+
+    class Counted(threading.Thread):
+        def start(self):
+            started.append(self)
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Counted)
+    words = np.zeros((200, 1563), np.uint64)  # 200 rows of 1563 words x 4 strips: 1.25 million
+    guard = guard_of(100_032)
+    _kernel.choose_thread_cells()
+    try:
+        guard.query_many_packed(words, n_threads=2)
+        assert not started
+        guard.query_many_packed(np.tile(words, (2, 1)), n_threads=8)
+        assert len(started) == 1  # 2.5 million: this thread and one more
+        real = np.full((40, 100_032), 0.5)  # a quarter million, but they are looked up
+        guard.query_many(real, n_threads=2)
+        assert len(started) == 2
+    finally:
+        _kernel.choose_thread_cells(1 << 10)
