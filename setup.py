@@ -1,17 +1,28 @@
 import numpy
 from setuptools import Extension, setup
 
-HEADERS = ["cpu.h", "packing.h", "scan.h", "signed_sums.h", "sliced.h", "sliced_plan.h", "tiles.h"]
+HEADERS = [
+    "cpu.h",
+    "packing.h",
+    "scan.h",
+    "signed_sums.h",
+    "sliced.h",
+    "sliced_plan.h",
+    "tiles.h",
+    "turn.h",
+]
 TEMPLATES = ["packing_bits.h", "packing_kinds.h", "packing_units.h", "sliced.inc.h", "units.inc.h"]
 INCLUDES = [
     "_answer.pxi",
     "_arrow.pxi",
     "_extremes.pxi",
+    "_one_row.pxi",
     "_packing.pxi",
     "_scan.pxi",
     "_signs.pxi",
     "_state.pxi",
     "_threads.pxi",
+    "_turn.pxi",
     "_watched.pxi",
 ]
 SOURCES = [

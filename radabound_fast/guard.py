@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from radabound_fast.store import Ledger
 
 
-class RadaBound(Saved):
+class RadaBound(Saved, _kernel.OneRow):
     """Answers mean losses on one holdout until it can no longer vouch for them.
 
     Each query is a vector of losses in [0, 1], one per held-out sample.  Its mean is answered
@@ -111,49 +111,7 @@ class RadaBound(Saved):
             tail=self._rule.delta_prime,
         )
 
-    # ---- asking --------------------------------------------------------------------------
-
-    def query(self, losses: Any, *, guess: object = None) -> Answer:
-        """Mean of a loss vector, if it can still be vouched for.
-
-        Parameters
-        ----------
-        losses : array_like, shape (n_samples,)
-            Losses in [0, 1] of any bool, integer or float dtype.
-        guess : object, optional
-            Ignored: the mechanisms that share this protocol need one.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        HoldoutExhausted
-            This query's mean is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not a vector of losses; nothing has changed.
-        """
-        answer = self._extremes.query(losses)
-        if answer is NotImplemented:
-            answer = self._extremes.query(as_values(losses, n_samples=self.n_samples, ndim=1))
-        return answer or self._refuse()
-
-    def query_packed(self, words: Any, *, guess: object = None) -> Answer:
-        """`query` for losses of 0 and 1 that are bits already.
-
-        Parameters
-        ----------
-        words : ndarray, uint64 (ceil(n_samples / 64),) or uint8 (ceil(n_samples / 8),)
-            As `pack_losses` makes them: sample i is bit i % 64 of word i // 64, bits past
-            n_samples are zero.
-        guess : object, optional
-            Ignored.
-        """
-        answer = self._extremes.query_packed(words)
-        if answer is NotImplemented:
-            answer = self._extremes.query_packed(as_words(words, self.n_samples, ndim=1))
-        return answer or self._refuse()
+    # ---- asking: `query` and `query_packed` are compiled ------------------------------------
 
     def query_many(
         self, losses: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
@@ -186,7 +144,7 @@ class RadaBound(Saved):
         n_threads = check_count(n_threads=n_threads)
         result = self._extremes.query_many(losses, trace=trace, n_threads=n_threads)
         if result is NotImplemented:
-            values = as_values(losses, n_samples=self.n_samples, ndim=2)
+            values = self._as_values(losses, ndim=2)
             result = self._extremes.query_many(values, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
@@ -197,7 +155,7 @@ class RadaBound(Saved):
         n_threads = check_count(n_threads=n_threads)
         result = self._extremes.query_many_packed(words, trace=trace, n_threads=n_threads)
         if result is NotImplemented:
-            words = as_words(words, self.n_samples, ndim=2)
+            words = self._as_words(words, ndim=2)
             result = self._extremes.query_many_packed(words, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
@@ -213,6 +171,12 @@ class RadaBound(Saved):
         return self._answers(
             self._extremes.query_many(values, labels, trace=trace, n_threads=n_threads)
         )
+
+    def _as_values(self, losses: Any, *, ndim: int) -> NDArray[Any]:
+        return as_values(losses, n_samples=self.n_samples, ndim=ndim)
+
+    def _as_words(self, words: Any, *, ndim: int) -> NDArray[Any]:
+        return as_words(words, self.n_samples, ndim=ndim)
 
     def _answers(self, result: Any) -> Answers:
         if result is None:

@@ -93,14 +93,20 @@ cdef class Extremes(_State):
 
     def query_packed(self, words):
         """Judges one packed row.  Answer; None: withheld; NotImplemented: not such an array."""
+        return self.query_words(words)
+
+    def query(self, values, labels=None):
+        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
+        return self.query_values(values, labels)
+
+    cdef object query_words(self, words):
         cdef loss_rows rows
         if not _is_packed(words, 1, store_of(self.signs).n_samples):
             return NotImplemented
         _packed_rows(&rows, <cnp.ndarray>words)
         return self._query(&rows)
 
-    def query(self, values, labels=None):
-        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
+    cdef object query_values(self, values, labels):
         cdef loss_rows rows
         if not _is_readable(values, 1, store_of(self.signs).n_samples):
             return NotImplemented
@@ -113,15 +119,21 @@ cdef class Extremes(_State):
         cdef int64_t total
         cdef chunk_of_rows chunk
         cdef _Scratch scratch
+        cdef Answer answer
+        cdef bint is_small = store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS
+        chunk.tile = on_a_line(tile)
+        if is_small:
+            answer = self._pass(rows, &chunk)
+            if answer is not None:
+                return answer
         if self.state.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
             chunk.totals = &total
-            chunk.tile = on_a_line(tile)
             chunk.capacity = 1
         else:
             scratch = _Scratch(self.state.n_strips * LANES, 1)
             chunk = scratch.chunk
-        if store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS:
+        if is_small:
             count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
         else:
             with nogil:
@@ -131,11 +143,27 @@ cdef class Extremes(_State):
         if self._forked():
             return None
         with self.lock:
-            if not self._judge(&chunk):
-                return None
-            return _make_answer(<double>chunk.totals[0] / self._sum_of_ones(), self.epsilon,
-                                <double>self.state.complexity / self._cells(), self.state.n_rows,
-                                self.tail)
+            return self._answer(chunk.totals[0]) if self._judge(&chunk) else None
+
+    cdef Answer _pass(self, loss_rows *rows, chunk_of_rows *chunk):
+        """The answer to a row that moves no extreme, as most are; None: nothing has changed."""
+        cdef int64_t total
+        if self._forked():
+            return None
+        self.lock.take()
+        try:
+            if self.ledger is None and not self._closed() and pass_row(
+                    self.kernel, store_of(self.signs), rows, &self.state, chunk, &total):
+                return self._answer(total)
+            return None
+        finally:
+            self.lock.end()
+
+    cdef Answer _answer(self, int64_t total):
+        """To the last row, which was answered."""
+        return _make_answer(<double>total / self._sum_of_ones(), self.epsilon,
+                            <double>self.state.complexity / self._cells(), self.state.n_rows,
+                            self.tail)
 
     cdef bint _judge(self, chunk_of_rows *chunk) except -1:
         """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
@@ -156,6 +184,7 @@ cdef class Extremes(_State):
                 self._meet(verdict)
                 if verdict == NEEDS_UNITS:
                     priced = self.state.priced
+            self.state.settled = chunk.n_moved == 0
             if verdict == WITHHELD:
                 self._halt(priced)
             self._commit()

@@ -91,9 +91,11 @@ include "_scan.pxi"
 include "_signs.pxi"
 include "_answer.pxi"
 include "_watched.pxi"
+include "_turn.pxi"
 include "_state.pxi"
 include "_extremes.pxi"
 include "_threads.pxi"
+include "_one_row.pxi"
 
 # real-valued losses are counted in units of 2**-UNIT_SHIFT
 UNIT_SHIFT = _UNIT_SHIFT

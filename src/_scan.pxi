@@ -32,7 +32,7 @@ cdef extern from "scan.h" nogil:
         int64_t *totals
         void *tile
         ptrdiff_t capacity
-        ptrdiff_t n_rows
+        ptrdiff_t n_rows, n_moved
         int64_t bad_sample
 
     enum verdict:
@@ -43,7 +43,7 @@ cdef extern from "scan.h" nogil:
         int64_t *minima
         int64_t n_vectors, n_strips, n_rows, complexity
         int64_t budget, priced, wanted, n_free, free_low, free_high
-        int started, half_range, unit_shift
+        int started, half_range, unit_shift, settled
 
     void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                     ptrdiff_t n_rows, int in_units, chunk_of_rows *)
@@ -67,6 +67,8 @@ cdef extern from "scan.h" nogil:
                         int64_t *totals_out, int64_t *trace_out, verdict *)
     ptrdiff_t judge_rows(const kernel *, watch *, chunk_of_rows *, ptrdiff_t from_row,
                          int64_t *totals_out, int64_t *trace_out, verdict *)
+    bint pass_row(const kernel *, const sign_store *, const loss_rows *, watch *, chunk_of_rows *,
+                  int64_t *total)
     void rescale_watch(watch *)
     void merge_watch(watch *, const watch *)
 

@@ -32,12 +32,13 @@ cdef class _State(_Watched):
     cdef readonly SignStore signs
     cdef readonly bint halted
     cdef readonly bint retired
-    cdef cython.pymutex lock
+    cdef _Turn lock
     cdef long born
     cdef object price, ledger
 
     def __init__(self, SignStore signs, *, bint half_range=False, price=None):
         self.signs = signs
+        self.lock = _Turn()
         self.born = _n_forks
         self.state.half_range = half_range
         self.price = price

@@ -241,6 +241,7 @@ ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
                     int64_t *trace_out, enum verdict *verdict)
 {
     *verdict = ANSWERED;
+    const int in_place = rows_in_place(rows, signs->n_words);
     ptrdiff_t by_rows = first; /* up to here rows go one by one */
     for (ptrdiff_t row = first; row < last;) {
         int64_t *totals = totals_out ? totals_out + row : NULL;
@@ -254,7 +255,7 @@ ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
             }
             by_rows = end;
         }
-        if (is_settled(kernel, signs, rows, watch)) {
+        if (in_place && is_settled(kernel, signs, watch)) {
             row += pass_rows(kernel, signs, rows, row, last - row, watch, chunk, totals, trace,
                              verdict);
         } else {

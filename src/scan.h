@@ -124,9 +124,13 @@ int is_few(ptrdiff_t n_moved, ptrdiff_t n_rows);
 
 /* Whether few rows move an extreme, so that the complexity stays what it is, and passes. */
 int is_settled(const struct kernel *kernel, const struct sign_store *signs,
-               const struct rows *rows, const struct watch *watch);
+               const struct watch *watch);
 
-/* Counts and judges up to CHUNK_ROWS rows of a settled watch: those that move an extreme one by
+/* Answers the first row if that moves no extreme of a settled watch; else nothing has changed. */
+int pass_row(const struct kernel *kernel, const struct sign_store *signs, const struct rows *rows,
+             struct watch *watch, struct chunk *chunk, int64_t *total);
+
+/* Counts and judges up to CHUNK_ROWS rows in place, of a settled watch: those that move an extreme one by
  * one, all others at once.  Returns and says as scan_rows, from `first` on. */
 ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
                     const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,

@@ -11,11 +11,45 @@
 int is_few(ptrdiff_t n_moved, ptrdiff_t n_rows) { return n_moved * 16 <= n_rows; }
 
 int is_settled(const struct kernel *kernel, const struct sign_store *signs,
-               const struct rows *rows, const struct watch *watch)
+               const struct watch *watch)
 {
     return kernel->find_moves && watch->started && watch->settled && !watch->unit_shift &&
-           watch->complexity <= watch->budget && signs->n_words <= TILE_WORDS &&
-           rows_in_place(rows, signs->n_words);
+           watch->complexity <= watch->budget && signs->n_words <= TILE_WORDS;
+}
+
+static void find_moves(const struct kernel *kernel, const struct sign_store *signs,
+                       const struct row_tile *tile, ptrdiff_t n_rows, const struct watch *watch,
+                       int64_t *totals, uint8_t *moved)
+{
+    RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
+    for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
+        const struct sign_tile part =
+            sign_tile(kernel, signs, strip, smaller(TILE_STRIPS, signs->n_strips - strip), 0,
+                      tile->n_words, lines);
+        kernel->find_moves(&part, tile->rows, tile->stride, n_rows, strip == 0, totals,
+                           watch->maxima + strip * LANES, watch->minima + strip * LANES, moved);
+    }
+}
+
+int pass_row(const struct kernel *kernel, const struct sign_store *signs, const struct rows *rows,
+             struct watch *watch, struct chunk *chunk, int64_t *total)
+{
+    uint8_t moved = 0;
+    chunk->in_units = 0;
+    if (!is_settled(kernel, signs, watch))
+        return 0;
+    const struct row_tile tile = row_tile(signs, rows, 0, 0, chunk);
+    const int is_readable =
+        rows_in_place(rows, signs->n_words)
+            ? check_rows(&tile, 1) == 1
+            : read_words(rows, 0, 0, tile.n_samples, chunk->tile) == tile.n_samples;
+    if (!is_readable)
+        return 0;
+    find_moves(kernel, signs, &tile, 1, watch, total, &moved);
+    if (moved || *total > watch->priced)
+        return 0;
+    watch->n_rows++;
+    return 1;
 }
 
 /* Answers rows that move no extreme: the complexity stays what it is. */
@@ -34,20 +68,13 @@ ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
                     struct watch *watch, struct chunk *chunk, int64_t *totals_out,
                     int64_t *trace_out, enum verdict *verdict)
 {
-    RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
     int64_t totals[CHUNK_ROWS];
     uint8_t moved[CHUNK_ROWS] = {0};
     ptrdiff_t n_judged = 0;
     chunk->in_units = 0;
     n_rows = smaller(n_rows, CHUNK_ROWS);
     const struct row_tile tile = row_tile(signs, rows, first, 0, chunk);
-    for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
-        const struct sign_tile part =
-            sign_tile(kernel, signs, strip, smaller(TILE_STRIPS, signs->n_strips - strip), 0,
-                      tile.n_words, lines);
-        kernel->find_moves(&part, tile.rows, tile.stride, n_rows, strip == 0, totals,
-                           watch->maxima + strip * LANES, watch->minima + strip * LANES, moved);
-    }
+    find_moves(kernel, signs, &tile, n_rows, watch, totals, moved);
     const ptrdiff_t readable = check_rows(&tile, n_rows);
     for (ptrdiff_t r = 0; r < readable; r++) {
         const ptrdiff_t still = r;

@@ -115,7 +115,10 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
             with kind.open(path) as stored:
                 assert stored._progress().tolist() == guard._progress().tolist()
         assert in_time(lambda guard=guard: guard.query(LOSSES[4], guess=0.5)), kept
-    assert len(found) > 2
+    if kind is RadaBound and ask is CALLS["query"] and not opened:
+        assert not found  # it is compiled: there is no such place
+    else:
+        assert len(found) > 2
     if opened:  # interrupted before the commit and after it
         assert {0, 1} == set(found)
 

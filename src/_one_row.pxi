@@ -1,0 +1,54 @@
+# The calls that handle one row.
+
+cdef class OneRow:
+    """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
+
+    A subclass sets `_extremes`, turns what is no array of the kind into one (`_as_values`,
+    `_as_words`), and says why a row is not answered (`_refuse`, which raises).
+    """
+
+    cdef public Extremes _extremes
+
+    def query(self, losses, *, guess=None):
+        """Mean of a loss vector, if it can still be vouched for.
+
+        Parameters
+        ----------
+        losses : array_like, shape (n_samples,)
+            Losses in [0, 1] of any bool, integer or float dtype.
+        guess : object, optional
+            Ignored: the mechanisms that share this protocol need one.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's mean is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not a vector of losses; nothing has changed.
+        """
+        with cython.nonecheck(True):
+            answer = self._extremes.query_values(losses, None)
+            if answer is NotImplemented:
+                answer = self._extremes.query_values(self._as_values(losses, ndim=1), None)
+        return self._refuse() if answer is None else answer
+
+    def query_packed(self, words, *, guess=None):
+        """`query` for losses of 0 and 1 that are bits already.
+
+        Parameters
+        ----------
+        words : ndarray, uint64 (ceil(n_samples / 64),) or uint8 (ceil(n_samples / 8),)
+            As `pack_losses` makes them: sample i is bit i % 64 of word i // 64, bits past
+            n_samples are zero.
+        guess : object, optional
+            Ignored.
+        """
+        with cython.nonecheck(True):
+            answer = self._extremes.query_words(words)
+            if answer is NotImplemented:
+                answer = self._extremes.query_words(self._as_words(words, ndim=1))
+        return self._refuse() if answer is None else answer
