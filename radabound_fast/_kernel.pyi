@@ -5,6 +5,7 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from radabound_fast.store import Ledger
 
@@ -92,6 +93,7 @@ class Extremes:
     ) -> Any: ...
     def query_many_packed(self, words: Any, *, trace: bool = ..., n_threads: int = ...) -> Any: ...
 
+@disjoint_base
 class OneRow:
     _extremes: Extremes
     def query(self, losses: Any, *, guess: object = ...) -> Answer: ...
