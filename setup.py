@@ -35,6 +35,7 @@ SOURCES = [
     "signed_sums_portable.c",
     "signed_sums_avx2.c",
     "signed_sums_avx512.c",
+    "signed_sums_amx.c",
     "signed_sums_neon.c",
     "units_avx2.c",
     "units_avx512.c",

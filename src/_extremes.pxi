@@ -122,6 +122,7 @@ cdef class Extremes(_State):
         cdef Answer answer
         cdef bint is_small = store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS
         chunk.tile = on_a_line(tile)
+        chunk.workspace = NULL
         if is_small:
             answer = self._pass(rows, &chunk)
             if answer is not None:
@@ -131,7 +132,7 @@ cdef class Extremes(_State):
             chunk.totals = &total
             chunk.capacity = 1
         else:
-            scratch = _Scratch(self.state.n_strips * LANES, 1)
+            scratch = _Scratch.of(self.kernel, self.state.n_strips * LANES, 1, None)
             chunk = scratch.chunk
         if is_small:
             count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
@@ -243,7 +244,8 @@ cdef class Extremes(_State):
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
-        cdef _SlicedPlan plan = plan_blocks(self.sliced, self.signs, rows, n_rows)
+        cdef _SlicedPlan plan = plan_blocks(self.kernel, self.sliced, self.signs, rows,
+                                            n_rows)
         cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
         cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
         cdef ptrdiff_t stop
@@ -278,7 +280,8 @@ cdef class Extremes(_State):
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
                          _SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef _Scratch scratch = _Scratch(self.signs.n_lanes(), last - first, plan)
+        cdef _Scratch scratch = _Scratch.of(self.kernel, self.signs.n_lanes(), last - first,
+                                            plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
         cdef ptrdiff_t row = first, end, priced_row = -1
         cdef int64_t priced = 0  # the price before priced_row, which raised it
@@ -313,7 +316,8 @@ cdef class Extremes(_State):
 
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
-        segments = [_Segment(self.signs, length, plan) for _ in range(n_threads)]
+        segments = [_Segment.of(self.kernel, self.signs, length, plan)
+                    for _ in range(n_threads)]
         while row < n_rows:
             for segment in segments:
                 segment.first, segment.last = row, min(n_rows, row + length)

@@ -25,6 +25,7 @@ cdef extern from "signed_sums.h" nogil:
     struct kernel:
         const char *name
         int (*supported)() noexcept nogil
+        ptrdiff_t workspace_bytes
         void (*fill_lines)(uint64_t base, int64_t first_vector, int64_t first_word,
                            ptrdiff_t n_words, uint64_t *lines) noexcept nogil
     const kernel *kernel_row(int index)
@@ -68,7 +69,7 @@ def choose_kernel(name=None):
     _chosen = _kernel_named(name)
     _chosen_sliced = sliced_row(_chosen)
     try:
-        _packer = packer_named(name)
+        _packer = packer_named("avx512" if name == "amx" else name)
     except ValueError:
         _packer = packer_named("portable")
 

@@ -30,6 +30,7 @@ cdef extern from "scan.h" nogil:
     struct chunk_of_rows "chunk":
         int64_t *counts
         int64_t *totals
+        void *workspace
         void *tile
         ptrdiff_t capacity
         ptrdiff_t n_rows, n_moved
@@ -60,7 +61,8 @@ cdef extern from "scan.h" nogil:
         int64_t *before
         uint64_t *packed
 
-    int blocks_pay(const sign_store *, const loss_rows *, ptrdiff_t block_rows, ptrdiff_t n_rows)
+    int blocks_pay(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t block_rows,
+                   ptrdiff_t n_rows)
     int rows_in_place(const loss_rows *, ptrdiff_t n_words)
     ptrdiff_t scan_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                         ptrdiff_t last, watch *, chunk_of_rows *, const slices *,
@@ -92,15 +94,19 @@ cdef class _Scratch:
     cdef _Slices _blocks
     cdef void *_memory
 
-    def __cinit__(self, int64_t n_lanes, ptrdiff_t n_rows, _SlicedPlan plan=None):
+    @staticmethod
+    cdef _Scratch of(const kernel *kernel, int64_t n_lanes, ptrdiff_t n_rows, _SlicedPlan plan):
+        cdef _Scratch self = _Scratch.__new__(_Scratch)
+        cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
         cdef ptrdiff_t tile = 8 * max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
                                       min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS)
-        cdef ptrdiff_t fits = ((1 << 20) - tile) // (8 * (n_lanes + 1))
+        cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
-        self._memory = malloc(tile + capacity * (n_lanes + 1) * 8 + LINE_BYTES)
+        self._memory = malloc(workspace + tile + capacity * (n_lanes + 1) * 8 + LINE_BYTES)
         if self._memory == NULL:
             raise MemoryError
-        self.chunk.tile = on_a_line(self._memory)
+        self.chunk.workspace = on_a_line(self._memory) if workspace > 0 else NULL
+        self.chunk.tile = <char *>on_a_line(self._memory) + workspace
         self.chunk.totals = <int64_t *>(<char *>self.chunk.tile + tile)
         self.chunk.counts = self.chunk.totals + capacity
         self.chunk.capacity = capacity
@@ -108,6 +114,7 @@ cdef class _Scratch:
         if plan is not None:
             self._blocks = _Slices(plan)
             self.slices = &self._blocks.slices
+        return self
 
     def __dealloc__(self):
         free(self._memory)
@@ -126,12 +133,12 @@ cdef class _SlicedPlan:
         sliced_plan_free(self.plan)
 
 
-cdef _SlicedPlan plan_blocks(const sliced_kernel *sliced, SignStore signs, const loss_rows *rows,
-                            ptrdiff_t n_rows):
+cdef _SlicedPlan plan_blocks(const kernel *kernel, const sliced_kernel *sliced, SignStore signs,
+                             const loss_rows *rows, ptrdiff_t n_rows):
     """A plan if so many rows go through faster as blocks; else None."""
     cdef const sign_store *store = store_of(signs)
     cdef _SlicedPlan plan
-    if not blocks_pay(store, rows, sliced.block_rows, n_rows):
+    if not blocks_pay(kernel, store, rows, sliced.block_rows, n_rows):
         return None
     plan = _SlicedPlan.__new__(_SlicedPlan)
     plan.kernel = sliced

@@ -32,8 +32,11 @@ cdef class _Segment(_Watched):
     cdef ptrdiff_t first, last
     cdef verdict verdict
 
-    def __cinit__(self, SignStore signs, ptrdiff_t n_rows, _SlicedPlan plan):
-        self.scratch = _Scratch(signs.n_lanes(), n_rows, plan)
+    @staticmethod
+    cdef _Segment of(const kernel *kernel, SignStore signs, ptrdiff_t n_rows, _SlicedPlan plan):
+        cdef _Segment self = _Segment(signs)
+        self.scratch = _Scratch.of(kernel, signs.n_lanes(), n_rows, plan)
+        return self
 
 
 @cython.final

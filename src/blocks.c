@@ -6,21 +6,21 @@
 
 enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
-    FEW_VECTORS = 16,  /* fewer never pay; of short rows this many do, */
-    MORE_VECTORS = 32, /* of longer ones this many */
+    LONG_VECTORS = 32, /* of longer rows at least this many pay */
     /* the first rows move extremes all the time, which is slow in a block */
     ROWS_BEFORE = 512,
 };
 
 ptrdiff_t block_rows(const struct slices *slices) { return slices->kernel->block_rows; }
 
-int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_t block_rows,
-               ptrdiff_t n_rows)
+int blocks_pay(const struct kernel *kernel, const struct sign_store *signs,
+               const struct rows *rows, ptrdiff_t block_rows, ptrdiff_t n_rows)
 {
     const int is_short = signs->n_words <= SHORT_WORDS;
     return signs->lines && n_rows >= 4 * block_rows &&
            (is_short || rows_in_place(rows, signs->n_words)) &&
-           signs->n_vectors >= (is_short ? FEW_VECTORS : MORE_VECTORS);
+           signs->n_vectors >= kernel->block_vectors &&
+           (is_short || signs->n_vectors >= LONG_VECTORS);
 }
 
 /* The block's rows as words: where they are, or copied.  NULL: a row is not of 0 and 1 alone. */

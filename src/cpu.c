@@ -1,4 +1,12 @@
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* syscall */
+#endif
 #include "cpu.h"
+
+#if defined(RB_AMX)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #if defined(RB_X86_64)
 
@@ -64,6 +72,24 @@ int cpu_has_gfni(void)
     return cpu_has_avx512() && extended_features(r) && bit(r[ECX], 8);
 }
 
+#if defined(RB_AMX)
+/* Register state of the tiles, which Linux saves for those processes alone that have asked. */
+static int may_use_tiles(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+    return os_saves(0x60000) && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
+}
+
+int cpu_has_amx(void)
+{
+    uint32_t r[4];
+    return cpu_has_avx512() && extended_features(r) && bit(r[ECX], 1) /* VBMI */ &&
+           bit(r[EDX], 24) /* TILE */ && bit(r[EDX], 25) /* INT8 */ && may_use_tiles();
+}
+#else
+int cpu_has_amx(void) { return 0; }
+#endif
+
 int cpu_has_neon(void) { return 0; }
 
 #else
@@ -71,6 +97,7 @@ int cpu_has_neon(void) { return 0; }
 int cpu_has_avx2(void) { return 0; }
 int cpu_has_avx512(void) { return 0; }
 int cpu_has_gfni(void) { return 0; }
+int cpu_has_amx(void) { return 0; }
 
 #if defined(RB_ARM64)
 int cpu_has_neon(void) { return 1; } /* part of the base architecture */

@@ -11,6 +11,12 @@
 #define RB_ARM64 1
 #endif
 
+/* Tiles have to be asked for, which is known how to do of one system. */
+#if defined(RB_X86_64) && defined(__linux__) && \
+    (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+#define RB_AMX 1
+#endif
+
 /* The instruction set stands on the function, so that one set of flags builds every file.
  * MSVC needs no such mark: its intrinsics compile anywhere. */
 #if defined(RB_X86_64) && defined(__GNUC__)
@@ -37,6 +43,7 @@
 /* Each is asked once, by dispatch.c; the answer covers the registers that the OS saves. */
 int cpu_has_avx2(void);
 int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
+int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well; asks Linux for the tiles */
 int cpu_has_gfni(void);   /* the AVX-512 form of GF2P8AFFINEQB */
 int cpu_has_neon(void);
 

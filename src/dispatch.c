@@ -4,6 +4,9 @@
 #include "sliced.h"
 
 static const struct kernel *const kernels[] = {
+#if defined(RB_AMX)
+    &kernel_amx,
+#endif
 #if defined(RB_X86_64)
     &kernel_avx512,
     &kernel_avx2,
@@ -51,10 +54,8 @@ const struct packer *packer_row(int index)
 const struct sliced_kernel *sliced_row(const struct kernel *kernel)
 {
 #if defined(RB_X86_64) && defined(__GNUC__)
-    if (kernel == &kernel_avx512 && cpu_has_gfni())
-        return &sliced_avx512;
-    if (kernel == &kernel_avx512 || kernel == &kernel_avx2)
-        return &sliced_avx2;
+    if (kernel != &kernel_portable)
+        return kernel != &kernel_avx2 && cpu_has_gfni() ? &sliced_avx512 : &sliced_avx2;
 #endif
 #if defined(RB_ARM64) && defined(__GNUC__)
     if (kernel == &kernel_neon)

@@ -98,7 +98,8 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
         for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
             const ptrdiff_t n_strips = smaller(TILE_STRIPS, signs->n_strips - strip);
             const struct sign_tile part =
-                sign_tile(kernel, signs, strip, n_strips, word, tile.n_words, lines);
+                sign_tile(kernel, signs, strip, n_strips, word, tile.n_words, lines,
+                          chunk->workspace);
             int64_t *counts = chunk->counts + strip * LANES;
             if (in_units)
                 kernel->count_units(&part, tile.rows, tile.stride, n_rows, counts, stride);

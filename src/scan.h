@@ -16,7 +16,7 @@ enum {
     UNIT_SHIFT = 24,
     TILE_WORDS = 64,  /* 4096 samples: four strips of signs fill 16 KB of the first cache */
     TILE_STRIPS = 8,  /* eight share the sums that real-valued losses are looked up in */
-    CHUNK_ROWS = 128, /* rows that share a sign tile */
+    CHUNK_ROWS = 512, /* rows that share a sign tile */
     UNIT_WORDS = 6,   /* a tile of real-valued rows, 32 times as wide, is small enough for the */
     UNIT_ROWS = 8,    /* values of the next one to be fetched while it is counted */
     TOO_LARGE = -2,   /* real-valued rows whose sums of extremes might not fit int64 */
@@ -43,6 +43,7 @@ struct rows {
 struct chunk {
     int64_t *counts;  /* capacity x 8 n_strips */
     int64_t *totals;  /* capacity: the sum of each row's losses */
+    void *workspace;  /* of the kernel, or NULL */
     void *tile;       /* CHUNK_ROWS x TILE_WORDS words, or UNIT_ROWS x 64 UNIT_WORDS int32 */
     ptrdiff_t capacity;
     ptrdiff_t n_rows;
@@ -130,8 +131,8 @@ int is_settled(const struct kernel *kernel, const struct sign_store *signs,
 int pass_row(const struct kernel *kernel, const struct sign_store *signs, const struct rows *rows,
              struct watch *watch, struct chunk *chunk, int64_t *total);
 
-/* Counts and judges up to CHUNK_ROWS rows in place, of a settled watch: those that move an extreme one by
- * one, all others at once.  Returns and says as scan_rows, from `first` on. */
+/* Counts and judges up to CHUNK_ROWS rows in place, of a settled watch: those that move an extreme
+ * one by one, all others at once.  Returns and says as scan_rows, from `first` on. */
 ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
                     const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
                     struct watch *watch, struct chunk *chunk, int64_t *totals_out,
@@ -151,8 +152,8 @@ struct slices {
 ptrdiff_t block_rows(const struct slices *slices);
 
 /* Whether rows go through faster as blocks: enough of them, vectors, and room for the packed. */
-int blocks_pay(const struct sign_store *signs, const struct rows *rows, ptrdiff_t block_rows,
-               ptrdiff_t n_rows);
+int blocks_pay(const struct kernel *kernel, const struct sign_store *signs,
+               const struct rows *rows, ptrdiff_t block_rows, ptrdiff_t n_rows);
 
 /* Judges a whole block from `first` on.  False: some row of it halts, needs something or cannot
  * be read; then nothing has changed. */

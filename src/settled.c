@@ -19,13 +19,13 @@ int is_settled(const struct kernel *kernel, const struct sign_store *signs,
 
 static void find_moves(const struct kernel *kernel, const struct sign_store *signs,
                        const struct row_tile *tile, ptrdiff_t n_rows, const struct watch *watch,
-                       int64_t *totals, uint8_t *moved)
+                       void *workspace, int64_t *totals, uint8_t *moved)
 {
     RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
     for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
         const struct sign_tile part =
             sign_tile(kernel, signs, strip, smaller(TILE_STRIPS, signs->n_strips - strip), 0,
-                      tile->n_words, lines);
+                      tile->n_words, lines, workspace);
         kernel->find_moves(&part, tile->rows, tile->stride, n_rows, strip == 0, totals,
                            watch->maxima + strip * LANES, watch->minima + strip * LANES, moved);
     }
@@ -45,7 +45,7 @@ int pass_row(const struct kernel *kernel, const struct sign_store *signs, const 
             : read_words(rows, 0, 0, tile.n_samples, chunk->tile) == tile.n_samples;
     if (!is_readable)
         return 0;
-    find_moves(kernel, signs, &tile, 1, watch, total, &moved);
+    find_moves(kernel, signs, &tile, 1, watch, NULL, total, &moved);
     if (moved || *total > watch->priced)
         return 0;
     watch->n_rows++;
@@ -74,7 +74,7 @@ ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
     chunk->in_units = 0;
     n_rows = smaller(n_rows, CHUNK_ROWS);
     const struct row_tile tile = row_tile(signs, rows, first, 0, chunk);
-    find_moves(kernel, signs, &tile, n_rows, watch, totals, moved);
+    find_moves(kernel, signs, &tile, n_rows, watch, chunk->workspace, totals, moved);
     const ptrdiff_t readable = check_rows(&tile, n_rows);
     for (ptrdiff_t r = 0; r < readable; r++) {
         const ptrdiff_t still = r;

@@ -33,6 +33,7 @@ struct sign_tile {
     ptrdiff_t strip_stride;
     ptrdiff_t n_strips;
     ptrdiff_t n_words;
+    void *workspace; /* workspace_bytes of the kernel, aligned as well; NULL: it does without */
 };
 
 /* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart; totals[r] +=
@@ -74,6 +75,8 @@ struct kernel {
     sum_units_fn *sum_units;
     fill_lines_fn *fill_lines;
     find_moves_fn *find_moves; /* NULL where counting takes so long that nothing is gained */
+    ptrdiff_t workspace_bytes; /* to unpack signs into; 0: needs none */
+    int64_t block_vectors;     /* so many vectors are faster in bit-sliced blocks, if rows are too */
 };
 
 extern const struct kernel kernel_portable;
@@ -81,6 +84,13 @@ extern const struct kernel kernel_portable;
 extern const struct kernel kernel_avx2, kernel_avx512;
 count_units_fn count_units_avx2, count_units_avx512;
 sum_units_fn sum_units_avx2, sum_units_avx512;
+count_bits_fn count_bits_avx512;
+raise_extremes_fn raise_extremes_avx512;
+fill_lines_fn fill_lines_avx512;
+find_moves_fn find_moves_avx512;
+#endif
+#if defined(RB_AMX)
+extern const struct kernel kernel_amx;
 #endif
 #if defined(RB_ARM64)
 extern const struct kernel kernel_neon;

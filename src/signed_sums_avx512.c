@@ -143,7 +143,7 @@ RB_INLINE AVX512 void do_up_to_four(const struct square *at, ptrdiff_t n_strips,
     }
 }
 
-AVX512 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
+AVX512 void count_bits_avx512(const struct sign_tile *signs, const uint64_t *rows,
                               ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
                               ptrdiff_t counts_stride, int64_t *totals)
 {
@@ -160,7 +160,7 @@ AVX512 static void count_bits(const struct sign_tile *signs, const uint64_t *row
     }
 }
 
-AVX512 static void find_moves(const struct sign_tile *signs, const uint64_t *rows,
+AVX512 void find_moves_avx512(const struct sign_tile *signs, const uint64_t *rows,
                               ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
                               const int64_t *maxima, const int64_t *minima, uint8_t *moved)
 {
@@ -178,7 +178,7 @@ AVX512 static void find_moves(const struct sign_tile *signs, const uint64_t *row
     }
 }
 
-AVX512 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
+AVX512 int raise_extremes_avx512(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
                                  int64_t *maxima, int64_t *minima)
 {
     const __m512i all = _mm512_set1_epi64(total);
@@ -207,7 +207,7 @@ RB_INLINE AVX512 __m512i mix(__m512i z)
     return _mm512_xor_si512(z, _mm512_srli_epi64(z, 31));
 }
 
-AVX512 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first_word,
+AVX512 void fill_lines_avx512(uint64_t base, int64_t first_vector, int64_t first_word,
                               ptrdiff_t n_words, uint64_t *lines)
 {
     uint64_t first[LANES];
@@ -222,7 +222,8 @@ AVX512 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first
 }
 
 const struct kernel kernel_avx512 = {
-    "avx512",       cpu_has_avx512,   count_bits, count_units_avx512,
-    raise_extremes, sum_units_avx512, fill_lines, find_moves,
+    "avx512",           cpu_has_avx512,     count_bits_avx512, count_units_avx512,
+    raise_extremes_avx512, sum_units_avx512, fill_lines_avx512, find_moves_avx512,
+    0, 16,
 };
 #endif

@@ -78,4 +78,5 @@ static int always(void) { return 1; }
 const struct kernel kernel_portable = {
     "portable",              always,             count_bits_portable, count_units_portable,
     raise_extremes_portable, sum_units_portable, fill_lines_portable, NULL,
+    0, 16,
 };

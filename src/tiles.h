@@ -9,9 +9,9 @@ RB_INLINE ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 /* The lines of some strips and words: stored ones in place, others generated into `buffer`. */
 RB_INLINE struct sign_tile sign_tile(const struct kernel *kernel, const struct sign_store *signs,
                                      ptrdiff_t strip, ptrdiff_t n_strips, ptrdiff_t word,
-                                     ptrdiff_t n_words, uint64_t *buffer)
+                                     ptrdiff_t n_words, uint64_t *buffer, void *workspace)
 {
-    struct sign_tile tile = {NULL, signs->n_words, n_strips, n_words};
+    struct sign_tile tile = {NULL, signs->n_words, n_strips, n_words, workspace};
     if (signs->lines) {
         tile.lines = signs->lines + (strip * signs->n_words + word) * LANES;
         return tile;

@@ -6,7 +6,7 @@ import pytest
 from radabound_fast import _kernel
 
 KERNELS = [name for name, _ in _kernel.kernels()]
-ALL_NAMES = ["portable", "avx2", "avx512", "neon"]
+ALL_NAMES = ["portable", "avx2", "avx512", "amx", "neon"]
 
 
 @pytest.fixture(params=ALL_NAMES)

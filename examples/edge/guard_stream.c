@@ -86,7 +86,7 @@ static int64_t count_row(void)
         const int64_t left = state.n_samples - sample;
         const int64_t n = left < tile_samples ? left : tile_samples;
         const ptrdiff_t n_words = (ptrdiff_t)((n + WORD_BITS - 1) / WORD_BITS);
-        const struct sign_tile tile = {lines, n_words, N_STRIPS, n_words};
+        const struct sign_tile tile = {lines, n_words, N_STRIPS, n_words, NULL};
         size_t n_read;
         if (read_words(n, n_words, &n_read))
             return sample == 0 && n_read == 0 ? END_OF_LOSSES : BROKEN;

@@ -31,7 +31,8 @@ void random_bits(uint64_t *words, int64_t n_words);
 /* One live buffer each; what is asked for again is given up. */
 enum slot {
     SIGNS, ROWS, COUNTS, START, EXPECTED, MAXIMA, MINIMA, OUT, WANTED, LABELS, TOTALS, TILE,
-    GROWTH, BLOCK_TOTALS, BEFORE, PACKED, SCRATCH, TRACE, WANTED_TRACE, N_SLOTS,
+    GROWTH, BLOCK_TOTALS, BEFORE, PACKED, SCRATCH, TRACE, WANTED_TRACE, WORKSPACE,
+    N_SLOTS,
 };
 
 /* Bytes at an address that is a multiple of `alignment`, filled with rubbish.  With alignment 1

@@ -12,7 +12,7 @@ struct sign_tile random_tile(int64_t n_strips, int64_t n_words, int64_t strip_st
     const int64_t n_lines = (n_strips - 1) * strip_stride + n_words;
     uint64_t *lines = guarded(SIGNS, (size_t)n_lines * LINE_BYTES, LINE_BYTES);
     random_bits(lines, n_lines * LANES);
-    return (struct sign_tile){lines, strip_stride, n_strips, n_words};
+    return (struct sign_tile){lines, strip_stride, n_strips, n_words, NULL};
 }
 
 int64_t random_stride(int64_t width)
@@ -47,7 +47,7 @@ static void random_counting(struct counting *c)
 {
     const int64_t n_strips = some_strips(), n_words = some_words();
     c->tile = random_tile(n_strips, n_words, n_words + (one_in(3) ? up_to(5) : 0));
-    c->n_rows = up_to(13) - 1;
+    c->n_rows = one_in(12) ? 90 + up_to(60) : up_to(13) - 1;
     c->counts_stride = n_strips * LANES + (one_in(3) ? up_to(20) : 0);
     const int64_t n_counts =
         c->n_rows ? (c->n_rows - 1) * c->counts_stride + n_strips * LANES : 0;
@@ -56,6 +56,13 @@ static void random_counting(struct counting *c)
     c->expected = GUARDED(int64_t, EXPECTED, n_counts);
     for (int64_t i = 0; i < n_counts; i++)
         c->start[i] = c->expected[i] = below((int64_t)1 << 40);
+}
+
+/* Now and then without one, as where a kernel has none. */
+static void give_workspace(struct counting *c, const struct kernel *kernel)
+{
+    const int none = kernel->workspace_bytes == 0 || one_in(4);
+    c->tile.workspace = none ? NULL : guarded(WORKSPACE, (size_t)kernel->workspace_bytes, 64);
 }
 
 /* What lies between the rows' counts must stay as it is. */
@@ -105,6 +112,7 @@ void try_count_bits(void)
             totals = GUARDED(int64_t, TOTALS, c.n_rows);
         for (int64_t r = 0; with_totals && r < c.n_rows; r++)
             totals[r] = 12345;
+        give_workspace(&c, kernel);
         running("count_bits", kernel->name);
         kernel->count_bits(&c.tile, rows, c.row_stride, c.n_rows, counts, c.counts_stride, totals);
         check_equal(counts, c.expected, c.counts_bytes, "counts");
@@ -158,6 +166,7 @@ void try_find_moves(void)
             moved[r] = (uint8_t)before;
             totals[r] = first ? 12345 : wanted[r];
         }
+        give_workspace(&c, kernel);
         running("find_moves", kernel->name);
         kernel->find_moves(&c.tile, rows, c.row_stride, c.n_rows, first, totals, maxima, minima,
                            moved);
@@ -206,6 +215,7 @@ void try_count_units(void)
         if (!kernel->supported())
             continue;
         int64_t *counts = fresh_counts(&c);
+        give_workspace(&c, kernel);
         running("count_units", kernel->name);
         kernel->count_units(&c.tile, rows, c.row_stride, c.n_rows, counts, c.counts_stride);
         check_equal(counts, c.expected, c.counts_bytes, "counts");

@@ -244,7 +244,8 @@ static void random_price(struct scan_case *c)
 
 /* ---- every way through ------------------------------------------------------------------- */
 
-static void random_chunk(const struct scan_case *c, struct chunk *chunk)
+static void random_chunk(const struct scan_case *c, const struct kernel *kernel,
+                         struct chunk *chunk)
 {
     const int64_t capacity = up_to(c->n_rows < CHUNK_ROWS ? c->n_rows + 1 : CHUNK_ROWS);
     const int64_t words = 8 * capacity * TILE_WORDS;
@@ -252,6 +253,9 @@ static void random_chunk(const struct scan_case *c, struct chunk *chunk)
     *chunk = (struct chunk){
         .counts = GUARDED(int64_t, COUNTS, capacity * c->store.n_strips * LANES),
         .totals = GUARDED(int64_t, TOTALS, capacity),
+        .workspace = kernel->workspace_bytes == 0 || one_in(4)
+                         ? NULL
+                         : guarded(WORKSPACE, (size_t)kernel->workspace_bytes, 64),
         .tile = guarded(TILE, (size_t)(words > units ? words : units), 64),
         .capacity = capacity};
 }
@@ -279,7 +283,7 @@ static void scan_once(struct scan_case *c, const struct kernel *kernel,
     watch.maxima = GUARDED(int64_t, MAXIMA, 2 * half);
     watch.minima = watch.maxima + half;
     memcpy(watch.maxima, c->start.maxima, 2 * half * sizeof(int64_t));
-    random_chunk(c, &chunk);
+    random_chunk(c, kernel, &chunk);
     int64_t row = 0;
     enum verdict verdict = ANSWERED;
     running(slices ? "scan in blocks" : "scan", kernel->name);

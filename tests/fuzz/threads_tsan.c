@@ -53,6 +53,7 @@ static void begin(struct segment *segment, ptrdiff_t first, ptrdiff_t last)
     segment->watch.minima = segment->watch.maxima + n_lanes;
     segment->chunk = (struct chunk){.counts = memory(CHUNK_ROWS * n_lanes * sizeof(int64_t)),
                                     .totals = memory(CHUNK_ROWS * sizeof(int64_t)),
+                                    .workspace = memory((size_t)kernel->workspace_bytes),
                                     .tile = memory(CHUNK_ROWS * TILE_WORDS * 8),
                                     .capacity = CHUNK_ROWS};
     segment->slices =
@@ -70,6 +71,7 @@ static void end(struct segment *segment)
     free(segment->watch.maxima);
     free(segment->chunk.counts);
     free(segment->chunk.totals);
+    free(segment->chunk.workspace);
     free(segment->chunk.tile);
     free(segment->slices.growth);
     free(segment->slices.totals);

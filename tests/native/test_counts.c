@@ -5,7 +5,15 @@
 #include "plain.h"
 #include "signed_sums.h"
 
-enum { N_ROWS = 5 }; /* one more than any kernel takes together */
+enum {
+    FEW_ROWS = 5,    /* one more than a kernel takes together that does without a workspace, */
+    MANY_ROWS = 133, /* several squares of one that needs it, and some rows more */
+};
+
+static int64_t rows_for(const struct kernel *kernel)
+{
+    return kernel->workspace_bytes > 0 ? MANY_ROWS : FEW_ROWS;
+}
 
 /* A problem's signs and rows with gaps, and counts to add to; the gaps must stay as they are. */
 struct layout {
@@ -14,11 +22,12 @@ struct layout {
     int64_t *counts, *expected;
 };
 
-static struct layout lay_out(const struct problem *p, ptrdiff_t gap)
+static struct layout lay_out(const struct kernel *kernel, const struct problem *p, ptrdiff_t gap)
 {
     struct layout x = {.signs = {.strip_stride = p->n_words + gap,
                                  .n_strips = p->n_strips,
-                                 .n_words = p->n_words},
+                                 .n_words = p->n_words,
+                                 .workspace = memory(kernel->workspace_bytes, 0)},
                        .row_stride = p->n_words + gap,
                        .counts_stride = p->n_strips * LANES + gap};
     uint64_t *lines = NEW(uint64_t, p->n_strips * x.signs.strip_stride * LANES);
@@ -39,7 +48,7 @@ static struct layout lay_out(const struct problem *p, ptrdiff_t gap)
 
 static void test_bits(const struct kernel *kernel, const struct problem *p, ptrdiff_t gap)
 {
-    struct layout x = lay_out(p, gap);
+    struct layout x = lay_out(kernel, p, gap);
     uint64_t *rows = memory(p->n_rows * x.row_stride * 8, gap ? 8 : 0);
     for (ptrdiff_t r = 0; r < p->n_rows; r++)
         memcpy(rows + r * x.row_stride, p->packed + r * p->n_words, (size_t)p->n_words * 8);
@@ -52,7 +61,7 @@ static void test_bits(const struct kernel *kernel, const struct problem *p, ptrd
 
 static void test_units(const struct kernel *kernel, const struct problem *p, ptrdiff_t gap)
 {
-    struct layout x = lay_out(p, gap);
+    struct layout x = lay_out(kernel, p, gap);
     const ptrdiff_t stride = p->n_words * WORD_BITS + gap;
     int32_t *rows = memory(p->n_rows * stride * 4, gap ? 4 : 0);
     for (ptrdiff_t r = 0; r < p->n_rows; r++)
@@ -67,10 +76,10 @@ static void test_units(const struct kernel *kernel, const struct problem *p, ptr
 static void test_moves(const struct kernel *kernel, const struct problem *p, ptrdiff_t gap)
 {
     const ptrdiff_t n = p->n_strips * LANES;
-    const struct layout x = lay_out(p, gap);
+    const struct layout x = lay_out(kernel, p, gap);
     uint64_t *rows = memory(p->n_rows * x.row_stride * 8, gap ? 8 : 0);
-    int64_t *maxima = memory(n * 8, 8), *minima = memory(n * 8, 8), totals[N_ROWS] = {0};
-    uint8_t moved[N_ROWS] = {0};
+    int64_t *maxima = memory(n * 8, 8), *minima = memory(n * 8, 8), totals[MANY_ROWS] = {0};
+    uint8_t moved[MANY_ROWS] = {0};
     for (ptrdiff_t r = 0; r < p->n_rows; r++)
         memcpy(rows + r * x.row_stride, p->packed + r * p->n_words, (size_t)p->n_words * 8);
     for (ptrdiff_t v = 0; v < n; v++) {
@@ -125,24 +134,25 @@ static void test_extremes(const struct kernel *kernel, const struct problem *p)
 /* Every sign +1 and every loss as large as can be: whatever is added up in few bits is full. */
 static void test_fullest(const struct kernel *kernel, ptrdiff_t n_words, ptrdiff_t n_strips)
 {
-    const ptrdiff_t n = n_strips * LANES, n_losses = n_words * WORD_BITS;
+    const ptrdiff_t n = n_strips * LANES, n_losses = n_words * WORD_BITS, n_rows = rows_for(kernel);
     const int32_t largest = 1 << 24;
-    uint64_t *lines = NEW(uint64_t, n_words * n), *rows = NEW(uint64_t, N_ROWS * n_words);
-    int32_t *units = NEW(int32_t, N_ROWS * n_losses);
-    const struct sign_tile signs = {lines, n_words, n_strips, n_words};
+    uint64_t *lines = NEW(uint64_t, n_words * n), *rows = NEW(uint64_t, n_rows * n_words);
+    int32_t *units = NEW(int32_t, n_rows * n_losses);
+    const struct sign_tile signs = {lines, n_words, n_strips, n_words,
+                                    memory(kernel->workspace_bytes, 0)};
     memset(lines, 0xff, (size_t)(n_words * n) * sizeof *lines);
-    memset(rows, 0xff, (size_t)(N_ROWS * n_words) * sizeof *rows);
-    for (ptrdiff_t i = 0; i < N_ROWS * n_losses; i++)
+    memset(rows, 0xff, (size_t)(n_rows * n_words) * sizeof *rows);
+    for (ptrdiff_t i = 0; i < n_rows * n_losses; i++)
         units[i] = largest;
     for (int in_units = 0; in_units < 2; in_units++) {
-        int64_t *counts = NEW(int64_t, N_ROWS * n), *expected = NEW(int64_t, N_ROWS * n);
-        for (ptrdiff_t i = 0; i < N_ROWS * n; i++)
+        int64_t *counts = NEW(int64_t, n_rows * n), *expected = NEW(int64_t, n_rows * n);
+        for (ptrdiff_t i = 0; i < n_rows * n; i++)
             expected[i] = in_units ? n_losses * (int64_t)largest : n_losses;
         if (in_units)
-            kernel->count_units(&signs, units, n_losses, N_ROWS, counts, n);
+            kernel->count_units(&signs, units, n_losses, n_rows, counts, n);
         else
-            kernel->count_bits(&signs, rows, n_words, N_ROWS, counts, n, NULL);
-        same_numbers(in_units ? "largest units" : "all ones", counts, expected, N_ROWS * n);
+            kernel->count_bits(&signs, rows, n_words, n_rows, counts, n, NULL);
+        same_numbers(in_units ? "largest units" : "all ones", counts, expected, n_rows * n);
     }
     same_number("sum_units", kernel->sum_units(units, n_words), n_losses * (int64_t)largest);
     forget();
@@ -183,7 +193,7 @@ void test_counts(const struct kernel *kernel)
         for (int j = 0; j < COUNT_OF_L; j++) {
             const int64_t m = some_m[i], l = some_l[j];
             checking("%s, m = %d, l = %d", kernel->name, (int)m, (int)l);
-            const struct problem bits = plain_problem(m, l, N_ROWS, 0);
+            const struct problem bits = plain_problem(m, l, rows_for(kernel), 0);
             uint64_t *lines = NEW(uint64_t, bits.n_words * LANES);
             for (ptrdiff_t s = 0; s < bits.n_strips; s++) {
                 kernel->fill_lines(mix64(bits.seed + SIGN_GOLDEN), s * LANES, 0, bits.n_words,
@@ -199,7 +209,7 @@ void test_counts(const struct kernel *kernel)
             }
             test_extremes(kernel, &bits);
             forget();
-            const struct problem units = plain_problem(m, l, N_ROWS, 1);
+            const struct problem units = plain_problem(m, l, rows_for(kernel), 1);
             test_units(kernel, &units, 0);
             test_units(kernel, &units, 3);
             forget();

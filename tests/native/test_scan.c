@@ -54,12 +54,14 @@ static struct rows rows_of(const struct problem *p, enum form form, const struct
 }
 
 /* What a scan needs besides rows: as much as the longest row, or a chunk, takes. */
-static struct chunk new_chunk(const struct problem *p)
+static struct chunk new_chunk(const struct kernel *kernel, const struct problem *p)
 {
-    const int64_t capacity = p->n_rows < 50 ? p->n_rows : 50; /* a chunk now and then ends early */
+    const int64_t most = kernel->workspace_bytes > 0 ? 150 : 50; /* a chunk may end early */
+    const int64_t capacity = p->n_rows < most ? p->n_rows : most;
     const int64_t tile_words = CHUNK_ROWS * TILE_WORDS + UNIT_ROWS * ROW_TILE_WORDS;
     return (struct chunk){.counts = NEW(int64_t, capacity * p->n_strips * LANES),
                           .totals = NEW(int64_t, capacity),
+                          .workspace = memory(kernel->workspace_bytes, 0),
                           .tile = NEW(uint64_t, tile_words),
                           .capacity = (ptrdiff_t)capacity};
 }
@@ -98,7 +100,7 @@ static void test_gate(const struct scan *scan, struct gate gate)
     const struct problem *p = scan->problem;
     const int64_t *complexity = gate.half_range ? p->half_range : p->plain;
     int64_t *totals = NEW(int64_t, p->n_rows), *trace = NEW(int64_t, p->n_rows);
-    struct chunk chunk = new_chunk(p);
+    struct chunk chunk = new_chunk(scan->kernel, p);
     struct watch watch = {.n_vectors = p->l,
                           .n_strips = p->n_strips,
                           .budget = gate.budget,
@@ -163,7 +165,7 @@ static void test_unreadable(struct scan *scan, enum form form)
     } else {
         return;
     }
-    struct chunk chunk = new_chunk(p);
+    struct chunk chunk = new_chunk(scan->kernel, p);
     struct watch watch = {.n_vectors = p->l,
                           .n_strips = p->n_strips,
                           .budget = INT64_MAX,
