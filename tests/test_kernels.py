@@ -36,6 +36,23 @@ def test_every_kernel_finds_the_reference_extremes(kernel, n_samples, signs, pac
         assert_array_equal(minima, sums[:, :n_vectors].min(axis=0))
 
 
+@pytest.mark.parametrize("signs", ["stored", "generated"])
+@pytest.mark.parametrize("n_samples", [1, 63, 64, 65, 640, 1000, 4096, 4097])
+def test_every_kernel_finds_the_extremes_of_many_rows(kernel, n_samples, signs, pack):
+    """Enough rows and vectors, some more and some fewer, for those that work on squares of both."""
+    losses = losses_of_all_rates(n_samples, 133, n_samples)
+    sums = reference.signed_sums(reference.signs(12, 100, n_samples), losses)
+    for n_vectors in [16, 17, 24, 25, 32, 33, 48, 56, 57, 100]:
+        store = _kernel.SignStore(12, n_samples, n_vectors, stored=signs == "stored")
+        for n_rows in [95, 96, 97, 128, 133]:
+            extremes = _kernel.Extremes(store)
+            values, *_ = extremes.query_many_packed(pack(losses[:n_rows]))
+            maxima, minima = extremes.extremes()
+            assert_array_equal(maxima, sums[:n_rows, :n_vectors].max(axis=0))
+            assert_array_equal(minima, sums[:n_rows, :n_vectors].min(axis=0))
+            assert_array_equal(values, losses[:n_rows].mean(axis=1))
+
+
 @pytest.mark.parametrize("n_samples", N_SAMPLES)
 def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
     n_rows = 2 if n_samples > 5000 else 5
@@ -55,7 +72,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
 
 @pytest.mark.parametrize("n_vectors", [1, 9, 32, 257])
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
-    losses = losses_of_all_rates(5, 140, 1000)  # more than the 128 rows of a chunk
+    losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
     store = _kernel.SignStore(1, 1000, n_vectors)
     block, single = _kernel.Extremes(store, tail=float), _kernel.Extremes(store, tail=float)
     values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
@@ -68,13 +85,13 @@ def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
 @pytest.mark.parametrize("half_range", [False, True])
 def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_range, pack):
     """A budget one below, at and above what each row in turn brings the sum of extremes to."""
-    losses = losses_of_all_rates(6, 140, 129)
+    losses = losses_of_all_rates(6, 560, 129)
     sums = reference.signed_sums(reference.signs(2, 17, 129), losses)
     highest = np.maximum.accumulate(sums, axis=0)
     lowest = np.minimum.accumulate(sums, axis=0)
     totals = (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1)
     store = _kernel.SignStore(2, 129, 17)
-    for row in [0, 1, 30, 127, 128, 139]:
+    for row in [0, 1, 30, 511, 512, 559]:
         for budget in [totals[row] - 1, totals[row], totals[row] + 1]:
             gate = (int(budget), 2**63 - 1, 0, -1, 2**63 - 1)
             extremes = _kernel.Extremes(
