@@ -73,18 +73,26 @@ int cpu_has_gfni(void)
 }
 
 #if defined(RB_AMX)
-/* Register state of the tiles, which Linux saves for those processes alone that have asked. */
-static int may_use_tiles(void)
-{
-    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
-    return os_saves(0x60000) && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
-}
+enum { ARCH_GET_XCOMP_SUPP = 0x1021, ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
 
 int cpu_has_amx(void)
 {
     uint32_t r[4];
+    uint64_t given = 0;
     return cpu_has_avx512() && extended_features(r) && bit(r[ECX], 1) /* VBMI */ &&
-           bit(r[EDX], 24) /* TILE */ && bit(r[EDX], 25) /* INT8 */ && may_use_tiles();
+           bit(r[EDX], 24) /* TILE */ && bit(r[EDX], 25) /* INT8 */ && os_saves(0x60000) &&
+           syscall(SYS_arch_prctl, ARCH_GET_XCOMP_SUPP, &given) == 0 && given >> XTILEDATA & 1;
+}
+
+int may_use_tiles(void)
+{
+    static int answer = -1;
+    int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+    if (known < 0) {
+        known = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
+        __atomic_store_n(&answer, known, __ATOMIC_RELAXED);
+    }
+    return known;
 }
 #else
 int cpu_has_amx(void) { return 0; }

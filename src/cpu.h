@@ -11,7 +11,7 @@
 #define RB_ARM64 1
 #endif
 
-/* Tiles have to be asked for, which is known how to do of one system. */
+/* How to ask for tiles we know of one system. */
 #if defined(RB_X86_64) && defined(__linux__) && \
     (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
 #define RB_AMX 1
@@ -43,9 +43,14 @@
 /* Each is asked once, by dispatch.c; the answer covers the registers that the OS saves. */
 int cpu_has_avx2(void);
 int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
-int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well; asks Linux for the tiles */
+int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well */
 int cpu_has_gfni(void);   /* the AVX-512 form of GF2P8AFFINEQB */
 int cpu_has_neon(void);
+
+/* Linux gives the registers of AMX to those processes alone that ask.  From the first call on this
+ * one has: its signal frames may be 8 KB larger, and alternate stacks that are too small for that
+ * are refused; if there is one already, the answer is no. */
+int may_use_tiles(void);
 
 /* Ones in a word, without an instruction for it: Knuth's sideways addition. */
 RB_INLINE int64_t popcount64(uint64_t word)

@@ -260,7 +260,7 @@ static struct squares squares_of(const struct sign_tile *signs, ptrdiff_t n_rows
     const ptrdiff_t left = signs->n_strips % STRIPS;
     const ptrdiff_t n_strips = signs->n_strips - (left < STRIPS - 1 ? left : 0);
     if (signs->workspace == NULL || signs->n_words > MOST_WORDS || n_rows < LEAST_ROWS ||
-        n_strips == 0)
+        n_strips == 0 || !may_use_tiles())
         return (struct squares){0, 0};
     return (struct squares){n_rows / ROWS * ROWS, n_strips};
 }
