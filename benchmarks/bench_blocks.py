@@ -20,8 +20,8 @@ ROWS = [1, 4, 16, 64, 256, 1024, 2047, 2048, 4096, 16_384, 65_536]
 
 
 def rows_of(n_samples):
-    """So many that a block is 1 MB, or as many as go through the plain kernel."""
-    return max(8, min(PLAIN_ROWS, 8_000_000 // n_samples))
+    """So many that a block is 8 MB, or as many as go through the plain kernel."""
+    return min(PLAIN_ROWS, 64_000_000 // n_samples)
 
 
 @pytest.mark.parametrize("n_samples", SAMPLES)

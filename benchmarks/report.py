@@ -32,7 +32,8 @@ rounds of the ratio within a round, so that a drifting clock cancels. Every peer
 asserted equal to ours before it was timed. A peer is timed for its distances, counts or products
 alone; ours for the sums, the running extremes, the halting test and the answers, through the
 Python API. The limit is a loop of AND, POPCNT and ADD on registers with the same number of 512-bit
-cells and no loads. The extremes have settled, as they have after the first few hundred queries.
+cells and no loads; bit-sliced blocks and AMX do without POPCNT, and may pass it. The extremes have
+settled, as they have after the first few hundred queries.
 """
 
 
