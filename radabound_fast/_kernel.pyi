@@ -99,6 +99,12 @@ class OneRow:
     def query(self, losses: Any, *, guess: object = ...) -> Answer: ...
     def query_packed(self, words: Any, *, guess: object = ...) -> Answer: ...
 
+@disjoint_base
+class OnePrediction:
+    _rows: LabelRows
+    _asked: Extremes | None
+    def query(self, y_pred: Any, *, guess: float | None = ...) -> Any: ...
+
 @final
 class LabelRow:
     def __new__(

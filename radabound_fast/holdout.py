@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from radabound_fast.store import Durability
 
 
-class Holdout(Owned):
+class Holdout(Owned, _kernel.OnePrediction):
     """A holdout's labels, behind a guard: ask it how often predictions err.
 
     Parameters
@@ -88,7 +88,9 @@ class Holdout(Owned):
                 f"guard must be for the {self._labels.n_samples} samples of y_true, "
                 f"got one for {guard.n_samples}"
             )
-        self.guard = guard
+        self._guard = guard
+        self._rows = self._labels.rows
+        self._asked = guard._extremes if isinstance(guard, RadaBound) else None
 
     @classmethod
     def open(
@@ -148,6 +150,11 @@ class Holdout(Owned):
         self.close()
 
     @property
+    def guard(self) -> Any:
+        """What answers."""
+        return self._guard
+
+    @property
     def n_samples(self) -> int:
         """m, how many labels there are."""
         return self._labels.n_samples
@@ -157,29 +164,8 @@ class Holdout(Owned):
         """What a prediction may be, sorted."""
         return self._labels.classes
 
-    def query(self, y_pred: Any, *, guess: float | None = None) -> Any:
-        """Share of wrong predictions, if the guard still answers.
-
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,)
-            Predicted classes, by position.
-        guess : float, optional
-            For mechanisms that need one: the expected error rate, from data independent of the
-            holdout.
-
-        Returns
-        -------
-        Answer
-            The guard's.
-
-        Raises
-        ------
-        HoldoutExhausted
-            This query's answer is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not predictions of these classes; nothing has changed.
-        """
+    # `query` is compiled; what it cannot answer comes here
+    def _query(self, y_pred: Any, guess: float | None) -> Any:
         self._check_owner()
         values, labels = self._labels.match(y_pred, ndim=1)
         if isinstance(self.guard, RadaBound):
@@ -221,7 +207,7 @@ class Holdout(Owned):
         return self.guard.query_many_packed(words, guesses=guesses, **options)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._forwarded and "guard" in self.__dict__:
+        if name in self._forwarded and "_guard" in self.__dict__:
             return getattr(self.guard, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -69,7 +69,7 @@ def choose_kernel(name=None):
     _chosen = _kernel_named(name)
     _chosen_sliced = sliced_row(_chosen)
     try:
-        _packer = packer_named("avx512" if name == "amx" else name)
+        _packer = packer_named(name)
     except ValueError:
         _packer = packer_named("portable")
 

@@ -52,3 +52,44 @@ cdef class OneRow:
             if answer is NotImplemented:
                 answer = self._extremes.query_words(self._as_words(words, ndim=1))
         return self._refuse() if answer is None else answer
+
+
+cdef class OnePrediction:
+    """Base class of `Holdout`, for the same reason.
+
+    A subclass sets `_rows`, the labels in the forms that predictions came in so far, and `_asked`
+    if its guard is a `RadaBound`; `_query` answers, or raises, where this does not.
+    """
+
+    cdef public LabelRows _rows
+    cdef public Extremes _asked
+
+    def query(self, y_pred, *, guess=None):
+        """Share of wrong predictions, if the guard still answers.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,)
+            Predicted classes, by position.
+        guess : float, optional
+            For mechanisms that need one: the expected error rate, from data independent of the
+            holdout.
+
+        Returns
+        -------
+        Answer
+            The guard's.
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not predictions of these classes; nothing has changed.
+        """
+        answer = None
+        if self._rows is not None and self._asked is not None:
+            row = self._rows.find(y_pred, 1)
+            if row is not None:
+                answer = self._asked.query_values(y_pred, row)
+        return self._query(y_pred, guess) if answer is None else answer

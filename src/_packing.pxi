@@ -65,10 +65,11 @@ cdef extern from "packing.h" nogil:
 
 
 cdef const packer *packer_named(object name) except NULL:
-    """The packer of that instruction set; None: the fastest that runs here."""
+    """The packer of that kernel, AVX-512's for AMX; None: the fastest that runs here."""
+    cdef object wanted = "avx512" if name == "amx" else name
     cdef int i = 0
     while packer_row(i) != NULL:
-        if packer_row(i).supported() and (name is None or packer_row(i).name.decode() == name):
+        if packer_row(i).supported() and (wanted is None or packer_row(i).name.decode() == wanted):
             return packer_row(i)
         i += 1
     raise ValueError(f"kernel must be one that this CPU runs, got {name!r}")
@@ -132,7 +133,7 @@ cdef class LabelRows:
         self._of_type = [None] * N_NUMPY_TYPES
         self._n_samples = n_samples
 
-    def find(self, values, int ndim):
+    cpdef find(self, values, int ndim):
         """The row for these values, if they are an ndarray of the right shape and a known dtype."""
         if type(values) is not np.ndarray:
             return None
