@@ -22,7 +22,7 @@
 #define AMX RB_TARGET("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi," \
                       "avx512vpopcntdq,popcnt")
 
-/* GCC 12 does not know that tiles are loaded from memory and stored to it. */
+/* GCC 12 does not know that a tile is loaded from memory: what is stored before must be by then. */
 #define IN_ORDER __asm__ volatile("" ::: "memory")
 
 enum {
@@ -107,15 +107,16 @@ RB_INLINE AMX void fetch_next(const uint64_t *losses, ptrdiff_t row_stride, ptrd
 /* Tile registers: 0 to 3 the sums, first rows and vectors first; 4 and 5 losses; 6 and 7 signs. */
 AMX static void set_up_tiles(void)
 {
-    struct {
+    static const struct {
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
         uint8_t n_rows[16];
-    } shape = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        shape.row_bytes[i] = 64;
-        shape.n_rows[i] = TILE_ROWS;
-    }
+    } shape = {
+        .palette = 1,
+        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+        .n_rows = {TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS, TILE_ROWS,
+                   TILE_ROWS},
+    };
     _tile_loadconfig(&shape);
 }
 
