@@ -102,7 +102,7 @@ class OneRow:
 @disjoint_base
 class OnePrediction:
     _rows: LabelRows
-    _asked: Extremes | None
+    _asked: OneRow | None
     def query(self, y_pred: Any, *, guess: float | None = ...) -> Any: ...
 
 @final

@@ -90,7 +90,7 @@ class Holdout(Owned, _kernel.OnePrediction):
             )
         self._guard = guard
         self._rows = self._labels.rows
-        self._asked = guard._extremes if isinstance(guard, RadaBound) else None
+        self._asked = guard if type(guard) is RadaBound else None  # a subclass may see each query
 
     @classmethod
     def open(

@@ -1,7 +1,7 @@
 # What a guard answers.
 
 @cython.final
-@cython.no_gc  # its tail knows no answer, so that there is no cycle
+@cython.no_gc  # nothing that its tail leads to keeps answers, so that there is no cycle
 @cython.freelist(64)
 cdef class Answer:
     """A mean that the holdout could still afford, and what it is good for.

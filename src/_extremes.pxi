@@ -18,7 +18,7 @@ cdef enum:
 def choose_thread_cells(cells=None):
     """Have a thread started for so much work; None: for what pays (a seam for tests)."""
     global _thread_cells
-    _thread_cells = THREAD_CELLS if cells is None else cells
+    _thread_cells = max(1, THREAD_CELLS if cells is None else cells)
 
 
 @cython.final
@@ -132,7 +132,7 @@ cdef class Extremes(_State):
             chunk.totals = &total
             chunk.capacity = 1
         else:
-            scratch = _Scratch.of(self.kernel, self.state.n_strips * LANES, 1, None)
+            scratch = _Scratch.of(self.kernel, self.signs, rows, 1, None)
             chunk = scratch.chunk
         if is_small:
             count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
@@ -280,8 +280,7 @@ cdef class Extremes(_State):
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
                          _SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef _Scratch scratch = _Scratch.of(self.kernel, self.signs.n_lanes(), last - first,
-                                            plan)
+        cdef _Scratch scratch = _Scratch.of(self.kernel, self.signs, rows, last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
         cdef ptrdiff_t row = first, end, priced_row = -1
         cdef int64_t priced = 0  # the price before priced_row, which raised it
@@ -316,13 +315,14 @@ cdef class Extremes(_State):
 
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
-        segments = [_Segment.of(self.kernel, self.signs, length, plan)
+        segments = [_Segment.of(self.kernel, self.signs, rows, length, plan)
                     for _ in range(n_threads)]
         while row < n_rows:
             for segment in segments:
                 segment.first, segment.last = row, min(n_rows, row + length)
                 segment.copy_from(self)
                 segment.state.budget = segment.state.priced = INT64_MAX
+                segment.verdict = UNREADABLE  # as far as is known: a thread may end before its task
                 row = segment.last
             task = _Task.of(self, rows, memory, run)
             # this thread works too, beside new ones: a new thread starts on an idle core, where

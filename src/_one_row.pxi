@@ -30,10 +30,11 @@ cdef class OneRow:
         TypeError, ValueError
             Not a vector of losses; nothing has changed.
         """
+        cdef Extremes extremes = self._extremes
         with cython.nonecheck(True):
-            answer = self._extremes.query_values(losses, None)
+            answer = extremes.query_values(losses, None)
             if answer is NotImplemented:
-                answer = self._extremes.query_values(self._as_values(losses, ndim=1), None)
+                answer = extremes.query_values(self._as_values(losses, ndim=1), None)
         return self._refuse() if answer is None else answer
 
     def query_packed(self, words, *, guess=None):
@@ -47,10 +48,11 @@ cdef class OneRow:
         guess : object, optional
             Ignored.
         """
+        cdef Extremes extremes = self._extremes
         with cython.nonecheck(True):
-            answer = self._extremes.query_words(words)
+            answer = extremes.query_words(words)
             if answer is NotImplemented:
-                answer = self._extremes.query_words(self._as_words(words, ndim=1))
+                answer = extremes.query_words(self._as_words(words, ndim=1))
         return self._refuse() if answer is None else answer
 
 
@@ -62,7 +64,7 @@ cdef class OnePrediction:
     """
 
     cdef public LabelRows _rows
-    cdef public Extremes _asked
+    cdef public OneRow _asked
 
     def query(self, y_pred, *, guess=None):
         """Share of wrong predictions, if the guard still answers.
@@ -87,9 +89,13 @@ cdef class OnePrediction:
         TypeError, ValueError
             Not predictions of these classes; nothing has changed.
         """
+        cdef LabelRows rows = self._rows
+        cdef OneRow asked = self._asked
+        cdef Extremes extremes
         answer = None
-        if self._rows is not None and self._asked is not None:
-            row = self._rows.find(y_pred, 1)
-            if row is not None:
-                answer = self._asked.query_values(y_pred, row)
+        if rows is not None and asked is not None:
+            extremes = asked._extremes
+            row = rows.find(y_pred, 1)
+            if row is not None and extremes is not None:
+                answer = extremes.query_values(y_pred, row)
         return self._query(y_pred, guess) if answer is None else answer

@@ -95,11 +95,15 @@ cdef class _Scratch:
     cdef void *_memory
 
     @staticmethod
-    cdef _Scratch of(const kernel *kernel, int64_t n_lanes, ptrdiff_t n_rows, _SlicedPlan plan):
+    cdef _Scratch of(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                     ptrdiff_t n_rows, _SlicedPlan plan):
         cdef _Scratch self = _Scratch.__new__(_Scratch)
+        cdef int64_t n_lanes = signs.n_lanes()
         cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
-        cdef ptrdiff_t tile = 8 * max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
-                                      min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS)
+        cdef ptrdiff_t tile = 0
+        if not rows_in_place(rows, store_of(signs).n_words):
+            tile = 8 * max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
+                           min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS)
         cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
         self._memory = malloc(workspace + tile + capacity * (n_lanes + 1) * 8 + LINE_BYTES)

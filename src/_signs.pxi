@@ -79,6 +79,7 @@ cdef class SignStore:
         packed_row(&rows, words, store_of(self).n_words)
         chunk.counts = counts
         chunk.totals = &total
+        chunk.workspace = NULL
         chunk.tile = NULL  # the words are read where they are
         chunk.capacity = 1
         count_rows(_chosen, store_of(self), &rows, 0, 1, 0, &chunk)

@@ -6,7 +6,7 @@ cdef class _Watched:
     cdef watch state
     cdef cnp.ndarray _memory  # maxima, then minima
 
-    def __cinit__(self, SignStore signs, *args, **kwargs):
+    def __cinit__(self, SignStore signs not None, *args, **kwargs):
         cdef int64_t n_lanes = signs.n_lanes()
         self._memory = _aligned_int64(2 * n_lanes)
         self.state.maxima = <int64_t *>cnp.PyArray_DATA(self._memory)
@@ -33,9 +33,10 @@ cdef class _Segment(_Watched):
     cdef verdict verdict
 
     @staticmethod
-    cdef _Segment of(const kernel *kernel, SignStore signs, ptrdiff_t n_rows, _SlicedPlan plan):
+    cdef _Segment of(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                     ptrdiff_t n_rows, _SlicedPlan plan):
         cdef _Segment self = _Segment(signs)
-        self.scratch = _Scratch.of(kernel, signs.n_lanes(), n_rows, plan)
+        self.scratch = _Scratch.of(kernel, signs, rows, n_rows, plan)
         return self
 
 

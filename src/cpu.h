@@ -40,7 +40,7 @@
 #define RB_UNROLL(n)
 #endif
 
-/* Each is asked once, by dispatch.c; the answer covers the registers that the OS saves. */
+/* Asked by dispatch.c; the answer covers the registers that the OS saves. */
 int cpu_has_avx2(void);
 int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
 int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well */
@@ -49,7 +49,7 @@ int cpu_has_neon(void);
 
 /* Linux gives the registers of AMX to those processes alone that ask.  From the first call on this
  * one has: its signal frames may be 8 KB larger, and alternate stacks that are too small for that
- * are refused; if there is one already, the answer is no. */
+ * are refused; if there is such a stack already, the answer is no. */
 int may_use_tiles(void);
 
 /* Ones in a word, without an instruction for it: Knuth's sideways addition. */

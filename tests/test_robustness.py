@@ -188,3 +188,42 @@ def test_a_thread_is_started_only_for_work_that_pays(monkeypatch):
         assert len(started) == 2
     finally:
         _kernel.choose_thread_cells(1 << 10)
+
+
+def test_rows_of_a_thread_that_ends_before_its_task_are_judged_all_the_same(monkeypatch):
+    class Stillborn(threading.Thread):
+        def run(self):
+            pass  # as when a trace function raises in it
+
+    monkeypatch.setattr(threading, "Thread", Stillborn)
+    losses, guard = coins(3000, 64), guard_of(64)
+    answers = guard.query_many(losses, n_threads=3)
+    assert (answers.values == losses.mean(axis=1)).all()
+    assert guard.complexity == guard_of(64).query_many(losses).complexity
+
+
+def test_a_subclass_of_the_guard_sees_every_query_of_a_holdout():
+    class Counting(RadaBound):
+        n_seen = 0
+
+        def _query_predictions(self, values, labels):
+            self.n_seen += 1
+            return super()._query_predictions(values, labels)
+
+    guard = Counting(200, epsilon=0.9, delta=0.1)
+    holdout = Holdout(coins(1, 200)[0], guard)
+    for row in coins(5, 200, seed=1):
+        holdout.query(row)
+    assert guard.n_seen == 5
+
+
+def test_a_query_keeps_what_it_reads_while_the_guard_is_made_anew():
+    m = 2_000_000  # long enough for the GIL to be let go of
+    guard = guard_of(m)
+    words = np.zeros(m // 64, np.uint64)
+    worker = threading.Thread(target=lambda: [guard.query_packed(words) for _ in range(20)])
+    worker.start()
+    while worker.is_alive():
+        guard.__init__(m, epsilon=0.9, delta=0.1, bound="mclt", seed=1)
+    worker.join()
+    assert guard.query_packed(words).value == 0.0
