@@ -88,13 +88,14 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_ROWS : CHUNK_ROWS));
     chunk->in_units = in_units;
     chunk->bad_sample = -1;
-    memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
 
     for (ptrdiff_t word = 0; word < signs->n_words && n_rows > 0;) {
         const struct row_tile tile = row_tile(signs, rows, first, word, chunk);
         n_rows = in_place ? check_rows(&tile, n_rows)
                           : read_rows(kernel, rows, first, n_rows, &tile, chunk);
+        if (word == 0) /* of the rows that can be read: often the first one cannot */
+            memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
         for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
             const ptrdiff_t n_strips = smaller(TILE_STRIPS, signs->n_strips - strip);
             const struct sign_tile part =
