@@ -63,6 +63,8 @@ def check_positive(**named: Any) -> float:
 def check_integer(**named: Any) -> int:
     """An integer of any integer type; bools and floats are refused."""
     name, value = _only(named)
+    if type(value) is int:
+        return value
     # numpy.bool_ has no __index__; Python's bool has one, and is refused by name
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{name} must be an integer, got {value!r}")
