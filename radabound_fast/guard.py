@@ -127,7 +127,8 @@ class RadaBound(Saved, _kernel.OneRow):
         trace : bool, default False
             Whether to return the complexity and delta' after each answer as well.
         n_threads : int, default 1
-            Threads to use; the result is the same.
+            Threads to use at most, this one among them: one for about every millisecond of
+            work.  The result is the same.
 
         Returns
         -------

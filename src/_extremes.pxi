@@ -3,7 +3,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 
 # a slab of rows is scanned between two looks at Ctrl-C: about a quarter of a second
-cdef ptrdiff_t SLAB_CELLS = 1 << 29
+cdef ptrdiff_t SLAB_CELLS = 1 << 28
 # one thread more for about every millisecond of work, since to wake a core takes a fifth of that
 cdef ptrdiff_t THREAD_CELLS = 1 << 21
 cdef ptrdiff_t _thread_cells = THREAD_CELLS
