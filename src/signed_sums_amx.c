@@ -10,8 +10,8 @@
  *     losses   32 rows by one word at a time, into a ring of a few such words in the first cache,
  *              AHEAD words before they are multiplied: what was just stored cannot be loaded yet.
  *
- * A square is 32 rows by 32 vectors: four tiles of sums, and two of each operand.  AVX-512 does what
- * is left of rows and vectors, and all of a call that is too short to pay for unpacked signs.
+ * A square is 32 rows by 32 vectors: four tiles of sums, and two of each operand.  AVX-512 does
+ * what is left of rows and vectors, and all of a call that is too short to pay for unpacked signs.
  */
 #include "signed_sums.h"
 
@@ -84,13 +84,16 @@ AMX static void unpack_strips(const struct sign_tile *signs, ptrdiff_t strip, in
     }
 }
 
-/* One word of eight rows into an operand; returns where the next rows have it. */
+/* One word of eight rows into an operand, if it is there; returns where the next rows have it.  It
+ * stays between the products around it. */
 RB_INLINE AMX const uint64_t *unpack_losses(const uint64_t *losses, ptrdiff_t row_stride,
-                                            uint8_t *tile)
+                                            int is_there, uint8_t *tile)
 {
+    IN_ORDER;
     RB_UNROLL(8)
-    for (int r = 0; r < 8; r++, losses += row_stride)
+    for (int r = 0; is_there && r < 8; r++, losses += row_stride)
         _mm512_store_si512(tile + 64 * r, bytes_of(*losses));
+    IN_ORDER;
     return losses;
 }
 
@@ -124,51 +127,36 @@ AMX static void set_up_tiles(void)
 AMX static void multiply(const uint64_t *rows, ptrdiff_t row_stride, ptrdiff_t n_words,
                          const uint8_t *signs, struct sums *sums)
 {
+    enum { EIGHT = TILE_BYTES / 2 }; /* rows */
     RB_ALIGNED(LINE_BYTES) uint8_t ring[RING][2 * TILE_BYTES];
+    for (ptrdiff_t w = 0; w < AHEAD && w < n_words; w++) {
+        const uint64_t *losses = rows + w;
+        for (int eight = 0; eight < ROWS / 8; eight++)
+            losses = unpack_losses(losses, row_stride, 1, ring[w] + eight * EIGHT);
+    }
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (ptrdiff_t w = -AHEAD; w < n_words; w++) {
-        const int now = w >= 0, ahead = w + AHEAD < n_words;
-        const uint64_t *unpacked = rows + w + AHEAD;
+    for (ptrdiff_t w = 0; w < n_words; w++, signs += 2 * TILE_BYTES) {
+        const int more = w + AHEAD < n_words;
+        const uint64_t *losses = rows + w + AHEAD;
+        const uint8_t *unpacked = ring[w % RING];
         uint8_t *next = ring[(w + AHEAD) % RING];
-        const uint8_t *losses = ring[(w + RING) % RING];
-        if (now) {
-            _tile_loadd(4, losses, 64);
-            _tile_loadd(6, signs, 64);
-            _tile_dpbuud(0, 4, 6);
-        }
-        IN_ORDER;
-        if (ahead) {
-            fetch_next(unpacked, row_stride, w + AHEAD);
-            unpacked = unpack_losses(unpacked, row_stride, next);
-        }
-        IN_ORDER;
-        if (now) {
-            _tile_loadd(7, signs + TILE_BYTES, 64);
-            _tile_dpbuud(1, 4, 7);
-        }
-        IN_ORDER;
-        if (ahead)
-            unpacked = unpack_losses(unpacked, row_stride, next + TILE_BYTES / 2);
-        IN_ORDER;
-        if (now) {
-            _tile_loadd(5, losses + TILE_BYTES, 64);
-            _tile_dpbuud(2, 5, 6);
-        }
-        IN_ORDER;
-        if (ahead)
-            unpacked = unpack_losses(unpacked, row_stride, next + TILE_BYTES);
-        IN_ORDER;
-        if (now)
-            _tile_dpbuud(3, 5, 7);
-        IN_ORDER;
-        if (ahead)
-            unpack_losses(unpacked, row_stride, next + TILE_BYTES / 2 * 3);
-        IN_ORDER;
-        if (now)
-            signs += 2 * TILE_BYTES;
+        if (more)
+            fetch_next(losses, row_stride, w + AHEAD);
+        _tile_loadd(4, unpacked, 64);
+        _tile_loadd(6, signs, 64);
+        _tile_dpbuud(0, 4, 6);
+        losses = unpack_losses(losses, row_stride, more, next);
+        _tile_loadd(7, signs + TILE_BYTES, 64);
+        _tile_dpbuud(1, 4, 7);
+        losses = unpack_losses(losses, row_stride, more, next + EIGHT);
+        _tile_loadd(5, unpacked + TILE_BYTES, 64);
+        _tile_dpbuud(2, 5, 6);
+        losses = unpack_losses(losses, row_stride, more, next + 2 * EIGHT);
+        _tile_dpbuud(3, 5, 7);
+        unpack_losses(losses, row_stride, more, next + 3 * EIGHT);
     }
     _tile_stored(0, sums->of[0][0], 64);
     _tile_stored(1, sums->of[1][0], 64);
@@ -251,7 +239,7 @@ AMX static void mark_moves(const struct sums *sums, const struct bounds *bounds,
 
 /* ---- the kernel -------------------------------------------------------------------------- */
 
-/* What of a call goes in squares: so many rows, of so many strips.  None of either, or some. */
+/* What of a call goes in squares: so many rows of so many strips, or none of none. */
 struct squares {
     ptrdiff_t n_rows, n_strips;
 };
@@ -273,37 +261,58 @@ static struct sign_tile strips_from(const struct sign_tile *signs, ptrdiff_t str
                               signs->strip_stride, signs->n_strips - strip, signs->n_words, NULL};
 }
 
-RB_INLINE int strips_at(const struct squares *squares, ptrdiff_t strip)
+/* What becomes of a call's rows: counts to add to, or with `moved` extremes to compare with. */
+struct outcome {
+    int64_t *counts;
+    ptrdiff_t counts_stride;
+    int64_t *ones; /* to add the rows' ones to, or NULL */
+    const int64_t *totals, *maxima, *minima;
+    uint8_t *moved;
+};
+
+/* All whole squares of a call; returns which. */
+AMX static struct squares do_squares(const struct sign_tile *signs, const uint64_t *rows,
+                                     ptrdiff_t row_stride, ptrdiff_t n_rows,
+                                     const struct outcome *to)
 {
-    return squares->n_strips - strip < STRIPS ? STRIPS - 1 : STRIPS;
+    const struct squares squares = squares_of(signs, n_rows);
+    if (squares.n_rows == 0)
+        return squares;
+    set_up_tiles();
+    for (ptrdiff_t s = 0; s < squares.n_strips; s += STRIPS) {
+        const int n_strips = squares.n_strips - s < STRIPS ? STRIPS - 1 : STRIPS;
+        struct bounds bounds;
+        if (to->moved)
+            bounds = bounds_of(to->maxima + s * LANES, to->minima + s * LANES, n_strips);
+        unpack_strips(signs, s, n_strips, signs->workspace);
+        for (ptrdiff_t r = 0; r < squares.n_rows; r += ROWS) {
+            const uint64_t *square = rows + r * row_stride;
+            struct sums sums;
+            multiply(square, row_stride, signs->n_words, signs->workspace, &sums);
+            if (to->ones && s == 0)
+                add_ones(square, row_stride, signs->n_words, to->ones + r);
+            if (to->moved)
+                mark_moves(&sums, &bounds, to->totals + r, to->moved + r);
+            else
+                add_counts(&sums, n_strips, to->counts + r * to->counts_stride + s * LANES,
+                           to->counts_stride);
+        }
+    }
+    _tile_release();
+    return squares;
 }
 
 AMX static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
                            ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
                            ptrdiff_t counts_stride, int64_t *totals)
 {
-    const struct squares squares = squares_of(signs, n_rows);
-    const ptrdiff_t n = squares.n_rows;
-    if (n > 0) {
-        const struct sign_tile left = strips_from(signs, squares.n_strips);
-        struct sums sums;
-        set_up_tiles();
-        for (ptrdiff_t s = 0; s < squares.n_strips; s += STRIPS) {
-            const int n_strips = strips_at(&squares, s);
-            unpack_strips(signs, s, n_strips, signs->workspace);
-            for (ptrdiff_t r = 0; r < n; r += ROWS) {
-                multiply(rows + r * row_stride, row_stride, signs->n_words, signs->workspace,
-                         &sums);
-                if (totals && s == 0)
-                    add_ones(rows + r * row_stride, row_stride, signs->n_words, totals + r);
-                add_counts(&sums, n_strips, counts + r * counts_stride + s * LANES,
-                           counts_stride);
-            }
-        }
-        _tile_release();
-        count_bits_avx512(&left, rows, row_stride, n, counts + squares.n_strips * LANES,
-                          counts_stride, NULL);
-    }
+    const struct outcome to = {
+        .counts = counts, .counts_stride = counts_stride, .ones = totals};
+    const struct squares done = do_squares(signs, rows, row_stride, n_rows, &to);
+    const struct sign_tile left = strips_from(signs, done.n_strips);
+    const ptrdiff_t n = done.n_rows;
+    count_bits_avx512(&left, rows, row_stride, n, counts + done.n_strips * LANES, counts_stride,
+                      NULL);
     count_bits_avx512(signs, rows + n * row_stride, row_stride, n_rows - n,
                       counts + n * counts_stride, counts_stride, totals ? totals + n : NULL);
 }
@@ -312,31 +321,15 @@ AMX static void find_moves(const struct sign_tile *signs, const uint64_t *rows,
                            ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
                            const int64_t *maxima, const int64_t *minima, uint8_t *moved)
 {
-    const struct squares squares = squares_of(signs, n_rows);
-    const ptrdiff_t n = squares.n_rows;
-    if (n > 0) {
-        const struct sign_tile left = strips_from(signs, squares.n_strips);
-        struct sums sums;
-        set_up_tiles();
-        if (first)
-            memset(totals, 0, (size_t)n * sizeof *totals);
-        for (ptrdiff_t s = 0; s < squares.n_strips; s += STRIPS) {
-            const int n_strips = strips_at(&squares, s);
-            const struct bounds bounds =
-                bounds_of(maxima + s * LANES, minima + s * LANES, n_strips);
-            unpack_strips(signs, s, n_strips, signs->workspace);
-            for (ptrdiff_t r = 0; r < n; r += ROWS) {
-                multiply(rows + r * row_stride, row_stride, signs->n_words, signs->workspace,
-                         &sums);
-                if (first && s == 0)
-                    add_ones(rows + r * row_stride, row_stride, signs->n_words, totals + r);
-                mark_moves(&sums, &bounds, totals + r, moved + r);
-            }
-        }
-        _tile_release();
-        find_moves_avx512(&left, rows, row_stride, n, 0, totals, maxima + squares.n_strips * LANES,
-                          minima + squares.n_strips * LANES, moved);
-    }
+    const struct outcome to = {.ones = first ? totals : NULL, .totals = totals, .maxima = maxima,
+                               .minima = minima, .moved = moved};
+    if (first)
+        memset(totals, 0, (size_t)n_rows * sizeof *totals);
+    const struct squares done = do_squares(signs, rows, row_stride, n_rows, &to);
+    const struct sign_tile left = strips_from(signs, done.n_strips);
+    const ptrdiff_t n = done.n_rows;
+    find_moves_avx512(&left, rows, row_stride, n, 0, totals, maxima + done.n_strips * LANES,
+                      minima + done.n_strips * LANES, moved);
     find_moves_avx512(signs, rows + n * row_stride, row_stride, n_rows - n, first, totals + n,
                       maxima, minima, moved + n);
 }
