@@ -91,22 +91,16 @@ cdef class Extremes(_State):
 
     # ---- one row -------------------------------------------------------------------------
 
-    def query_packed(self, words):
+    cpdef query_packed(self, words):
         """Judges one packed row.  Answer; None: withheld; NotImplemented: not such an array."""
-        return self.query_words(words)
-
-    def query(self, values, labels=None):
-        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
-        return self.query_values(values, labels)
-
-    cdef object query_words(self, words):
         cdef loss_rows rows
         if not _is_packed(words, 1, store_of(self.signs).n_samples):
             return NotImplemented
         _packed_rows(&rows, <cnp.ndarray>words)
         return self._query(&rows)
 
-    cdef object query_values(self, values, labels):
+    cpdef query(self, values, labels=None):
+        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
         cdef loss_rows rows
         if not _is_readable(values, 1, store_of(self.signs).n_samples):
             return NotImplemented
@@ -185,7 +179,6 @@ cdef class Extremes(_State):
                 self._meet(verdict)
                 if verdict == NEEDS_UNITS:
                     priced = self.state.priced
-            self.state.settled = chunk.n_moved == 0
             if verdict == WITHHELD:
                 self._halt(priced)
             self._commit()
@@ -343,7 +336,11 @@ cdef class Extremes(_State):
         return n_rows
 
     cdef ptrdiff_t _row_cells(self, loss_rows *rows, _SlicedPlan plan):
-        """What a row takes, in words times strips of packed rows: roughly, for sizing work."""
+        """What a row takes, in words times strips of packed rows: roughly, for sizing work.
+
+        To pack a word takes as long as six strips, to look real-valued losses up eight times as
+        long as to count bits; blocks halve it all.
+        """
         cdef ptrdiff_t strips = self.state.n_strips
         if rows.packed == NULL:
             strips = 6 + (8 * strips if may_be_real(rows) else strips)

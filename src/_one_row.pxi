@@ -32,9 +32,9 @@ cdef class OneRow:
         """
         cdef Extremes extremes = self._extremes
         with cython.nonecheck(True):
-            answer = extremes.query_values(losses, None)
+            answer = extremes.query(losses)
             if answer is NotImplemented:
-                answer = extremes.query_values(self._as_values(losses, ndim=1), None)
+                answer = extremes.query(self._as_values(losses, ndim=1))
         return self._refuse() if answer is None else answer
 
     def query_packed(self, words, *, guess=None):
@@ -50,9 +50,9 @@ cdef class OneRow:
         """
         cdef Extremes extremes = self._extremes
         with cython.nonecheck(True):
-            answer = extremes.query_words(words)
+            answer = extremes.query_packed(words)
             if answer is NotImplemented:
-                answer = extremes.query_words(self._as_words(words, ndim=1))
+                answer = extremes.query_packed(self._as_words(words, ndim=1))
         return self._refuse() if answer is None else answer
 
 
@@ -97,5 +97,5 @@ cdef class OnePrediction:
             extremes = asked._extremes
             row = rows.find(y_pred, 1)
             if row is not None and extremes is not None:
-                answer = extremes.query_values(y_pred, row)
+                answer = extremes.query(y_pred, row)
         return self._query(y_pred, guess) if answer is None else answer

@@ -33,7 +33,7 @@ cdef extern from "scan.h" nogil:
         void *workspace
         void *tile
         ptrdiff_t capacity
-        ptrdiff_t n_rows, n_moved
+        ptrdiff_t n_rows
         int64_t bad_sample
 
     enum verdict:
@@ -44,7 +44,7 @@ cdef extern from "scan.h" nogil:
         int64_t *minima
         int64_t n_vectors, n_strips, n_rows, complexity
         int64_t budget, priced, wanted, n_free, free_low, free_high
-        int started, half_range, unit_shift, settled
+        int started, half_range, unit_shift
 
     void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                     ptrdiff_t n_rows, int in_units, chunk_of_rows *)

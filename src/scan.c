@@ -205,7 +205,8 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
                      enum verdict *verdict)
 {
     const ptrdiff_t stride = watch->n_strips * LANES;
-    chunk->n_moved = 0;
+    ptrdiff_t n_moved = 0;
+    watch->settled = 1;
     *verdict = NEEDS_UNITS;
     if (chunk->in_units && !watch->unit_shift)
         return from;
@@ -222,7 +223,7 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct ch
         if (kernel->raise_extremes(chunk->counts + r * stride, total, watch->n_strips,
                                    watch->maxima, watch->minima)) {
             watch->complexity = complexity_of(watch);
-            chunk->n_moved++;
+            watch->settled = is_few(++n_moved, chunk->n_rows);
         }
         *verdict = WITHHELD;
         if (watch->complexity > watch->budget && !needs_no_signs(watch, watch->n_rows, total))
@@ -266,7 +267,6 @@ ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
             if (chunk->n_rows == 0)
                 return row;
             row += judge_rows(kernel, watch, chunk, 0, totals, trace, verdict);
-            watch->settled = is_few(chunk->n_moved, chunk->n_rows);
         }
         if (*verdict != ANSWERED)
             return row;

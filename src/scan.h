@@ -48,7 +48,6 @@ struct chunk {
     ptrdiff_t capacity;
     ptrdiff_t n_rows;
     int in_units;
-    ptrdiff_t n_moved;  /* of the rows judged: those that moved an extreme */
     int64_t bad_sample; /* in the row after the n_rows good ones; -1: none; or TOO_LARGE */
 };
 
