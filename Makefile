@@ -7,7 +7,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-COMPILED := pyproject.toml setup.py $(wildcard src/*)
+COMPILED := pyproject.toml setup.py $(wildcard src/*/*)
 
 demo: .venv/demo
 	$(BIN)/radabound demo
@@ -71,4 +71,4 @@ faults: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv build site docs/notebooks *.egg-info src/_kernel.c radabound_fast/*.so
+	rm -rf .venv build site docs/notebooks *.egg-info src/extension/_kernel.c radabound_fast/*.so

@@ -215,7 +215,7 @@ def adaptive() -> Iterator[Number]:
     yield Number("Ladder, k = 1000, eta = .01", "0.2153", width)
     printed = (1 / 0.01 + 2) * math.log(4 * 1000 / 0.01) + 1
     yield Number("Ladder, printed count", "0.4162", 0.01 + bounds.code_width(printed, M, DELTA))
-    ledger = bounds.ladder_ledger_half_width(1000, 10, M, 0.01, DELTA)
+    ledger = bounds.ladder_transcript_half_width(1000, 10, M, 0.01, DELTA)
     yield Number("Ladder, ledger, u = 10", "0.1226", ledger)
 
 

@@ -87,7 +87,7 @@ def _of_array(array: np.ndarray) -> Source:
     return Source(array.shape, array.dtype, blocks)
 
 
-def _turned(source: Source) -> Source:
+def _transposed(source: Source) -> Source:
     """The transpose, which needs the whole array in memory."""
     if 0 in source.shape:
         return Source(source.shape[::-1], source.dtype, source.blocks)
@@ -177,7 +177,7 @@ def _npz(name: str, transpose: bool, text: bool) -> Source:
 
     source = Source(stored, dtype, blocks)
     turn = len(shape) > 1 and transpose != fortran_order
-    return _turned(source) if turn else source
+    return _transposed(source) if turn else source
 
 
 # .csv
@@ -256,7 +256,7 @@ def _csv(name: str, transpose: bool, text: bool) -> Source:
 
     dtype = np.dtype(np.str_) if text else np.dtype(np.float64)
     source = Source(_csv_shape(name), dtype, blocks)
-    return _turned(source) if transpose else source
+    return _transposed(source) if transpose else source
 
 
 def csv_labels(name: str) -> np.ndarray:
@@ -327,7 +327,7 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
                 yield np.stack([values(c, batch.column(c)) for c in columns], axis=1)
         check_length(found)
 
-    def turned_rows(n: int) -> Iterator[np.ndarray]:
+    def transposed_rows(n: int) -> Iterator[np.ndarray]:
         with opened() as file:
             for start in range(0, len(columns), n):
                 some = columns[start : start + n]
@@ -337,7 +337,7 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
 
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
     if transpose:
-        return Source((len(columns), n_rows), dtype, turned_rows)
+        return Source((len(columns), n_rows), dtype, transposed_rows)
     return Source((n_rows, len(columns)), dtype, rows)
 
 

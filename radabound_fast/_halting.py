@@ -71,7 +71,7 @@ class HaltingRule:
         return free is not None and free.low >= free.high and n_queries < free.n_queries
 
     def price(self, largest_total: int, unit_shift: int) -> Gate:
-        """The gate of ``struct watch`` in src/scan.h, in units of 2**-unit_shift.
+        """The gate of ``struct guard_state`` in src/scan/scan.h, in units of 2**-unit_shift.
 
         The budget is stepped to the edge of the bound's own predicate at the complexities that
         integers stand for, so that the integer test and the bound never disagree.

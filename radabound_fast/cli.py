@@ -25,7 +25,7 @@ from radabound_fast import RadaBound, __version__, _kernel, plan
 from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv, write_figure
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.files import Rows, load_labels, open_rows
+from radabound_fast.files import FileRows, load_labels, open_rows
 
 # Algorithm 1 line 11, Theorem 3 and line 12, the strictest first
 PAPER_BOUNDS = ("bernstein-split", "bernstein", "mclt")
@@ -181,7 +181,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
             import radabound_fast.plots  # noqa: F401
 
 
-def _open_queries(args: argparse.Namespace, labels: NDArray[Any] | None) -> tuple[Rows, int]:
+def _open_queries(args: argparse.Namespace, labels: NDArray[Any] | None) -> tuple[FileRows, int]:
     """The file of predictions or losses, and m."""
     if (args.predictions is None) != (labels is None):
         raise ValueError("--labels must be given with --predictions, and only with them")
@@ -202,7 +202,7 @@ def _open_queries(args: argparse.Namespace, labels: NDArray[Any] | None) -> tupl
     return rows, rows.shape[1] if n_samples is None else n_samples
 
 
-def _with_progress(rows: Rows, quiet: bool) -> Iterator[NDArray[Any]]:
+def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
     """The blocks of `rows`, under a bar on stderr if that is a terminal and tqdm is there."""
     try:
         from tqdm import tqdm
@@ -215,7 +215,7 @@ def _with_progress(rows: Rows, quiet: bool) -> Iterator[NDArray[Any]]:
             bar.update(len(block))
 
 
-def _report(args: argparse.Namespace, rows: Rows, seed: int, replays: list[Replay]) -> None:
+def _report(args: argparse.Namespace, rows: FileRows, seed: int, replays: list[Replay]) -> None:
     """Print what came out, then write the files that were asked for."""
     n_queries, n_samples = rows.shape[0], replays[0].guard.n_samples
     if args.json:

@@ -33,7 +33,7 @@ _TEXT_CELL_BYTES = 64  # a Python string of a few letters
 
 
 @dataclass(frozen=True)
-class Rows:
+class FileRows:
     """The queries of a file, to be read in order, as often as wanted.
 
     Iteration gives arrays of one or more whole rows, about 8 MB each; blocks of a
@@ -74,7 +74,7 @@ def open_rows(
     transpose: bool | None = None,
     packed: bool = False,
     text: bool = False,
-) -> Rows:
+) -> FileRows:
     """Open a file of predictions or losses.
 
     Parameters
@@ -92,7 +92,7 @@ def open_rows(
 
     Returns
     -------
-    Rows
+    FileRows
 
     Raises
     ------
@@ -118,7 +118,7 @@ def open_rows(
         _check_packed(name, source, n_samples)
     else:
         _check_unpacked(name, source, n_samples, transpose)
-    return Rows(name, source)
+    return FileRows(name, source)
 
 
 def load_labels(path: str | os.PathLike[str]) -> np.ndarray:

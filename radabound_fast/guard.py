@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from radabound_fast.store import Ledger
 
 
-class RadaBound(Saved, _kernel.OneRow):
+class RadaBound(Saved, _kernel.LossQueries):
     """Answers mean losses on one holdout until it can no longer vouch for them.
 
     Each query is a vector of losses in [0, 1], one per held-out sample.  Its mean is answered
@@ -103,7 +103,7 @@ class RadaBound(Saved, _kernel.OneRow):
         )
         # the extremes know the rule, not this guard: no cycle keeps a dropped guard, or its
         # lock, alive
-        self._extremes = _kernel.Extremes(
+        self._core = _kernel.GuardCore(
             self._signs._store,
             half_range=self._rule.estimator == "half-range",
             epsilon=self._rule.epsilon,
@@ -143,10 +143,10 @@ class RadaBound(Saved, _kernel.OneRow):
             Not rows of losses; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
-        result = self._extremes.query_many(losses, trace=trace, n_threads=n_threads)
+        result = self._core.query_many(losses, trace=trace, n_threads=n_threads)
         if result is NotImplemented:
             values = self._as_values(losses, ndim=2)
-            result = self._extremes.query_many(values, trace=trace, n_threads=n_threads)
+            result = self._core.query_many(values, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
     def query_many_packed(
@@ -154,15 +154,15 @@ class RadaBound(Saved, _kernel.OneRow):
     ) -> Answers:
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
         n_threads = check_count(n_threads=n_threads)
-        result = self._extremes.query_many_packed(words, trace=trace, n_threads=n_threads)
+        result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
         if result is NotImplemented:
             words = self._as_words(words, ndim=2)
-            result = self._extremes.query_many_packed(words, trace=trace, n_threads=n_threads)
+            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
     def _query_predictions(self, values: NDArray[Any], labels: Any) -> Answer:
         """`query` for what `Labels.match` returned."""
-        return self._extremes.query(values, labels) or self._refuse()
+        return self._core.query(values, labels) or self._refuse()
 
     def _query_many_predictions(
         self, values: NDArray[Any], labels: Any, *, trace: bool = False, n_threads: int = 1
@@ -170,7 +170,7 @@ class RadaBound(Saved, _kernel.OneRow):
         """`query_many` for what `Labels.match` returned."""
         n_threads = check_count(n_threads=n_threads)
         return self._answers(
-            self._extremes.query_many(values, labels, trace=trace, n_threads=n_threads)
+            self._core.query_many(values, labels, trace=trace, n_threads=n_threads)
         )
 
     def _as_values(self, losses: Any, *, ndim: int) -> NDArray[Any]:
@@ -196,7 +196,7 @@ class RadaBound(Saved, _kernel.OneRow):
 
     def _refuse(self) -> NoReturn:
         self._check_owner()
-        found = self._extremes
+        found = self._core
         if found.retired:
             raise RuntimeError("this guard is retired, saved or closed: load or open its file")
         reason = f"the holdout is spent after {found.n_rows} answers: at complexity "
@@ -258,10 +258,10 @@ class RadaBound(Saved, _kernel.OneRow):
         return self._signs.seed
 
     @property
-    def _current(self) -> _kernel.Extremes:
+    def _current(self) -> _kernel.GuardCore:
         """The extremes, after what other processes have committed to the database."""
-        self._extremes.refresh()
-        return self._extremes
+        self._core.refresh()
+        return self._core
 
     @property
     def halted(self) -> bool:
@@ -290,7 +290,7 @@ class RadaBound(Saved, _kernel.OneRow):
         """
         return self._budget_of(self._current)
 
-    def _budget_of(self, found: _kernel.Extremes) -> float:
+    def _budget_of(self, found: _kernel.GuardCore) -> float:
         if self._rule.needs_no_signs(found.n_rows):
             return 1.0
         return found.budget / found.cells
@@ -311,7 +311,7 @@ class RadaBound(Saved, _kernel.OneRow):
         return (
             f"RadaBound(n_samples={self.n_samples}, epsilon={self.epsilon}, delta={self.delta}, "
             f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
-            f"n_queries={self._extremes.n_rows}, halted={self._extremes.halted})"
+            f"n_queries={self._core.n_rows}, halted={self._core.halted})"
         )
 
     # ---- what store keeps ------------------------------------------------------------------
@@ -331,13 +331,13 @@ class RadaBound(Saved, _kernel.OneRow):
         }
 
     def _progress(self) -> NDArray[np.int64]:
-        return self._extremes.progress()
+        return self._core.progress()
 
     def _resume(self, progress: NDArray[np.int64]) -> None:
-        self._extremes.resume(progress)
+        self._core.resume(progress)
 
     def _retire(self, retired: bool) -> bool:
-        return self._extremes.retire(retired)
+        return self._core.retire(retired)
 
     def _keep(self, ledger: Ledger) -> None:
-        self._extremes.keep(ledger)
+        self._core.keep(ledger)

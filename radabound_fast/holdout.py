@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from radabound_fast.store import Durability
 
 
-class Holdout(Owned, _kernel.OnePrediction):
+class Holdout(Owned, _kernel.PredictionQueries):
     """A holdout's labels, behind a guard: ask it how often predictions err.
 
     Parameters

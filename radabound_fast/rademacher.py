@@ -45,7 +45,7 @@ class RademacherAverage(Owned):
         if not isinstance(signs, SignMatrix):
             raise TypeError(f"signs must be a SignMatrix, got {type(signs).__name__}")
         self.signs = signs
-        self._extremes = _kernel.Extremes(signs._store)
+        self._core = _kernel.GuardCore(signs._store)
 
     def update(self, losses: Any) -> None:
         """Take in losses in [0, 1] of any dtype, shape (n_samples,) or (k, n_samples).
@@ -53,12 +53,12 @@ class RademacherAverage(Owned):
         Raises ValueError or TypeError, with nothing changed, if they are not such losses.
         """
         values = as_values(losses, n_samples=self.signs.n_samples, ndim=None, name="losses")
-        self._done(self._extremes.query_many(np.atleast_2d(values)))
+        self._done(self._core.query_many(np.atleast_2d(values)))
 
     def update_packed(self, words: Any) -> None:
         """Take in losses that `pack_losses` packed, shape (..., ceil(n_samples / 64))."""
         words = as_words(words, self.signs.n_samples)
-        self._done(self._extremes.query_many_packed(np.atleast_2d(words)))
+        self._done(self._core.query_many_packed(np.atleast_2d(words)))
 
     def _done(self, result: object) -> None:
         if result is None:
@@ -67,7 +67,7 @@ class RademacherAverage(Owned):
     @property
     def n_queries(self) -> int:
         """How many loss vectors were taken in."""
-        return self._extremes.n_rows
+        return self._core.n_rows
 
     @property
     def maxima(self) -> NDArray[np.int64]:
@@ -83,9 +83,9 @@ class RademacherAverage(Owned):
         return self._both()[1]
 
     def _both(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if not self._extremes.started:
+        if not self._core.started:
             raise ValueError("there are no extremes before the first update")
-        return self._extremes.extremes()
+        return self._core.extremes()
 
     @property
     def plain(self) -> float:
@@ -93,7 +93,7 @@ class RademacherAverage(Owned):
 
         In units of loss.  It includes the zero function, as Algorithm 1's start at 0 does.
         """
-        if not self._extremes.started:
+        if not self._core.started:
             return 0.0
         return int(np.maximum(self.maxima, 0).sum()) / self._cells
 
@@ -104,15 +104,15 @@ class RademacherAverage(Owned):
         Its mean is the Rademacher average as well, and its standard deviation is smaller: a
         constant added to every loss does not move it.  docs/theory.md, "The half-range estimator".
         """
-        if not self._extremes.started:
+        if not self._core.started:
             return 0.0
-        maxima, minima = self._extremes.extremes()
+        maxima, minima = self._core.extremes()
         return int((maxima - minima).sum()) / (2 * self._cells)
 
     @property
     def _cells(self) -> int:
         """l m, in the units of the extremes."""
-        return self.signs.n_vectors * self.signs.n_samples << self._extremes.unit_shift
+        return self.signs.n_vectors * self.signs.n_samples << self._core.unit_shift
 
     def merge(self, other: RademacherAverage) -> None:
         """Take in what another average saw under the same signs; an empty one changes nothing."""
@@ -120,7 +120,7 @@ class RademacherAverage(Owned):
             raise TypeError(f"other must be a RademacherAverage, got {type(other).__name__}")
         if self.signs._identity != other.signs._identity:
             raise ValueError(f"other must have the same signs, got {other.signs!r} of another seed")
-        self._extremes.merge(other._extremes)
+        self._core.merge(other._core)
 
     def __repr__(self) -> str:
         return f"RademacherAverage({self.signs!r}, n_queries={self.n_queries})"

@@ -18,9 +18,9 @@ def counted_elsewhere(guard, losses):
     """The extremes of some rows, and the largest sum, by an object without a budget."""
     average = RademacherAverage(guard._signs)
     average.update(losses)
-    shift = average._extremes.unit_shift
+    shift = average._core.unit_shift
     largest = np.rint(losses * 2.0**shift).astype(np.int64).sum(axis=1).max()
-    return average._extremes, int(largest)
+    return average._core, int(largest)
 
 
 def state_of(guard):
@@ -60,7 +60,7 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
     n_adopted = 0
     for start in range(0, len(losses), segment):
         block = losses[start : start + segment]
-        if there._extremes.adopt(*counted_elsewhere(there, block)):
+        if there._core.adopt(*counted_elsewhere(there, block)):
             n_adopted += len(block)
         elif there.query_many(block).halted:
             break
@@ -75,8 +75,8 @@ def test_what_may_not_pass_changes_nothing():
     guard = guard_of("mclt", 0.07)
     guard.query(rows("binary", 1)[0])
     before = state_of(guard)
-    assert not guard._extremes.adopt(*counted_elsewhere(guard, rows("binary", 200)))
-    assert not guard._extremes.adopt(*counted_elsewhere(guard, rows("real", 1)))
+    assert not guard._core.adopt(*counted_elsewhere(guard, rows("binary", 200)))
+    assert not guard._core.adopt(*counted_elsewhere(guard, rows("real", 1)))
     assert state_of(guard) == before
 
 
@@ -84,7 +84,7 @@ def test_a_halted_guard_adopts_nothing():
     guard = guard_of("mclt", 0.07)
     assert guard.query_many(rows("binary", 200)).halted
     before = state_of(guard)
-    assert not guard._extremes.adopt(*counted_elsewhere(guard, np.zeros((1, N_SAMPLES))))
+    assert not guard._core.adopt(*counted_elsewhere(guard, np.zeros((1, N_SAMPLES))))
     assert state_of(guard) == before
     with pytest.raises(HoldoutExhausted):
         guard.query_many(np.zeros((1, N_SAMPLES)))

@@ -199,10 +199,10 @@ def test_the_file_is_read_once_for_all_bounds_and_no_further_than_the_last_halt(
     run, monkeypatch, labels, predictions
 ):
     read = []
-    blocks = files.Rows.__iter__
+    blocks = files.FileRows.__iter__
     monkeypatch.setattr(files, "BLOCK_BYTES", N_SAMPLES)  # one query
     monkeypatch.setattr(
-        files.Rows, "__iter__", lambda rows: (read.append(len(b)) or b for b in blocks(rows))
+        files.FileRows, "__iter__", lambda rows: (read.append(len(b)) or b for b in blocks(rows))
     )
     run(*STANDARD)
     last = max(n_answered for n_answered, _ in expected_halts(labels, predictions).values())

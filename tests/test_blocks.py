@@ -47,7 +47,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
         budget = int(totals[halt]) - 1
         assert halt == 0 or totals[halt - 1] <= budget
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
-            extremes = _kernel.Extremes(store, half_range=half_range, price=gate(budget))
+            extremes = _kernel.GuardCore(store, half_range=half_range, price=gate(budget))
             ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
             values, trace, n_rows, halted, _ = ask(rows, trace=True, n_threads=n_threads)
             assert halted and n_rows == halt
@@ -66,7 +66,7 @@ def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samp
     losses, signs = stream(n_vectors, n_samples, seed=n_samples)
     for half_range in [False, True]:
         totals, highest, lowest = running(signs, losses, half_range)
-        extremes = _kernel.Extremes(
+        extremes = _kernel.GuardCore(
             _kernel.SignStore(3, n_samples, n_vectors), half_range=half_range
         )
         values, complexities, *_ = extremes.query_many(losses.view(np.uint8), trace=True)
@@ -81,7 +81,7 @@ def test_a_bit_past_the_end_is_found_inside_a_block(kernel, row, pack):
     losses, _ = stream(32, 100)
     words = pack(losses)
     words[row, 1] |= np.uint64(1) << np.uint64(63)
-    extremes = _kernel.Extremes(_kernel.SignStore(3, 100, 32))
+    extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
     with pytest.raises(ValueError, match=f"past n_samples, got one in row {row}"):
         extremes.query_many_packed(words)
     assert not extremes.started and extremes.n_rows == 0
@@ -91,7 +91,7 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
     losses, signs = stream(32, 100)
     losses = losses.astype(np.float32)
     losses[1500] *= 0.25
-    extremes = _kernel.Extremes(_kernel.SignStore(3, 100, 32))
+    extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
     values, complexities, *_ = extremes.query_many(losses, trace=True)
     totals, *_ = running(signs, losses * 2**24, half_range=False)
     assert_array_equal(complexities, totals / extremes.cells)
@@ -100,7 +100,7 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
 
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
-    extremes = _kernel.Extremes(_kernel.SignStore(3, 200, 33), price=_free_gate)
+    extremes = _kernel.GuardCore(_kernel.SignStore(3, 200, 33), price=_free_gate)
     _, _, n_rows, halted, _ = extremes.query_many_packed(pack(losses))
     assert halted and n_rows == 1700
 

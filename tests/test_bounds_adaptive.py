@@ -40,10 +40,10 @@ def test_a_ladder_counts_the_transcripts_that_never_increase(eta):
 @pytest.mark.parametrize("eta", [0.9, 0.3, 0.05])
 def test_ladder_ledger_weights_sum_to_less_than_1_over_all_prefixes(eta):
     levels = bounds.ladder_levels(eta)
-    total = math.exp(-bounds.ladder_ledger_code(1, 0, eta)) + sum(
+    total = math.exp(-bounds.ladder_transcript_code(1, 0, eta)) + sum(
         math.comb(t - 2, u - 1)
         * math.comb(levels, u)
-        * math.exp(-bounds.ladder_ledger_code(t, u, eta))
+        * math.exp(-bounds.ladder_transcript_code(t, u, eta))
         for t in range(2, 300)
         for u in range(1, min(t - 1, levels) + 1)
     )
@@ -83,7 +83,7 @@ def test_passes_are_capped_where_they_are_beyond_counting():
             "failures must not be negative, got -1.0",
         ),
         (
-            lambda: bounds.ladder_ledger_code(5, 0, 0.1),
+            lambda: bounds.ladder_transcript_code(5, 0, 0.1),
             r"n_updates must be in \[1, 4\] before query 5, got 0",
         ),
         (lambda: bounds.ladder_levels(1.5), r"eta must be in \(0, 1\), got 1.5"),

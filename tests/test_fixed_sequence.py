@@ -340,5 +340,5 @@ def test_a_withheld_row_that_raised_the_price_leaves_none_behind(many):
                 guard.query(last[0])
         assert guard.halted and guard.remaining == 0.0
         assert guard.budget == budget >= guard.complexity  # halted by its mean alone
-        seen.append((guard.budget, guard._extremes.largest))
+        seen.append((guard.budget, guard._core.largest))
     assert seen[0] == seen[1] and seen[0][1] == first.sum(axis=1).max()

@@ -84,7 +84,7 @@ def test_the_integer_edge_agrees_with_the_bound(bound, estimator, two_sided):
         guard = guard_of(
             n_samples, epsilon=epsilon, bound=bound, estimator=estimator, two_sided=two_sided
         )
-        budget, cells = guard._extremes.budget, guard._extremes.cells
+        budget, cells = guard._core.budget, guard._core.cells
         assert budget > 0
         assert guard.budget == budget / cells
         for total, allowed in [(budget - 1, True), (budget, True), (budget + 1, False)]:

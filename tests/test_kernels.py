@@ -29,7 +29,7 @@ def test_every_kernel_finds_the_reference_extremes(kernel, n_samples, signs, pac
     sums = reference.signed_sums(reference.signs(11, max(N_VECTORS), n_samples), losses)
     for n_vectors in N_VECTORS:
         store = _kernel.SignStore(11, n_samples, n_vectors, stored=signs == "stored")
-        extremes = _kernel.Extremes(store)
+        extremes = _kernel.GuardCore(store)
         extremes.query_many_packed(pack(losses))
         maxima, minima = extremes.extremes()
         assert_array_equal(maxima, sums[:, :n_vectors].max(axis=0))
@@ -45,7 +45,7 @@ def test_every_kernel_finds_the_extremes_of_many_rows(kernel, n_samples, signs, 
     for n_vectors in [16, 17, 24, 25, 32, 33, 48, 56, 57, 100]:
         store = _kernel.SignStore(12, n_samples, n_vectors, stored=signs == "stored")
         for n_rows in [95, 96, 97, 128, 133]:
-            extremes = _kernel.Extremes(store)
+            extremes = _kernel.GuardCore(store)
             values, *_ = extremes.query_many_packed(pack(losses[:n_rows]))
             maxima, minima = extremes.extremes()
             assert_array_equal(maxima, sums[:n_rows, :n_vectors].max(axis=0))
@@ -62,7 +62,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
     units = np.rint(losses * 2**24).astype(np.int64)
     sums = reference.signed_sums(reference.signs(3, 33, n_samples), units)
     for n_vectors in [1, 8, 17, 33]:
-        extremes = _kernel.Extremes(_kernel.SignStore(3, n_samples, n_vectors))
+        extremes = _kernel.GuardCore(_kernel.SignStore(3, n_samples, n_vectors))
         extremes.query_many(losses)
         assert extremes.unit_shift == 24
         maxima, minima = extremes.extremes()
@@ -74,7 +74,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
     losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
     store = _kernel.SignStore(1, 1000, n_vectors)
-    block, single = _kernel.Extremes(store, tail=float), _kernel.Extremes(store, tail=float)
+    block, single = _kernel.GuardCore(store, tail=float), _kernel.GuardCore(store, tail=float)
     values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
     answers = [single.query_packed(row) for row in pack(losses)]
     assert_array_equal(values, [answer.value for answer in answers])
@@ -94,7 +94,7 @@ def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_rang
     for row in [0, 1, 30, 511, 512, 559]:
         for budget in [totals[row] - 1, totals[row], totals[row] + 1]:
             gate = (int(budget), 2**63 - 1, 0, -1, 2**63 - 1)
-            extremes = _kernel.Extremes(
+            extremes = _kernel.GuardCore(
                 store, half_range=half_range, price=lambda total, shift, gate=gate: gate
             )
             expected = int(np.searchsorted(totals, budget, side="right"))
@@ -110,7 +110,7 @@ def test_threads_change_nothing(kernel, n_rows, pack):
     rng = np.random.default_rng(n_rows)
     losses = rng.random((n_rows, 200)) < rng.random((n_rows, 1))
     store = _kernel.SignStore(4, 200, 33)
-    whole = _kernel.Extremes(store)
+    whole = _kernel.GuardCore(store)
     values, complexities, *_ = whole.query_many_packed(pack(losses), trace=True)
     last = whole.extremes()
     rise = np.flatnonzero(np.diff(complexities))  # rows before one that raises the complexity
@@ -119,7 +119,7 @@ def test_threads_change_nothing(kernel, n_rows, pack):
         gate = (budget, 2**63 - 1, 0, -1, 2**63 - 1)
         results = []
         for n_threads in [1, 2, 3]:
-            extremes = _kernel.Extremes(store, price=lambda total, shift, gate=gate: gate)
+            extremes = _kernel.GuardCore(store, price=lambda total, shift, gate=gate: gate)
             result = extremes.query_many_packed(pack(losses), trace=True, n_threads=n_threads)
             results.append((*result, *extremes.extremes()))
         for other in results[1:]:

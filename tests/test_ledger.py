@@ -394,7 +394,7 @@ def test_what_dask_adopts_is_committed(path):
     one = RadaBound.open(path, M, **QUICK, **parameters)
     with RadaBound.open(path, **QUICK) as other:
         other.query_many(rows(52, 5, real=True))
-        assert one._extremes.adopt(average._extremes, largest)
+        assert one._core.adopt(average._core, largest)
     assert state_of(one) == state_of(memory) == state_of(RadaBound.open(path))
     one.query_many(np.random.default_rng(0).random((99, M)) < 0.5)
-    assert one.halted and not one._extremes.adopt(average._extremes, largest)
+    assert one.halted and not one._core.adopt(average._core, largest)

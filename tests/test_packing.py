@@ -149,10 +149,10 @@ def test_every_kernel_rounds_losses_to_the_nearest_multiple_ties_to_even(kernel,
         losses = awkward_losses(n_samples, dtype)
         expected = np.zeros((2, -(-n_samples // 64) * 64), np.int32)
         expected[:, :n_samples] = np.rint(losses.astype(np.float64) * 2**24)
-        assert_array_equal(_kernel.unit_rows(losses, kernel=kernel), expected)
+        assert_array_equal(_kernel.rows_in_units(losses, kernel=kernel), expected)
         swapped = losses.astype(losses.dtype.newbyteorder())
         for values in layouts(swapped):
-            assert_array_equal(_kernel.unit_rows(values, kernel=kernel), expected)
+            assert_array_equal(_kernel.rows_in_units(values, kernel=kernel), expected)
             if n_samples > 200:
                 break
 
@@ -166,7 +166,7 @@ def test_the_first_value_outside_0_and_1_is_named(kernel, n_samples):
                 losses = np.full(n_samples, 0.5, dtype)
                 losses[index:] = value
                 with pytest.raises(ValueError, match=rf"in \[0, 1\], got .* at sample {index}$"):
-                    _kernel.unit_rows(losses, kernel=kernel)
+                    _kernel.rows_in_units(losses, kernel=kernel)
 
 
 def test_longdouble_is_rounded_once():

@@ -65,7 +65,7 @@ def test_the_order_and_the_batches_do_not_matter(cuts, real, packed):
         else:
             parts.update(batch)
     if real and not (losses[20:] == 0).all():
-        assert whole._extremes.unit_shift == 24
+        assert whole._core.unit_shift == 24
     assert parts.plain == whole.plain and parts.half_range == whole.half_range
     assert parts.n_queries == 40
 

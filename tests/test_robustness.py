@@ -65,7 +65,7 @@ def test_ctrl_c_while_a_row_is_priced_changes_nothing(bound):
         return twin._rule.price(*args)
 
     def extremes():
-        return _kernel.Extremes(
+        return _kernel.GuardCore(
             guard._signs._store,
             half_range=bound != "mclt",
             epsilon=0.9,

@@ -35,9 +35,7 @@ def threads_that_switch_often():
 
 
 def guard_of(epsilon, **kwargs):
-    return RadaBound(
-        N_SAMPLES, epsilon=epsilon, delta=0.1, bound="mclt", seed=1, **kwargs
-    )
+    return RadaBound(N_SAMPLES, epsilon=epsilon, delta=0.1, bound="mclt", seed=1, **kwargs)
 
 
 def together(work):
@@ -52,9 +50,7 @@ def together(work):
         except BaseException as failure:
             failures.append(failure)
 
-    threads = [
-        threading.Thread(target=run, args=(number,)) for number in range(N_THREADS)
-    ]
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(N_THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -111,13 +107,9 @@ def test_what_all_threads_were_answered_is_what_each_guard_saw():
             rows = [row for asked, row in answers if asked == id(guard)]
             assert guard.n_queries == len(rows)
             alone = guard_of(0.9, n_vectors=guard.n_vectors)
-            alone.query_many(
-                LOSSES[rows].astype(float)
-            )  # the order leaves no trace in a state
+            alone.query_many(LOSSES[rows].astype(float))  # the order leaves no trace in a state
             assert guard.complexity == alone.complexity
-            for mine, its in zip(
-                guard._extremes.extremes(), alone._extremes.extremes(), strict=True
-            ):
+            for mine, its in zip(guard._core.extremes(), alone._core.extremes(), strict=True):
                 assert_array_equal(mine, its)
 
 
@@ -155,20 +147,14 @@ def ask_each_of(guard, n_asked):
     refused = [[] for _ in range(N_THREADS)]
 
     def work(thread):
-        for row in (
-            np.random.default_rng(thread)
-            .integers(len(SHORT_WORDS), size=n_asked)
-            .tolist()
-        ):
+        for row in np.random.default_rng(thread).integers(len(SHORT_WORDS), size=n_asked).tolist():
             try:
                 answered[thread].append((guard.query_packed(SHORT_WORDS[row]), row))
             except HoldoutExhausted:
                 refused[thread].append(row)
 
     together(work)
-    in_order = sorted(
-        itertools.chain.from_iterable(answered), key=lambda pair: pair[0].n_queries
-    )
+    in_order = sorted(itertools.chain.from_iterable(answered), key=lambda pair: pair[0].n_queries)
     assert len(in_order) + sum(map(len, refused)) == N_THREADS * n_asked
     answers, rows = zip(*in_order, strict=True)
     return list(rows), answers, [rows[0] for rows in refused if rows]
@@ -176,13 +162,11 @@ def ask_each_of(guard, n_asked):
 
 def short_guard(epsilon):
     """With so many vectors that the GIL is let go of for the sums: threads truly take turns."""
-    return RadaBound(
-        SHORT, epsilon=epsilon, delta=0.1, bound="mclt", n_vectors=2**14, seed=1
-    )
+    return RadaBound(SHORT, epsilon=epsilon, delta=0.1, bound="mclt", n_vectors=2**14, seed=1)
 
 
 def extremes_of(guard):
-    return [values.tolist() for values in guard._extremes.extremes()]
+    return [values.tolist() for values in guard._core.extremes()]
 
 
 def test_eighty_thousand_answers_are_those_of_one_thread_in_some_order():
@@ -222,9 +206,7 @@ def test_exactly_one_query_halts_and_all_later_ones_are_refused():
 
 
 @pytest.mark.parametrize("signs", ["stored", "generated"])
-@pytest.mark.parametrize(
-    "call", ["query", "query_packed", "query_many", "query_many_packed"]
-)
+@pytest.mark.parametrize("call", ["query", "query_packed", "query_many", "query_many_packed"])
 def test_other_threads_run_while_the_sums_are_computed(call, signs):
     m = 1 << 21
     losses = np.zeros((4, m), bool)
@@ -260,9 +242,7 @@ def test_one_save_wins_and_holds_every_answer_that_was_given(tmp_path):
         given = [[] for _ in range(N_THREADS)]
         saved = []
 
-        def work(
-            thread, number=number, guard=guard, path=path, given=given, saved=saved
-        ):
+        def work(thread, number=number, guard=guard, path=path, given=given, saved=saved):
             rng = np.random.default_rng([number, thread])
             for step in range(20):
                 try:

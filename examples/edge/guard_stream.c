@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "signed_sums.h"
+#include "kernels/signed_sums.h"
 
 enum {
     N_VECTORS = 32,
@@ -34,7 +34,7 @@ struct state {
     uint64_t seed;
     int64_t n_vectors, n_samples;
     int64_t budget;                     /* the largest complexity that is answered */
-    int64_t n_free, free_low, free_high; /* answered whatever the complexity: src/scan.h */
+    int64_t n_free, free_low, free_high; /* answered whatever the complexity: src/scan/scan.h */
     int64_t half_range;
     int64_t n_answered, halted;
     int64_t maxima[N_STRIPS * LANES], minima[N_STRIPS * LANES];

@@ -35,7 +35,7 @@ def gate(n_samples, n_vectors, epsilon, delta, bound, max_queries=None):
 
 
 def mix64(z):
-    """SplitMix64's output function, as in src/signed_sums.h."""
+    """SplitMix64's output function, as in src/kernels/signed_sums.h."""
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
     return z ^ z >> 31

@@ -19,11 +19,12 @@ from .adaptive import (
     guess_and_check_passes,
     guess_and_check_width,
     ladder_half_width,
-    ladder_ledger_code,
-    ladder_ledger_half_width,
     ladder_levels,
+    ladder_transcript_code,
+    ladder_transcript_half_width,
     thresholdout_sample_size,
 )
+from .bound import Bound
 from .fixed import (
     mcdiarmid_excess,
     mcdiarmid_half_width,
@@ -46,7 +47,6 @@ from .paper import (
     rademacher_log_tail,
     rademacher_tail,
 )
-from .row import Bound
 from .selfbounding import (
     low_error_budget,
     low_error_half_width,
@@ -76,8 +76,8 @@ __all__ = [
     "kl_plus",
     "kl_tolerance",
     "ladder_half_width",
-    "ladder_ledger_code",
-    "ladder_ledger_half_width",
+    "ladder_transcript_code",
+    "ladder_transcript_half_width",
     "ladder_levels",
     "low_error_budget",
     "low_error_half_width",

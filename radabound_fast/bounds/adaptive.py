@@ -229,7 +229,7 @@ def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) 
     return eta + code_width(_log_choose(k + levels - 1, levels), n_samples, delta)
 
 
-def ladder_ledger_code(query: int, n_updates: int, eta: float) -> float:
+def ladder_transcript_code(query: int, n_updates: int, eta: float) -> float:
     """The length of the code before query t, when the Ladder has improved u times so far.
 
     ``ln(t (t+1)) + ln(u (u+1)) + ln C(t-2, u-1) + ln C(G, u)``; at t = 1, ln 2.
@@ -264,12 +264,12 @@ def ladder_ledger_code(query: int, n_updates: int, eta: float) -> float:
     return _log_pair(t) + _log_pair(u) + _log_choose(t - 2, u - 1) + _log_choose(levels, u)
 
 
-def ladder_ledger_half_width(
+def ladder_transcript_half_width(
     query: int, n_updates: int, n_samples: int, eta: float, delta: float
 ) -> float:
     """As `ladder_half_width`, for any number of queries: it pays for the updates made.
 
-    ``eta + sqrt((ln(2/delta) + ladder_ledger_code) / (2m))``.  It can fall as t grows, and an
+    ``eta + sqrt((ln(2/delta) + ladder_transcript_code) / (2m))``.  It can fall as t grows, and an
     answer rests on every query up to its own: what holds at t is the largest of these over 1 .. t.
 
     Parameters
@@ -295,7 +295,7 @@ def ladder_ledger_half_width(
     TypeError, ValueError
         An argument of the wrong type or out of its range.
     """
-    return eta + code_width(ladder_ledger_code(query, n_updates, eta), n_samples, delta)
+    return eta + code_width(ladder_transcript_code(query, n_updates, eta), n_samples, delta)
 
 
 def thresholdout_sample_size(

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from .._checks import check_probability, check_real
 from . import guarantees
+from .bound import Bound, Tail
 from .paper import bernstein_excess, bernstein_log_tail, mclt_excess, mclt_log_tail
-from .row import Bound, Tail
 from .selfbounding import low_error_budget, low_error_half_width
 from .split import bernstein_split_excess, bernstein_split_log_tail
 from .union import Free, union_free

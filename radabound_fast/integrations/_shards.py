@@ -19,7 +19,7 @@ from radabound_fast.packing import as_values, pack_losses
 from radabound_fast.signs import SignMatrix
 
 
-class Rows(NamedTuple):
+class Shard(NamedTuple):
     """Some samples of some loss vectors, as a worker keeps them."""
 
     losses: NDArray[Any]  # packed words if shift is 0, else values
@@ -45,15 +45,15 @@ class Partial(NamedTuple):
     shift: int
 
 
-def prepare(losses: Any) -> Rows:
+def prepare(losses: Any) -> Shard:
     """Losses as bits if they are all 0 or 1."""
     values = as_values(losses, ndim=2)
     n_samples = values.shape[1]
     if values.dtype.kind == "f" and not ((values == 0) | (values == 1)).all():
-        units = _kernel.unit_rows(values)
-        return Rows(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples)
+        units = _kernel.rows_in_units(values)
+        return Shard(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples)
     words = pack_losses(values)
-    return Rows(words, np.count_nonzero(values, axis=1).astype(np.int64), 0, n_samples)
+    return Shard(words, np.count_nonzero(values, axis=1).astype(np.int64), 0, n_samples)
 
 
 # seed, n_samples, n_vectors, and whether a worker keeps the signs in memory
@@ -68,14 +68,14 @@ def _store(signs: Signs, start: int, stop: int) -> _kernel.SignStore:
     return (whole if stop - start == n_samples else whole[:, start:stop])._store
 
 
-def partial_sums(rows: Rows, signs: Signs, start: int, whole: bool) -> Partial:
+def partial_sums(rows: Shard, signs: Signs, start: int, whole: bool) -> Partial:
     """Signed sums under the part of the signs that belongs to the samples from `start` on."""
     store = _store(signs, start, start + rows.n_samples)
     # whole rows are only ever needed as extremes, which a block of them has at once
     step = max(1, len(rows.totals)) if whole else 1
     sums = []
     for row in range(0, len(rows.totals), step):
-        extremes = _kernel.Extremes(store)
+        extremes = _kernel.GuardCore(store)
         query = extremes.query_many if rows.shift else extremes.query_many_packed
         query(rows.losses[row : row + step])
         found = extremes.extremes() if whole else extremes.extremes()[:1]
@@ -98,21 +98,21 @@ def adopted(guard: RadaBound, sums: Sums) -> bool:
     """Whether the guard took the block in; False: some row of it might not pass."""
     if not len(sums.totals):
         return True
-    other = _kernel.Extremes(guard._signs._store)
-    # as Extremes.progress lays a state out
+    other = _kernel.GuardCore(guard._signs._store)
+    # as GuardCore.progress lays a state out
     counters = [len(sums.totals), sums.shift, 0, False, True]
     other.resume(np.concatenate([np.array(counters, np.int64), sums.maxima, sums.minima]))
-    return guard._extremes.adopt(other, int(sums.totals.max()))
+    return guard._core.adopt(other, int(sums.totals.max()))
 
 
-def join(parts: list[Rows]) -> tuple[NDArray[Any], bool]:
+def join(parts: list[Shard]) -> tuple[NDArray[Any], bool]:
     """Whole rows from their shards, and whether they are packed."""
     if not any(part.shift for part in parts):
         return np.concatenate([part.losses for part in parts], axis=1), True
     return np.concatenate([_values(part) for part in parts], axis=1), False
 
 
-def _values(rows: Rows) -> NDArray[Any]:
+def _values(rows: Shard) -> NDArray[Any]:
     if rows.shift:
         return rows.losses
     octets = rows.losses.astype("<u8").view(np.uint8)

@@ -16,7 +16,7 @@ from radabound_fast._checks import check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._kernel import n_forks
 from radabound_fast._saving import Saved
-from radabound_fast.mechanisms._rows import Rows
+from radabound_fast.mechanisms._reader import LossReader
 from radabound_fast.packing import as_array
 from radabound_fast.signs import SignMatrix
 
@@ -194,11 +194,11 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
         return f"{type(self).__name__}({shown})"
 
-    def _read(self, losses: Any, *, many: bool, packed: bool) -> Rows:
+    def _read(self, losses: Any, *, many: bool, packed: bool) -> LossReader:
         self._check_owner()
-        return Rows(losses, self._signs, many=many, packed=packed)
+        return LossReader(losses, self._signs, many=many, packed=packed)
 
-    def _one(self, rows: Rows, guess: float | None) -> AnswerT:
+    def _one(self, rows: LossReader, guess: float | None) -> AnswerT:
         checked = self._check_guess(guess)
         outcome = self._change(lambda: self._refusal() or self._next(rows, 0, checked))
         if isinstance(outcome, HoldoutExhausted):
@@ -206,7 +206,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
             raise outcome
         return outcome
 
-    def _many(self, rows: Rows, guesses: Any) -> AnswersT:
+    def _many(self, rows: LossReader, guesses: Any) -> AnswersT:
         checked = self._check_guesses(guesses, len(rows.means))
         answered: list[AnswerT] = []
 
@@ -233,7 +233,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
             raise shared
         return self._gather(answered, shared)
 
-    def _next(self, rows: Rows, row: int, guess: float) -> AnswerT | HoldoutExhausted:
+    def _next(self, rows: LossReader, row: int, guess: float) -> AnswerT | HoldoutExhausted:
         outcome = self._decide(rows, row, guess, self._n_queries + 1)
         if isinstance(outcome, str):
             self._halted = True
@@ -336,7 +336,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         """Go on where `_own` was taken."""
 
     @abstractmethod
-    def _decide(self, rows: Rows, row: int, guess: float, number: int) -> AnswerT | str:
+    def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> AnswerT | str:
         """Answer the query of this number and count its cost, or say why it is refused."""
 
     @abstractmethod

@@ -14,7 +14,7 @@ from radabound_fast._checks import check_fraction, check_probability
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds.kl import kl_tolerance
 from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
-from radabound_fast.mechanisms._rows import Rows
+from radabound_fast.mechanisms._reader import LossReader
 
 # the furthest that affordable() counts; floats hold every integer up to here
 _MOST_PASSES = 2**53
@@ -216,7 +216,9 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             return kl_tolerance(centre, total / self.n_samples, self.epsilon)
         return self.epsilon - sqrt(total / (2 * self.n_samples))
 
-    def _decide(self, rows: Rows, row: int, guess: float, number: int) -> GuessAndCheckAnswer | str:
+    def _decide(
+        self, rows: LossReader, row: int, guess: float, number: int
+    ) -> GuessAndCheckAnswer | str:
         tau = self._tolerance(guess, self._spent)
         if tau < self.epsilon / 10:
             return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_count, check_probability
 from radabound_fast.bounds import adaptive
 from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
-from radabound_fast.mechanisms._rows import Losses, Rows, deviation_of_difference
+from radabound_fast.mechanisms._reader import Losses, LossReader, deviation_of_difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,11 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             f"from data independent of the holdout."
         )
 
-    def _decide(self, rows: Rows, row: int, guess: float, number: int) -> LadderAnswer | str:
+    def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
             return f"all max_queries = {self.max_queries} queries have been answered"
         if self.step is not None and self.max_queries is None:
-            width = adaptive.ladder_ledger_half_width(
+            width = adaptive.ladder_transcript_half_width(
                 number, self._n_updates, self.n_samples, self.step, self.delta
             )
             self._half_width = max(self._half_width, width)
@@ -181,7 +181,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
                 self._best_losses = rows.losses(row)
         return LadderAnswer(self._best, self._half_width, number, updated)
 
-    def _least_improvement(self, mean: float, rows: Rows, row: int) -> float:
+    def _least_improvement(self, mean: float, rows: LossReader, row: int) -> float:
         if self.step is not None:
             return self.step
         if self._best_losses is None or mean >= self._best:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_count, check_positive, check_seed
 from radabound_fast.bounds import adaptive
 from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
-from radabound_fast.mechanisms._rows import Rows
+from radabound_fast.mechanisms._reader import LossReader
 
 _BELOW_ONE = 1 - 2**-53
 
@@ -140,7 +140,9 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
             f"needs."
         )
 
-    def _decide(self, rows: Rows, row: int, guess: float, number: int) -> ThresholdoutAnswer | str:
+    def _decide(
+        self, rows: LossReader, row: int, guess: float, number: int
+    ) -> ThresholdoutAnswer | str:
         if self._spent == self.budget:
             return f"the budget of {self.budget} answers from the holdout is spent"
         mean = rows.means[row]

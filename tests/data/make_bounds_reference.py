@@ -166,7 +166,7 @@ def ladder_half_width(n_queries, n_samples, eta, delta):
     return mpf(eta) + sqrt(log(2 * mpf(transcripts) / mpf(delta)) / (2 * n_samples))
 
 
-def ladder_ledger_half_width(query, n_updates, n_samples, eta, delta):
+def ladder_transcript_half_width(query, n_updates, n_samples, eta, delta):
     t, u = query, n_updates
     inverse = (
         2 if t == 1 else (t * (t + 1) * u * (u + 1) * comb(t - 2, u - 1) * comb(levels(eta), u))
@@ -288,7 +288,7 @@ ARGUMENTS = {
             (1000, 4000, 0.01, 0.1), (10**12, 10**6, 0.1, 1e-3), (5500, 4000, 0.7, 0.1),
         ]
     ],
-    ladder_ledger_half_width: [
+    ladder_transcript_half_width: [
         {"query": t, "n_updates": u, "n_samples": m, "eta": eta, "delta": d}
         for t, u, m, eta, d in [
             (1, 0, 4000, 0.05, 0.1), (2, 1, 4000, 0.05, 0.1), (1000, 1, 4000, 0.05, 0.1),

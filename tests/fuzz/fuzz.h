@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "packing.h"
-#include "signed_sums.h"
+#include "kernels/packing.h"
+#include "kernels/signed_sums.h"
 
 /* ---- random numbers ---------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "scan.h"
-#include "sliced.h"
+#include "scan/scan.h"
+#include "kernels/sliced.h"
 
 /* The budget, in units of one loss, and how it depends on the largest total seen. */
 struct price {
@@ -15,42 +15,42 @@ struct price {
 struct scan_case {
     struct sign_store store;
     const uint64_t *lines; /* of the store, also if it generates them */
-    struct rows rows;
+    struct loss_rows rows;
     int64_t n_rows;
-    struct watch start;
+    struct guard_state start;
     struct price price;
     int is_real;
     int64_t *totals, *trace; /* what must come out */
-    struct watch end;
+    struct guard_state end;
     int64_t stop, bad_sample;
     enum verdict verdict;
 };
 
-static void set_price(struct watch *watch, const struct price *price, int64_t largest)
+static void set_price(struct guard_state *state, const struct price *price, int64_t largest)
 {
-    const int64_t one = (int64_t)1 << watch->unit_shift;
-    watch->budget = price->budget == INT64_MAX
+    const int64_t one = (int64_t)1 << state->unit_shift;
+    state->budget = price->budget == INT64_MAX
                         ? INT64_MAX
                         : price->budget * one + largest * price->per_total;
-    watch->priced = price->watched ? largest : INT64_MAX;
-    watch->n_free = price->n_free;
-    watch->free_low = price->free_low * one;
-    watch->free_high = price->free_high * one;
+    state->priced = price->watched ? largest : INT64_MAX;
+    state->n_free = price->n_free;
+    state->free_low = price->free_low * one;
+    state->free_high = price->free_high * one;
 }
 
-/* Does what a verdict asks for, as _extremes.pxi does; false if it asks for nothing. */
-static int meet(enum verdict verdict, struct watch *watch, const struct price *price, int64_t row,
+/* Does what a verdict asks for, as _core.pxi does; false if it asks for nothing. */
+static int meet(enum verdict verdict, struct guard_state *state, const struct price *price, int64_t row,
                 int64_t *totals, int64_t *trace)
 {
     if (verdict == NEEDS_PRICE) {
-        set_price(watch, price, watch->wanted);
+        set_price(state, price, state->wanted);
         return 1;
     }
     if (verdict != NEEDS_UNITS)
         return 0;
-    const int64_t largest = watch->priced == INT64_MAX ? 0 : watch->priced << UNIT_SHIFT;
-    rescale_watch(watch);
-    set_price(watch, price, largest);
+    const int64_t largest = state->priced == INT64_MAX ? 0 : state->priced << UNIT_SHIFT;
+    rescale_state(state);
+    set_price(state, price, largest);
     for (int64_t r = 0; r < row; r++) {
         totals[r] <<= UNIT_SHIFT;
         trace[r] <<= UNIT_SHIFT;
@@ -60,12 +60,12 @@ static int meet(enum verdict verdict, struct watch *watch, const struct price *p
 
 /* ---- plain loops ------------------------------------------------------------------------- */
 
-static int64_t complexity_of(const struct watch *watch)
+static int64_t complexity_of(const struct guard_state *state)
 {
     int64_t sum = 0;
-    for (int64_t v = 0; v < watch->n_vectors; v++)
-        sum += watch->half_range        ? watch->maxima[v] - watch->minima[v]
-               : watch->maxima[v] > 0 ? watch->maxima[v]
+    for (int64_t v = 0; v < state->n_vectors; v++)
+        sum += state->half_range        ? state->maxima[v] - state->minima[v]
+               : state->maxima[v] > 0 ? state->maxima[v]
                                         : 0;
     return sum;
 }
@@ -102,33 +102,33 @@ static int64_t sum_of(const struct scan_case *c, int64_t vector, const int32_t *
     return sum;
 }
 
-static void take_in(const struct scan_case *c, struct watch *watch, const int32_t *losses,
+static void take_in(const struct scan_case *c, struct guard_state *state, const int32_t *losses,
                     int shift)
 {
-    for (int64_t v = 0; v < watch->n_vectors; v++) {
+    for (int64_t v = 0; v < state->n_vectors; v++) {
         const int64_t sum = sum_of(c, v, losses) * ((int64_t)1 << shift);
-        if (!watch->started || sum > watch->maxima[v])
-            watch->maxima[v] = sum;
-        if (!watch->started || sum < watch->minima[v])
-            watch->minima[v] = sum;
+        if (!state->started || sum > state->maxima[v])
+            state->maxima[v] = sum;
+        if (!state->started || sum < state->minima[v])
+            state->minima[v] = sum;
     }
-    for (int64_t v = watch->n_vectors; !watch->started && v < watch->n_strips * LANES; v++)
-        watch->maxima[v] = watch->minima[v] = 0; /* nobody reads them */
-    watch->started = 1;
-    watch->complexity = complexity_of(watch);
+    for (int64_t v = state->n_vectors; !state->started && v < state->n_strips * LANES; v++)
+        state->maxima[v] = state->minima[v] = 0; /* nobody reads them */
+    state->started = 1;
+    state->complexity = complexity_of(state);
 }
 
 static void find_wanted(struct scan_case *c)
 {
-    struct watch *watch = &c->end;
+    struct guard_state *state = &c->end;
     const int64_t m = c->store.n_samples, n_lanes = c->store.n_strips * LANES;
     int32_t *losses = GUARDED(int32_t, OUT, c->store.n_words * WORD_BITS);
     c->totals = GUARDED(int64_t, WANTED, c->n_rows);
     c->trace = GUARDED(int64_t, WANTED_TRACE, c->n_rows);
-    *watch = c->start;
-    watch->maxima = GUARDED(int64_t, EXPECTED, 2 * n_lanes);
-    watch->minima = watch->maxima + n_lanes;
-    memcpy(watch->maxima, c->start.maxima, (size_t)(2 * n_lanes) * sizeof(int64_t));
+    *state = c->start;
+    state->maxima = GUARDED(int64_t, EXPECTED, 2 * n_lanes);
+    state->minima = state->maxima + n_lanes;
+    memcpy(state->maxima, c->start.maxima, (size_t)(2 * n_lanes) * sizeof(int64_t));
     c->bad_sample = -1;
     c->verdict = ANSWERED;
     for (c->stop = 0; c->stop < c->n_rows; c->stop++) {
@@ -143,24 +143,24 @@ static void find_wanted(struct scan_case *c)
             c->verdict = UNREADABLE;
             return;
         }
-        if (in_units && !watch->unit_shift)
-            meet(NEEDS_UNITS, watch, &c->price, c->stop, c->totals, c->trace);
-        const int shift = in_units ? 0 : watch->unit_shift;
+        if (in_units && !state->unit_shift)
+            meet(NEEDS_UNITS, state, &c->price, c->stop, c->totals, c->trace);
+        const int shift = in_units ? 0 : state->unit_shift;
         for (int64_t i = 0; i < m; i++)
             total += (int64_t)losses[i] << shift;
-        watch->wanted = total;
-        if (total > watch->priced)
-            meet(NEEDS_PRICE, watch, &c->price, c->stop, c->totals, c->trace);
-        take_in(c, watch, losses, shift);
-        if (watch->complexity > watch->budget &&
-            !(watch->n_rows < watch->n_free &&
-              (total <= watch->free_low || total >= watch->free_high))) {
+        state->wanted = total;
+        if (total > state->priced)
+            meet(NEEDS_PRICE, state, &c->price, c->stop, c->totals, c->trace);
+        take_in(c, state, losses, shift);
+        if (state->complexity > state->budget &&
+            !(state->n_rows < state->n_free &&
+              (total <= state->free_low || total >= state->free_high))) {
             c->verdict = WITHHELD;
             return;
         }
-        watch->n_rows++;
+        state->n_rows++;
         c->totals[c->stop] = total;
-        c->trace[c->stop] = watch->complexity;
+        c->trace[c->stop] = state->complexity;
     }
 }
 
@@ -193,7 +193,7 @@ static void random_packed(struct scan_case *c)
     const int64_t width = words ? c->store.n_words : (m + 7) / 8;
     const int64_t stride = random_stride(width);
     char *rows = random_rows(ROWS, c->n_rows, width, stride, size, size);
-    c->rows = (struct rows){.packed = rows,
+    c->rows = (struct loss_rows){.packed = rows,
                             .packed_stride = stride * (int64_t)size,
                             .packed_bytes = width * (int64_t)size};
     uint64_t *row = GUARDED(uint64_t, PACKED, c->store.n_words);
@@ -208,11 +208,11 @@ static void random_packed(struct scan_case *c)
 static void random_start(struct scan_case *c, int64_t n_rows)
 {
     const int64_t n_lanes = c->store.n_strips * LANES, m = c->store.n_samples;
-    c->start = (struct watch){.maxima = GUARDED(int64_t, START, 2 * n_lanes),
+    c->start = (struct guard_state){.maxima = GUARDED(int64_t, START, 2 * n_lanes),
                               .n_vectors = c->store.n_vectors,
                               .n_strips = c->store.n_strips,
                               .half_range = one_in(2),
-                              .settled = one_in(2)};
+                              .still = one_in(2)};
     c->start.minima = c->start.maxima + n_lanes;
     int32_t *losses = GUARDED(int32_t, OUT, m);
     for (int64_t seen = n_rows ? up_to(5) : 0; seen > 0; seen--) {
@@ -249,7 +249,7 @@ static void random_chunk(const struct scan_case *c, const struct kernel *kernel,
 {
     const int64_t capacity = up_to(c->n_rows < CHUNK_ROWS ? c->n_rows + 1 : CHUNK_ROWS);
     const int64_t words = 8 * capacity * TILE_WORDS;
-    const int64_t units = 4 * (capacity < UNIT_ROWS ? capacity : UNIT_ROWS) * 64 * UNIT_WORDS;
+    const int64_t units = 4 * (capacity < UNIT_TILE_ROWS ? capacity : UNIT_TILE_ROWS) * 64 * UNIT_TILE_WORDS;
     *chunk = (struct chunk){
         .counts = GUARDED(int64_t, COUNTS, capacity * c->store.n_strips * LANES),
         .totals = GUARDED(int64_t, TOTALS, capacity),
@@ -260,7 +260,7 @@ static void random_chunk(const struct scan_case *c, const struct kernel *kernel,
         .capacity = capacity};
 }
 
-static void give_slices(const struct scan_case *c, struct slices *slices)
+static void give_slices(const struct scan_case *c, struct sliced_memory *slices)
 {
     const int64_t n = slices->kernel->block_rows;
     const int in_place = rows_in_place(&c->rows, c->store.n_words);
@@ -273,38 +273,38 @@ static void give_slices(const struct scan_case *c, struct slices *slices)
 }
 
 static void scan_once(struct scan_case *c, const struct kernel *kernel,
-                      const struct slices *slices)
+                      const struct sliced_memory *slices)
 {
     const size_t half = (size_t)(c->store.n_strips * LANES);
     const size_t bytes = (size_t)c->store.n_vectors * sizeof(int64_t);
-    struct watch watch = c->start;
+    struct guard_state state = c->start;
     struct chunk chunk;
     int64_t *totals = GUARDED(int64_t, OUT, c->n_rows), *trace = GUARDED(int64_t, TRACE, c->n_rows);
-    watch.maxima = GUARDED(int64_t, MAXIMA, 2 * half);
-    watch.minima = watch.maxima + half;
-    memcpy(watch.maxima, c->start.maxima, 2 * half * sizeof(int64_t));
+    state.maxima = GUARDED(int64_t, MAXIMA, 2 * half);
+    state.minima = state.maxima + half;
+    memcpy(state.maxima, c->start.maxima, 2 * half * sizeof(int64_t));
     random_chunk(c, kernel, &chunk);
     int64_t row = 0;
     enum verdict verdict = ANSWERED;
     running(slices ? "scan in blocks" : "scan", kernel->name);
     do { /* a few rows at a time, as between two looks at Ctrl-C */
         const int64_t end = row + up_to(c->n_rows - row);
-        row = scan_rows(kernel, &c->store, &c->rows, row, slices ? c->n_rows : end, &watch, &chunk,
+        row = scan_rows(kernel, &c->store, &c->rows, row, slices ? c->n_rows : end, &state, &chunk,
                         slices, totals, trace, &verdict);
-    } while ((verdict == ANSWERED || meet(verdict, &watch, &c->price, row, totals, trace)) &&
+    } while ((verdict == ANSWERED || meet(verdict, &state, &c->price, row, totals, trace)) &&
              row < c->n_rows);
     check(verdict == c->verdict && row == c->stop, "where it stopped and why");
     if (verdict == UNREADABLE && !c->rows.packed)
         check(chunk.bad_sample == c->bad_sample, "the sample that is no loss");
     check_equal(totals, c->totals, (size_t)row * sizeof(int64_t), "totals");
     check_equal(trace, c->trace, (size_t)row * sizeof(int64_t), "complexities");
-    check(watch.n_rows == c->end.n_rows && watch.started == c->end.started &&
-              watch.unit_shift == c->end.unit_shift && watch.complexity == c->end.complexity &&
-              watch.budget == c->end.budget && watch.priced == c->end.priced,
+    check(state.n_rows == c->end.n_rows && state.started == c->end.started &&
+              state.unit_shift == c->end.unit_shift && state.complexity == c->end.complexity &&
+              state.budget == c->end.budget && state.priced == c->end.priced,
           "the state");
-    if (watch.started) {
-        check_equal(watch.maxima, c->end.maxima, bytes, "maxima");
-        check_equal(watch.minima, c->end.minima, bytes, "minima");
+    if (state.started) {
+        check_equal(state.maxima, c->end.maxima, bytes, "maxima");
+        check_equal(state.minima, c->end.minima, bytes, "minima");
     }
 }
 
@@ -313,7 +313,7 @@ static void scan_every_way(struct scan_case *c, int in_blocks)
     for (int i = 0; kernel_row(i) != NULL; i++)
         for (int p = 0; packer_row(p) != NULL && (p == 0 || !c->rows.packed); p++) {
             const struct kernel *kernel = kernel_row(i);
-            struct slices slices = {.kernel = sliced_row(kernel)};
+            struct sliced_memory slices = {.kernel = sliced_row(kernel)};
             if (!kernel->supported() || !(c->rows.packed || packer_row(p)->supported()))
                 continue;
             c->rows.packer = packer_row(p);

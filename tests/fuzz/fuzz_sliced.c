@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "sliced.h"
-#include "sliced_plan.h"
+#include "kernels/sliced.h"
+#include "kernels/sliced_plan.h"
 
 struct block_case {
     int64_t n_samples, n_vectors, n_words, n_rows, row_stride;
@@ -40,7 +40,7 @@ static void random_row(const struct block_case *c, uint64_t *row)
         row[c->n_words - 1] &= ~(~(uint64_t)0 << c->n_samples % 64);
 }
 
-/* Extremes of a few earlier rows: at first sight everything moves, later hardly anything. */
+/* GuardCore of a few earlier rows: at first sight everything moves, later hardly anything. */
 static void random_start(struct block_case *c)
 {
     const int64_t l = c->n_vectors;

@@ -62,8 +62,8 @@ class Twin:
         assert guard.halted == self.halted
         assert guard.complexity == self.complexity
         if self.highest is not None:
-            shift = 24 - guard._extremes.unit_shift
-            maxima, minima = guard._extremes.extremes()
+            shift = 24 - guard._core.unit_shift
+            maxima, minima = guard._core.extremes()
             assert ((maxima << shift) == self.highest).all()
             assert ((minima << shift) == self.lowest).all()
 

@@ -1,6 +1,6 @@
-/* Threads that scan segments as src/_threads.pxi has them do: for ThreadSanitizer.
+/* Threads that scan segments as src/extension/_threads.pxi has them do: for ThreadSanitizer.
  *
- * Kernel, signs, plan, rows and the array of totals are shared; every thread has a watch, a chunk
+ * Kernel, signs, plan, rows and the array of totals are shared; every thread has a state, a chunk
  * and a scratch of its own.  What they find, merged, must be what one thread finds.
  */
 #include <pthread.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scan.h"
-#include "sliced.h"
+#include "scan/scan.h"
+#include "kernels/sliced.h"
 
 enum { N_THREADS = 4, N_SAMPLES = 203, N_VECTORS = 40, N_ROWS = 8192, ROUNDS = 20 };
 
@@ -18,7 +18,7 @@ static const ptrdiff_t n_words = (N_SAMPLES + 63) / 64, n_strips = N_VECTORS / L
 static const struct kernel *kernel;
 static struct sliced_plan *plan;
 static struct sign_store store;
-static struct rows rows;
+static struct loss_rows rows;
 static int in_blocks;
 static int64_t totals[N_ROWS];
 
@@ -32,9 +32,9 @@ static void *memory(size_t bytes)
 
 struct segment {
     ptrdiff_t first, last;
-    struct watch watch;
+    struct guard_state state;
     struct chunk chunk;
-    struct slices slices;
+    struct sliced_memory slices;
     enum verdict verdict;
 };
 
@@ -43,21 +43,21 @@ static void begin(struct segment *segment, ptrdiff_t first, ptrdiff_t last)
     const ptrdiff_t n_lanes = n_strips * LANES;
     const struct sliced_kernel *sliced = sliced_row(kernel);
     *segment = (struct segment){.first = first, .last = last};
-    segment->watch = (struct watch){.maxima = memory(2 * n_lanes * sizeof(int64_t)),
+    segment->state = (struct guard_state){.maxima = memory(2 * n_lanes * sizeof(int64_t)),
                                     .n_vectors = N_VECTORS,
                                     .n_strips = n_strips,
                                     .budget = INT64_MAX,
                                     .priced = INT64_MAX,
                                     .free_low = -1,
                                     .free_high = INT64_MAX};
-    segment->watch.minima = segment->watch.maxima + n_lanes;
+    segment->state.minima = segment->state.maxima + n_lanes;
     segment->chunk = (struct chunk){.counts = memory(CHUNK_ROWS * n_lanes * sizeof(int64_t)),
                                     .totals = memory(CHUNK_ROWS * sizeof(int64_t)),
                                     .workspace = memory((size_t)kernel->workspace_bytes),
                                     .tile = memory(CHUNK_ROWS * TILE_WORDS * 8),
                                     .capacity = CHUNK_ROWS};
     segment->slices =
-        (struct slices){.kernel = sliced,
+        (struct sliced_memory){.kernel = sliced,
                         .plan = plan,
                         .scratch = sliced_scratch_new(plan),
                         .growth = memory((size_t)sliced->block_rows * sizeof(int64_t)),
@@ -68,7 +68,7 @@ static void begin(struct segment *segment, ptrdiff_t first, ptrdiff_t last)
 
 static void end(struct segment *segment)
 {
-    free(segment->watch.maxima);
+    free(segment->state.maxima);
     free(segment->chunk.counts);
     free(segment->chunk.totals);
     free(segment->chunk.workspace);
@@ -83,7 +83,7 @@ static void end(struct segment *segment)
 static void *scan(void *argument)
 {
     struct segment *s = argument;
-    scan_rows(kernel, &store, &rows, s->first, s->last, &s->watch, &s->chunk,
+    scan_rows(kernel, &store, &rows, s->first, s->last, &s->state, &s->chunk,
               in_blocks ? &s->slices : NULL, totals, NULL, &s->verdict);
     return NULL;
 }
@@ -103,14 +103,14 @@ static int one_round(void)
     int64_t *found = memory(sizeof totals);
     memcpy(found, totals, sizeof totals);
     for (int i = 1; i < N_THREADS; i++)
-        merge_watch(&segments[0].watch, &segments[i].watch);
+        merge_state(&segments[0].state, &segments[i].state);
     begin(&whole, 0, N_ROWS);
     scan(&whole);
     const size_t bytes = N_VECTORS * sizeof(int64_t);
     const int same = memcmp(found, totals, sizeof totals) == 0 &&
-                     segments[0].watch.complexity == whole.watch.complexity &&
-                     memcmp(segments[0].watch.maxima, whole.watch.maxima, bytes) == 0 &&
-                     memcmp(segments[0].watch.minima, whole.watch.minima, bytes) == 0;
+                     segments[0].state.complexity == whole.state.complexity &&
+                     memcmp(segments[0].state.maxima, whole.state.maxima, bytes) == 0 &&
+                     memcmp(segments[0].state.minima, whole.state.minima, bytes) == 0;
     free(found);
     end(&whole);
     for (int i = 0; i < N_THREADS; i++)
@@ -130,7 +130,7 @@ static void make_shared(int in_place)
         lines[i] = mix64(~(uint64_t)i);
     store = (struct sign_store){.lines = lines, .n_vectors = N_VECTORS, .n_strips = n_strips,
                                 .n_words = n_words, .n_samples = N_SAMPLES};
-    rows = (struct rows){.packed = (const char *)words, .packed_stride = 8 * n_words,
+    rows = (struct loss_rows){.packed = (const char *)words, .packed_stride = 8 * n_words,
                          .packed_bytes = in_place ? 8 * n_words : (N_SAMPLES + 7) / 8};
 }
 

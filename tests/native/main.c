@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "check.h"
-#include "packing.h"
-#include "scan.h"
-#include "sliced.h"
+#include "kernels/packing.h"
+#include "scan/scan.h"
+#include "kernels/sliced.h"
 
 static void report(const char *name, const char *part)
 {

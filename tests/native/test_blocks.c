@@ -3,8 +3,8 @@
 
 #include "check.h"
 #include "plain.h"
-#include "signed_sums.h"
-#include "sliced.h"
+#include "kernels/signed_sums.h"
+#include "kernels/sliced.h"
 
 enum { ROWS_BEFORE = 3, GAP = 2 };
 

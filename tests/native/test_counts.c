@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "plain.h"
-#include "signed_sums.h"
+#include "kernels/signed_sums.h"
 
 enum {
     FEW_ROWS = 5,    /* one more than a kernel takes together that does without a workspace, */

@@ -1,6 +1,6 @@
 /* struct packer: every kind of value, at odd addresses, in any stride and either byte order, with
  * each of the ways that labels come in, and a value that is not allowed anywhere in the row. */
-#include "packing.h"
+#include "kernels/packing.h"
 
 #include <math.h>
 

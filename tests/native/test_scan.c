@@ -1,10 +1,10 @@
 /* scan_rows: what is answered, where it halts and what state it leaves, whichever way the rows
  * come and the signs are kept. */
-#include "scan.h"
+#include "scan/scan.h"
 
 #include "check.h"
 #include "plain.h"
-#include "sliced.h"
+#include "kernels/sliced.h"
 
 /* Packed words where they lie, or at a word that starts no line; packed bytes at an odd address;
  * values of one byte; singles. */
@@ -12,9 +12,9 @@ enum form { WORDS, BYTES, VALUES, SINGLES, N_FORMS };
 
 static const char *const form_names[] = {"words", "bytes", "values", "singles"};
 
-static struct rows rows_of(const struct problem *p, enum form form, const struct packer *packer)
+static struct loss_rows rows_of(const struct problem *p, enum form form, const struct packer *packer)
 {
-    struct rows rows = {.packer = packer};
+    struct loss_rows rows = {.packer = packer};
     const int size = form == SINGLES ? 4 : 1;
     if (form == WORDS) {
         rows.packed_bytes = 8 * p->n_words;
@@ -58,7 +58,7 @@ static struct chunk new_chunk(const struct kernel *kernel, const struct problem 
 {
     const int64_t most = kernel->workspace_bytes > 0 ? 150 : 50; /* a chunk may end early */
     const int64_t capacity = p->n_rows < most ? p->n_rows : most;
-    const int64_t tile_words = CHUNK_ROWS * TILE_WORDS + UNIT_ROWS * ROW_TILE_WORDS;
+    const int64_t tile_words = CHUNK_ROWS * TILE_WORDS + UNIT_TILE_ROWS * ROW_TILE_WORDS;
     return (struct chunk){.counts = NEW(int64_t, capacity * p->n_strips * LANES),
                           .totals = NEW(int64_t, capacity),
                           .workspace = memory(kernel->workspace_bytes, 0),
@@ -66,9 +66,9 @@ static struct chunk new_chunk(const struct kernel *kernel, const struct problem 
                           .capacity = (ptrdiff_t)capacity};
 }
 
-static struct slices new_slices(const struct problem *p, const struct kernel *kernel)
+static struct sliced_memory new_slices(const struct problem *p, const struct kernel *kernel)
 {
-    struct slices s = {.kernel = sliced_row(kernel)};
+    struct sliced_memory s = {.kernel = sliced_row(kernel)};
     s.plan = sliced_plan_new(s.kernel, p->lines, p->m, p->l);
     s.scratch = s.plan ? sliced_scratch_new(s.plan) : NULL;
     same_number("plan and scratch", s.scratch != NULL, 1);
@@ -89,9 +89,9 @@ struct gate {
 struct scan {
     const struct kernel *kernel;
     const struct problem *problem;
-    struct rows rows;
+    struct loss_rows rows;
     struct sign_store signs;
-    const struct slices *slices;
+    const struct sliced_memory *slices;
 };
 
 /* Scans as a guard does: prices and units when they are asked for. */
@@ -101,15 +101,15 @@ static void test_gate(const struct scan *scan, struct gate gate)
     const int64_t *complexity = gate.half_range ? p->half_range : p->plain;
     int64_t *totals = NEW(int64_t, p->n_rows), *trace = NEW(int64_t, p->n_rows);
     struct chunk chunk = new_chunk(scan->kernel, p);
-    struct watch watch = {.n_vectors = p->l,
+    struct guard_state state = {.n_vectors = p->l,
                           .n_strips = p->n_strips,
                           .budget = gate.budget,
                           .priced = p->totals[0] - 1, /* it has to ask for a price at once */
                           .n_free = gate.n_free,
                           .free_low = -1,
                           .half_range = gate.half_range};
-    watch.maxima = NEW(int64_t, 2 * p->n_strips * LANES);
-    watch.minima = watch.maxima + p->n_strips * LANES;
+    state.maxima = NEW(int64_t, 2 * p->n_strips * LANES);
+    state.minima = state.maxima + p->n_strips * LANES;
 
     int64_t halt = 0;
     while (halt < p->n_rows && (complexity[halt] <= gate.budget || halt < gate.n_free))
@@ -117,20 +117,20 @@ static void test_gate(const struct scan *scan, struct gate gate)
     ptrdiff_t row = 0;
     enum verdict verdict = NEEDS_PRICE;
     while (verdict == NEEDS_PRICE || verdict == NEEDS_UNITS) {
-        row = scan_rows(scan->kernel, &scan->signs, &scan->rows, row, (ptrdiff_t)p->n_rows, &watch,
+        row = scan_rows(scan->kernel, &scan->signs, &scan->rows, row, (ptrdiff_t)p->n_rows, &state,
                         &chunk, scan->slices, totals, trace, &verdict);
         if (verdict == NEEDS_UNITS)
-            rescale_watch(&watch);
+            rescale_state(&state);
         if (verdict == NEEDS_PRICE)
-            watch.priced = watch.wanted + random_below(p->m);
+            state.priced = state.wanted + random_below(p->m);
     }
     same_number("verdict", verdict, halt < p->n_rows ? WITHHELD : ANSWERED);
     same_number("row", row, halt);
-    same_number("n_rows", watch.n_rows, halt);
+    same_number("n_rows", state.n_rows, halt);
     const int64_t seen = halt < p->n_rows ? halt : p->n_rows - 1;
-    same_number("complexity", watch.complexity, complexity[seen]);
-    same_numbers("maxima", watch.maxima, p->maxima + seen * p->l, p->l);
-    same_numbers("minima", watch.minima, p->minima + seen * p->l, p->l);
+    same_number("complexity", state.complexity, complexity[seen]);
+    same_numbers("maxima", state.maxima, p->maxima + seen * p->l, p->l);
+    same_numbers("minima", state.minima, p->minima + seen * p->l, p->l);
     same_numbers("totals", totals, p->totals, halt);
     same_numbers("trace", trace, complexity, halt);
 }
@@ -166,21 +166,21 @@ static void test_unreadable(struct scan *scan, enum form form)
         return;
     }
     struct chunk chunk = new_chunk(scan->kernel, p);
-    struct watch watch = {.n_vectors = p->l,
+    struct guard_state state = {.n_vectors = p->l,
                           .n_strips = p->n_strips,
                           .budget = INT64_MAX,
                           .priced = INT64_MAX};
-    watch.maxima = NEW(int64_t, 2 * p->n_strips * LANES);
-    watch.minima = watch.maxima + p->n_strips * LANES;
+    state.maxima = NEW(int64_t, 2 * p->n_strips * LANES);
+    state.minima = state.maxima + p->n_strips * LANES;
     enum verdict verdict;
     const ptrdiff_t row =
-        scan_rows(scan->kernel, &scan->signs, &scan->rows, 0, (ptrdiff_t)p->n_rows, &watch, &chunk,
+        scan_rows(scan->kernel, &scan->signs, &scan->rows, 0, (ptrdiff_t)p->n_rows, &state, &chunk,
                   scan->slices, NULL, NULL, &verdict);
     same_number("row", row, last);
     same_number("verdict of a row that is none", verdict, UNREADABLE);
     if (form == VALUES)
         same_number("bad sample", chunk.bad_sample, p->m - 1);
-    same_number("n_rows", watch.n_rows, last);
+    same_number("n_rows", state.n_rows, last);
 }
 
 static void test_shape(const struct kernel *kernel, const struct packer *packer, int64_t m,
@@ -193,7 +193,7 @@ static void test_shape(const struct kernel *kernel, const struct packer *packer,
             checking("%s scan, %s %s, m = %d, l = %d, %s signs%s", kernel->name,
                      real_valued ? "real-valued" : "binary", form_names[form], (int)m, (int)l,
                      stored ? "stored" : "generated", in_blocks ? ", blocks" : "");
-            struct slices slices = {0};
+            struct sliced_memory slices = {0};
             struct scan scan = {.kernel = kernel,
                                 .problem = &p,
                                 .rows = rows_of(&p, form, packer),

@@ -22,23 +22,23 @@ cdef enum:
     N_COUNTERS = 5
 
 
-cdef class _State(_Watched):
+cdef class _KeptState(_StateMemory):
     """What queries change, and how a change is kept whole or not at all.
 
     `price(largest_total, unit_shift)` returns the gate: (budget, priced, n_free, free_low,
-    free_high) of `struct watch`, in units of 2^-unit_shift; without it every row passes.
+    free_high) of `struct guard_state`, in units of 2^-unit_shift; without it every row passes.
     """
 
     cdef readonly SignStore signs
     cdef readonly bint halted
     cdef readonly bint retired
-    cdef _Turn lock
+    cdef _QuickLock lock
     cdef long born
     cdef object price, ledger
 
     def __init__(self, SignStore signs, *, bint half_range=False, price=None):
         self.signs = signs
-        self.lock = _Turn()
+        self.lock = _QuickLock()
         self.born = _n_forks
         self.state.half_range = half_range
         self.price = price
@@ -146,7 +146,7 @@ cdef class _State(_Watched):
         self.state.unit_shift = unit_shift
         self.halted = halted
         self.state.complexity = 0
-        merge_watch(&self.state, &self.state)  # which computes the complexity
+        merge_state(&self.state, &self.state)  # which computes the complexity
         return 0
 
     def keep(self, ledger):
@@ -188,7 +188,7 @@ cdef class _State(_Watched):
             self.ledger.commit(self._progress())
         return 0
 
-    cdef int _undo(self, _Watched before) except -1:
+    cdef int _undo(self, _StateMemory before) except -1:
         """Back to where a change began, which was not halted."""
         self.copy_from(before)
         self.halted = False
@@ -203,7 +203,7 @@ cdef class _State(_Watched):
             raise_too_large(store_of(self.signs))
         # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
         self._reprice(<int64_t>self.largest << _UNIT_SHIFT, _UNIT_SHIFT)
-        rescale_watch(&self.state)
+        rescale_state(&self.state)
         return 0
 
     cdef int _reprice(self, int64_t largest, int unit_shift) except -1:

@@ -23,14 +23,14 @@ static void part_of(const struct source *source, ptrdiff_t word, int64_t n_sampl
     part->n_samples = n_samples;
 }
 
-int rows_in_place(const struct rows *rows, ptrdiff_t n_words)
+int rows_in_place(const struct loss_rows *rows, ptrdiff_t n_words)
 {
     return rows->packed && (uintptr_t)rows->packed % 8 == 0 && rows->packed_stride % 8 == 0 &&
            rows->packed_bytes == 8 * n_words;
 }
 
 /* Packed bytes to words: whole ones, the rest of the last filled up with zeros. */
-static void copy_packed(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
+static void copy_packed(const struct loss_rows *rows, ptrdiff_t row, ptrdiff_t word,
                         ptrdiff_t n_words, uint64_t *out)
 {
     const ptrdiff_t n_bytes = smaller(n_words * 8, rows->packed_bytes - word * 8);
@@ -38,7 +38,7 @@ static void copy_packed(const struct rows *rows, ptrdiff_t row, ptrdiff_t word,
     memcpy(out, rows->packed + row * rows->packed_stride + word * 8, (size_t)n_bytes);
 }
 
-int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64_t n_samples,
+int64_t read_words(const struct loss_rows *rows, ptrdiff_t row, ptrdiff_t word, int64_t n_samples,
                    uint64_t *out)
 {
     if (!rows->packed) {
@@ -53,7 +53,7 @@ int64_t read_words(const struct rows *rows, ptrdiff_t row, ptrdiff_t word, int64
 
 /* Packs rows of one tile, or turns them into units and adds those up, until one cannot be read;
  * returns how many. */
-static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows, ptrdiff_t first,
+static ptrdiff_t read_rows(const struct kernel *kernel, const struct loss_rows *rows, ptrdiff_t first,
                            ptrdiff_t n_rows, const struct row_tile *tile, struct chunk *chunk)
 {
     struct source part;
@@ -79,13 +79,13 @@ static ptrdiff_t read_rows(const struct kernel *kernel, const struct rows *rows,
 }
 
 void count_rows(const struct kernel *kernel, const struct sign_store *signs,
-                const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
+                const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
                 struct chunk *chunk)
 {
     RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
     const ptrdiff_t stride = signs->n_strips * LANES;
     const int in_place = rows_in_place(rows, signs->n_words);
-    n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_ROWS : CHUNK_ROWS));
+    n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_TILE_ROWS : CHUNK_ROWS));
     chunk->in_units = in_units;
     chunk->bad_sample = -1;
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
@@ -113,7 +113,7 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     chunk->n_rows = n_rows;
 }
 
-int may_be_real(const struct rows *rows)
+int may_be_real(const struct loss_rows *rows)
 {
     const struct source *source = &rows->source;
     return !rows->packed && !source->labels && !source->label_bits && source->kind >= VALUE_F16;
@@ -125,7 +125,7 @@ int units_fit(const struct sign_store *signs)
 }
 
 void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
-                    const struct rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
+                    const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
                     struct chunk *chunk)
 {
     count_rows(kernel, signs, rows, first, n_rows, 0, chunk);
@@ -139,50 +139,50 @@ void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
 
 /* ---- judging ----------------------------------------------------------------------------- */
 
-static int64_t complexity_of(const struct watch *watch)
+static int64_t complexity_of(const struct guard_state *state)
 {
     int64_t sum = 0;
-    for (int64_t v = 0; v < watch->n_vectors; v++) {
-        const int64_t high = watch->maxima[v];
-        sum += watch->half_range ? high - watch->minima[v] : high > 0 ? high : 0;
+    for (int64_t v = 0; v < state->n_vectors; v++) {
+        const int64_t high = state->maxima[v];
+        sum += state->half_range ? high - state->minima[v] : high > 0 ? high : 0;
     }
     return sum;
 }
 
-static void start(struct watch *watch)
+static void start(struct guard_state *state)
 {
-    for (int64_t v = 0; v < watch->n_strips * LANES; v++) {
-        watch->maxima[v] = INT64_MIN;
-        watch->minima[v] = INT64_MAX;
+    for (int64_t v = 0; v < state->n_strips * LANES; v++) {
+        state->maxima[v] = INT64_MIN;
+        state->minima[v] = INT64_MAX;
     }
-    watch->started = 1;
+    state->started = 1;
 }
 
-void rescale_watch(struct watch *watch)
+void rescale_state(struct guard_state *state)
 {
-    watch->unit_shift = UNIT_SHIFT;
-    if (!watch->started)
+    state->unit_shift = UNIT_SHIFT;
+    if (!state->started)
         return;
-    for (int64_t v = 0; v < watch->n_strips * LANES; v++) {
-        watch->maxima[v] *= (int64_t)1 << UNIT_SHIFT;
-        watch->minima[v] *= (int64_t)1 << UNIT_SHIFT;
+    for (int64_t v = 0; v < state->n_strips * LANES; v++) {
+        state->maxima[v] *= (int64_t)1 << UNIT_SHIFT;
+        state->minima[v] *= (int64_t)1 << UNIT_SHIFT;
     }
-    watch->complexity = complexity_of(watch);
+    state->complexity = complexity_of(state);
 }
 
-void merge_watch(struct watch *watch, const struct watch *other)
+void merge_state(struct guard_state *state, const struct guard_state *other)
 {
     if (!other->started)
         return;
-    if (!watch->started)
-        start(watch);
-    for (int64_t v = 0; v < watch->n_strips * LANES; v++) {
-        if (other->maxima[v] > watch->maxima[v])
-            watch->maxima[v] = other->maxima[v];
-        if (other->minima[v] < watch->minima[v])
-            watch->minima[v] = other->minima[v];
+    if (!state->started)
+        start(state);
+    for (int64_t v = 0; v < state->n_strips * LANES; v++) {
+        if (other->maxima[v] > state->maxima[v])
+            state->maxima[v] = other->maxima[v];
+        if (other->minima[v] < state->minima[v])
+            state->minima[v] = other->minima[v];
     }
-    watch->complexity = complexity_of(watch);
+    state->complexity = complexity_of(state);
 }
 
 static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
@@ -194,53 +194,53 @@ static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
     chunk->in_units = 1;
 }
 
-int needs_no_signs(const struct watch *watch, int64_t n_rows, int64_t total)
+int needs_no_signs(const struct guard_state *state, int64_t n_rows, int64_t total)
 {
-    return n_rows < watch->n_free &&
-           (total <= watch->free_low || total >= watch->free_high);
+    return n_rows < state->n_free &&
+           (total <= state->free_low || total >= state->free_high);
 }
 
-ptrdiff_t judge_rows(const struct kernel *kernel, struct watch *watch, struct chunk *chunk,
+ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, struct chunk *chunk,
                      ptrdiff_t from, int64_t *totals_out, int64_t *trace_out,
                      enum verdict *verdict)
 {
-    const ptrdiff_t stride = watch->n_strips * LANES;
+    const ptrdiff_t stride = state->n_strips * LANES;
     ptrdiff_t n_moved = 0;
-    watch->settled = 1;
+    state->still = 1;
     *verdict = NEEDS_UNITS;
-    if (chunk->in_units && !watch->unit_shift)
+    if (chunk->in_units && !state->unit_shift)
         return from;
-    if (watch->unit_shift && !chunk->in_units)
+    if (state->unit_shift && !chunk->in_units)
         bring_to_units(chunk, stride);
     for (ptrdiff_t r = from; r < chunk->n_rows; r++) {
         const int64_t total = chunk->totals[r];
         *verdict = NEEDS_PRICE;
-        watch->wanted = total;
-        if (total > watch->priced)
+        state->wanted = total;
+        if (total > state->priced)
             return r;
-        if (!watch->started)
-            start(watch);
-        if (kernel->raise_extremes(chunk->counts + r * stride, total, watch->n_strips,
-                                   watch->maxima, watch->minima)) {
-            watch->complexity = complexity_of(watch);
-            watch->settled = is_few(++n_moved, chunk->n_rows);
+        if (!state->started)
+            start(state);
+        if (kernel->raise_extremes(chunk->counts + r * stride, total, state->n_strips,
+                                   state->maxima, state->minima)) {
+            state->complexity = complexity_of(state);
+            state->still = is_few(++n_moved, chunk->n_rows);
         }
         *verdict = WITHHELD;
-        if (watch->complexity > watch->budget && !needs_no_signs(watch, watch->n_rows, total))
+        if (state->complexity > state->budget && !needs_no_signs(state, state->n_rows, total))
             return r;
-        watch->n_rows++;
+        state->n_rows++;
         if (totals_out)
             totals_out[r] = total;
         if (trace_out)
-            trace_out[r] = watch->complexity;
+            trace_out[r] = state->complexity;
     }
     *verdict = ANSWERED;
     return chunk->n_rows;
 }
 
 ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
-                    const struct rows *rows, ptrdiff_t first, ptrdiff_t last, struct watch *watch,
-                    struct chunk *chunk, const struct slices *slices, int64_t *totals_out,
+                    const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t last, struct guard_state *state,
+                    struct chunk *chunk, const struct sliced_memory *slices, int64_t *totals_out,
                     int64_t *trace_out, enum verdict *verdict)
 {
     *verdict = ANSWERED;
@@ -252,21 +252,21 @@ ptrdiff_t scan_rows(const struct kernel *kernel, const struct sign_store *signs,
         if (slices && row >= by_rows) {
             const ptrdiff_t end = row + block_rows(slices);
             if (end <= last &&
-                judge_block(signs, rows, row, watch, slices, totals, trace)) {
+                judge_sliced(signs, rows, row, state, slices, totals, trace)) {
                 row = end;
                 continue;
             }
             by_rows = end;
         }
-        if (in_place && is_settled(kernel, signs, watch)) {
-            row += pass_rows(kernel, signs, rows, row, last - row, watch, chunk, totals, trace,
+        if (in_place && is_still(kernel, signs, state)) {
+            row += pass_rows(kernel, signs, rows, row, last - row, state, chunk, totals, trace,
                              verdict);
         } else {
             count_any_rows(kernel, signs, rows, row, last - row, chunk);
             *verdict = UNREADABLE;
             if (chunk->n_rows == 0)
                 return row;
-            row += judge_rows(kernel, watch, chunk, 0, totals, trace, verdict);
+            row += judge_rows(kernel, state, chunk, 0, totals, trace, verdict);
         }
         if (*verdict != ANSWERED)
             return row;

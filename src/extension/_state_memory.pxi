@@ -1,9 +1,9 @@
-# Extremes with memory of their own, and what the rows of one call come to.
+# GuardCore with memory of their own, and what the rows of one call come to.
 
-cdef class _Watched:
-    """A struct watch and the memory behind it."""
+cdef class _StateMemory:
+    """A struct guard_state and the memory behind it."""
 
-    cdef watch state
+    cdef guard_state state
     cdef cnp.ndarray _memory  # maxima, then minima
 
     def __cinit__(self, SignStore signs not None, *args, **kwargs):
@@ -15,7 +15,7 @@ cdef class _Watched:
         self.state.n_strips = store_of(signs).n_strips
         self.state.budget = self.state.priced = INT64_MAX
 
-    cdef void copy_from(self, _Watched other) noexcept nogil:
+    cdef void copy_from(self, _StateMemory other) noexcept nogil:
         cdef int64_t *maxima = self.state.maxima
         cdef int64_t *minima = self.state.minima
         memcpy(maxima, other.state.maxima, 2 * self.state.n_strips * LANES * sizeof(int64_t))
@@ -25,7 +25,7 @@ cdef class _Watched:
 
 
 @cython.final
-cdef class _Segment(_Watched):
+cdef class _Segment(_StateMemory):
     """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
 
     cdef _Scratch scratch

@@ -20,7 +20,7 @@ _CHUNK = 2**14
 Losses = NDArray[Any]
 
 
-class Rows:
+class LossReader:
     """Loss vectors, checked and averaged when this is made, and read where they lie.
 
     Parameters
@@ -34,7 +34,7 @@ class Rows:
 
     def __init__(self, losses: Any, signs: _kernel.SignStore, *, many: bool, packed: bool) -> None:
         n_samples, ndim = signs.n_samples, 2 if many else 1
-        scan = _kernel.Extremes(signs)
+        scan = _kernel.GuardCore(signs)
         one: Callable[[Any], Any] = scan.query_packed if packed else scan.query
         block: Callable[[Any], Any] = scan.query_many_packed if packed else scan.query_many
         if packed:

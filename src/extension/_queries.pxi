@@ -1,13 +1,13 @@
 # The calls that handle one row.
 
-cdef class OneRow:
+cdef class LossQueries:
     """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
 
-    A subclass sets `_extremes`, turns what is no array of the kind into one (`_as_values`,
+    A subclass sets `_core`, turns what is no array of the kind into one (`_as_values`,
     `_as_words`), and says why a row is not answered (`_refuse`, which raises).
     """
 
-    cdef public Extremes _extremes
+    cdef public GuardCore _core
 
     def query(self, losses, *, guess=None):
         """Mean of a loss vector, if it can still be vouched for.
@@ -30,7 +30,7 @@ cdef class OneRow:
         TypeError, ValueError
             Not a vector of losses; nothing has changed.
         """
-        cdef Extremes extremes = self._extremes
+        cdef GuardCore extremes = self._core
         with cython.nonecheck(True):
             answer = extremes.query(losses)
             if answer is NotImplemented:
@@ -48,7 +48,7 @@ cdef class OneRow:
         guess : object, optional
             Ignored.
         """
-        cdef Extremes extremes = self._extremes
+        cdef GuardCore extremes = self._core
         with cython.nonecheck(True):
             answer = extremes.query_packed(words)
             if answer is NotImplemented:
@@ -56,7 +56,7 @@ cdef class OneRow:
         return self._refuse() if answer is None else answer
 
 
-cdef class OnePrediction:
+cdef class PredictionQueries:
     """Base class of `Holdout`, for the same reason.
 
     A subclass sets `_rows`, the labels in the forms that predictions came in so far, and `_asked`
@@ -64,7 +64,7 @@ cdef class OnePrediction:
     """
 
     cdef public LabelRows _rows
-    cdef public OneRow _asked
+    cdef public LossQueries _asked
 
     def query(self, y_pred, *, guess=None):
         """Share of wrong predictions, if the guard still answers.
@@ -90,11 +90,11 @@ cdef class OnePrediction:
             Not predictions of these classes; nothing has changed.
         """
         cdef LabelRows rows = self._rows
-        cdef OneRow asked = self._asked
-        cdef Extremes extremes
+        cdef LossQueries asked = self._asked
+        cdef GuardCore extremes
         answer = None
         if rows is not None and asked is not None:
-            extremes = asked._extremes
+            extremes = asked._core
             row = rows.find(y_pred, 1)
             if row is not None and extremes is not None:
                 answer = extremes.query(y_pred, row)

@@ -32,11 +32,11 @@ struct row_tile {
     int64_t n_samples;
 };
 
-RB_INLINE struct row_tile row_tile(const struct sign_store *signs, const struct rows *rows,
+RB_INLINE struct row_tile row_tile(const struct sign_store *signs, const struct loss_rows *rows,
                                    ptrdiff_t first, ptrdiff_t word, const struct chunk *chunk)
 {
     struct row_tile tile = {.word = word};
-    tile.n_words = smaller(chunk->in_units ? UNIT_WORDS : TILE_WORDS, signs->n_words - word);
+    tile.n_words = smaller(chunk->in_units ? UNIT_TILE_WORDS : TILE_WORDS, signs->n_words - word);
     tile.n_samples =
         smaller(tile.n_words * WORD_BITS, signs->n_samples - (int64_t)word * WORD_BITS);
     if (rows_in_place(rows, signs->n_words)) {

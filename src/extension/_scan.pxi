@@ -1,6 +1,6 @@
 # scan.h as Cython sees it, and the rows and scratch memory that it works on.
 
-cdef extern from "sliced.h" nogil:
+cdef extern from "kernels/sliced.h" nogil:
     struct sliced_plan:
         pass
     sliced_plan *sliced_plan_new(const sliced_kernel *, const uint64_t *signs, int64_t n_samples,
@@ -10,10 +10,10 @@ cdef extern from "sliced.h" nogil:
     void sliced_scratch_free(void *)
 
 
-cdef extern from "scan.h" nogil:
+cdef extern from "scan/scan.h" nogil:
     const int ROW_TILE_WORDS, TOO_LARGE
     const int _UNIT_SHIFT "UNIT_SHIFT"
-    const int TILE_WORDS, CHUNK_ROWS, UNIT_ROWS
+    const int TILE_WORDS, CHUNK_ROWS, UNIT_TILE_ROWS
 
     struct sign_store:
         const uint64_t *lines
@@ -21,7 +21,7 @@ cdef extern from "scan.h" nogil:
         int64_t first_vector, first_word
         int64_t n_vectors, n_strips, n_words, n_samples
 
-    struct loss_rows "rows":
+    struct loss_rows:
         const char *packed
         ptrdiff_t packed_stride, packed_bytes
         source source
@@ -39,7 +39,7 @@ cdef extern from "scan.h" nogil:
     enum verdict:
         ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE
 
-    struct watch:
+    struct guard_state:
         int64_t *maxima
         int64_t *minima
         int64_t n_vectors, n_strips, n_rows, complexity
@@ -52,7 +52,7 @@ cdef extern from "scan.h" nogil:
     int units_fit(const sign_store *)
     void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
                         ptrdiff_t n_rows, chunk_of_rows *)
-    struct slices:
+    struct sliced_memory:
         const sliced_kernel *kernel
         const sliced_plan *plan
         void *scratch
@@ -61,18 +61,18 @@ cdef extern from "scan.h" nogil:
         int64_t *before
         uint64_t *packed
 
-    int blocks_pay(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t block_rows,
+    int sliced_pays(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t block_rows,
                    ptrdiff_t n_rows)
     int rows_in_place(const loss_rows *, ptrdiff_t n_words)
     ptrdiff_t scan_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
-                        ptrdiff_t last, watch *, chunk_of_rows *, const slices *,
+                        ptrdiff_t last, guard_state *, chunk_of_rows *, const sliced_memory *,
                         int64_t *totals_out, int64_t *trace_out, verdict *)
-    ptrdiff_t judge_rows(const kernel *, watch *, chunk_of_rows *, ptrdiff_t from_row,
+    ptrdiff_t judge_rows(const kernel *, guard_state *, chunk_of_rows *, ptrdiff_t from_row,
                          int64_t *totals_out, int64_t *trace_out, verdict *)
-    bint pass_row(const kernel *, const sign_store *, const loss_rows *, watch *, chunk_of_rows *,
+    bint pass_row(const kernel *, const sign_store *, const loss_rows *, guard_state *, chunk_of_rows *,
                   int64_t *total)
-    void rescale_watch(watch *)
-    void merge_watch(watch *, const watch *)
+    void rescale_state(guard_state *)
+    void merge_state(guard_state *, const guard_state *)
 
 
 cdef void packed_row(loss_rows *rows, const void *words, ptrdiff_t n_words) noexcept nogil:
@@ -90,8 +90,8 @@ cdef class _Scratch:
     """Memory for one thread's chunk of rows: at most 1 MB, unless one row needs more."""
 
     cdef chunk_of_rows chunk
-    cdef slices *slices  # NULL: rows go one by one
-    cdef _Slices _blocks
+    cdef sliced_memory *slices  # NULL: rows go one by one
+    cdef _SlicedMemory _blocks
     cdef void *_memory
 
     @staticmethod
@@ -103,7 +103,7 @@ cdef class _Scratch:
         cdef ptrdiff_t tile = 0
         if not rows_in_place(rows, store_of(signs).n_words):
             tile = 8 * max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
-                           min(UNIT_ROWS, n_rows) * ROW_TILE_WORDS)
+                           min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
         cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
         self._memory = malloc(workspace + tile + capacity * (n_lanes + 1) * 8 + LINE_BYTES)
@@ -116,7 +116,7 @@ cdef class _Scratch:
         self.chunk.capacity = capacity
         self.slices = NULL
         if plan is not None:
-            self._blocks = _Slices(plan)
+            self._blocks = _SlicedMemory(plan)
             self.slices = &self._blocks.slices
         return self
 
@@ -137,12 +137,12 @@ cdef class _SlicedPlan:
         sliced_plan_free(self.plan)
 
 
-cdef _SlicedPlan plan_blocks(const kernel *kernel, const sliced_kernel *sliced, SignStore signs,
+cdef _SlicedPlan plan_sliced(const kernel *kernel, const sliced_kernel *sliced, SignStore signs,
                              const loss_rows *rows, ptrdiff_t n_rows):
     """A plan if so many rows go through faster as blocks; else None."""
     cdef const sign_store *store = store_of(signs)
     cdef _SlicedPlan plan
-    if not blocks_pay(kernel, store, rows, sliced.block_rows, n_rows):
+    if not sliced_pays(kernel, store, rows, sliced.block_rows, n_rows):
         return None
     plan = _SlicedPlan.__new__(_SlicedPlan)
     plan.kernel = sliced
@@ -156,10 +156,10 @@ cdef _SlicedPlan plan_blocks(const kernel *kernel, const sliced_kernel *sliced, 
 
 
 @cython.final
-cdef class _Slices:
+cdef class _SlicedMemory:
     """One thread's memory for blocks."""
 
-    cdef slices slices
+    cdef sliced_memory slices
     cdef _SlicedPlan plan
     cdef void *_memory
 

@@ -20,7 +20,7 @@ from libc.string cimport memcpy
 cnp.import_array()
 
 
-cdef extern from "signed_sums.h" nogil:
+cdef extern from "kernels/signed_sums.h" nogil:
     const int LANES, WORD_BITS, LINE_BYTES
     struct kernel:
         const char *name
@@ -34,7 +34,7 @@ cdef extern from "signed_sums.h" nogil:
     const uint64_t SIGN_GOLDEN
 
 
-cdef extern from "sliced.h" nogil:
+cdef extern from "kernels/sliced.h" nogil:
     struct sliced_kernel:
         int block_rows
     const sliced_kernel *sliced_row(const kernel *)
@@ -91,12 +91,12 @@ include "_packing.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
 include "_answer.pxi"
-include "_watched.pxi"
-include "_turn.pxi"
+include "_state_memory.pxi"
+include "_quick_lock.pxi"
 include "_state.pxi"
-include "_extremes.pxi"
+include "_core.pxi"
 include "_threads.pxi"
-include "_one_row.pxi"
+include "_queries.pxi"
 
 # real-valued losses are counted in units of 2**-UNIT_SHIFT
 UNIT_SHIFT = _UNIT_SHIFT

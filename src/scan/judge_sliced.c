@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "scan.h"
-#include "sliced.h"
+#include "kernels/sliced.h"
 
 enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
@@ -11,10 +11,10 @@ enum {
     ROWS_BEFORE = 512,
 };
 
-ptrdiff_t block_rows(const struct slices *slices) { return slices->kernel->block_rows; }
+ptrdiff_t block_rows(const struct sliced_memory *slices) { return slices->kernel->block_rows; }
 
-int blocks_pay(const struct kernel *kernel, const struct sign_store *signs,
-               const struct rows *rows, ptrdiff_t block_rows, ptrdiff_t n_rows)
+int sliced_pays(const struct kernel *kernel, const struct sign_store *signs,
+               const struct loss_rows *rows, ptrdiff_t block_rows, ptrdiff_t n_rows)
 {
     const int is_short = signs->n_words <= SHORT_WORDS;
     return signs->lines && n_rows >= 4 * block_rows &&
@@ -24,8 +24,8 @@ int blocks_pay(const struct kernel *kernel, const struct sign_store *signs,
 }
 
 /* The block's rows as words: where they are, or copied.  NULL: a row is not of 0 and 1 alone. */
-static const uint64_t *block_words(const struct sign_store *signs, const struct rows *rows,
-                                   ptrdiff_t first, const struct slices *slices,
+static const uint64_t *block_words(const struct sign_store *signs, const struct loss_rows *rows,
+                                   ptrdiff_t first, const struct sliced_memory *slices,
                                    ptrdiff_t *stride)
 {
     const ptrdiff_t n_words = signs->n_words;
@@ -45,46 +45,46 @@ static const uint64_t *block_words(const struct sign_store *signs, const struct 
 }
 
 /* Whether every row of the block is answered, given what each adds to the complexity. */
-static int all_answered(const struct watch *watch, const struct slices *slices)
+static int all_answered(const struct guard_state *state, const struct sliced_memory *slices)
 {
-    int64_t complexity = watch->complexity;
+    int64_t complexity = state->complexity;
     for (ptrdiff_t r = 0; r < block_rows(slices); r++) {
         complexity += slices->growth[r];
-        if (slices->totals[r] > watch->priced)
+        if (slices->totals[r] > state->priced)
             return 0;
-        if (complexity > watch->budget &&
-            !needs_no_signs(watch, watch->n_rows + r, slices->totals[r]))
+        if (complexity > state->budget &&
+            !needs_no_signs(state, state->n_rows + r, slices->totals[r]))
             return 0;
     }
     return 1;
 }
 
-int judge_block(const struct sign_store *signs, const struct rows *rows, ptrdiff_t first,
-                struct watch *watch, const struct slices *slices, int64_t *totals_out,
+int judge_sliced(const struct sign_store *signs, const struct loss_rows *rows, ptrdiff_t first,
+                struct guard_state *state, const struct sliced_memory *slices, int64_t *totals_out,
                 int64_t *trace_out)
 {
     const ptrdiff_t n = block_rows(slices);
-    const size_t extremes_bytes = (size_t)(2 * watch->n_strips * LANES) * sizeof(int64_t);
+    const size_t extremes_bytes = (size_t)(2 * state->n_strips * LANES) * sizeof(int64_t);
     ptrdiff_t stride;
-    if (watch->unit_shift || watch->n_rows < ROWS_BEFORE)
+    if (state->unit_shift || state->n_rows < ROWS_BEFORE)
         return 0;
     const uint64_t *words = block_words(signs, rows, first, slices, &stride);
     if (words == NULL)
         return 0;
-    memcpy(slices->before, watch->maxima, extremes_bytes); /* the minima follow the maxima */
-    slices->kernel->scan(slices->plan, slices->scratch, words, stride, (int)n, watch->maxima,
-                         watch->minima, watch->half_range, slices->growth, slices->totals);
-    if (!all_answered(watch, slices)) {
-        memcpy(watch->maxima, slices->before, extremes_bytes);
+    memcpy(slices->before, state->maxima, extremes_bytes); /* the minima follow the maxima */
+    slices->kernel->scan(slices->plan, slices->scratch, words, stride, (int)n, state->maxima,
+                         state->minima, state->half_range, slices->growth, slices->totals);
+    if (!all_answered(state, slices)) {
+        memcpy(state->maxima, slices->before, extremes_bytes);
         return 0;
     }
     for (ptrdiff_t r = 0; r < n; r++) {
-        watch->complexity += slices->growth[r];
+        state->complexity += slices->growth[r];
         if (totals_out)
             totals_out[r] = slices->totals[r];
         if (trace_out)
-            trace_out[r] = watch->complexity;
+            trace_out[r] = state->complexity;
     }
-    watch->n_rows += n;
+    state->n_rows += n;
     return 1;
 }

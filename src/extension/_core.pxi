@@ -22,7 +22,7 @@ def choose_thread_cells(cells=None):
 
 
 @cython.final
-cdef class Extremes(_State):
+cdef class GuardCore(_KeptState):
     """Running maximum and minimum of the signed sums of rows, per vector, behind the gate.
 
     With a ledger (`keep`) no answer leaves before the ledger has committed the state it leads
@@ -45,28 +45,28 @@ cdef class Extremes(_State):
 
     # ---- other rows' extremes ----------------------------------------------------------------
 
-    def merge(self, Extremes other):
+    def merge(self, GuardCore other):
         """Takes in the extremes of rows that another object saw under the same signs."""
-        cdef _Watched theirs = _Watched(other.signs)
+        cdef _StateMemory theirs = _StateMemory(other.signs)
         with other.lock:
             theirs.copy_from(other)
         with self.lock:
             if theirs.state.unit_shift > self.state.unit_shift:
                 self._to_units()
             elif theirs.state.unit_shift < self.state.unit_shift:
-                rescale_watch(&theirs.state)
-            merge_watch(&self.state, &theirs.state)
+                rescale_state(&theirs.state)
+            merge_state(&self.state, &theirs.state)
             self.state.n_rows += theirs.state.n_rows
 
-    def adopt(self, Extremes other, int64_t largest):
+    def adopt(self, GuardCore other, int64_t largest):
         """Takes in rows that all pass, counted elsewhere under the same signs.
 
         False, and nothing has changed, if some row might not pass: judge them here, in order.
         `largest` is the largest sum of a row, in the units of `other`.
         """
-        cdef _Watched theirs = _Watched(other.signs)
-        cdef _Watched before = _Watched(self.signs)
-        cdef _Watched merged
+        cdef _StateMemory theirs = _StateMemory(other.signs)
+        cdef _StateMemory before = _StateMemory(self.signs)
+        cdef _StateMemory merged
         if self._forked():
             return False
         with other.lock:
@@ -77,7 +77,7 @@ cdef class Extremes(_State):
                 if not self._begin():
                     return False
                 if theirs.state.unit_shift < self.state.unit_shift:
-                    rescale_watch(&theirs.state)
+                    rescale_state(&theirs.state)
                     largest <<= _UNIT_SHIFT
                 merged = self._merged(theirs, largest)
                 if merged is not None:
@@ -162,11 +162,11 @@ cdef class Extremes(_State):
 
     cdef bint _judge(self, chunk_of_rows *chunk) except -1:
         """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
-        cdef _Watched before = None
+        cdef _StateMemory before = None
         cdef verdict verdict
         cdef int64_t priced
         if self.ledger is not None:
-            before = _Watched(self.signs)
+            before = _StateMemory(self.signs)
             before.copy_from(self)
         try:
             if not self._begin():
@@ -215,7 +215,7 @@ cdef class Extremes(_State):
     cdef object _query_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, bint trace,
                             object n_threads):
         cdef _Run run = _Run(n_rows, trace)
-        cdef _Watched before = _Watched(self.signs)
+        cdef _StateMemory before = _StateMemory(self.signs)
         cdef ptrdiff_t stop
         if self._forked():
             return None
@@ -237,7 +237,7 @@ cdef class Extremes(_State):
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
-        cdef _SlicedPlan plan = plan_blocks(self.kernel, self.sliced, self.signs, rows,
+        cdef _SlicedPlan plan = plan_sliced(self.kernel, self.sliced, self.signs, rows,
                                             n_rows)
         cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
         cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
@@ -247,17 +247,17 @@ cdef class Extremes(_State):
         else:
             stop = self._scan_in_threads(rows, memory, n_rows, run, plan, n_useful)
         if self.ledger is not None:
-            stop = self._settle(rows, n_rows, run, plan, stop)
+            stop = self._commit_scan(rows, n_rows, run, plan, stop)
         return stop
 
-    cdef ptrdiff_t _settle(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
+    cdef ptrdiff_t _commit_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
                            ptrdiff_t stop) except -2:
         """Commits what the scan came to, together with what others committed meanwhile.
 
         Where a row might not pass after theirs, the rows are judged again inside the
         transaction.  Returns as `_judge_many`.
         """
-        cdef _Watched mine = _Watched(self.signs)
+        cdef _StateMemory mine = _StateMemory(self.signs)
         theirs = self.ledger.begin()
         if theirs is not None:
             mine.copy_from(self)
@@ -356,11 +356,11 @@ cdef class Extremes(_State):
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block
 
-    cdef bint _adopt(self, _Watched other, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
+    cdef bint _adopt(self, _StateMemory other, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
         """Merges rows first..last, all judged to pass elsewhere; False if one might not here."""
         cdef int64_t complexity = self.state.complexity
         cdef cnp.ndarray totals = run.totals_array[first:last]
-        cdef _Watched merged
+        cdef _StateMemory merged
         if first == last:
             return True
         merged = self._merged(other, totals.max())
@@ -372,15 +372,15 @@ cdef class Extremes(_State):
             run.trace_array[first:last] = complexity
         return True
 
-    cdef _Watched _merged(self, _Watched other, int64_t largest):
+    cdef _StateMemory _merged(self, _StateMemory other, int64_t largest):
         """Both together, of as many rows as here; None if some row of the other might not pass.
 
         `largest` is the largest sum of a row of the other.
         """
-        cdef _Watched merged
+        cdef _StateMemory merged
         if self.state.unit_shift != other.state.unit_shift or largest > self.state.priced:
             return None
-        merged = _Watched(self.signs)
+        merged = _StateMemory(self.signs)
         merged.copy_from(self)
-        merge_watch(&merged.state, &other.state)
+        merge_state(&merged.state, &other.state)
         return merged if merged.state.complexity <= self.state.budget else None

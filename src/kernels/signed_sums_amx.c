@@ -194,7 +194,7 @@ AMX static void add_counts(const struct sums *sums, int n_strips, int64_t *count
         }
 }
 
-/* Extremes of a square's vectors in 32 bits, where the sums of one call have room: what does not
+/* GuardCore of a square's vectors in 32 bits, where the sums of one call have room: what does not
  * fit is beyond every sum.  A vector that is not there moves nothing. */
 struct bounds {
     __m512i maxima[2], minima[2];

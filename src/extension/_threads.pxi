@@ -7,13 +7,13 @@ cdef class _Task:
     It keeps all that it reads: a second Ctrl-C ends the call while threads are at work.
     """
 
-    cdef Extremes owner
+    cdef GuardCore owner
     cdef loss_rows rows
     cdef object memory  # of the rows
     cdef _Run run
 
     @staticmethod
-    cdef _Task of(Extremes owner, loss_rows *rows, object memory, _Run run):
+    cdef _Task of(GuardCore owner, loss_rows *rows, object memory, _Run run):
         cdef _Task task = _Task.__new__(_Task)
         task.owner = owner
         task.rows = rows[0]
@@ -22,7 +22,7 @@ cdef class _Task:
         return task
 
     def __call__(self, _Segment segment):
-        cdef Extremes owner = self.owner
+        cdef GuardCore owner = self.owner
         with nogil:
             scan_rows(owner.kernel, store_of(owner.signs), &self.rows, segment.first,
                       segment.last, &segment.state, &segment.scratch.chunk, segment.scratch.slices,

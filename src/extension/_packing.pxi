@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-cdef extern from "packing.h" nogil:
+cdef extern from "kernels/packing.h" nogil:
     """
     /* 1 + the kind of each of numpy's types that the packers read; 0 for all others. */
     static const signed char kind_of_type[NPY_NTYPES_LEGACY] = {
@@ -247,7 +247,7 @@ def pack_rows(cnp.ndarray values, labels=None, *, kernel=None):
     return out if cnp.PyArray_NDIM(values) == 2 else out[0]
 
 
-def unit_rows(cnp.ndarray values, *, kernel=None):
+def rows_in_units(cnp.ndarray values, *, kernel=None):
     """Losses in [0, 1] of a float dtype as multiples of 2^-24, ties to even.
 
     Parameters as in `pack_rows`.  Returns int32, shape (64 n_words,) or (n_rows, 64 n_words),

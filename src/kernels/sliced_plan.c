@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    TILE_WORDS = 94,    /* 6016 samples: their lines, of 64 bytes, fit the second cache */
+    SLICED_TILE_WORDS = 94,    /* 6016 samples: their lines, of 64 bytes, fit the second cache */
     CLASS_SAMPLES = 96, /* at most, on average: groups as large as leave at least half of that */
     MOST_CLASSES = 1 << SLICED_MOST_VECTORS,
     MOST_LEVELS = SLICED_MOST_VECTORS + 4, /* halved four times, any tile can be counted */
@@ -116,7 +116,7 @@ struct sliced_plan *sliced_plan_new(const struct sliced_kernel *kernel, const ui
     plan->n_vectors = n_vectors;
     plan->line_words = kernel->block_rows / 64;
     plan->n_words = (n_samples + 63) / 64;
-    plan->n_tiles = (plan->n_words + TILE_WORDS - 1) / TILE_WORDS;
+    plan->n_tiles = (plan->n_words + SLICED_TILE_WORDS - 1) / SLICED_TILE_WORDS;
     plan->tile_words = (plan->n_words + plan->n_tiles - 1) / plan->n_tiles;
 
     const int64_t tile_samples = 64 * plan->tile_words;
