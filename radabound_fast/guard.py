@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count
+from radabound_fast._checks import check_count, check_n_vectors
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import Answer
@@ -329,6 +329,10 @@ class RadaBound(Saved, _kernel.LossQueries):
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,
         }
+
+    @classmethod
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        return N_COUNTERS + 2 * check_n_vectors(parameters["n_vectors"])
 
     def _progress(self) -> NDArray[np.int64]:
         return self._core.progress()

@@ -70,6 +70,9 @@ AnswerT = TypeVar("AnswerT", bound=Answer)
 AnswersT = TypeVar("AnswersT", bound=Answers)
 OutcomeT = TypeVar("OutcomeT")
 
+# more than anybody asks, and few enough to be counted on from
+MOST_QUERIES = 2**53
+
 
 class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     """Base of the mechanisms: reads and checks losses, then lets a subclass decide under the lock.
@@ -84,6 +87,9 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     )
     # the constructor's arguments, each an attribute of the same name
     _arguments: ClassVar[tuple[str, ...]]
+
+    # how many numbers `_own` has, but for losses
+    _n_own: ClassVar[int]
 
     # whether a query must bring a guess
     _needs_guess: ClassVar[bool]
@@ -308,14 +314,20 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._arguments}
 
+    @classmethod
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        return 2 + cls._n_own
+
     def _progress(self) -> NDArray[np.int64]:
         shared = np.array([self._n_queries, self._halted], np.int64)
         return np.concatenate([shared, self._own()])
 
     def _resume(self, progress: NDArray[np.int64]) -> None:
-        self._resume_own(progress[2:])
-        self._n_queries = int(progress[0])
-        self._halted = bool(progress[1])
+        n_queries, halted = progress[:2].tolist()
+        if not (0 <= n_queries <= MOST_QUERIES and halted in (0, 1)):
+            raise ValueError("the state has counters that no mechanism has")
+        self._resume_own(progress[2:], n_queries)
+        self._n_queries, self._halted = n_queries, bool(halted)
 
     def _retire(self, retired: bool) -> bool:
         with self._lock:
@@ -332,8 +344,8 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         """What the subclass's queries change, as integers; floats by their bits."""
 
     @abstractmethod
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
-        """Go on where `_own` was taken."""
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        """Go on where `_own` was taken; ValueError, and nothing has changed, if it never was."""
 
     @abstractmethod
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> AnswerT | str:

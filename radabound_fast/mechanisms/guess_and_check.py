@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from math import log, sqrt
+from math import isclose, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     _needs_guess = True
     _arguments = ("n_samples", "epsilon", "delta", "low_error")
+    _n_own = 4
     _shown = (*_arguments, "n_queries", "halted")
 
     def __init__(
@@ -237,9 +238,16 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         floats = np.array([self._paid, self._spent, self._last_guess])
         return np.concatenate([np.array([self._failures], np.int64), floats.view(np.int64)])
 
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
-        self._failures = int(own[0])
-        self._paid, self._spent, self._last_guess = own[1:].view(np.float64).tolist()
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        (failures,) = own[:-3].tolist()
+        paid, spent, last_guess = own[-3:].view(np.float64).tolist()
+        # which checks what it is given
+        expected = adaptive.guess_and_check_code(n_queries + 1, failures, paid)
+        if not isclose(spent, expected) or paid < failures * adaptive.failure_code(1) * (1 - 1e-9):
+            raise ValueError("the state has spent what no code costs")
+        check_fraction(last_guess=last_guess)
+        self._failures, self._paid = failures, paid
+        self._spent, self._last_guess = spent, last_guess
 
     def _gather(
         self, answered: list[GuessAndCheckAnswer], shared: dict[str, Any]

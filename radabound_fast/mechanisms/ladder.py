@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, nan, sqrt
+from math import inf, isclose, isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_probability
+from radabound_fast._checks import check_count, check_n_samples, check_probability
+from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.bounds import adaptive
 from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
 from radabound_fast.mechanisms._reader import Losses, LossReader, deviation_of_difference
@@ -108,6 +109,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
 
     _needs_guess = False
     _arguments = ("n_samples", "step", "delta", "max_queries")
+    _n_own = 5
     _shown = (*_arguments, "n_queries", "halted")
 
     def __init__(
@@ -209,14 +211,48 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             ]
         )
 
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
         n_updates, n_bytes, itemsize = own[:3].tolist()
         best, half_width = own[3:5].view(np.float64).tolist()
-        losses = own[5:].tobytes()[:n_bytes]
-        self._best_losses = np.frombuffer(losses, f"i{itemsize}" if itemsize > 1 else "u1")
-        if n_bytes == 0:
-            self._best_losses = None
+        self._check_counts(n_queries, n_updates, best, half_width)
+        # bits, or units of 2^-24
+        sizes = {1: -(-self.n_samples // 8), 4: 4 * self.n_samples}
+        kept = self.step is None and n_updates > 0
+        if n_bytes != (sizes.get(itemsize, -1) if kept else 0) or len(own) != 5 - (-n_bytes // 8):
+            raise ValueError("the state has losses of another length")
+        losses = np.frombuffer(own[5:].tobytes()[:n_bytes], "u1" if itemsize == 1 else "i4")
+        if (
+            itemsize == 4
+            and losses.size
+            and not 0 <= losses.min() <= losses.max() <= 1 << UNIT_SHIFT
+        ):
+            raise ValueError("the state has losses outside [0, 1]")
+        self._best_losses = losses if kept else None
         self._n_updates, self._best, self._half_width = n_updates, best, half_width
+
+    def _check_counts(self, n_queries: int, n_updates: int, best: float, half_width: float) -> None:
+        """Raise ValueError for numbers that no queries lead to."""
+        most = n_queries if self.step is None else min(n_queries, adaptive.ladder_levels(self.step))
+        if not min(1, n_queries) <= n_updates <= most:
+            raise ValueError(f"the state has {n_updates} updates in {n_queries} answers")
+        if self.max_queries is not None and n_queries > self.max_queries:
+            raise ValueError(f"the state has {n_queries} answers, of {self.max_queries}")
+        if not (0 <= best <= 2 if n_updates else best == inf):
+            raise ValueError(f"the state has a best mean of {best}")
+        if self.step is None:
+            expected = isnan(half_width)
+        elif self.max_queries is not None:
+            expected = isclose(half_width, self._half_width)
+        else:
+            expected = half_width > self.step if n_queries else half_width == 0
+        if not (expected and half_width != inf):
+            raise ValueError(f"the state has a half-width of {half_width}")
+
+    @classmethod
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        # the losses of the best query, two units in a number
+        losses = -(-check_n_samples(parameters["n_samples"]) // 2)
+        return super()._most_numbers(parameters) + (losses if parameters["step"] is None else 0)
 
     def _gather(self, answered: list[LadderAnswer], shared: dict[str, Any]) -> LadderAnswers:
         return LadderAnswers(

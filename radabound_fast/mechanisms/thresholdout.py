@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
 
     _needs_guess = True
     _arguments = ("n_samples", "threshold", "noise", "budget", "seed")
+    _n_own = 8
     _shown = ("n_samples", "threshold", "noise", "budget", "spent", "n_queries", "halted")
 
     def __init__(
@@ -161,16 +162,21 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
             [np.array([self._spent], np.int64), threshold.view(np.int64), words.view(np.int64)]
         )
 
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
-        words = own[2:].view(np.uint64).tolist()
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        spent, _, *words = own.view(np.uint64).tolist()
+        noisy_threshold = float(own[1:2].view(np.float64)[0])
+        if spent > min(n_queries, self.budget) or not isfinite(noisy_threshold):
+            raise ValueError("the state has spent more than there is, or has no threshold")
+        # PCG64's increment is odd
+        if len(words) != 6 or not words[3] % 2 or words[4] > 1 or words[5] >= 2**32:
+            raise ValueError("the state has no random numbers of PCG64")
         self._random.bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
             "has_uint32": words[4],
             "uinteger": words[5],
         }
-        self._spent = int(own[0])
-        self._noisy_threshold = float(own[1:2].view(np.float64)[0])
+        self._spent, self._noisy_threshold = spent, noisy_threshold
 
     def _gather(
         self, answered: list[ThresholdoutAnswer], shared: dict[str, Any]
