@@ -51,8 +51,13 @@ class Saved(Owned):
     def _most_numbers(cls, parameters: dict[str, Any]) -> int:
         """How many numbers `_progress` has at most, under parameters that nobody has checked."""
 
-    def _description(self) -> dict[str, Any]:
-        return {"kind": type(self).__name__, "parameters": self._parameters()}
+    def _state(self) -> dict[str, Any]:
+        """What never changes, and the progress."""
+        return {
+            "kind": type(self).__name__,
+            "parameters": self._parameters(),
+            "progress": self._progress(),
+        }
 
     # ---- a file that one process owns ------------------------------------------------------
 
@@ -97,7 +102,8 @@ class Saved(Owned):
         from radabound_fast.store import save_state
         from radabound_fast.store._folder import real_path
 
-        file, description, progress = self._file, self._description(), self._progress()
+        file, description = self._file, self._state()
+        progress = description.pop("progress")
         if file is None or file.gone:
             save_state(path, description, progress)
         elif file.path == real_path(path):
@@ -239,7 +245,8 @@ class Saved(Owned):
         name, new, made = os.fsdecode(path), None, None
         if parameters is not None and not os.path.exists(path):
             made = cls(**parameters)
-            new = made._description() | {"holdout": holdout}, made._progress()
+            state = made._state() | {"holdout": holdout}
+            new = state, state.pop("progress")
         ledger: Ledger | None = None
         try:
             ledger = open_ledger(path, durability, new)

@@ -332,7 +332,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     @classmethod
     def _most_numbers(cls, parameters: dict[str, Any]) -> int:
-        return N_COUNTERS + 2 * check_n_vectors(parameters["n_vectors"])
+        return _kernel.n_numbers(check_n_vectors(parameters["n_vectors"]))
 
     def _progress(self) -> NDArray[np.int64]:
         return self._core.progress()

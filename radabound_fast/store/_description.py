@@ -32,7 +32,7 @@ def parsed(text: str) -> Any:
         value = json.loads(text)
         if text_of(value) == text:
             return value
-    except RecursionError:
+    except (ValueError, RecursionError):
         pass
     raise ValueError("its description is not as it was written")
 

@@ -298,7 +298,7 @@ class Ledger:
         try:
             self.description = check_description(parsed(self._text), *_PARTS)
         except ValueError as error:
-            raise ValueError(f"{name} does not hold a guard's state: {error}") from None
+            raise ValueError(f"{name} is damaged: {error}") from None
 
     def stored(self, most: int) -> Progress:
         """The state, once the whole file has been found sound; ValueError if it is not.
@@ -466,7 +466,8 @@ def _explained(error: Exception, path: str, name: str | None = None) -> Exceptio
         reason = why_not_written(os.path.dirname(path))
         if reason is not None and reason.errno is not None:
             return OSError(reason.errno, os.strerror(reason.errno), name)
-    return OSError(_ERRNO_OF.get(code, errno.EIO), str(error), name)
+    known = _ERRNO_OF.get(code)
+    return OSError(known or errno.EIO, os.strerror(known) if known else str(error), name)
 
 
 _open_ledgers: weakref.WeakValueDictionary[int, Ledger] = weakref.WeakValueDictionary()

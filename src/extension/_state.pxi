@@ -21,6 +21,14 @@ def n_forks():
 cdef enum:
     N_COUNTERS = 5
 
+# more than anybody asks, and few enough to be counted on from
+cdef int64_t MOST_ROWS = 1 << 53
+
+
+def n_numbers(n_vectors):
+    """How many numbers the state of a guard with so many vectors is written as."""
+    return N_COUNTERS + 2 * n_vectors
+
 
 cdef class _KeptState(_StateMemory):
     """What queries change, and how a change is kept whole or not at all.
@@ -129,19 +137,21 @@ cdef class _KeptState(_StateMemory):
     cdef int _resume(self, progress) except -1:
         cdef int64_t n_rows, unit_shift, largest, halted, started
         n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
-        if progress.shape != (N_COUNTERS + 2 * n,):
-            raise ValueError(f"the state must have {N_COUNTERS + 2 * n} numbers, got "
-                             f"{progress.size}")
+        if progress.shape != (n_numbers(n),):
+            raise ValueError(f"the state must have {n_numbers(n)} numbers, got {progress.size}")
         n_rows, unit_shift, largest, halted, started = progress[:N_COUNTERS].tolist()
-        if (n_rows < 0 or largest < 0 or unit_shift not in (0, _UNIT_SHIFT)
-                or halted not in (0, 1) or started not in (0, 1)):
+        maxima, minima = progress[N_COUNTERS:-n], progress[-n:]
+        if (not 0 <= n_rows <= MOST_ROWS or unit_shift not in (0, _UNIT_SHIFT)
+                or unit_shift and not units_fit(store_of(self.signs))
+                or halted not in (0, 1) or started not in (0, 1) or n_rows > 0 and not started):
             raise ValueError("the state has counters that no guard has")
-        # lanes past n_vectors are never read: any value will do
-        lanes = [np.pad(values, (0, n_lanes - n), mode="edge")
-                 for values in (progress[N_COUNTERS:-n], progress[-n:])]
+        most = store_of(self.signs).n_samples << unit_shift
+        if not (0 <= largest <= most and -most <= minima.min() and maxima.max() <= most
+                and (minima <= maxima).all() and (started or not progress[N_COUNTERS:].any())):
+            raise ValueError("the state has extremes that no losses lead to")
         self._reprice(largest, unit_shift, n_rows)
         # up to here it may raise, Ctrl-C too, and then nothing has changed
-        self._memory[:n_lanes], self._memory[n_lanes:] = lanes
+        self._memory[:n], self._memory[n_lanes:n_lanes + n] = maxima, minima
         self.state.started = started
         self.state.n_rows = n_rows
         self.state.unit_shift = unit_shift
