@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from radabound_fast import RadaBound, store
-from radabound_fast.mechanisms import Ladder
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes, links and modes")
 
@@ -312,11 +311,11 @@ SAVES_FOR_EVER = """
     import numpy as np
     from radabound_fast import RadaBound
     path = sys.argv[1]
-    print("ready", flush=True)
     while True:
         guard = RadaBound.load(path)
         guard.query(np.zeros(1000))
         guard.save(path)
+        print("saved", flush=True)
 """
 
 
@@ -335,88 +334,15 @@ def test_a_process_that_is_told_to_end_while_it_saves_leaves_no_part_of_a_file(t
             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
         )
         with saver:
-            saver.stdout.readline()
+            for _ in range(3):
+                assert saver.stdout.readline() == b"saved\n"
             try:
-                saver.wait(rng.uniform(0.02, 0.05))
+                saver.wait(rng.uniform(0, 0.02))
             except subprocess.TimeoutExpired:
                 saver.send_signal(number)
         assert saver.returncode == -number
         assert os.listdir(tmp_path) == ["guard"]
-    assert RadaBound.load(path).n_queries > 0
-
-
-class Signals:
-    """Sends a signal to this process at the place of this number in the library's Python code."""
-
-    def __init__(self, number, place):
-        self.number, self.left = number, place
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self.enter)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-    def enter(self, frame, event, _):
-        if "radabound_fast" not in frame.f_code.co_filename:
-            return None
-        frame.f_trace_opcodes = True
-        return self.step
-
-    def step(self, frame, event, _):
-        if event == "opcode":
-            self.left -= 1
-            if self.left == -1:
-                signal.raise_signal(self.number)
-        return self.step
-
-
-@posix
-@pytest.mark.parametrize("kind", [RadaBound, Ladder])
-@pytest.mark.parametrize("again", [False, True], ids=["new", "loaded"])
-def test_ctrl_c_anywhere_in_a_save_saves_it_or_not(tmp_path, monkeypatch, kind, again):
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of times
-    parameters = MADE if kind is RadaBound else {"n_samples": 1000, "delta": 0.1}
-    path, place, seen = tmp_path / "guard", 0, set()
-    old = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        while True:
-            guard = kind(**parameters)
-            if again:
-                guard.save(path)
-                guard = kind.load(path)
-            guard.query(LOSSES[0])
-            kept = None
-            try:
-                with Signals(signal.SIGINT, place) as sent:
-                    guard.save(path)
-            except KeyboardInterrupt as caught:
-                kept = caught  # with its frames, as an interactive interpreter keeps them
-            if sent.left >= 0:
-                break
-            place += 1 if place < 60 else 5
-            assert set(os.listdir(tmp_path)) <= {"guard"}, (place, kept)
-            try:  # either the guard lives on, and nobody can load it, or the file is the guard
-                guard.query(LOSSES[1])
-            except RuntimeError:
-                saved = True
-                assert kind.load(path).n_queries == 1
-            else:
-                saved = False
-                if again:
-                    with pytest.raises(BlockingIOError):
-                        kind.load(path)
-                assert again or not path.exists()
-                guard.save(path)
-                assert kind.load(path).n_queries == 2
-            seen.add(saved)
-            gc.collect()
-            path.unlink()
-    finally:
-        signal.signal(signal.SIGINT, old)
-    assert seen == {False, True} and place > 100
+    assert RadaBound.load(path).n_queries >= 24
 
 
 # ---- one owner -----------------------------------------------------------------------------------

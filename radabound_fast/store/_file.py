@@ -52,12 +52,12 @@ from radabound_fast.store._folder import (
     check_mounted_with_folder,
     check_one_name,
     identity_of,
+    in_turn,
     naming,
     part_prefix,
     put_new,
     real_path,
     sync_folder,
-    turn,
     undisturbed,
 )
 
@@ -109,23 +109,22 @@ class StateFile:
         with naming(name):
             check_one_name(os.stat(self.path), name)
             check_mounted_with_folder(self.path, name)
-            try:
-                with undisturbed():
-                    self._own(_owned(self.path))
-            except _BUSY:
-                raise BlockingIOError(
-                    f"{name} is in use: a live guard, in this process or another, owns it"
-                ) from None
-        _held.add(self)
+        self._close: weakref.finalize[..., StateFile] | None = None
         try:
+            with naming(name), undisturbed():
+                self._own(_owned(self.path))
+                _held.add(self)
             with self._reading() as file:
                 self.description, self._n_numbers = _check(file)
                 self._start = file.tell()
-        except ValueError as error:
+        except _BUSY:
+            raise BlockingIOError(
+                f"{name} is in use: a live guard, in this process or another, owns it"
+            ) from None
+        except BaseException as error:
             self.release()
-            raise ValueError(f"{name} cannot be loaded: {error}") from None
-        except BaseException:
-            self.release()
+            if isinstance(error, ValueError):
+                raise ValueError(f"{name} cannot be loaded: {error}") from None
             raise
 
     def stored(self, most: int) -> Progress:
@@ -154,7 +153,7 @@ class StateFile:
         self._check_place()
         with naming(self.path), undisturbed():
             before, owner = self._close, _written(blob, self.path, os.replace)
-            if owner is not None:
+            if owner is not None and before is not None:
                 self._own(owner)
                 before()
             sync_folder(os.path.dirname(self.path))
@@ -182,11 +181,12 @@ class StateFile:
     @property
     def held(self) -> bool:
         """Whether this object still keeps others out."""
-        return self._close.alive
+        return self._close is not None and self._close.alive
 
     def release(self) -> None:
         """Let the next owner in; releasing twice does nothing."""
-        self._close()
+        if self._close is not None:
+            self._close()
 
     def _own(self, owner: int) -> None:
         self._owner, self._close = owner, weakref.finalize(self, os.close, owner)
@@ -218,8 +218,9 @@ def save_state(path: Path, description: Description, progress: Progress) -> None
     """
     blob, target, name = to_bytes(description, progress), real_path(path), os.fsdecode(path)
     folder = os.path.dirname(target)
-    try:
-        with turn(folder), naming(name), undisturbed():
+
+    def write() -> None:
+        with naming(name), undisturbed():
             owner = _written(blob, target, put_new)
             try:
                 sync_folder(folder)
@@ -229,6 +230,9 @@ def save_state(path: Path, description: Description, progress: Progress) -> None
             finally:
                 if owner is not None:
                     os.close(owner)
+
+    try:
+        in_turn(folder, write)
     except FileExistsError:
         raise ValueError(
             f"{name} exists and this guard was not loaded from it: load it, or save to a new path"

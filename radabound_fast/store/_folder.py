@@ -16,14 +16,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 if sys.platform != "win32":
     import fcntl
 
 # what a path may be, everywhere
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
 
@@ -79,36 +81,41 @@ def check_mounted_with_folder(path: str, name: str) -> None:
 # ---- into its place --------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def turn(folder: str) -> Iterator[None]:
-    """One thread of one process at a time makes files in a folder, or opens what was made."""
+def in_turn(folder: str, work: Callable[[], T]) -> T:
+    """`work`, while no other thread or process makes a file in a folder, or opens one just made.
+
+    A function and no context manager: an interrupt between that and its block would leave the
+    folder locked.
+    """
     if not os.path.isdir(folder):  # before an error names a file that nobody asked for
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     if sys.platform == "win32":  # where what is open cannot be removed, nor renamed over
-        yield
-        return
+        return work()
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         give_up = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise TimeoutError(
-                        f"{folder} was locked by another process for {BUSY_SECONDS:g} seconds"
-                    ) from None
+        while not _locked(descriptor):
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"{folder} was locked for {BUSY_SECONDS:g} seconds")
             time.sleep(0.001)
-        yield
+        done = work()
     finally:
         # a child that was forked meanwhile has the descriptor too
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+    return done
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def put_new(part: str, target: str) -> None:
-    """Give `part` its name, unless that is taken; in the folder's `turn`.
+    """Give `part` its name, unless that is taken; by `in_turn`.
 
     A rename: a link would show the file with two names for a while, or for ever after a crash.
     """

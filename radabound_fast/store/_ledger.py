@@ -33,12 +33,12 @@ from radabound_fast.store._folder import (
     check_mounted_with_folder,
     check_one_name,
     identity_of,
+    in_turn,
     naming,
     part_prefix,
     put_new,
     real_path,
     sync_folder,
-    turn,
     undisturbed,
     why_not_written,
 )
@@ -109,7 +109,8 @@ def open_ledger(
         As `Ledger` does.  Of a database that was not there before nothing is left.
     """
     target, name = real_path(path), os.fsdecode(path)
-    with turn(os.path.dirname(target)):
+
+    def open_or_make() -> Ledger:
         if new is None or os.path.lexists(target):
             return Ledger(path, durability)
         # nobody else can open it before this turn ends
@@ -122,6 +123,8 @@ def open_ledger(
                     with contextlib.suppress(OSError):
                         os.unlink(target + suffix)
                 raise
+
+    return in_turn(os.path.dirname(target), open_or_make)
 
 
 def _create(target: str, name: str, description: Description, progress: Progress) -> None:
@@ -222,9 +225,9 @@ class Ledger:
         except sqlite3.Error as error:
             raise _explained(error, self.path, name) from None
         self._close = weakref.finalize(self, self._database.close)
-        self._close.atexit = False
-        _open_ledgers[id(self)] = self
         try:
+            self._close.atexit = False
+            _open_ledgers[id(self)] = self
             self._check_form(name)
         except BaseException:
             self._close()
