@@ -224,7 +224,7 @@ class Ledger:
             self._database = _connect(self.path)
         except sqlite3.Error as error:
             raise _explained(error, self.path, name) from None
-        self._close = weakref.finalize(self, self._database.close)
+        self._close = weakref.finalize(self, _put_away, self._database, self.path, self._identity)
         try:
             self._close.atexit = False
             _open_ledgers[id(self)] = self
@@ -238,14 +238,17 @@ class Ledger:
     def _check_beside(self, name: str) -> None:
         """Raise if SQLite would make a second log, or a second index of it."""
         for other in self._open_here():
-            if other.path != self.path:
-                raise RuntimeError(
-                    f"{name} is open in this process as {other.path}, from where it was moved: "
-                    "close that first"
-                )
             try:
-                other._check_files()
-            except RuntimeError:
+                if other.path == self.path:
+                    other._check_files()
+                elif not os.path.exists(log := self.path + _LOG) or (
+                    not os.path.samefile(log, other.path + _LOG)
+                ):
+                    raise RuntimeError(
+                        f"{name} is open in this process as {other.path}, and the log of that is "
+                        "not beside it: close that first"
+                    )
+            except (RuntimeError, FileNotFoundError):
                 if other._close.alive:  # else it was closed just now
                     raise
         give_up = time.monotonic() + _CLOSING_SECONDS
@@ -436,6 +439,17 @@ def _connect(path: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
+
+
+def _put_away(database: sqlite3.Connection, path: str, identity: tuple[int, int]) -> None:
+    """Close it; SQLite would leave the log of a file that was moved where nobody finds it."""
+    try:
+        if not os.path.exists(path) or identity_of(os.stat(path)) != identity:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (sqlite3.Error, OSError):
+        pass
+    finally:
+        database.close()
 
 
 def _open_elsewhere(path: str) -> bool:
