@@ -13,7 +13,7 @@ from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability
+    from radabound_fast.store import Durability, Path
 
 
 class Holdout(Owned, _kernel.PredictionQueries):
@@ -95,7 +95,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         y_true: Any,
         guard: type[Saved] = RadaBound,
         *,

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
 
-from radabound_fast import HoldoutExhausted, RadaBound, RademacherAverage, pack_losses
+from radabound_fast import HoldoutExhausted, RadaBound, RademacherAverage, pack_losses, store
 from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
 
 M = 1000  # not a multiple of 64
@@ -398,3 +399,136 @@ def test_what_dask_adopts_is_committed(path):
     assert state_of(one) == state_of(memory) == state_of(RadaBound.open(path))
     one.query_many(np.random.default_rng(0).random((99, M)) < 0.5)
     assert one.halted and not one._core.adopt(average._core, largest)
+
+
+# ---- what a change that fails leaves -------------------------------------------------------------
+
+
+def test_a_ledger_tells_what_is_new_until_it_is_committed(path):
+    RadaBound.open(path, M, epsilon=0.15, **COMMON).close()
+    first, second = store.open_ledger(path, "process"), store.open_ledger(path, "process")
+    for ledger in (first, second):
+        start = ledger.stored(100)
+        assert ledger.read() is None  # known already
+    number = iter(range(1, 100))
+
+    def changed():
+        later = start.copy()
+        later[-1] = next(number)
+        return later
+
+    def is_told(found, expected):
+        assert found.tolist() == expected.tolist()
+
+    assert first.begin() is None
+    one = changed()
+    first.commit(one)
+    assert first.read() is None and first.begin() is None
+    first.rollback()
+    is_told(second.begin(), one)
+    second.rollback()  # what it was told it has forgotten
+    is_told(second.begin(), one)
+    second.rollback()
+    is_told(second.read(), one)
+    assert second.read() is None and second.begin() is None
+    two = changed()
+    second.commit(two)
+    is_told(first.begin(), two)
+    first.rollback()
+    is_told(first.read(), two)
+    first.begin()
+    first.rollback()
+    is_told(first.read(), two)  # and what was known before the change that failed
+    for ledger in (first, second):
+        ledger.close()
+        ledger.close()
+
+
+KINDS = {
+    "RadaBound": (RadaBound, {"bound": "mclt", "epsilon": 0.15, **COMMON}),
+    "RadaBound, in order": (RadaBound, COMMON | BY_SIGNS),
+    **MECHANISMS,
+}
+
+
+class Failing:
+    """Makes one step of a guard's ledger fail, before or after it is done."""
+
+    def __init__(self, guard, step, after):
+        self.ledger, self.step, self.after = guard._ledger, step, after
+
+    def __enter__(self):
+        whole = getattr(self.ledger, self.step)
+
+        def fail(*arguments):
+            if self.after:
+                whole(*arguments)
+            raise KeyboardInterrupt
+
+        setattr(self.ledger, self.step, fail)
+
+    def __exit__(self, *_):
+        delattr(self.ledger, self.step)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["query", "query_many"])
+@pytest.mark.parametrize(
+    ("step", "after"), [("begin", False), ("begin", True), ("commit", False), ("_read", True)]
+)
+@pytest.mark.parametrize(("kind", "parameters"), KINDS.values(), ids=KINDS)
+def test_a_change_that_fails_forgets_no_other_owners_answer(
+    path, kind, parameters, step, after, many
+):
+    losses, guesses = falling(0, 6)
+
+    def ask(guard, row):
+        if many:
+            return guard.query_many(losses[row : row + 1], guesses=guesses[row : row + 1])
+        return guard.query(losses[row], guess=guesses[row])
+
+    memory = kind(M, **parameters)
+    with (
+        kind.open(path, M, **QUICK, **parameters) as one,
+        kind.open(path, **QUICK) as other,
+    ):
+        for row, guard in enumerate([one, other, other]):
+            ask(guard, row)
+            ask(memory, row)
+        with pytest.raises(KeyboardInterrupt), Failing(one, step, after):
+            ask(one, 3)
+        # the first call since, in which it must learn of what it had seen and not taken in
+        assert told(lambda guard: ask(guard, 4), one) == told(lambda guard: ask(guard, 4), memory)
+        assert state_of(one) == state_of(memory)
+        ask(other, 5)
+        ask(memory, 5)
+        assert (one.n_queries, one.halted) == (memory.n_queries, memory.halted)
+        assert state_of(one) == state_of(memory)
+    assert state_of(kind.open(path)) == state_of(memory)
+
+
+@pytest.mark.parametrize(("kind", "parameters"), KINDS.values(), ids=KINDS)
+def test_a_look_that_fails_is_looked_again(path, kind, parameters):
+    losses, guesses = falling(0, 3)
+    with (
+        kind.open(path, M, **QUICK, **parameters) as one,
+        kind.open(path, **QUICK) as other,
+    ):
+        other.query(losses[0], guess=guesses[0])
+        with pytest.raises(KeyboardInterrupt), Failing(one, "read", True):
+            one.n_queries  # noqa: B018 (which reads the database)
+        assert one.n_queries == 1
+        assert state_of(one) == state_of(other)
+
+
+@pytest.mark.parametrize(("kind", "parameters"), KINDS.values(), ids=KINDS)
+def test_a_change_that_fails_in_commit_lets_the_others_go_on(path, kind, parameters):
+    losses, guesses = falling(0, 4)
+    with (
+        kind.open(path, M, **QUICK, **parameters) as one,
+        kind.open(path, **QUICK) as other,
+    ):
+        with pytest.raises(KeyboardInterrupt), Failing(one, "commit", False):
+            one.query(losses[0], guess=guesses[0])
+        begun = time.monotonic()
+        assert other.query(losses[1], guess=guesses[1]).n_queries == 1
+        assert time.monotonic() - begun < 10

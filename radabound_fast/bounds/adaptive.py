@@ -336,7 +336,7 @@ def thresholdout_sample_size(
         noise = 80.0 * math.sqrt(b * math.log(1.0 / (epsilon * delta)))
     else:
         noise = 640.0 * math.sqrt(b * math.log(16.0 * k / (epsilon * delta)))
-    return 96.0 / epsilon**2 * math.log(4.0 * k / delta) * min(noise, 16.0 * b)
+    return 96.0 / epsilon / epsilon * math.log(4.0 * k / delta) * min(noise, 16.0 * b)
 
 
 def _log_pair(k: int) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count, check_positive, check_seed
 from radabound_fast.bounds import adaptive
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import MOST_QUERIES, Answer, Answers, Mechanism
 from radabound_fast.mechanisms._reader import LossReader
 
 _BELOW_ONE = 1 - 2**-53
@@ -60,7 +60,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
     noise : float
         sigma, the scale of the Laplace noise, in units of loss; positive.
     budget : int
-        B, how many answers may come from the holdout; at least 1.
+        B, how many answers may come from the holdout; 1 to 2**53.
     seed : int, optional
         Of the noise, from 0 to 2**64 - 1; for reproduction. Default: drawn from the operating
         system. Whoever knows the seed can subtract the noise.
@@ -105,7 +105,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         super().__init__(n_samples)
         self.threshold = check_positive(threshold=threshold)
         self.noise = check_positive(noise=noise)
-        self.budget = check_count(budget=budget)
+        self.budget = check_count(budget=budget, at_most=MOST_QUERIES)
         self.seed = check_seed(seed)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._spent = 0
