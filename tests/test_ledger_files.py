@@ -267,6 +267,60 @@ def test_a_path_is_a_path_whatever_is_in_it(tmp_path, name, monkeypatch):
     assert RadaBound.open(tmp_path / name).n_queries == 1
 
 
+# every kind of path that Python's own functions take
+SPELLINGS = {"str": str, "bytes": os.fsencode, "PathLike": lambda path: path}
+
+
+class Spelled:
+    """What is no pathlib.Path, and gives bytes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __fspath__(self):
+        return os.fsencode(self.path)
+
+
+@pytest.mark.parametrize("spell", [*SPELLINGS.values(), Spelled], ids=[*SPELLINGS, "of bytes"])
+@pytest.mark.parametrize(("kind", "parameters"), [(RadaBound, MADE), *MECHANISMS])
+def test_a_path_is_a_path_however_it_is_spelled(path, kind, parameters, spell):
+    parameters = {key: value for key, value in parameters.items() if key != "n_samples"}
+    with kind.open(spell(path), M, **QUICK, **parameters) as guard:
+        guard.query(LABELS == 0, guess=0.3)
+    with kind.open(spell(path)) as guard:
+        assert guard.n_queries == 1
+    with Holdout.open(spell(path.with_name("labelled")), LABELS, kind, **parameters) as holdout:
+        assert holdout.query(LABELS, guess=0.0).n_queries == 1
+    guard, saved = kind(M, **parameters), path.with_name("saved")
+    guard.save(spell(saved))
+    guard = kind.load(spell(saved))
+    guard.query(LABELS == 0, guess=0.3)
+    guard.save(spell(saved))
+    assert kind.load(saved).n_queries == 1
+    for call, error in [
+        (lambda: kind.open(spell(saved)), ValueError),
+        (lambda: kind.load(spell(path)), ValueError),
+        (lambda: kind.load(spell(path.with_name("none"))), FileNotFoundError),
+        (lambda: kind.open(spell(path.with_name("none"))), FileNotFoundError),
+        (lambda: kind(M, **parameters).save(spell(path)), ValueError),
+    ]:
+        with pytest.raises(error) as refused:
+            call()
+        assert "b'" not in str(refused.value)
+    assert sorted(os.listdir(path.parent)) == ["guard.db", "labelled", "saved"]
+
+
+@pytest.mark.parametrize("path", [3, None, 1.5, ["guard"]], ids=str)
+def test_what_is_no_path_is_refused_before_anything_changes(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    guard = RadaBound(**MADE)
+    calls = [guard.save, RadaBound.load, RadaBound.open, lambda path: RadaBound.open(path, **MADE)]
+    for call in calls:
+        with pytest.raises(TypeError, match="expected str, bytes or os.PathLike object, not"):
+            call(path)
+    assert guard.query(LABELS == 0).n_queries == 1 and os.listdir() == []
+
+
 @posix
 def test_a_symbolic_link_is_the_file_it_points_to(path):
     link = path.with_name("link")

@@ -129,12 +129,14 @@ def open_ledger(
 
 def _create(target: str, name: str, description: Description, progress: Progress) -> None:
     """Make the database of a new guard, whole or not at all."""
-    for suffix in (_LOG, _INDEX, _JOURNAL):
+    for suffix in (_LOG, _JOURNAL):
         if os.path.lexists(target + suffix):
             raise ValueError(
-                f"{name}{suffix} is of a database that is gone, and would be taken for the new "
-                "one's: put that back, or delete this"
+                f"{name}{suffix} is the log of a database that is gone, and would be taken for the "
+                "new one's: put that back, or delete the log"
             )
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(target + _INDEX)  # of a log that is gone; there is nothing else in it
     text = text_of(description)
     blob = _blob(text, progress)
     row_bytes = len(text) + len(blob) + _BESIDE_THE_ROW

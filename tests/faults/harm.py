@@ -89,7 +89,7 @@ def damaged(
         else:
             count.check(found == expected, f"{what}: another state, or other parameters")
             n_unharmed += 1
-        beside = sorted(set(os.listdir(folder)) - {"guard", "guard.lock"})
+        beside = sorted(set(os.listdir(folder)) - {"guard"})
         count.check(not beside, f"{what}: left behind {beside}")
         count.times += 1
     count.note = f"{len(whole):,} bytes; the very same guard came back {n_unharmed:,} times"

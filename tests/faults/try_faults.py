@@ -18,10 +18,12 @@ from pathlib import Path
 
 import costs
 import disks
+import endings
 import forks
 import harm
 import interrupts
 import kills
+import names
 import openers
 import sizes
 from trial import Count, Fault
@@ -30,9 +32,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 FAULTS: list[Fault] = [
     *kills.FAULTS,
     *interrupts.FAULTS,
+    *endings.FAULTS,
     *forks.FAULTS,
     *disks.FAULTS,
     *openers.FAULTS,
+    *names.FAULTS,
     *harm.FAULTS,
     *sizes.FAULTS,
 ]
