@@ -5,6 +5,7 @@ Written without the library, from the formats that its modules describe.
 
 import contextlib
 import functools
+import gc
 import hashlib
 import json
 import os
@@ -68,8 +69,8 @@ def write(way, path, description, numbers):
     """`description` is text; `numbers` bytes."""
     if way == "file":
         n_numbers = len(numbers) // 8
-        header = f'{{"arrays": {{"progress": [{n_numbers}]}}, "state": {description}}}'.encode()
-        write_file(path, header, numbers)
+        header = f'{{"arrays": {{"progress": [{n_numbers}]}}, "state": {description}}}'
+        write_file(path, header.encode("latin-1"), numbers)
     else:
         write_database(path, description, numbers)
 
@@ -124,6 +125,7 @@ def refused(kind, way, path):
         if way == "database":
             guard.close()
         del guard
+        gc.collect(1)  # a refusal's traceback may hold it
         found = False
     with open(path, "rb") as file:
         assert file.read() == before or not found, "what was refused has changed"
