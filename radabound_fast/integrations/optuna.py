@@ -42,15 +42,12 @@ class GuardedObjective:
         _check_direction(trial)
         holdout = self._holdout
         if holdout.halted:  # nothing to fit for
-            raise _stopped(trial)
+            raise _ended(holdout, trial)
         predictions, guess = predictions_of(self._fit_predict(trial), self._guesses)
         try:
             answer = holdout.query(predictions, guess=guess)
         except HoldoutExhausted:
-            stopped = _stopped(trial)
-            if holdout.n_queries == 0:
-                raise first_withheld(holdout.guard, "holdout", guess) from None
-            raise stopped from None
+            raise _ended(holdout, trial, guess) from None
         self.answers.append((trial.number, answer))
         for name in USER_ATTRS:
             if hasattr(answer, name):
@@ -125,7 +122,11 @@ def _check_direction(trial: Trial) -> None:
     )
 
 
-def _stopped(trial: Trial) -> TrialPruned:
+def _ended(holdout: Holdout, trial: Trial, guess: Any = None) -> Exception:
+    """What ends a trial that is not answered."""
+    if holdout.n_queries == 0:
+        # without stopping the study, whose threads would then drop the error
+        return first_withheld(holdout.guard, "holdout", guess)
     # ask and tell has no loop to stop, which Optuna says by a RuntimeError; a FixedTrial no study
     with contextlib.suppress(RuntimeError, AttributeError):
         trial.study.stop()
