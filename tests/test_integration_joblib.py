@@ -2,6 +2,7 @@
 
 import doctest
 import itertools
+import pickle
 import re
 import threading
 import time
@@ -255,6 +256,8 @@ def test_a_first_answer_that_is_withheld_says_what_would_work(case):
     ) as caught:
         list(guarded_map(holdout, lambda c: (noisy(c), 0.2), range(5), guesses=True))
     assert holdout.halted and caught.value.n_queries == 0 and caught.value.answers == []
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and vars(again) == vars(caught.value)
 
 
 def test_what_would_work_does_work_and_does_not_tell_the_mean():
