@@ -254,6 +254,7 @@ def test_ten_classes():
         ({"candidates": []}, ValueError, "candidates must be a grid or dicts"),
         ({"candidates": [1, 2]}, ValueError, "candidates must be a grid or dicts"),
         ({"candidates": {"max_dept": [1]}}, ValueError, "max_dept"),
+        ({"refit": "accuracy"}, TypeError, "refit must be True or False, got 'accuracy'"),
     ],
 )
 def test_bad_arguments_cost_nothing(cancer, change, error, message):

@@ -115,6 +115,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         guard = check_holdout(guard=self.guard)
         check_length(X_holdout, guard.n_samples)
         candidates = listed_candidates(self.candidates)
+        if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
+            raise TypeError(f"refit must be True or False, got {self.refit!r}")
         if self.progress:
             check_installed("sklearn", "tqdm")
         guesses = needs_guess(guard)
