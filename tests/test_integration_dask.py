@@ -1,7 +1,9 @@
 """query_many on a cluster of two processes: the local result and state, bit for bit."""
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,11 +31,21 @@ N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 SHARDS = {"whole": -1, "three": (448, 512, 40), "words": (64,) * 15 + (40,)}
 
 
+@contextlib.contextmanager
+def port_taken(port):
+    """Keep a port from others, unless somebody does already."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(socket.create_server(("", port)))
+        yield
+
+
 @pytest.fixture(scope="module")
 def client():
     with (
+        port_taken(8787),  # Dask's own, which need not be free
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as client,
     ):
