@@ -21,17 +21,30 @@ anything with ``nats(key)`` what it says                        what it says
 
 from __future__ import annotations
 
-import enum
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
-from typing import Any, cast, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_integer, check_positive, check_real
+from radabound_fast._checks import check_count, check_integer
+from radabound_fast._values import (
+    Steps,
+    as_int,
+    check_values,
+    described,
+    finder_of,
+    len_of,
+    outside,
+    shown,
+    token_of,
+    value_from,
+    values_from,
+)
 from radabound_fast.packing import is_number
 
 __all__ = [
@@ -50,13 +63,9 @@ __all__ = [
 ]
 
 Found = tuple[Hashable, float]
-Finder = Callable[[Any], int | None]
 
 # a space that can list its keys has the weights of so many of them added up
 MOST_CHECKED = 2**20
-# how far off its place a value of `Steps` may be, in steps: sums and products are rounded
-STEP_TOLERANCE = 1e-6
-_FEW = 6  # values that a message shows
 
 
 class Space(ABC):
@@ -72,10 +81,15 @@ class Space(ABC):
 
     @abstractmethod
     def find(self, key: Any) -> Found:
-        """The key in one form, the same for equal keys, and its nats.
+        """The key's code, the same for equal keys and of no others, and its nats.
 
-        Raises ValueError, or TypeError, if the key is not in the space.
+        A code is an int, a string, or a tuple of such.  Raises ValueError, or TypeError, if the key
+        is not in the space.
         """
+
+    @abstractmethod
+    def key_of(self, code: Any) -> Any:
+        """The key of a code that `find` gave; a tuple may come as a list, as JSON has it."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -85,7 +99,7 @@ class Space(ABC):
         """`find` for every key in order."""
         found = [self.find(key) for key in keys]
         nats = np.array([nats for _, nats in found], dtype=np.float64)
-        return [name for name, _ in found], nats
+        return [code for code, _ in found], nats
 
     def nats(self, key: Any) -> float:
         """``ln(1 / w)``: what the key costs.
@@ -119,75 +133,6 @@ class Space(ABC):
 
 
 # ---- one value of a few -------------------------------------------------------------------------
-
-
-class Steps(Sequence[float]):
-    """The floats low, low + step, ... up to high: a finite stand-in for an interval.
-
-    Parameters
-    ----------
-    low, high : float
-        The first, and what the last does not exceed.
-    step : float
-        Above 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type, not finite, or ``high < low``.
-
-    Notes
-    -----
-    A value counts as the member that it is within a millionth of a step of, since products and
-    sums are rounded: ``3 * 0.1`` is the 0.3 of ``Steps(0, 1, 0.1)``.
-
-    Examples
-    --------
-    >>> len(Steps(0.0, 1.0, 0.1)), Steps(0.0, 1.0, 0.1).index(3 * 0.1)
-    (11, 3)
-    """
-
-    def __init__(self, low: float, high: float, step: float) -> None:
-        self.low, self.step = check_real(low=low), check_positive(step=step)
-        self.high = check_real(high=high)
-        if self.high < self.low:
-            raise ValueError(f"high must be at least low = {self.low!r}, got {self.high!r}")
-        n_steps = (self.high - self.low) / self.step
-        if not n_steps < 2**53:
-            raise ValueError(f"step must leave fewer than 2**53 values, got {self.step!r}")
-        self._length = math.floor(n_steps + STEP_TOLERANCE) + 1
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> float: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[float]: ...
-    def __getitem__(self, index: int | slice) -> float | list[float]:
-        places = range(self._length)[index]
-        if isinstance(places, int):
-            return min(self.low + places * self.step, self.high)
-        return [self[place] for place in places]
-
-    def index(self, value: Any, *_: Any) -> int:
-        """Where the value stands; ValueError: nowhere."""
-        place = _place_in_steps(self)(value)
-        if place is None:
-            raise ValueError(f"value must be one of {self!r}, got {value!r}")
-        return place
-
-    def __contains__(self, value: Any) -> bool:
-        return _place_in_steps(self)(value) is not None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Steps) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __repr__(self) -> str:
-        return f"Steps({self.low!r}, {self.high!r}, {self.step!r})"
 
 
 class Choice(Space):
@@ -225,18 +170,22 @@ class Choice(Space):
     def __init__(self, values: Any, *, name: str = "key") -> None:
         self.name = name
         self.values: Any = check_values(values, name)
-        self._finder = _finder_of(self.values, name)
+        self.finder = finder_of(self.values, name)
         self._nats = math.log(len_of(self.values))
 
     @property
     def size(self) -> int:
         return len_of(self.values)
 
-    def find(self, key: Any) -> Found:
-        place = self._finder(key)
+    def place(self, key: Any) -> int:
+        """Where the key stands among the values; ValueError: nowhere."""
+        place = self.finder(key)
         if place is None:
             raise outside(self.name, key, self.values)
-        return place, self._nats
+        return place
+
+    def find(self, key: Any) -> Found:
+        return self.place(key), self._nats
 
     def find_many(self, keys: Any) -> tuple[list[Hashable], NDArray[np.float64]]:
         if isinstance(self.values, range) and self.values.step == 1:
@@ -249,6 +198,9 @@ class Choice(Space):
                 return places, np.full(len(places), self._nats)
         return super().find_many(keys)
 
+    def key_of(self, code: Any) -> Any:
+        return self.values[code]
+
     def __getitem__(self, place: int) -> Any:
         return self.values[place]
 
@@ -256,10 +208,10 @@ class Choice(Space):
         return iter(self.values)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "Choice", "name": self.name, "values": _described(self.values)}
+        return {"kind": "Choice", "name": self.name, "values": described(self.values)}
 
     def __repr__(self) -> str:
-        return f"Choice({_shown(self.values)})"
+        return f"Choice({shown(self.values)})"
 
 
 class Grid(Space):
@@ -329,13 +281,16 @@ class Grid(Space):
         wrong = next(c for c in named[0].choices if key[c.name] not in c)
         return outside(wrong.name, key[wrong.name], wrong.values)
 
-    def __getitem__(self, place: int) -> dict[str, Any]:
-        place = range(self._size)[check_integer(place=place)]
+    def key_of(self, code: Any) -> dict[str, Any]:
         for part in self._parts:
-            if place < part.size:
-                return part.key(place)
-            place -= part.size
-        raise AssertionError("the sizes of the parts add up")
+            if code < part.size:
+                return part.key(code)
+            code -= part.size
+        raise IndexError("place must be below the size of the grid")
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        place = check_integer(place=place)
+        return self.key_of(place + self._size if place < 0 else place)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self[place] for place in range(self._size))
@@ -346,7 +301,7 @@ class Grid(Space):
 
     def __repr__(self) -> str:
         shown = [
-            "{" + ", ".join(f"{c.name!r}: {_shown(c.values)}" for c in part.choices) + "}"
+            "{" + ", ".join(f"{c.name!r}: {shown(c.values)}" for c in part.choices) + "}"
             for part in self._parts
         ]
         return f"Grid({shown[0] if len(shown) == 1 else '[' + ', '.join(shown) + ']'})"
@@ -364,7 +319,7 @@ class _GridPart:
         self.choices = [Choice(grid[name], name=name) for name in sorted(grid)]
         self.names = set(grid)
         self.size = math.prod(choice.size for choice in self.choices)
-        self._finders = [(c.name, c._finder, c.size) for c in self.choices]
+        self._finders = [(c.name, c.finder, c.size) for c in self.choices]
 
     def place(self, key: Mapping[str, Any]) -> int | None:
         place = 0
@@ -415,19 +370,22 @@ class InOrder(Space):
 
     def find(self, key: Any) -> Found:
         if self._items is None:
-            k = _as_int(key)
+            k = as_int(key)
             if k is None or k < 1:
                 raise ValueError(f"key must be a place in the order, 1, 2, 3, ..., got {key!r}")
         else:
-            k = cast(int, self._items.find(key)[0]) + 1
+            k = self._items.place(key) + 1
         return k, math.log(k) + math.log(k + 1)
 
+    def key_of(self, code: Any) -> Any:
+        return code if self._items is None else self._items.values[code - 1]
+
     def describe(self) -> dict[str, Any]:
-        items = None if self._items is None else _described(self._items.values)
+        items = None if self._items is None else described(self._items.values)
         return {"kind": "InOrder", "items": items}
 
     def __repr__(self) -> str:
-        return f"InOrder({'' if self._items is None else _shown(self._items.values)})"
+        return f"InOrder({'' if self._items is None else shown(self._items.values)})"
 
 
 class Product(Space):
@@ -468,7 +426,10 @@ class Product(Space):
                 f"key must be a tuple of {n_spaces}, one key of each of {self!r}, got {key!r}"
             )
         found = [space.find(part) for space, part in zip(self.spaces, key, strict=True)]
-        return tuple(name for name, _ in found), sum(nats for _, nats in found)
+        return tuple(code for code, _ in found), sum(nats for _, nats in found)
+
+    def key_of(self, code: Any) -> tuple[Any, ...]:
+        return tuple(space.key_of(part) for space, part in zip(self.spaces, code, strict=True))
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Product", "spaces": [space.describe() for space in self.spaces]}
@@ -493,7 +454,7 @@ class Subset(Space):
         return 2**n if s is None else math.comb(n, s)
 
     def find(self, key: Any) -> Found:
-        places = sorted(cast(int, self._members.find(one)[0]) for one in _listed(key))
+        places = sorted(self._members.place(one) for one in _listed(key))
         if len(set(places)) < len(places):
             raise ValueError(f"key must have different members, got {key!r}")
         n, s = self._members.size, len(places)
@@ -503,12 +464,15 @@ class Subset(Space):
             raise ValueError(f"key must have {self._subset_size} members, got {s}")
         return tuple(places), _log_comb(n, s)
 
+    def key_of(self, code: Any) -> tuple[Any, ...]:
+        return tuple(self._members.values[place] for place in code)
+
     def describe(self) -> dict[str, Any]:
-        members = _described(self._members.values)
+        members = described(self._members.values)
         return {"kind": "Subset", "members": members, "size": self._subset_size}
 
     def __repr__(self) -> str:
-        return f"subset_of({_shown(self._members.values)}, {self._subset_size})"
+        return f"subset_of({shown(self._members.values)}, {self._subset_size})"
 
 
 class Ensemble(Space):
@@ -529,14 +493,15 @@ class Ensemble(Space):
         if s == 0 or self._n_picks not in (None, s):
             wanted = self._n_picks or "at least 1"
             raise ValueError(f"key must have {wanted} picks, got {s}")
-        repeats: dict[Hashable, int] = {}
-        for name, _ in picks:
-            repeats[name] = repeats.get(name, 0) + 1
+        repeats = Counter(code for code, _ in picks)
         orders = math.lgamma(s + 1) - sum(math.lgamma(n + 1) for n in repeats.values())
         nats = sum(nats for _, nats in picks) - orders
         if self._n_picks is None:
             nats += math.log(s) + math.log(s + 1)
         return tuple(sorted(repeats.items(), key=repr)), max(nats, 0.0)
+
+    def key_of(self, code: Any) -> tuple[Any, ...]:
+        return tuple(self._space.key_of(one) for one, n in code for _ in range(n))
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Ensemble", "space": self._space.describe(), "n_picks": self._n_picks}
@@ -691,6 +656,9 @@ class Prior(Space):
             raise ValueError(f"key must be in the space, got {key!r}, of weight 0")
         return token_of(key, "key"), nats
 
+    def key_of(self, code: Any) -> Any:
+        return value_from(code)
+
     def describe(self) -> dict[str, Any]:
         kind = type(self.declared)
         described = getattr(self.declared, "describe", None)
@@ -732,7 +700,7 @@ def as_space(space: Any) -> Space:
         return space
     if isinstance(space, Mapping):
         return Grid(space)
-    if _as_int(space) is not None and not isinstance(space, float):
+    if as_int(space) is not None and not isinstance(space, float):
         return Choice(check_count(space=space))
     if callable(getattr(space, "nats", None)):
         return Prior(space)
@@ -760,230 +728,20 @@ def from_description(description: dict[str, Any]) -> Space:
     fields = dict(description)
     kind = fields.pop("kind")
     if kind == "Choice":
-        return Choice(_values_from(fields["values"]), name=fields["name"])
+        return Choice(values_from(fields["values"]), name=fields["name"])
     if kind == "Grid":
         return Grid(
-            [{c["name"]: _values_from(c["values"]) for c in part} for part in fields["grids"]]
+            [{c["name"]: values_from(c["values"]) for c in part} for part in fields["grids"]]
         )
     if kind == "InOrder":
-        return InOrder(None if fields["items"] is None else _values_from(fields["items"]))
+        return InOrder(None if fields["items"] is None else values_from(fields["items"]))
     if kind == "Product":
         return Product(*map(from_description, fields["spaces"]))
     if kind == "Subset":
-        return Subset(_values_from(fields["members"]), fields["size"])
+        return Subset(values_from(fields["members"]), fields["size"])
     if kind == "Ensemble":
         return Ensemble(from_description(fields["space"]), fields["n_picks"])
     raise ValueError(f"space must be passed again, since only its own code can make a {kind}")
-
-
-# ---- values, and what makes two of them equal ---------------------------------------------------
-
-
-def check_values(values: Any, name: str) -> Any:
-    """A range, `Steps`, or a list of at least one value."""
-    n_values = None if isinstance(values, (float, np.floating)) else _as_int(values)
-    if n_values is not None:
-        values = range(check_count(**{name: n_values}))
-    if not isinstance(values, (range, Steps)):
-        if isinstance(values, np.ndarray) and values.ndim == 1:
-            values = values.tolist()
-        if hasattr(values, "rvs"):
-            raise TypeError(
-                f"{name} must have finitely many values, got the distribution {values!r}: "
-                "list them, or give spaces.Steps(low, high, step)"
-            )
-        sequence = isinstance(values, Sized) and isinstance(values, Iterable)
-        if not sequence or isinstance(values, (str, bytes, Mapping, set, frozenset, np.ndarray)):
-            raise TypeError(f"{name} must be a sequence of values, got {values!r}")
-        values = list(values)
-    if len_of(values) == 0:
-        raise ValueError(f"{name} must not be empty, got {values!r}")
-    return values
-
-
-def len_of(values: Any) -> int:
-    """The length, which of a range may be more than `len` can say."""
-    if isinstance(values, range):
-        return max(0, -((values.start - values.stop) // values.step))
-    return len(values)
-
-
-def _finder_of(values: Any, name: str) -> Finder:
-    """Where a value stands among these, or None."""
-    if isinstance(values, Steps):
-        return _place_in_steps(values)
-    if isinstance(values, range):
-
-        def find_integer(value: Any) -> int | None:
-            number = value if type(value) is int else _as_int(value)
-            return values.index(number) if number is not None and number in values else None
-
-        return find_integer
-
-    place_of: dict[Hashable, int] = {}
-    for place, value in enumerate(values):
-        first = place_of.setdefault(token_of(value, name), place)
-        if first != place:
-            raise ValueError(
-                f"{name} must have different values, got {value!r} at {first} and at {place}"
-            )
-
-    def find(value: Any) -> int | None:
-        simple = type(value) in (str, int, float)
-        return place_of.get(value if simple else token_of(value, name))
-
-    return find
-
-
-def _place_in_steps(steps: Steps) -> Finder:
-    low, step, length = steps.low, steps.step, len(steps)
-    largest = max(abs(low), abs(steps.high))
-    tolerance = min(0.25, max(STEP_TOLERANCE, 4 * math.ulp(largest) / step))
-
-    def find(value: Any) -> int | None:
-        if isinstance(value, (bool, np.bool_)) or not is_number(value):
-            return None
-        position = (float(value) - low) / step
-        if not -1 < position < length:
-            return None
-        place = round(position)
-        return place if abs(position - place) <= tolerance and 0 <= place < length else None
-
-    return find
-
-
-def outside(name: str, value: Any, values: Any) -> ValueError:
-    """The error for a value that is not among these, with the nearest if there is one."""
-    hint = ""
-    if isinstance(value, (bool, np.bool_)):
-        hint = "; True and False are no numbers here"
-    elif is_number(value) and math.isfinite(value):
-        nearest = _nearest(float(value), values)
-        hint = "" if nearest is None else f"; the nearest is {nearest!r}"
-    return ValueError(f"{name} must be one of {_shown(values)}, got {value!r}{hint}")
-
-
-def _nearest(value: float, values: Any) -> Any:
-    if isinstance(values, list):
-        numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
-        return min(numbers, key=lambda one: abs(one - value), default=None)
-    step = values.step
-    first = values.low if isinstance(values, Steps) else values.start
-    return values[min(max(round((value - first) / step), 0), len_of(values) - 1)]
-
-
-def _shown(values: Any) -> str:
-    if not isinstance(values, list):
-        return repr(values)
-    shown = ", ".join(map(repr, values[:_FEW]))
-    rest = f", ... {len(values)} values" if len(values) > _FEW else ""
-    return f"[{shown}{rest}]"
-
-
-def token_of(value: Any, name: str) -> Hashable:
-    """The value in one form: equal for equal values, of any process.
-
-    Strings and numbers are themselves; anything else is a tuple that begins with its kind.
-    """
-    if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
-        value = float(value) if isinstance(value, np.floating) else value.item()
-    if value is None:
-        return ("None",)
-    if isinstance(value, enum.Enum):
-        return ("name", _name_of(type(value), name), value.name)
-    if isinstance(value, bool):
-        return ("bool", value)
-    if isinstance(value, (str, int)):
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value!r}")
-        return int(value) if value.is_integer() and abs(value) < 2**53 else value
-    if isinstance(value, (list, tuple, range, np.ndarray)):
-        return ("list", *(token_of(one, name) for one in value))
-    if isinstance(value, (set, frozenset)):
-        return ("set", *sorted((token_of(one, name) for one in value), key=repr))
-    if isinstance(value, Mapping):
-        items = ((token_of(key, name), token_of(one, name)) for key, one in value.items())
-        return ("mapping", *sorted(items, key=repr))
-    if isinstance(value, _Known):
-        return value.token
-    if isinstance(value, type) or callable(value) and hasattr(value, "__qualname__"):
-        return ("name", _name_of(value, name))
-    if hasattr(value, "get_params"):
-        params = token_of(value.get_params(deep=False), name)
-        return ("object", _name_of(type(value), name), params)
-    raise TypeError(
-        f"{name} must be numbers, strings, None, or lists and mappings of them, got {value!r}: "
-        "give it a name, and look the object up by that"
-    )
-
-
-def _name_of(thing: Any, name: str) -> str:
-    if "<" in thing.__qualname__:  # a lambda, or what a call made: several have this name
-        raise TypeError(f"{name} must be something that has a name of its own, got {thing!r}")
-    return f"{thing.__module__}.{thing.__qualname__}"
-
-
-class _Known:
-    """What stands in a description and cannot be made from it: an estimator, a function."""
-
-    def __init__(self, token: tuple[Any, ...]) -> None:
-        self.token = token
-
-    def __repr__(self) -> str:
-        return f"<{self.token[1]}>"
-
-
-def _described(values: Any) -> Any:
-    """A sequence of values as JSON."""
-    if isinstance(values, range):
-        return {"range": [values.start, values.stop, values.step]}
-    if isinstance(values, Steps):
-        return {"steps": [values.low, values.high, values.step]}
-    return {"list": [_as_json(token_of(value, "value")) for value in values]}
-
-
-def _as_json(token: Any) -> Any:
-    return [_as_json(part) for part in token] if isinstance(token, tuple) else token
-
-
-def _values_from(description: dict[str, Any]) -> Any:
-    ((kind, values),) = description.items()
-    if kind == "list":
-        return [value_from(value) for value in values]
-    return range(*values) if kind == "range" else Steps(*values)
-
-
-def value_from(token: Any) -> Any:
-    """A value from its token, or from that as JSON."""
-    if not isinstance(token, (list, tuple)):
-        return token
-    kind, *parts = token
-    if kind == "None":
-        return None
-    if kind == "bool":
-        return bool(parts[0])
-    if kind == "list":
-        return tuple(value_from(part) for part in parts)
-    if kind == "set":
-        return frozenset(value_from(part) for part in parts)
-    if kind == "mapping":
-        return {value_from(key): value_from(value) for key, value in parts}
-    return _Known(_as_tuple(token))
-
-
-def _as_tuple(token: Any) -> Any:
-    return tuple(map(_as_tuple, token)) if isinstance(token, (list, tuple)) else token
-
-
-def _as_int(value: Any) -> int | None:
-    """A whole number of any type; None for anything else, booleans included."""
-    if isinstance(value, (bool, np.bool_)) or not is_number(value):
-        return None
-    if isinstance(value, (float, np.floating)):
-        return int(value) if math.isfinite(value) and value == int(value) else None
-    return int(value)
 
 
 def _listed(key: Any) -> list[Any]:

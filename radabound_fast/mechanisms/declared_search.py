@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from math import log
 from typing import Any, NamedTuple
 
@@ -33,20 +33,17 @@ _BLOCK_VALUES = 2**20
 Floats = NDArray[np.float64]
 
 
-class _Asked(NamedTuple):
-    """What is kept of an answered query: nothing that its losses could be made from."""
-
-    key: Any
-    rerun: int
-    total: int  # sum of the losses, in units of 2**-shift
-    shift: int  # 0: the losses were declared to be 0 or 1
-    nats: float
-    fingerprint: int
+# Which query: the code of its key, and the rerun.
+Query = tuple[Hashable, int]
+# What is kept of an answered query, and nothing that its losses could be made from: their sum in
+# units of 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
+Asked = tuple[int, int, float, int]
 
 
 class _Terms(NamedTuple):
-    """What the intervals of one search share."""
+    """What the answers of one search share."""
 
+    space: Space
     n_samples: int
     nats: float  # ln(2/delta); ln(1/delta) for the upper side alone
     two_sided: bool
@@ -84,12 +81,16 @@ class DeclaredSearchAnswer:
 
     value: float
     n_queries: int
-    key: Any
     rerun: int
     nats: float
+    _code: Hashable = field(repr=False)
     _total: int = field(repr=False)
     _shift: int = field(repr=False)
     _terms: _Terms = field(repr=False)
+
+    @property
+    def key(self) -> Any:
+        return self._terms.space.key_of(self._code)
 
     @property
     def low(self) -> float:
@@ -112,17 +113,8 @@ class DeclaredSearchAnswer:
         return self.value
 
     def _asdict(self) -> dict[str, Any]:
-        low, high = self._interval()
-        return {
-            "value": self.value,
-            "low": low,
-            "high": high,
-            "half_width": self.half_width,
-            "n_queries": self.n_queries,
-            "key": self.key,
-            "rerun": self.rerun,
-            "nats": self.nats,
-        }
+        names = ("value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one truth value
@@ -144,15 +136,22 @@ class DeclaredSearchAnswers:
     """
 
     values: Floats
-    keys: list[Any]
-    reruns: NDArray[np.int64]
     nats: Floats
     n_answered: int
     n_queries: int
+    _queries: list[Query] = field(repr=False)
     _totals: NDArray[np.int64] = field(repr=False)
     _declared: NDArray[np.bool_] = field(repr=False)
     _terms: _Terms = field(repr=False)
     halted: bool = False
+
+    @cached_property
+    def keys(self) -> list[Any]:
+        return [self._terms.space.key_of(code) for code, _ in self._queries]
+
+    @cached_property
+    def reruns(self) -> NDArray[np.int64]:
+        return np.array([rerun for _, rerun in self._queries], np.int64)
 
     @property
     def lows(self) -> Floats:
@@ -236,7 +235,7 @@ class DeclaredSearch:
     >>> search = DeclaredSearch(4000, {"depth": range(1, 21), "leaf": [1, 3, 10, 30]}, delta=0.1)
     >>> answer = search.query(rng.random(4000) < 0.2, key={"depth": 5, "leaf": 10})
     >>> answer.value, round(answer.low, 4), round(answer.high, 4)
-    (0.1955, 0.1705, 0.2223)
+    (0.20825, 0.188, 0.2296)
     >>> search.size, round(answer.nats, 4)
     (80, 4.382)
     """
@@ -255,11 +254,12 @@ class DeclaredSearch:
         self.delta = check_probability(delta=delta)
         self.reruns = check_bool(reruns=reruns)
         self.two_sided = check_bool(two_sided=two_sided)
-        self._terms = _Terms(self.n_samples, log((1 + two_sided) / self.delta), two_sided)
-        self._salt = os.urandom(hashlib.blake2b.SALT_SIZE)
-        # by the key's one form; a query changes this and nothing else, in one step, so that
+        nats = log((1 + self.two_sided) / self.delta)
+        self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
+        self._secret = os.urandom(16)
+        # a query changes this and nothing else, in one step, so that
         # threads need no lock and an interrupt leaves nothing half done
-        self._asked: dict[Hashable, _Asked] = {}
+        self._asked: dict[Query, Asked] = {}
 
     @property
     def size(self) -> int | None:
@@ -317,9 +317,8 @@ class DeclaredSearch:
             The key is not in the space, was asked about with other losses, or the losses are
             bad; nothing has changed then.
         """
-        name, nats = self._find(key, rerun)
-        rows = _Rows.of_losses(losses, self.n_samples, 1, self._salt)
-        return self._one(_Asked(key, rerun, *rows.first(), nats, rows.fingerprints[0]), name, rows)
+        query, nats = self._find(key, rerun)
+        return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
 
     def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """`query` for losses declared 0 or 1 that are bits already.
@@ -331,9 +330,8 @@ class DeclaredSearch:
         key, rerun
             As in `query`, whose answers and errors these are too.
         """
-        name, nats = self._find(key, rerun)
-        rows = _Rows.of_words(words, self.n_samples, 1, self._salt)
-        return self._one(_Asked(key, rerun, *rows.first(), nats, rows.fingerprints[0]), name, rows)
+        query, nats = self._find(key, rerun)
+        return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
 
     def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
         """`query` for each row.
@@ -355,15 +353,15 @@ class DeclaredSearch:
         TypeError, ValueError
             As in `query`, for any row; nothing has changed then.
         """
-        named = self._find_many(keys, reruns)
-        return self._many(_Rows.of_losses(losses, self.n_samples, 2, self._salt), *named)
+        found = self._find_many(keys, reruns)
+        return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
 
     def query_many_packed(
         self, words: Any, *, keys: Any, reruns: Any = None
     ) -> DeclaredSearchAnswers:
         """`query_many` for bits; see `query_packed`."""
-        named = self._find_many(keys, reruns)
-        return self._many(_Rows.of_words(words, self.n_samples, 2, self._salt), *named)
+        found = self._find_many(keys, reruns)
+        return self._many(*found, _Rows.of_words(words, self.n_samples, 2, self._secret))
 
     def interval(self, value: float, *, key: Any, rerun: int = 1) -> tuple[float, float]:
         """The low and high that an answer would have: for planning, and for stored scores.
@@ -380,7 +378,7 @@ class DeclaredSearch:
         --------
         >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
         >>> [round(limit, 4) for limit in million.interval(80, key=0)]  # an error of .02
-        [0.0103, 0.0344]
+        [0.0103, 0.0343]
         """
         _, nats = self._find(key, rerun)
         if isinstance(value, (float, np.floating)):
@@ -395,17 +393,10 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        asked = list(self._asked.values())
-        columns = zip(*asked, strict=True) if asked else [()] * len(_Asked._fields)
-        keys, reruns, totals, shifts, nats, _ = map(list, columns)
-        return self._answers(
-            keys,
-            np.array(reruns, np.int64),
-            np.array(totals, np.int64),
-            np.array(shifts, np.int64),
-            np.array(nats, np.float64),
-            len(asked),
-        )
+        asked = list(self._asked.items())
+        queries, kept = zip(*asked, strict=True) if asked else ((), ())
+        totals, shifts, nats, _ = zip(*kept, strict=True) if asked else ((), (), (), ())
+        return self._answers(list(queries), *map(np.array, (totals, shifts, nats)))
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
@@ -414,20 +405,8 @@ class DeclaredSearch:
         With probability 1 - delta the smallest true mean among all models that were asked about
         is at most ``best.high``.
         """
-        answers = self.answers
-        if not answers.n_answered:
-            return None
-        i = int(answers.highs.argmin())
-        return self._answer(
-            _Asked(
-                answers.keys[i],
-                int(answers.reruns[i]),
-                int(answers._totals[i]),
-                0 if answers._declared[i] else UNIT_SHIFT,
-                float(answers.nats[i]),
-                0,
-            )
-        )
+        asked = list(self._asked.items())
+        return self._answer(*asked[int(self.answers.highs.argmin())]) if asked else None
 
     def __repr__(self) -> str:
         options = "".join(
@@ -445,134 +424,91 @@ class DeclaredSearch:
 
     # ---- inside ----------------------------------------------------------------------------
 
-    def _find(self, key: Any, rerun: int) -> tuple[Hashable, float]:
-        name, nats = self.space.find(key)
+    def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
+        code, nats = self.space.find(key)
         if not self.reruns:
             if rerun != 1:
                 raise ValueError(
                     f"rerun must be 1 unless the search is declared with reruns=True, got {rerun!r}"
                 )
-            return name, nats
-        r = check_count(rerun=rerun)
-        return (name, r), nats + log(r) + log(r + 1)
+            return (code, 1), nats
+        rerun = check_count(rerun=rerun)
+        return (code, rerun), nats + log(rerun) + log(rerun + 1)
 
-    def _find_many(
-        self, keys: Any, reruns: Any
-    ) -> tuple[list[Any], NDArray[np.int64], list[Hashable], Floats]:
-        names, nats = self.space.find_many(keys)
-        listed = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
-        which = np.ones(len(names), np.int64)
-        if reruns is not None:
-            which = np.array([check_count(rerun=rerun) for rerun in reruns], np.int64)
-            if len(which) != len(names):
-                raise ValueError(f"reruns must be one a key, {len(names)}, got {len(which)}")
-        if not self.reruns:
-            if (which != 1).any():
-                self._find(listed[int((which != 1).argmax())], int(which.max()))  # raises
-            return listed, which, names, nats
-        nats = nats + np.log(which) + np.log(which + 1)
-        return listed, which, list(zip(names, which.tolist(), strict=True)), nats
+    def _find_many(self, keys: Any, reruns: Any) -> tuple[list[Query], Floats]:
+        if reruns is None and not self.reruns:
+            codes, nats = self.space.find_many(keys)
+            return list(zip(codes, repeat(1))), nats
+        listed = list(keys)
+        which = [1] * len(listed) if reruns is None else list(reruns)
+        if len(which) != len(listed):
+            raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
+        found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
+        return [query for query, _ in found], np.array([nats for _, nats in found], np.float64)
 
-    def _one(self, asked: _Asked, name: Hashable, rows: _Rows) -> DeclaredSearchAnswer:
-        before = self._asked.get(name)
-        if before is not None:
-            self._check_same(before, rows, 0)
-        else:
-            self._asked[name] = asked
-        return self._answer(asked)
+    def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
+        asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
+        before = self._asked.setdefault(query, asked)
+        if before is not asked:
+            self._check_same(query, before, rows, 0)
+        return self._answer(query, asked)
 
-    def _many(
-        self,
-        rows: _Rows,
-        keys: list[Any],
-        reruns: NDArray[np.int64],
-        names: list[Hashable],
-        nats: Floats,
-    ) -> DeclaredSearchAnswers:
+    def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
         n_rows = len(rows.totals)
-        if len(names) != n_rows:
-            raise ValueError(f"keys must be one a row, {n_rows}, got {len(names)}")
-        fresh = dict(
-            zip(
-                names,
-                map(
-                    _Asked._make,
-                    zip(
-                        keys,
-                        reruns.tolist(),
-                        rows.totals.tolist(),
-                        [rows.shift] * n_rows,
-                        nats.tolist(),
-                        rows.fingerprints,
-                        strict=True,
-                    ),
-                ),
-                strict=True,
-            )
-        )
+        if len(queries) != n_rows:
+            raise ValueError(f"keys must be one a row, {n_rows}, got {len(queries)}")
+        columns = (rows.totals, np.full(n_rows, rows.shift), nats)
+        listed = (column.tolist() for column in (*columns, rows.fingerprints))
+        asked: list[Asked] = list(zip(*listed, strict=True))
+        fresh = dict(zip(queries, asked, strict=True))
         if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
             fresh = {}
-            for row, name in enumerate(names):
-                before = self._asked.get(name) or fresh.get(name)
-                if before is not None:
-                    self._check_same(before, rows, row)
-                    continue
-                fresh[name] = _Asked(
-                    keys[row],
-                    int(reruns[row]),
-                    int(rows.totals[row]),
-                    rows.shift,
-                    float(nats[row]),
-                    rows.fingerprints[row],
-                )
+            for row, query in enumerate(queries):
+                before = self._asked.get(query) or fresh.setdefault(query, asked[row])
+                if before is not asked[row]:
+                    self._check_same(query, before, rows, row)
         self._asked.update(fresh)
-        shifts = np.full(n_rows, rows.shift)
-        return self._answers(keys, reruns, rows.totals, shifts, nats, self.n_queries)
+        return self._answers(queries, *columns)
 
-    def _check_same(self, before: _Asked, rows: _Rows, row: int) -> None:
+    def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
-        if rows.fingerprint_as(row, before.shift, self._salt) == before.fingerprint:
+        _, shift, _, fingerprint = before
+        if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
             return
         rows.forget()  # the traceback keeps them, and with predictions they tell labels
+        code, rerun = query
         again = (
             "a second training with other coins is another rerun"
             if self.reruns
             else "if its training tosses coins, declare the search with reruns=True and pass rerun="
         )
         raise ValueError(
-            f"key must stand for one model, got {before.key!r} (rerun {before.rerun}) a second "
-            f"time with other losses: {again}"
+            f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
+            f"second time with other losses: {again}"
         )
 
-    def _answer(self, asked: _Asked) -> DeclaredSearchAnswer:
-        value = asked.total / (self.n_samples << asked.shift)
+    def _answer(self, query: Query, asked: Asked) -> DeclaredSearchAnswer:
+        code, rerun = query
+        total, shift, nats, _ = asked
+        value = total / (self.n_samples << shift)
         return DeclaredSearchAnswer(
-            value,
-            self.n_queries,
-            asked.key,
-            asked.rerun,
-            asked.nats,
-            asked.total,
-            asked.shift,
-            self._terms,
+            value, self.n_queries, rerun, nats, code, total, shift, self._terms
         )
 
     def _answers(
         self,
-        keys: list[Any],
-        reruns: NDArray[np.int64],
+        queries: list[Query],
         totals: NDArray[np.int64],
         shifts: NDArray[np.int64],
         nats: Floats,
-        n_queries: int,
     ) -> DeclaredSearchAnswers:
+        shifts = shifts.astype(np.int64, copy=False)  # of nothing NumPy makes floats
         return DeclaredSearchAnswers(
             totals / np.left_shift(self.n_samples, shifts),
-            keys,
-            reruns,
             nats,
-            len(keys),
-            n_queries,
+            len(queries),
+            self.n_queries,
+            queries,
             totals,
             shifts == 0,
             self._terms,
@@ -594,83 +530,69 @@ class _Rows:
         In units of 2**-shift.
     shift : int
         0 for losses declared 0 or 1, else 24.
-    fingerprints : list of int
-        Keyed hashes of the losses, of 64 bits each.
+    fingerprints : ndarray of uint64, shape (k,)
+        Keyed hashes of the losses.
     """
 
-    def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, salt: bytes) -> None:
+    def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
         self.shift = 0 if declared else UNIT_SHIFT
         self._values: NDArray[Any] | None = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
         read = self._read_bits if declared else self._read_units
-        self.totals, self.fingerprints = read(self._values, salt)
+        self.totals, self.fingerprints = read(self._values, secret)
 
     @classmethod
-    def of_words(cls, words: Any, n_samples: int, ndim: int, salt: bytes) -> _Rows:
-        return cls(as_words(words, n_samples, ndim=ndim), n_samples, True, salt)
+    def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+        return cls(as_words(words, n_samples, ndim=ndim), n_samples, True, secret)
 
     @classmethod
-    def of_losses(cls, losses: Any, n_samples: int, ndim: int, salt: bytes) -> _Rows:
+    def of_losses(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
         array = as_array(losses, "losses")
         values = as_values(array, n_samples, ndim)
         whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
         if not whole:
-            return cls(values, n_samples, False, salt)
-        return cls(_kernel.pack_rows(values), n_samples, True, salt)
-
-    def first(self) -> tuple[int, int]:
-        return int(self.totals[0]), self.shift
+            return cls(values, n_samples, False, secret)
+        return cls(_kernel.pack_rows(values), n_samples, True, secret)
 
     def forget(self) -> None:
         self._values = None
 
-    def fingerprint_as(self, row: int, shift: int, salt: bytes) -> int | None:
+    def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
         """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
         if shift == self.shift:
-            return self.fingerprints[row]
+            return int(self.fingerprints[row])
         assert self._values is not None
         values = self._values[row]
         if shift:
             octets = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view("u1")
             bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
-            return self._read_units(bits[np.newaxis].astype(np.float64), salt)[1][0]
+            return int(self._read_units(bits[np.newaxis].astype(np.float64), secret)[1][0])
         if not ((values == 0) | (values == 1)).all():
             return None
-        return self._read_bits(_kernel.pack_rows(values)[np.newaxis], salt)[1][0]
+        return int(self._read_bits(_kernel.pack_rows(values)[np.newaxis], secret)[1][0])
 
     def _read_bits(
-        self, words: NDArray[Any], salt: bytes
-    ) -> tuple[NDArray[np.int64], list[int]]:
+        self, words: NDArray[Any], secret: bytes
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         if sys.byteorder == "big":
             words = words.astype(words.dtype.newbyteorder("<"))
-        row_bytes = words.shape[1] * words.dtype.itemsize
-        n_bytes = -(-self._n_samples // 8)
-        everything = memoryview(words.tobytes())
-        rows = [
-            everything[start : start + n_bytes]
-            for start in range(0, len(everything), row_bytes)
-        ]
-        totals = [int.from_bytes(row, "little").bit_count() for row in rows]
-        return np.array(totals, np.int64), [_fingerprint(row, salt) for row in rows]
+        return _kernel.fingerprints(words, -(-self._n_samples // 8), secret)
 
     def _read_units(
-        self, values: NDArray[Any], salt: bytes
-    ) -> tuple[NDArray[np.int64], list[int]]:
-        totals, fingerprints = [], []
+        self, values: NDArray[Any], secret: bytes
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        totals = np.empty(len(values), np.int64)
+        hashes = np.empty(len(values), np.uint64)
         step = max(1, _BLOCK_VALUES // self._n_samples)
         for start in range(0, len(values), step):
-            units = _kernel.rows_in_units(values[start : start + step])
-            totals.append(units.sum(axis=1, dtype=np.int64))
-            little = units[:, : self._n_samples].astype("<i4")
-            fingerprints += [_fingerprint(row, salt) for row in little]
-        return np.concatenate([np.empty(0, np.int64), *totals]), fingerprints
+            block = slice(start, start + step)
+            units = _kernel.rows_in_units(values[block])
+            totals[block] = units.sum(axis=1, dtype=np.int64)
+            little = units.astype("<i4", copy=False)
+            hashes[block] = _kernel.fingerprints(little, 4 * self._n_samples, secret)[1]
+        return totals, hashes
 
 
 def _are_whole(array: NDArray[np.object_]) -> bool:
     whole = (bool, int, np.bool_, np.integer)
     return all(isinstance(value, whole) for value in array.ravel().tolist())
-
-
-def _fingerprint(losses: Any, salt: bytes) -> int:
-    digest = hashlib.blake2b(losses, digest_size=8, salt=salt).digest()
-    return int.from_bytes(digest, "little")
