@@ -103,7 +103,9 @@ class LossQueries:
 class PredictionQueries:
     _rows: LabelRows
     _asked: LossQueries | None
-    def query(self, y_pred: Any, *, guess: float | None = ...) -> Any: ...
+    def query(
+        self, y_pred: Any, *, guess: float | None = ..., key: Any = ..., rerun: int = ...
+    ) -> Any: ...
 
 @final
 class LabelRow:

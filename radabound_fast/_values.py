@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -58,7 +59,9 @@ class Steps(Sequence[float]):
         n_steps = (self.high - self.low) / self.step
         if not n_steps < 2**53:
             raise ValueError(f"step must leave fewer than 2**53 values, got {self.step!r}")
-        self._length = math.floor(n_steps + STEP_TOLERANCE) + 1
+        largest = max(abs(self.low), abs(self.high))
+        self._tolerance = min(0.25, max(STEP_TOLERANCE, 4 * math.ulp(largest) / self.step))
+        self._length = math.floor(n_steps + self._tolerance) + 1
 
     def __len__(self) -> int:
         return self._length
@@ -73,15 +76,26 @@ class Steps(Sequence[float]):
             return min(self.low + places * self.step, self.high)
         return [self[place] for place in places]
 
+    def place(self, value: Any) -> int | None:
+        """Where the value stands; None: nowhere."""
+        if isinstance(value, (bool, np.bool_)) or not is_number(value):
+            return None
+        position = (float(value) - self.low) / self.step
+        if not -1 < position < self._length:  # also for nan
+            return None
+        place = round(position)
+        near = abs(position - place) <= self._tolerance and 0 <= place < self._length
+        return place if near else None
+
     def index(self, value: Any, *_: Any) -> int:
         """Where the value stands; ValueError: nowhere."""
-        place = _place_in_steps(self)(value)
+        place = self.place(value)
         if place is None:
-            raise ValueError(f"value must be one of {self!r}, got {value!r}")
+            raise outside("value", value, self)
         return place
 
     def __contains__(self, value: Any) -> bool:
-        return _place_in_steps(self)(value) is not None
+        return self.place(value) is not None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Steps) and repr(self) == repr(other)
@@ -125,15 +139,9 @@ def len_of(values: Any) -> int:
 def finder_of(values: Any, name: str) -> Finder:
     """Where a value stands among these, or None."""
     if isinstance(values, Steps):
-        return _place_in_steps(values)
+        return values.place
     if isinstance(values, range):
-
-        def find_integer(value: Any) -> int | None:
-            number = value if type(value) is int else as_int(value)
-            return values.index(number) if number is not None and number in values else None
-
-        return find_integer
-
+        return partial(_place_in_range, values)
     place_of: dict[Hashable, int] = {}
     for place, value in enumerate(values):
         first = place_of.setdefault(token_of(value, name), place)
@@ -141,29 +149,17 @@ def finder_of(values: Any, name: str) -> Finder:
             raise ValueError(
                 f"{name} must have different values, got {value!r} at {first} and at {place}"
             )
-
-    def find(value: Any) -> int | None:
-        simple = type(value) in (str, int, float)
-        return place_of.get(value if simple else token_of(value, name))
-
-    return find
+    return partial(_place_in_table, place_of, name)
 
 
-def _place_in_steps(steps: Steps) -> Finder:
-    low, step, length = steps.low, steps.step, len(steps)
-    largest = max(abs(low), abs(steps.high))
-    tolerance = min(0.25, max(STEP_TOLERANCE, 4 * math.ulp(largest) / step))
+def _place_in_range(values: range, value: Any) -> int | None:
+    number = value if type(value) is int else as_int(value)
+    return values.index(number) if number is not None and number in values else None
 
-    def find(value: Any) -> int | None:
-        if isinstance(value, (bool, np.bool_)) or not is_number(value):
-            return None
-        position = (float(value) - low) / step
-        if not -1 < position < length:
-            return None
-        place = round(position)
-        return place if abs(position - place) <= tolerance and 0 <= place < length else None
 
-    return find
+def _place_in_table(place_of: dict[Hashable, int], name: str, value: Any) -> int | None:
+    simple = type(value) in (str, int, float)
+    return place_of.get(value if simple else token_of(value, name))
 
 
 def outside(name: str, value: Any, values: Any) -> ValueError:

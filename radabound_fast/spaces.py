@@ -300,11 +300,11 @@ class Grid(Space):
         return {"kind": "Grid", "grids": grids}
 
     def __repr__(self) -> str:
-        shown = [
+        grids = [
             "{" + ", ".join(f"{c.name!r}: {shown(c.values)}" for c in part.choices) + "}"
             for part in self._parts
         ]
-        return f"Grid({shown[0] if len(shown) == 1 else '[' + ', '.join(shown) + ']'})"
+        return f"Grid({grids[0] if len(grids) == 1 else '[' + ', '.join(grids) + ']'})"
 
 
 class _GridPart:
