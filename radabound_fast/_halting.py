@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast.bounds import BOUNDS
 
 NO_LIMIT = 2**63 - 1
 
-# budget, largest total it holds for, and of the part that needs no signs: queries, low, high
-Gate = tuple[int, int, int, int, int]
+# budget; the largest total and the number of rows that the gate holds for; totals up to and from
+# which a row needs no signs, of declared 0-1 losses and of real ones
+Gate = tuple[int, int, int, int, int, int, int]
+
+# means in [0, low] or [high, 1]; None: there is nothing
+Range = tuple[float, float]
+
+
+class Stage(NamedTuple):
+    """What needs no signs, for all queries before the one that `n_queries` were asked before."""
+
+    n_queries: int
+    declared: Range | None
+    real: Range | None
 
 
 class HaltingRule:
@@ -65,14 +77,22 @@ class HaltingRule:
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
 
+    def stage(self, n_queries: int) -> Stage:
+        """What needs no signs after so many answers, and up to how many that holds."""
+        free = self.free
+        if free is None or n_queries >= free.n_queries:
+            return Stage(NO_LIMIT, None, None)
+        return Stage(free.n_queries, (free.low, free.high), (free.low, free.high))
+
     def needs_no_signs(self, n_queries: int) -> bool:
         """Whether after so many answers the next is given whatever its losses are."""
-        free = self.free
-        return free is not None and free.low >= free.high and n_queries < free.n_queries
+        _, declared, real = self.stage(n_queries)
+        return all(means is not None and means[0] >= means[1] for means in (declared, real))
 
-    def price(self, largest_total: int, unit_shift: int) -> Gate:
+    def price(self, largest_total: int, unit_shift: int, n_rows: int) -> Gate:
         """The gate of ``struct guard_state`` in src/scan/scan.h, in units of 2**-unit_shift.
 
+        That of the next query after `n_rows` answers, whose sums were at most `largest_total`.
         The budget is stepped to the edge of the bound's own predicate at the complexities that
         integers stand for, so that the integer test and the bound never disagree.
         """
@@ -94,13 +114,18 @@ class HaltingRule:
             return admitted and not self.delta_prime(complexity) > self.threshold
 
         budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
-        if self.bound.log_tail is not None:
-            return budget, NO_LIMIT, 0, -1, NO_LIMIT
-        if self.free is None:
-            return budget, largest_total, 0, -1, NO_LIMIT
-        low = math.floor(Fraction(self.free.low) * everything)
-        high = math.ceil(Fraction(self.free.high) * everything)
-        return budget, largest_total, self.free.n_queries, low, high
+        priced = largest_total if self.bound.log_tail is None else NO_LIMIT
+        stage = self.stage(n_rows)
+        declared, real = (free_totals(means, everything) for means in (stage.declared, stage.real))
+        return budget, priced, stage.n_queries, *declared, *real
+
+
+def free_totals(means: Range | None, everything: int) -> tuple[int, int]:
+    """Up to and from which totals a row needs no signs; one that errs everywhere has everything."""
+    if means is None:
+        return -1, NO_LIMIT
+    low, high = means
+    return math.floor(Fraction(low) * everything), math.ceil(Fraction(high) * everything)
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:

@@ -60,7 +60,7 @@ class GuardCore:
         *,
         half_range: bool = ...,
         epsilon: float = ...,
-        price: Callable[[int, int], tuple[int, int, int, int, int]] | None = ...,
+        price: Callable[[int, int, int], tuple[int, int, int, int, int, int, int]] | None = ...,
         tail: Callable[[float], float] | None = ...,
     ) -> None: ...
     @property

@@ -29,8 +29,11 @@ def running(signs, losses, half_range):
     return (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1), highest, lowest
 
 
-def gate(budget, priced=2**63 - 1, n_free=0):
-    return lambda total, shift: (budget, priced, n_free, -1, 2**63 - 1)
+NEVER = 2**63 - 1
+
+
+def gate(budget, priced=NEVER):
+    return lambda total, shift, n_rows: (budget, priced, NEVER, -1, NEVER, -1, NEVER)
 
 
 @pytest.mark.parametrize("half_range", [False, True])
@@ -105,6 +108,7 @@ def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     assert halted and n_rows == 1700
 
 
-def _free_gate(largest_total, unit_shift):
+def _free_gate(largest_total, unit_shift, n_rows):
     """No complexity is allowed, but 1700 queries are free; a price holds for ten errors more."""
-    return -1, largest_total + 10, 1700, 0, 0
+    free = (0, 0) if n_rows < 1700 else (-1, NEVER)
+    return -1, largest_total + 10, 1700 if n_rows < 1700 else NEVER, *free, *free

@@ -130,10 +130,13 @@ def test_the_integer_gate_is_that_of_the_kernel(new_state):
     ):
         *gate, half_range = new_state.gate(m, n_vectors, epsilon, 0.1, bound)
         rule = HaltingRule(m, n_vectors, epsilon, 0.1, bound, None, None, None)
-        budget, _, n_free, low, high = rule.price(m, 0)
-        if rule.free is None:  # the kernel's "never" is beyond every m
-            low, high = -1, m + 1
-        assert [max(gate[0], -1), *gate[1:]] == [budget, n_free, low, high]
+        budget, _, n_priced, low, high, *_ = rule.price(m, 0, 0)
+        n_free = n_priced if low >= 0 else 0
+        assert [max(gate[0], -1), gate[1]] == [budget, n_free]
+        if n_free:
+            assert gate[2:] == [low, high]
+            # a stage of n_free rows, after which nothing is free
+            assert rule.price(m, 0, n_free)[3:5] == (-1, 2**63 - 1)
         assert half_range == (rule.estimator == "half-range")
 
 

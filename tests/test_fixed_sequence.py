@@ -223,9 +223,9 @@ def test_the_budget_is_computed_anew_only_when_the_largest_mean_grows(monkeypatc
     priced = []
     price = HaltingRule.price
 
-    def counted(rule, largest, unit_shift):
+    def counted(rule, largest, unit_shift, n_rows):
         priced.append(largest / (rule.n_samples << unit_shift))
-        return price(rule, largest, unit_shift)
+        return price(rule, largest, unit_shift, n_rows)
 
     monkeypatch.setattr(HaltingRule, "price", counted)
     losses = mutations(200, 0.02, 0.02)

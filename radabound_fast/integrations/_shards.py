@@ -26,6 +26,7 @@ class Shard(NamedTuple):
     totals: NDArray[np.int64]  # sum of each row
     shift: int
     n_samples: int
+    may_be_real: bool  # floats, which the guard's gate knows from bits even where they are packed
 
 
 class Sums(NamedTuple):
@@ -51,9 +52,9 @@ def prepare(losses: Any) -> Shard:
     n_samples = values.shape[1]
     if values.dtype.kind == "f" and not ((values == 0) | (values == 1)).all():
         units = _kernel.rows_in_units(values)
-        return Shard(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples)
-    words = pack_losses(values)
-    return Shard(words, np.count_nonzero(values, axis=1).astype(np.int64), 0, n_samples)
+        return Shard(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples, True)
+    totals = np.count_nonzero(values, axis=1).astype(np.int64)
+    return Shard(pack_losses(values), totals, 0, n_samples, values.dtype.kind == "f")
 
 
 # seed, n_samples, n_vectors, and whether a worker keeps the signs in memory
@@ -107,7 +108,7 @@ def adopted(guard: RadaBound, sums: Sums) -> bool:
 
 def join(parts: list[Shard]) -> tuple[NDArray[Any], bool]:
     """Whole rows from their shards, and whether they are packed."""
-    if not any(part.shift for part in parts):
+    if not any(part.may_be_real for part in parts):
         return np.concatenate([part.losses for part in parts], axis=1), True
     return np.concatenate([_values(part) for part in parts], axis=1), False
 
@@ -116,4 +117,5 @@ def _values(rows: Shard) -> NDArray[Any]:
     if rows.shift:
         return rows.losses
     octets = rows.losses.astype("<u8").view(np.uint8)
-    return np.unpackbits(octets, axis=1, count=rows.n_samples, bitorder="little")
+    bits = np.unpackbits(octets, axis=1, count=rows.n_samples, bitorder="little")
+    return bits.astype(np.float16) if rows.may_be_real else bits

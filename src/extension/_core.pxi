@@ -79,9 +79,8 @@ cdef class GuardCore(_KeptState):
                 if theirs.state.unit_shift < self.state.unit_shift:
                     rescale_state(&theirs.state)
                     largest <<= _UNIT_SHIFT
-                merged = self._merged(theirs, largest)
+                merged = self._merged(theirs, theirs.state.n_rows, largest)
                 if merged is not None:
-                    merged.state.n_rows += theirs.state.n_rows
                     self.copy_from(merged)
                 self._commit()
             except BaseException:
@@ -315,6 +314,7 @@ cdef class GuardCore(_KeptState):
                 segment.first, segment.last = row, min(n_rows, row + length)
                 segment.copy_from(self)
                 segment.state.budget = segment.state.priced = INT64_MAX
+                segment.state.priced_rows = INT64_MAX
                 segment.verdict = UNREADABLE  # as far as is known: a thread may end before its task
                 row = segment.last
             task = _Task.of(self, rows, memory, run)
@@ -363,24 +363,25 @@ cdef class GuardCore(_KeptState):
         cdef _StateMemory merged
         if first == last:
             return True
-        merged = self._merged(other, totals.max())
+        merged = self._merged(other, last - first, totals.max())
         if merged is None or run.trace != NULL and merged.state.complexity != complexity:
             return False
-        merged.state.n_rows += last - first
         self.copy_from(merged)
         if run.trace != NULL:
             run.trace_array[first:last] = complexity
         return True
 
-    cdef _StateMemory _merged(self, _StateMemory other, int64_t largest):
-        """Both together, of as many rows as here; None if some row of the other might not pass.
+    cdef _StateMemory _merged(self, _StateMemory other, int64_t n_rows, int64_t largest):
+        """Both together, with n_rows more rows; None if some row of the other might not pass.
 
         `largest` is the largest sum of a row of the other.
         """
         cdef _StateMemory merged
-        if self.state.unit_shift != other.state.unit_shift or largest > self.state.priced:
+        if (self.state.unit_shift != other.state.unit_shift or largest > self.state.priced
+                or self.state.n_rows + n_rows > self.state.priced_rows):
             return None
         merged = _StateMemory(self.signs)
         merged.copy_from(self)
         merge_state(&merged.state, &other.state)
+        merged.state.n_rows += n_rows
         return merged if merged.state.complexity <= self.state.budget else None

@@ -25,8 +25,9 @@ cdef enum:
 cdef class _KeptState(_StateMemory):
     """What queries change, and how a change is kept whole or not at all.
 
-    `price(largest_total, unit_shift)` returns the gate: (budget, priced, n_free, free_low,
-    free_high) of `struct guard_state`, in units of 2^-unit_shift; without it every row passes.
+    `price(largest_total, unit_shift, n_rows)` returns the gate of the next row after n_rows
+    answers: (budget, priced, priced_rows, declared_low, declared_high, real_low, real_high) of
+    `struct guard_state`, in units of 2^-unit_shift; without it every row passes.
     """
 
     cdef readonly SignStore signs
@@ -42,7 +43,7 @@ cdef class _KeptState(_StateMemory):
         self.born = _n_forks
         self.state.half_range = half_range
         self.price = price
-        self._reprice(0, 0)
+        self._reprice(0, 0, 0)
 
     # ---- reading -------------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ cdef class _KeptState(_StateMemory):
         # lanes past n_vectors are never read: any value will do
         lanes = [np.pad(values, (0, n_lanes - n), mode="edge")
                  for values in (progress[N_COUNTERS:-n], progress[-n:])]
-        self._reprice(largest, unit_shift)
+        self._reprice(largest, unit_shift, n_rows)
         # up to here it may raise, Ctrl-C too, and then nothing has changed
         self._memory[:n_lanes], self._memory[n_lanes:] = lanes
         self.state.started = started
@@ -202,14 +203,15 @@ cdef class _KeptState(_StateMemory):
         if not units_fit(store_of(self.signs)):
             raise_too_large(store_of(self.signs))
         # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
-        self._reprice(<int64_t>self.largest << _UNIT_SHIFT, _UNIT_SHIFT)
+        self._reprice(<int64_t>self.largest << _UNIT_SHIFT, _UNIT_SHIFT, self.state.n_rows)
         rescale_state(&self.state)
         return 0
 
-    cdef int _reprice(self, int64_t largest, int unit_shift) except -1:
+    cdef int _reprice(self, int64_t largest, int unit_shift, int64_t n_rows) except -1:
         if self.price is not None:
-            (self.state.budget, self.state.priced, self.state.n_free, self.state.free_low,
-             self.state.free_high) = self.price(largest, unit_shift)
+            (self.state.budget, self.state.priced, self.state.priced_rows,
+             self.state.declared.low, self.state.declared.high, self.state.real.low,
+             self.state.real.high) = self.price(largest, unit_shift, n_rows)
         return 0
 
     cdef int _halt(self, int64_t priced) except -1:
@@ -219,11 +221,12 @@ cdef class _KeptState(_StateMemory):
         """
         self.halted = True
         if priced != self.state.priced:
-            self._reprice(priced, self.state.unit_shift)
+            self._reprice(priced, self.state.unit_shift, self.state.n_rows)
         return 0
 
     cdef int _meet(self, verdict need) except -1:
         """Does what a verdict other than ANSWERED and WITHHELD asks for."""
         if need == NEEDS_UNITS:
             return self._to_units()
-        return self._reprice(self.state.wanted, self.state.unit_shift)
+        cdef int64_t largest = 0 if self.state.wanted == INT64_MAX else self.state.wanted
+        return self._reprice(largest, self.state.unit_shift, self.state.n_rows)

@@ -13,7 +13,7 @@ cdef class _StateMemory:
         self.state.minima = self.state.maxima + n_lanes
         self.state.n_vectors = store_of(signs).n_vectors
         self.state.n_strips = store_of(signs).n_strips
-        self.state.budget = self.state.priced = INT64_MAX
+        self.state.budget = self.state.priced = self.state.priced_rows = INT64_MAX
 
     cdef void copy_from(self, _StateMemory other) noexcept nogil:
         cdef int64_t *maxima = self.state.maxima

@@ -87,6 +87,7 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     const int in_place = rows_in_place(rows, signs->n_words);
     n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_TILE_ROWS : CHUNK_ROWS));
     chunk->in_units = in_units;
+    chunk->may_be_real = may_be_real(rows);
     chunk->bad_sample = -1;
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
 
@@ -194,10 +195,10 @@ static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
     chunk->in_units = 1;
 }
 
-int needs_no_signs(const struct guard_state *state, int64_t n_rows, int64_t total)
+int passes(const struct guard_state *state, int may_be_real, int64_t complexity, int64_t total)
 {
-    return n_rows < state->n_free &&
-           (total <= state->free_low || total >= state->free_high);
+    const struct free_range *range = may_be_real ? &state->real : &state->declared;
+    return complexity <= state->budget || total <= range->low || total >= range->high;
 }
 
 ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, struct chunk *chunk,
@@ -215,8 +216,8 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, str
     for (ptrdiff_t r = from; r < chunk->n_rows; r++) {
         const int64_t total = chunk->totals[r];
         *verdict = NEEDS_PRICE;
-        state->wanted = total;
-        if (total > state->priced)
+        state->wanted = total > state->priced ? total : state->priced;
+        if (total > state->priced || state->n_rows >= state->priced_rows)
             return r;
         if (!state->started)
             start(state);
@@ -226,7 +227,7 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, str
             state->still = is_few(++n_moved, chunk->n_rows);
         }
         *verdict = WITHHELD;
-        if (state->complexity > state->budget && !needs_no_signs(state, state->n_rows, total))
+        if (!passes(state, chunk->may_be_real, state->complexity, total))
             return r;
         state->n_rows++;
         if (totals_out)
