@@ -22,6 +22,8 @@ from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
+from radabound_fast._extras import needs
+
 
 class Source(NamedTuple):
     """An array that is read along its first axis, so many entries at a time."""
@@ -279,13 +281,9 @@ def csv_labels(name: str) -> np.ndarray:
 
 
 def _parquet(name: str, transpose: bool, text: bool) -> Source:
-    try:
+    with needs("parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError(
-            f"reading {name} needs pyarrow: pip install radabound_fast[parquet]"
-        ) from error
 
     @contextlib.contextmanager
     def opened() -> Iterator[Any]:

@@ -9,7 +9,6 @@ is a bug of ours, and shown.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import platform
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import RadaBound, __version__, _kernel, plan
 from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv, write_figure
+from radabound_fast._extras import needs
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files import FileRows, load_labels, open_rows
@@ -83,17 +83,6 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split())
-
-
-@contextlib.contextmanager
-def _needs(extra: str) -> Iterator[None]:
-    """What an extra installs is imported within; a missing package names the extra."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{error.name} is not installed: pip install radabound_fast[{extra}]"
-        ) from error
 
 
 # audit
@@ -177,7 +166,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
     if args.plot:
         if not args.plot.lower().endswith(".png"):
             raise ValueError(f"--plot must end in .png, got {args.plot}")
-        with _needs("plot"):
+        with needs("plot"):
             import radabound_fast.plots  # noqa: F401
 
 
@@ -310,7 +299,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _demo(args: argparse.Namespace) -> int:
-    with _needs("demo"):
+    with needs("demo"):
         from radabound_fast import demo
 
         demo.main(args.output, quiet=args.quiet)
@@ -355,7 +344,7 @@ def _reproduce(args: argparse.Namespace) -> int:
         value = getattr(args, option)
         if value < 1:
             raise ValueError(f"--{option} must be at least 1, got {value}")
-    with _needs("reproduce"):
+    with needs("reproduce"):
         from radabound_fast.experiments import reproduce
 
         if args.all:

@@ -8,7 +8,7 @@ m x k); the suffix says how:
 ``.npz``           one array, or one of several as ``FILE.npz:key``; decompressed as
                    it is read
 ``.csv``           comma-separated, UTF-8, no header line
-``.parquet``       a table without missing values; needs ``radabound_fast[parquet]``
+``.parquet``       a table without missing values; needs the extra ``[parquet]``
 =================  =================================================================
 
 Transposed .npz and .csv files are read into memory whole; the others never are.  Pickled

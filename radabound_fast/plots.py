@@ -12,14 +12,18 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    StrMethodFormatter,
-)
+
+from radabound_fast._extras import needs
+
+with needs("plot"):
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import (
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullLocator,
+        StrMethodFormatter,
+    )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

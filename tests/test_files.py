@@ -395,5 +395,5 @@ def test_categories_and_an_index_of_pandas_are_understood(tmp_path):
 def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     path = write(tmp_path / "p.parquet", np.zeros((2, 3)))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install radabound_fast\[parquet\]"):
+    with pytest.raises(ImportError, match=r'pyarrow is not installed.*pip install "\.\[parquet\]"'):
         files.open_rows(path)
