@@ -41,8 +41,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
     Notes
     -----
     The loss of a prediction is 1 where it differs from the label and 0 where it does not; they
-    are compared exactly.  `guard`, `halted`, `n_queries`, `complexity`, `budget`, `remaining`,
-    `threshold`, `guarantee` and `seed` are the guard's.
+    are compared exactly.  `halted`, `n_queries`, `complexity`, `budget`, `threshold`,
+    `guarantee` and `seed` are the guard's.
 
     Examples
     --------
@@ -65,7 +65,6 @@ class Holdout(Owned, _kernel.PredictionQueries):
             "n_queries",
             "complexity",
             "budget",
-            "remaining",
             "threshold",
             "guarantee",
             "seed",
@@ -235,6 +234,18 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self.guard._query_many_predictions(values, labels, **options)
         words = _kernel.pack_rows(values, labels)
         return self.guard.query_many_packed(words, guesses=guesses, **options)
+
+    def n_left(self, mean: float | None = None) -> int:
+        """How many queries more will be answered for certain: see `RadaBound.n_left`.
+
+        Raises
+        ------
+        AttributeError
+            The guard is a mechanism; `GuessAndCheck` has `affordable`.
+        """
+        self._check_owner()
+        left: int = self.guard.n_left(mean, declared=True)
+        return left
 
     def __getattr__(self, name: str) -> Any:
         if name in self._forwarded and "_guard" in self.__dict__:
