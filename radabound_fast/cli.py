@@ -246,6 +246,7 @@ def _report(args: argparse.Namespace, rows: FileRows, seed: int, replays: list[R
             {each.guard.bound: each.complexities() for each in replays},
             {each.guard.bound: each.guard.budget for each in replays},
             {each.guard.bound: each.halting_query for each in replays},
+            without_signs={each.guard.bound: each.n_without_signs for each in replays},
         )
         write_figure(args.plot, figure)
 

@@ -109,7 +109,7 @@ def search_figure(
             (truth[-1] + epsilon, f"truth ± {100 * epsilon:g} points", FAINT),
         ],
     )
-    _mark_halts(axes, halts)
+    _mark_halts(axes, halts, len(holdout))
     return figure
 
 
@@ -118,6 +118,7 @@ def audit_figure(
     budgets: Mapping[str, float],
     halts: Mapping[str, int | None],
     *,
+    without_signs: Mapping[str, int] | None = None,
     title: str = "How fast these queries use up the holdout",
     subtitle: str = "A guard answers while the complexity (blue) is within its budget (dashed)",
 ) -> Figure:
@@ -135,6 +136,8 @@ def audit_figure(
     halts : mapping of str to int or None
         For each bound, the query (1 is the first) that its guard withheld; None if it
         answered all.
+    without_signs : mapping of str to int, optional
+        For each bound that answers so many queries whatever their complexity, how many.
     title, subtitle : str
         What stands above the axes.
 
@@ -169,15 +172,19 @@ def audit_figure(
     # a budget far above the complexity would flatten everything else: its label says so
     sight = 4 * max(curve.max() for curve in curves.values())
     for bound, budget in budgets.items():
+        free = (without_signs or {}).get(bound)
+        after = f",\nafter the first {free:,}" if free else ""
         if budget > sight:
-            ends.append((sight, f"{bound}: {budget:.2g} ↑", RED))
+            ends.append((sight, f"{bound}: {budget:.2g} ↑{after}", RED))
         elif budget >= 0:
             axes.axhline(budget, color=RED, linewidth=1.4, linestyle=(0, (5, 3)))
-            ends.append((budget, bound, RED))
+            ends.append((budget, bound + after, RED))
+        elif free:
+            ends.append((0.0, f"{bound}:\nthe first {free:,} only", RED))
     _pad_below_and_above(axes)
     axes.set_ylim(bottom=0)
     _label_ends(axes, ends)
-    _mark_halts(axes, halts)
+    _mark_halts(axes, halts, n_queries)
     return figure
 
 
@@ -322,14 +329,15 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
         axes.text(1.015, y, text, color=color, fontsize=10, va="center", transform=axes.transAxes)
 
 
-def _mark_halts(axes: Axes, halts: Mapping[str, int | None]) -> None:
-    """A bar where each bound halts, named above the axes; those that never halt come last."""
+def _mark_halts(axes: Axes, halts: Mapping[str, int | None], n_queries: int) -> None:
+    """A bar where each bound halts, named above the axes; those that answered all come last."""
     bars = sorted((halt, bound) for bound, halt in halts.items() if halt is not None)
     labels = [f"{bound}\nhalts at {halt:,}" for halt, bound in bars]
     feet = [_share_of_width(axes, halt) for halt, _ in bars]
-    never = [bound for bound, halt in halts.items() if halt is None]
-    if never:
-        labels.append(", ".join(never) + ("\nnever halts" if len(never) == 1 else "\nnever halt"))
+    rest = [bound for bound, halt in halts.items() if halt is None]
+    if rest:
+        verb = "answers" if len(rest) == 1 else "answer"
+        labels.append(f"{', '.join(rest)}\n{verb} all {n_queries:,}")
         feet.append(1.0)
     widths = [_LETTER_WIDTH * (3 + max(map(len, label.split("\n")))) for label in labels]
     heads = _spread(feet, widths, low=-0.09, high=1.2)
