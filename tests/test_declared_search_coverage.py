@@ -158,8 +158,8 @@ def tpe_misses(n_runs, n_trials, m, error, delta, seed):
 
 
 def test_no_interval_misses_in_a_study_of_optuna():
-    """4 runs of 40 trials, seeds 17 to 20.  More than one miss has probability at most .0523."""
-    assert tpe_misses(4, 40, m=300, error=0.2, delta=0.1, seed=17) <= 1
+    """4 runs of 40 trials, seeds 17 to 20.  More than two misses have probability at most .0037."""
+    assert tpe_misses(4, 40, m=300, error=0.2, delta=0.1, seed=17) <= 2
 
 
 @pytest.mark.slow
