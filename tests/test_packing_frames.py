@@ -39,15 +39,14 @@ def test_columns_of_bools_are_packed_from_any_offset(start, n_samples):
         assert_array_equal(pack_losses(column), expected, err_msg=name)
         assert_array_equal(as_values(column), BITS[start : start + n_samples], err_msg=name)
         if not name.startswith("pandas"):
-            packed = np.packbits(BITS[start : start + n_samples], bitorder="little")
-            assert_array_equal(as_words(column, n_samples), packed, err_msg=name)
+            assert_array_equal(as_words(column, n_samples), expected, err_msg=name)
 
 
 def test_bits_that_start_at_a_byte_are_arrows_own_memory():
     column = pa.array(BITS[:1024])
     where = column.buffers()[1].address
     assert as_words(column, 1024).ctypes.data == where
-    assert as_words(column.slice(512, 128), 128).ctypes.data == where + 64
+    assert as_words(column.slice(8, 128), 128).ctypes.data == where + 1
 
 
 def test_bits_past_the_last_are_arrows_to_leave_undefined():

@@ -8,7 +8,7 @@ from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
 from radabound_fast.planning import plan
 
 
@@ -45,6 +45,11 @@ def check_answers(guard: Any, name: str) -> None:
 def needs_guess(holdout: Holdout) -> bool:
     """Whether its queries need a guess of the answer."""
     return bool(getattr(holdout.guard, "_needs_guess", False))
+
+
+def takes_keys(holdout: Holdout) -> bool:
+    """Whether a query says which model of a declared space it is about."""
+    return isinstance(holdout.guard, DeclaredSearch)
 
 
 def check_guesses(holdout: Holdout, guesses: bool) -> None:
