@@ -144,8 +144,8 @@ def _array_header(name: str, file: IO[bytes]) -> _Header:
         shape = tuple(int(side.rstrip("L")) for side in map(str.strip, sides) if side)
     except ValueError:  # more digits than Python reads, or L alone
         raise unreadable(f"its shape is ({','.join(sides)[:60]})") from None
-    if max(shape, default=0) >= 2**63:
-        raise unreadable(f"its shape is {shape}")
+    if len(shape) > 32 or max(shape, default=0) >= 2**63:  # NumPy's limits, or near them
+        raise unreadable(f"its shape is {str(shape)[:60]}")
     if re.fullmatch(r"[|<>=]?O\d*", descr):
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded")
     dtype = _dtype_of(descr)
@@ -156,7 +156,7 @@ def _array_header(name: str, file: IO[bytes]) -> _Header:
 
 def _items(text: str) -> tuple[str, str, list[str]] | None:
     """``descr``, ``fortran_order`` and the parts of ``shape`` in a header; None: it is none."""
-    text = text.strip()
+    text = text.strip(" \t\n")
     found: dict[str, str] = {}
     at = 1
     while text[:1] == "{" and (item := _ITEM.match(text, at)):
@@ -169,7 +169,7 @@ def _items(text: str) -> tuple[str, str, list[str]] | None:
         if key in found or value is None:
             return None
         found[key] = value
-    if len(found) < 3 or text[at:].strip() != "}":
+    if len(found) < 3 or text[at:].strip(" \t\n") != "}":
         return None
     return found["descr"], found["fortran_order"], found["shape"].split(",")
 
@@ -191,10 +191,10 @@ def _npy(name: str, transpose: bool) -> Source:
         found = os.fstat(file.fileno()).st_size - header.n_bytes
     _check_data_bytes(name, header, found)
     if not found:  # an empty array cannot be mapped
-        array = np.empty(header.shape, header.dtype)
-    else:
-        order: Literal["F", "C"] = "F" if header.fortran_order else "C"
-        array = np.asarray(np.memmap(name, header.dtype, "r", header.n_bytes, header.shape, order))
+        shape = header.shape[::-1] if transpose else header.shape
+        return Source(shape, header.dtype, lambda n_rows: iter(()))
+    order: Literal["F", "C"] = "F" if header.fortran_order else "C"
+    array = np.asarray(np.memmap(name, header.dtype, "r", header.n_bytes, header.shape, order))
     return of_array(array.T if transpose else array)
 
 
@@ -242,9 +242,10 @@ def _npz(name: str, transpose: bool) -> Source:
 def _member(name: str, key: str | None, members: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
     """The member of an archive that has this key, or the only one."""
     keys = [member.filename.removesuffix(".npy") for member in members]
-    listed = ", ".join(key if key.isprintable() else repr(key) for key in keys[:20]) or "none"
-    if len(keys) > 20:
-        listed += f", and {len(keys) - 20} more"
+    shown = (key[:30] if key.isprintable() else repr(key[:30]) for key in keys[:8])
+    listed = ", ".join(shown) or "none"
+    if len(keys) > 8:
+        listed += f", and {len(keys) - 8} more"
     if key is None and len(keys) != 1:
         raise ValueError(f"{name} must hold one array, or say {name}:key; its keys: {listed}")
     chosen = [member for k, member in zip(keys, members, strict=True) if key in (None, k)]

@@ -134,8 +134,8 @@ def open_losses(
             "(header=True, --header yes; header=False, --header no)"
         )
     source = file.source(text=False)
-    if packed:
-        bitorder = _check_packed(file.name, source, n_samples, transpose, bitorder)
+    if packed or bitorder is not None:
+        bitorder = _check_packed(file.name, source, n_samples, transpose, packed, bitorder)
     else:
         _check_unpacked(file.name, source, n_samples, transpose)
     return FileRows(file.name, source, bitorder)
@@ -190,8 +190,8 @@ def open_predictions(
     text, note = _as_text(truth, file)
     values = _labels(truth, text)
     source = file.source(text)
-    if packed:
-        bitorder = _check_packed(file.name, source, len(values), transpose, bitorder)
+    if packed or bitorder is not None:
+        bitorder = _check_packed(file.name, source, len(values), transpose, packed, bitorder)
     else:
         _check_unpacked(file.name, source, len(values), transpose, _header_hint(truth, file))
         _ask_for_header(truth, file, values)
@@ -353,9 +353,12 @@ def _check_packed(
     source: Source,
     n_samples: int | None,
     transpose: bool | None,
+    packed: bool,
     bitorder: BitOrder | None,
 ) -> BitOrder | None:
     """The bit order of packed rows, None for words."""
+    if not packed:
+        raise ValueError(f"{name}: bitorder is for packed rows, got {bitorder!r} without packed")
     if transpose:
         raise ValueError(f"{name}: packed rows cannot be transposed: bits lie along the samples")
     if n_samples is None:

@@ -1,8 +1,10 @@
 """Predictions and losses from files: the same rows from every format, or one clear error."""
 
+import contextlib
 import os
 import sys
 import tracemalloc
+import warnings
 import zipfile
 
 import numpy as np
@@ -334,6 +336,180 @@ def test_a_malformed_header_is_refused(tmp_path):
     assert "'shape': (-2, 3)" in error_of(files.open_losses, path)
     path.write_bytes(np.lib.format.magic(3, 0))
     assert error_of(files.open_losses, path).endswith("must be (1, 0) or (2, 0)")
+
+
+def with_header(header, data=bytes(48), version=(1, 0)):
+    size = len(header).to_bytes(2 if version == (1, 0) else 4, "little")
+    return np.lib.format.magic(*version) + size + header.encode() + data
+
+
+def header(descr="'<f8'", order="False", shape="(2, 3)"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+
+NESTED = "[" * 4000 + "]" * 4000
+HOSTILE = {
+    "4,000 minus signs": "-" * 4000 + "1",
+    "a sum": "1+" * 4000 + "1",
+    "a sum in a shape": header(shape="(" + "1+" * 2000 + "1, 3)"),
+    "minus signs in a shape": header(shape="(" + "-" * 4000 + "2, 3)"),
+    "nested brackets": NESTED,
+    "nested parentheses in a shape": header(shape="(" * 4000 + ")" * 4000),
+    "a nested descr": header(descr=NESTED),
+    "more digits than Python reads": header(shape=f"({'9' * 5000}, 3)"),
+    "a huge shape": header(shape=f"({2**62}, {2**62})"),
+    "a shape past int64": header(shape=f"({2**63}, 0)"),
+    "a hundred dimensions": header(shape=f"({'1, ' * 100})"),
+    "huge strings": header(descr="'<U999999999'"),
+    "an operator": header(shape="(2*1, 3)"),
+    "a call": header(shape="__import__('os').getcwd()"),
+    "one key twice": header().replace("}", "'shape': (2, 3), }"),
+    "another key": header().replace("}", "'more': (2, 3), }"),
+    "a key too few": header().replace("'fortran_order': False, ", ""),
+    "keys of another kind": header(descr="True", order="'<f8'"),
+    "more after it": header() + "2",
+    "no braces": "2, 3",
+    "nothing": "",
+    "an L alone": header(shape="(L, 3)"),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_hostile_header_is_one_line_and_costs_nothing(tmp_path, suffix, version, hostile):
+    path, content = tmp_path / f"p{suffix}", with_header(HOSTILE[hostile], version=version)
+    path.write_bytes(content)
+    if suffix == ".npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("p.npy", content)
+    for opener in (files.open_losses, labels_in):
+        opener_of_sound(tmp_path, opener)  # imports, and a file beside it, are not counted
+        tracemalloc.start()
+        try:
+            error_of(opener, path)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 1 << 20
+
+
+def opener_of_sound(tmp_path, opener):
+    with contextlib.suppress(ValueError):
+        opener(write(tmp_path / "sound.npy", np.zeros((2, 3))))
+
+
+@pytest.mark.parametrize("claimed", [10_001, 2**31, 2**32 - 1])
+def test_a_header_that_claims_to_be_long_is_not_read(tmp_path, claimed):
+    path = tmp_path / "p.npy"
+    with open(path, "wb") as file:
+        file.write(np.lib.format.magic(2, 0) + claimed.to_bytes(4, "little"))
+        file.truncate(2**33)  # of which the disk holds the first page
+    expected = f"its header has {claimed:,} bytes, must have at most 10,000"
+    assert error_of(files.open_losses, path).endswith(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        header(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)}",
+        '{"shape":(2L,3L),"fortran_order":False,"descr":"<f8"}   \n',  # Python 2, and others
+        "{ 'descr' : 'd' , 'fortran_order' : False , 'shape' : ( 2 , 3 , ) }",
+    ],
+)
+def test_headers_of_other_writers_are_read(tmp_path, text):
+    path = tmp_path / "p.npy"
+    path.write_bytes(with_header(text, np.arange(6.0).tobytes()))
+    assert read(path).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_zip_bomb_is_told_by_its_directory_and_not_unpacked(tmp_path):
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("p.npy", with_header(header(), bytes(1 << 26)))
+    assert path.stat().st_size < 1 << 17
+    tracemalloc.start()
+    try:
+        message = error_of(files.open_losses, path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert message == f"p.npz has {(1 << 26) - 48:,} bytes after its array"
+    assert peak < 1 << 20
+
+
+def test_odd_archives_are_refused_in_one_line(tmp_path):
+    path, sound = tmp_path / "p.npz", with_header(header())
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # zipfile's, of the name
+        for name in ("p.npy", "p.npy", "p"):
+            archive.writestr(name, sound)
+    assert error_of(files.open_losses, f"{path}:p") == "p.npz:p: 3 arrays are called 'p'"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a\nb.npy", sound)
+        for i in range(1000):
+            archive.writestr(f"array-{i}.npy", sound)
+    message = error_of(files.open_losses, path)
+    assert "its keys: 'a\\nb', array-0, " in message and message.endswith(", and 993 more")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("p.npy", sound)
+    content = bytearray(path.read_bytes())
+    for flags in (content.index(b"PK\x03\x04") + 6, content.index(b"PK\x01\x02") + 8):
+        content[flags] |= 1  # encrypted
+    path.write_bytes(content)
+    assert "is not a readable .npz file: " in error_of(files.open_losses, path)
+
+
+def test_a_pipe_is_no_file_to_read_twice(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("there are no named pipes here")
+    for suffix in files.SUFFIXES:
+        os.mkfifo(tmp_path / f"p{suffix}")
+        expected = f"p{suffix} must be a regular file, since it is read twice"
+        assert error_of(files.open_losses, tmp_path / f"p{suffix}") == expected
+
+
+def test_a_path_may_be_bytes(tmp_path, suffix):
+    losses = np.array([[0, 1, 1], [1, 0, 1]])
+    path = os.fsencode(write(tmp_path / f"\xe9{suffix}", losses))
+    np.testing.assert_array_equal(read(path), losses)
+    labels = os.fsencode(write(tmp_path / "y.npy", losses[0]))
+    found, rows = files.open_predictions(labels, path)
+    assert found.tolist() == [0, 1, 1] and rows.shape == (2, 3)
+    with pytest.raises(FileNotFoundError) as caught:
+        files.open_losses(os.fsencode(tmp_path / f"missing{suffix}"))
+    assert os.fsdecode(caught.value.filename).endswith(f"missing{suffix}")
+
+
+# ---- columns of different dtypes --------------------------------------------------------------
+
+BIG = 2**53
+MIXED = {
+    "float64": np.array([BIG, BIG, 1.5]),
+    "int64": np.array([BIG + 1, BIG, -BIG - 1]),
+    "uint64": np.array([2**64 - 1, BIG, BIG + 1], np.uint64),
+    "int8": np.array([1, 0, -1], np.int8),
+    "bool": np.array([True, False, True]),
+    "float32": np.array([0.1, 1, 2], np.float32),
+}
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("names", [["int64", "float64"], ["int64", "uint64"], list(MIXED)])
+def test_a_column_of_parquet_does_not_depend_on_its_neighbours(tmp_path, names, transpose):
+    path = tmp_path / "p.parquet"
+    columns = {name: MIXED[name] for name in names}
+    pq.write_table(pa.table(columns), path)
+    exact = [column.tolist() for column in columns.values()]
+    rows = read(path, transpose=transpose).tolist()
+    assert rows == (exact if transpose else [list(row) for row in zip(*exact, strict=True)])
+
+
+def test_what_one_dtype_holds_exactly_stays_an_array_of_it(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"a": np.array([BIG, -BIG, 0, 1]), "b": np.full(4, 0.5)}), path)
+    assert read(path).dtype == np.float64
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
