@@ -185,13 +185,28 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
             return np.from_dlpack(values)
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(f"{name} must have rows of one length, got a ragged sequence") from None
     except (RuntimeError, BufferError) as error:  # a tensor on another device, or with a gradient
         raise TypeError(f"{name} must be readable by NumPy: {error}") from error
+    if array.ndim == 2 and array.dtype.kind == "f" and array.size:
+        columns = _columns_of(values)
+        if columns is not None and float(np.abs(array).max()) >= 2**53:
+            return side_by_side([as_array(column, name) for column in columns])
+    return array
+
+
+def _columns_of(frame: Any) -> list[Any] | None:
+    """Of a frame of pandas, polars or pyarrow, which may differ in dtype; None: it is none."""
+    if _is_pandas(frame):
+        return [column for _, column in frame.items()]
+    for method in ("iter_columns", "itercolumns"):  # polars; pyarrow
+        if hasattr(frame, method):
+            return list(getattr(frame, method)())
+    return None
 
 
 def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
