@@ -84,6 +84,14 @@ def test_audit_exits_with_0_when_all_queries_were_answered(run):
     assert out.splitlines()[3].split()[:4] == ["mclt", "401", "all", "answered;"]
 
 
+def test_audit_exits_with_3_as_soon_as_one_guard_halted_though_others_answered_all(run):
+    chosen = ["--bound", "mclt", "--bound", "bernstein", "--epsilon", "0.13"]
+    for order in (chosen, [*chosen[2:4], *chosen[:2], *chosen[4:]]):
+        code, out, err = run(*STANDARD, *order)
+        assert (code, err) == (3, "")
+        assert out.count("all answered;") == 1 and out.count("halted at query") == 1
+
+
 def test_a_holdout_too_small_for_one_answer_is_said_to_be(run):
     code, out, _ = run(*STANDARD, "--bound", "bernstein", "--epsilon", "0.01")
     assert code == 3
