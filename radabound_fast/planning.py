@@ -19,6 +19,7 @@ from radabound_fast._checks import (
     check_n_samples,
     check_n_vectors,
     check_probability,
+    counted,
 )
 from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.mechanisms import GuessAndCheck
@@ -89,8 +90,9 @@ class Plan:
             for first, *others in lines
         )
         return (
-            f"{self.n_samples:,} samples, epsilon {self.epsilon:g}, delta {self.delta:g}, "
-            f"{self.n_vectors} sign vectors, error rate {self.error_rate:g}\n\n{table}"
+            f"{counted(self.n_samples, 'sample')}, epsilon {self.epsilon:g}, "
+            f"delta {self.delta:g}, {counted(self.n_vectors, 'sign vector')}, "
+            f"error rate {self.error_rate:g}\n\n{table}"
         )
 
     def shortfall(self, name: str) -> str | None:
@@ -110,10 +112,11 @@ class Plan:
         ways = []
         if row["epsilon_min"] is not None:
             ways.append(
-                f"epsilon {_rounded_up(row['epsilon_min']):g} with {self.n_samples:,} samples"
+                f"epsilon {_rounded_up(row['epsilon_min']):g} with "
+                f"{counted(self.n_samples, 'sample')}"
             )
         if row["n_samples_min"] is not None:
-            ways.append(f"{row['n_samples_min']:,} samples at epsilon {self.epsilon:g}")
+            ways.append(f"{counted(row['n_samples_min'], 'sample')} at epsilon {self.epsilon:g}")
         needs = " or ".join(ways) or "more samples and a larger epsilon"
         return f"{name} needs {needs} to answer a first query of error rate {self.error_rate:g}"
 

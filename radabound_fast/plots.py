@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from radabound_fast._checks import counted
 from radabound_fast._extras import needs
 
 with needs("plot"):
@@ -240,7 +241,7 @@ def plan_figure(
         axes.plot(across, _curve(curves=curves[name]), color=shade, linewidth=1.8)
     axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
     axes.annotate(
-        f"{n_samples:,} samples,\nepsilon {epsilon:g}",
+        f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
         (n_samples, epsilon),
         xytext=(8, 8),
         textcoords="offset points",
