@@ -40,7 +40,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         l, the number of random sign vectors; 1 to 2**23.
     bound : str, default "bernstein"
         A row of ``bounds.BOUNDS``: "bernstein" (Theorem 4), "bernstein-split" (Theorem 3),
-        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries fixed in advance).
+        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries in a fixed order).
     estimator : {"plain", "half-range"}, optional
         The Monte-Carlo estimate of the complexity; None takes the bound's first.
     two_sided : bool, optional
