@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count, check_fraction
+from radabound_fast._checks import check_bool, check_count, check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import Answer
@@ -317,9 +317,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         """
         if mean is not None:
             mean = check_fraction(mean=mean)
-        if not isinstance(declared, bool):
-            raise TypeError(f"declared must be True or False, got {declared!r}")
-        return self._rule.n_left(self._current, mean, declared)
+        return self._rule.n_left(self._current, mean, check_bool(declared=declared))
 
     @property
     def guarantee(self) -> str:

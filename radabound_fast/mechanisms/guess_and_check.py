@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_fraction, check_probability
+from radabound_fast._checks import check_bool, check_fraction, check_probability
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
@@ -133,9 +133,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         super().__init__(n_samples)
         self.epsilon = check_probability(epsilon=epsilon)
         self.delta = check_probability(delta=delta)
-        if not isinstance(low_error, bool):
-            raise TypeError(f"low_error must be True or False, got {low_error!r}")
-        self.low_error = low_error
+        self.low_error = check_bool(low_error=low_error)
         self._failures = 0
         # nats that the steps of the failures so far cost
         self._paid = 0.0
