@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._answers import Answers
+from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
-from radabound_fast._kernel import Answer
+from radabound_fast._kernel import RadaBoundAnswer
 from radabound_fast._saving import Saved
 from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
@@ -106,16 +106,15 @@ class RadaBound(Saved, _kernel.LossQueries):
         self._core = _kernel.GuardCore(
             self._signs._store,
             half_range=self._rule.estimator == "half-range",
-            epsilon=self._rule.epsilon,
             price=self._rule.price,
-            tail=self._rule.delta_prime,
+            rule=self._rule,
         )
 
     # ---- asking: `query` and `query_packed` are compiled ------------------------------------
 
     def query_many(
         self, losses: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query` for each row in order, up to the first that is withheld.
 
         Parameters
@@ -132,7 +131,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
         Returns
         -------
-        Answers
+        RadaBoundAnswers
             Bit for bit what a loop of `query` gives.
 
         Raises
@@ -151,7 +150,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     def query_many_packed(
         self, words: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
         n_threads = check_count(n_threads=n_threads)
         result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
@@ -160,13 +159,13 @@ class RadaBound(Saved, _kernel.LossQueries):
             result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
-    def _query_predictions(self, values: NDArray[Any], labels: Any) -> Answer:
+    def _query_predictions(self, values: NDArray[Any], labels: Any) -> RadaBoundAnswer:
         """`query` for what `Labels.match` returned."""
         return self._core.query(values, labels) or self._refuse()
 
     def _query_many_predictions(
         self, values: NDArray[Any], labels: Any, *, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query_many` for what `Labels.match` returned."""
         n_threads = check_count(n_threads=n_threads)
         return self._answers(
@@ -179,19 +178,18 @@ class RadaBound(Saved, _kernel.LossQueries):
     def _as_words(self, words: Any, *, ndim: int) -> NDArray[Any]:
         return as_words(words, self.n_samples, ndim=ndim)
 
-    def _answers(self, result: Any) -> Answers:
+    def _answers(self, result: Any) -> RadaBoundAnswers:
         if result is None:
             self._refuse()
-        values, complexities, n_queries, halted, complexity = result
-        return Answers(
-            values=values,
-            n_answered=len(values),
+        values, complexities, n_queries, halted, complexity, declared = result
+        return RadaBoundAnswers(
+            values,
+            declared=declared,
             halted=halted,
-            half_width=self.epsilon,
             n_queries=n_queries,
             complexity=complexity,
-            _tail=self._rule.delta_prime,
             complexities=complexities,
+            rule=self._rule,
         )
 
     def _refuse(self) -> NoReturn:

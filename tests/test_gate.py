@@ -118,9 +118,7 @@ def ways(losses, kernel, pack):
 
 
 def core_of(price, half_range=False):
-    return _kernel.GuardCore(
-        _kernel.SignStore(SEED, M, L), half_range=half_range, price=price, tail=float
-    )
+    return _kernel.GuardCore(_kernel.SignStore(SEED, M, L), half_range=half_range, price=price)
 
 
 def ask_many(core, rows, form, labels, **options):

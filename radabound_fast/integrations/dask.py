@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -20,7 +19,7 @@ from dask.delayed import Delayed
 from dask.optimization import cull
 from distributed import Client, default_client
 
-from radabound_fast._answers import Answers
+from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._checks import check_count
 from radabound_fast.guard import RadaBound
 from radabound_fast.integrations._shards import Sums, add_up, adopted, join, partial_sums, prepare
@@ -29,7 +28,7 @@ from radabound_fast.signs import WORD_BITS
 
 def query_many(
     guard: RadaBound, losses: Any, *, client: Client | None = None, n_ahead: int | None = None
-) -> Answers:
+) -> RadaBoundAnswers:
     """`RadaBound.query_many` for losses that lie on a cluster.
 
     Parameters
@@ -48,7 +47,7 @@ def query_many(
 
     Returns
     -------
-    Answers
+    RadaBoundAnswers
         Bit for bit what ``guard.query_many(losses.compute())`` gives, and the same state.
 
     Raises
@@ -69,28 +68,23 @@ def query_many(
     if not isinstance(guard, RadaBound):
         raise TypeError(f"guard must be a RadaBound, got {type(guard).__name__}")
     shards = _shards(losses, guard.n_samples)
-    nothing = np.empty((0, guard.n_samples), np.bool_)
-    guard.query_many(nothing)  # raises if it cannot be asked
+    before = guard.query_many(np.empty((0, guard.n_samples)))  # raises if it cannot be asked
     client = default_client() if client is None else client
     if n_ahead is None:
         n_ahead = 4 * max(1, sum(client.nthreads().values()))
     batch = max(1, check_count(n_ahead=n_ahead) // 2)
     blocks = _submitted(client, guard, losses, shards, batch)
     ahead = deque(islice(blocks, n_ahead // batch * batch))
-    values, last = [np.empty(0)], None
-    while ahead and last is None:
+    answered = [before]
+    while ahead and not answered[-1].halted:
         rows, future = ahead.popleft()
         sums: Sums = future.result()
-        if adopted(guard, sums):
-            values.append(sums.totals / (guard.n_samples << sums.shift))
-        else:
-            answers = _judged(guard, client, rows)
-            values.append(answers.values)
-            last = answers if answers.halted else None
+        if len(sums.totals):
+            answers = adopted(guard, sums)
+            answered.append(_judged(guard, client, rows) if answers is None else answers)
         if len(ahead) + batch <= n_ahead:
             ahead.extend(islice(blocks, batch))
-    told = np.concatenate(values)
-    return replace(last or guard.query_many(nothing), values=told, n_answered=len(told))
+    return RadaBoundAnswers.joined(answered)
 
 
 def _shards(losses: Any, n_samples: int) -> list[slice]:
@@ -137,6 +131,6 @@ def _submitted(
             yield futures[start : start + step], future
 
 
-def _judged(guard: RadaBound, client: Client, rows: list[Any]) -> Answers:
+def _judged(guard: RadaBound, client: Client, rows: list[Any]) -> RadaBoundAnswers:
     losses, packed = client.submit(join, rows).result()
     return guard.query_many_packed(losses) if packed else guard.query_many(losses)

@@ -7,7 +7,7 @@
 ==================  =============================================================
 """
 
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism
 from radabound_fast.mechanisms.guess_and_check import (
     GuessAndCheck,
     GuessAndCheckAnswer,
@@ -21,8 +21,6 @@ from radabound_fast.mechanisms.thresholdout import (
 )
 
 __all__ = [
-    "Answer",
-    "Answers",
     "GuessAndCheck",
     "GuessAndCheckAnswer",
     "GuessAndCheckAnswers",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._answers import Answers
 from radabound_fast._checks import check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast._kernel import n_forks
+from radabound_fast._kernel import Answer, n_forks
 from radabound_fast._saving import Saved
 from radabound_fast.mechanisms._reader import LossReader
 from radabound_fast.packing import as_array
@@ -24,58 +25,33 @@ if TYPE_CHECKING:
     from radabound_fast.store import Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What every mechanism answers.
+@dataclass(frozen=True, slots=True, repr=False)
+class MechanismAnswer(Answer):
+    """The fields that every mechanism's answer has; see `Answer`."""
 
-    Attributes
-    ----------
-    value : float
-        The answer, in units of loss.
-    half_width : float
-        How far the value may be from what the mechanism estimates; nan where no bound is known.
-    n_queries : int
-        Answers given so far, this one counted.
-    """
-
-    value: float
-    half_width: float
-    n_queries: int
+    # field(): else the properties of `Answer` would be taken for their defaults
+    value: float = field()
+    low: float = field()
+    high: float = field()
+    half_width: float = field()
+    n_queries: int = field()
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class Answers:
-    """The answered prefix of a block of queries.
-
-    Attributes
-    ----------
-    values, half_widths : ndarray of float64, shape (n_answered,)
-        What `query` would have answered, row by row.
-    n_answered : int
-        How many of the block's queries were answered; the rest were withheld.
-    halted : bool
-        True if a query of this block halted the mechanism.
-    n_queries : int
-        Answers that the mechanism has given in all.
-    """
-
-    values: NDArray[np.float64]
-    half_widths: NDArray[np.float64]
-    n_answered: int
-    halted: bool
-    n_queries: int
+def cut(end: float) -> float:
+    """The end of an interval for a mean loss, in [0, 1]; nan stays nan."""
+    return min(max(end, 0.0), 1.0)
 
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
-AnswersT = TypeVar("AnswersT", bound=Answers)
+AnswerT = TypeVar("AnswerT", bound=MechanismAnswer)
+AnswersT = TypeVar("AnswersT", bound=Answers[Any])
 OutcomeT = TypeVar("OutcomeT")
 
 
 class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     """Base of the mechanisms: reads and checks losses, then lets a subclass decide under the lock.
 
-    A subclass defines `_decide` and `_gather`, and names in `_own` and `_resume_own` what its
-    queries change; everything public is written here once.
+    A subclass defines `_decide`, and names in `_own` and `_resume_own` what its queries change;
+    everything public is written here once.
     """
 
     _instead: ClassVar[str] = (
@@ -85,6 +61,8 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     # the constructor's arguments, each an attribute of the same name
     _arguments: ClassVar[tuple[str, ...]]
 
+    # what `query_many` returns
+    _answers_type: type[AnswersT]
     # whether a query must bring a guess
     _needs_guess: ClassVar[bool]
     # the attributes that repr shows, in order
@@ -135,7 +113,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         Returns
         -------
         Answer
-            ``value``, ``half_width``, ``n_queries``, and what the mechanism adds.
+            With what the mechanism adds.
 
         Raises
         ------
@@ -173,7 +151,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         Returns
         -------
         Answers
-            Arrays over the answered prefix; ``halted`` if a row of this block was refused.
+            Of the rows before the first that was refused.
 
         Raises
         ------
@@ -210,7 +188,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         checked = self._check_guesses(guesses, len(rows.means))
         answered: list[AnswerT] = []
 
-        def decide() -> dict[str, Any] | HoldoutExhausted:
+        def decide() -> AnswersT | HoldoutExhausted:
             refusal = self._refusal()
             if refusal is not None:
                 return refusal
@@ -219,19 +197,13 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
                 if isinstance(outcome, HoldoutExhausted):
                     break
                 answered.append(outcome)
-            return {
-                "values": np.array([answer.value for answer in answered], dtype=np.float64),
-                "half_widths": np.array([a.half_width for a in answered], dtype=np.float64),
-                "n_answered": len(answered),
-                "halted": self._halted,
-                "n_queries": self._n_queries,
-            }
+            return self._answers_type(answered, halted=self._halted, n_queries=self._n_queries)
 
-        shared = self._change(decide)
-        if isinstance(shared, HoldoutExhausted):
+        answers = self._change(decide)
+        if isinstance(answers, HoldoutExhausted):
             del rows
-            raise shared
-        return self._gather(answered, shared)
+            raise answers
+        return answers
 
     def _next(self, rows: LossReader, row: int, guess: float) -> AnswerT | HoldoutExhausted:
         outcome = self._decide(rows, row, guess, self._n_queries + 1)
@@ -338,10 +310,6 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     @abstractmethod
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> AnswerT | str:
         """Answer the query of this number and count its cost, or say why it is refused."""
-
-    @abstractmethod
-    def _gather(self, answered: list[AnswerT], shared: dict[str, Any]) -> AnswersT:
-        """The answers of a block, given the fields that every mechanism shares."""
 
     def _check_guess(self, guess: float | None) -> float:
         if not self._needs_guess:

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._answers import Answers
 from radabound_fast._checks import check_fraction, check_probability
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds.kl import kl_tolerance
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer, cut
 from radabound_fast.mechanisms._reader import LossReader
 
 # the furthest that affordable() counts; floats hold every integer up to here
 _MOST_PASSES = 2**53
 
 
-@dataclass(frozen=True, slots=True)
-class GuessAndCheckAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class GuessAndCheckAnswer(MechanismAnswer):
     """One answer of `GuessAndCheck`.
 
     Attributes
     ----------
     value : float
         ``guess + 2 tau step``, not clipped to [0, 1]; the guess itself when it passed.
+    low, high : float
+        The true mean is between them: within epsilon of the value, in [0, 1].
     half_width : float
-        epsilon: the value is within it of the true mean.
+        epsilon.
     n_queries : int
         Answers given so far, this one counted.
     passed : bool
@@ -42,12 +45,16 @@ class GuessAndCheckAnswer(Answer):
     step: int
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class GuessAndCheckAnswers(Answers):
+class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
     """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
 
-    passed: NDArray[np.bool_]
-    steps: NDArray[np.int64]
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
+
+    @cached_property
+    def steps(self) -> NDArray[np.int64]:
+        return self._column("step", np.int64)
 
 
 class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
@@ -113,6 +120,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     (False, -3, 0.2559)
     """
 
+    _answers_type = GuessAndCheckAnswers
     _needs_guess = True
     _arguments = ("n_samples", "epsilon", "delta", "low_error")
     _shown = (*_arguments, "n_queries", "halted")
@@ -231,7 +239,8 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             self._paid += adaptive.failure_code(step)
         self._last_guess = guess
         self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
-        return GuessAndCheckAnswer(value, self.epsilon, number, step == 0, step)
+        low, high = cut(value - self.epsilon), cut(value + self.epsilon)
+        return GuessAndCheckAnswer(value, low, high, self.epsilon, number, step == 0, step)
 
     def _own(self) -> NDArray[np.int64]:
         floats = np.array([self._paid, self._spent, self._last_guess])
@@ -240,12 +249,3 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     def _resume_own(self, own: NDArray[np.int64]) -> None:
         self._failures = int(own[0])
         self._paid, self._spent, self._last_guess = own[1:].view(np.float64).tolist()
-
-    def _gather(
-        self, answered: list[GuessAndCheckAnswer], shared: dict[str, Any]
-    ) -> GuessAndCheckAnswers:
-        return GuessAndCheckAnswers(
-            **shared,
-            passed=np.array([answer.passed for answer in answered], dtype=bool),
-            steps=np.array([answer.step for answer in answered], dtype=np.int64),
-        )

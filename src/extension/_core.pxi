@@ -32,16 +32,13 @@ cdef class GuardCore(_KeptState):
 
     cdef const kernel *kernel
     cdef const sliced_kernel *sliced
-    cdef object tail
-    cdef double epsilon
+    cdef object rule  # of the answers
 
-    def __init__(self, SignStore signs, *, bint half_range=False, double epsilon=0.0,
-                 price=None, tail=None):
+    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None):
         super().__init__(signs, half_range=half_range, price=price)
         self.kernel = _chosen
         self.sliced = _chosen_sliced
-        self.epsilon = epsilon
-        self.tail = tail
+        self.rule = rule
 
     # ---- other rows' extremes ----------------------------------------------------------------
 
@@ -112,7 +109,7 @@ cdef class GuardCore(_KeptState):
         cdef int64_t total
         cdef chunk_of_rows chunk
         cdef _Scratch scratch
-        cdef Answer answer
+        cdef RadaBoundAnswer answer
         cdef bint is_small = store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS
         chunk.tile = on_a_line(tile)
         chunk.workspace = NULL
@@ -137,9 +134,9 @@ cdef class GuardCore(_KeptState):
         if self._forked():
             return None
         with self.lock:
-            return self._answer(chunk.totals[0]) if self._judge(&chunk) else None
+            return self._answer(rows, chunk.totals[0]) if self._judge(&chunk) else None
 
-    cdef Answer _pass(self, loss_rows *rows, chunk_of_rows *chunk):
+    cdef RadaBoundAnswer _pass(self, loss_rows *rows, chunk_of_rows *chunk):
         """The answer to a row that moves no extreme, as most are; None: nothing has changed."""
         cdef int64_t total
         if self._forked():
@@ -148,16 +145,16 @@ cdef class GuardCore(_KeptState):
         try:
             if self.ledger is None and not self._closed() and pass_row(
                     self.kernel, store_of(self.signs), rows, &self.state, chunk, &total):
-                return self._answer(total)
+                return self._answer(rows, total)
             return None
         finally:
             self.lock.end()
 
-    cdef Answer _answer(self, int64_t total):
+    cdef RadaBoundAnswer _answer(self, loss_rows *rows, int64_t total):
         """To the last row, which was answered."""
-        return _make_answer(<double>total / self._sum_of_ones(), self.epsilon,
+        return _make_answer(<double>total / self._sum_of_ones(),
                             <double>self.state.complexity / self._cells(), self.state.n_rows,
-                            self.tail)
+                            not may_be_real(rows), self.rule)
 
     cdef bint _judge(self, chunk_of_rows *chunk) except -1:
         """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
@@ -200,9 +197,9 @@ cdef class GuardCore(_KeptState):
     def query_many(self, values, labels=None, *, bint trace=False, n_threads=1):
         """Judges rows in order up to the first that is withheld.
 
-        Returns (values, complexities, n_rows, halted, complexity): means of the rows that
-        passed, with `trace` the complexity after each, and how the call left the state.  An
-        error leaves it as it was.
+        Returns (values, complexities, n_rows, halted, complexity, declared): means of the rows
+        that passed, with `trace` the complexity after each, how the call left the state, and
+        whether the losses are 0 or 1 by their type.  An error leaves it as it was.
         None: no row may be judged.  NotImplemented: not an array that is read as it is.
         """
         cdef loss_rows rows
@@ -231,7 +228,7 @@ cdef class GuardCore(_KeptState):
                 raise
             return (run.totals_array[:stop] / self._sum_of_ones(),
                     run.trace_array[:stop] / self._cells() if trace else None,
-                    self.state.n_rows, self.halted, self.complexity)
+                    self.state.n_rows, self.halted, self.complexity, not may_be_real(rows))
 
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:

@@ -21,7 +21,7 @@ cdef class LossQueries:
 
         Returns
         -------
-        Answer
+        RadaBoundAnswer
 
         Raises
         ------
