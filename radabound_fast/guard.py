@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
-import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
@@ -12,13 +11,10 @@ from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
-from radabound_fast._kernel import RadaBoundAnswer
+from radabound_fast._kernel import RadaBoundAnswer, sealed
 from radabound_fast._saving import Saved
 from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
-
-if TYPE_CHECKING:
-    from radabound_fast.store import Ledger
 
 
 class RadaBound(Saved, _kernel.LossQueries):
@@ -101,8 +97,8 @@ class RadaBound(Saved, _kernel.LossQueries):
         self._rule = HaltingRule(
             *self._signs.shape[::-1], epsilon, delta, bound, estimator, two_sided, max_queries
         )
-        # the extremes know the rule, not this guard: no cycle keeps a dropped guard, or its
-        # lock, alive
+        # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
+        # its file, alive
         self._core = _kernel.GuardCore(
             self._signs._store,
             half_range=self._rule.estimator == "half-range",
@@ -112,6 +108,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     # ---- asking: `query` and `query_packed` are compiled ------------------------------------
 
+    @sealed
     def query_many(
         self, losses: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
     ) -> RadaBoundAnswers:
@@ -148,6 +145,7 @@ class RadaBound(Saved, _kernel.LossQueries):
             result = self._core.query_many(values, trace=trace, n_threads=n_threads)
         return self._answers(result)
 
+    @sealed
     def query_many_packed(
         self, words: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
     ) -> RadaBoundAnswers:
@@ -193,10 +191,8 @@ class RadaBound(Saved, _kernel.LossQueries):
         )
 
     def _refuse(self) -> NoReturn:
-        self._check_owner()
+        self._check_open()
         found = self._core
-        if found.retired:
-            raise RuntimeError("this guard is retired, saved or closed: load or open its file")
         reason = f"the holdout is spent after {found.n_rows} answers: at complexity "
         reason += f"{found.complexity:.6g} the bound {self.bound!r} does not vouch for an error of "
         reason += f"at most {self.epsilon:g}; this query is withheld"
@@ -257,14 +253,14 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     @property
     def _current(self) -> _kernel.GuardCore:
-        """The extremes, after what other processes have committed to the database."""
-        self._core.refresh()
+        """The state, after what other processes have committed to the database."""
+        self._core._refresh()
         return self._core
 
     @property
     def halted(self) -> bool:
         """Whether a query has been withheld; it never turns False again."""
-        return self._current.halted
+        return self._core.halted
 
     @property
     def n_queries(self) -> int:
@@ -297,7 +293,7 @@ class RadaBound(Saved, _kernel.LossQueries):
     def remaining(self) -> float:
         """``1 - complexity / budget``, in [0, 1]; 0.0 if no query can be answered any more."""
         found = self._current  # once, so that all of it is of one moment
-        budget = 0.0 if found.halted else self._budget_of(found)
+        budget = 0.0 if found._halted else self._budget_of(found)
         return max(0.0, 1.0 - found.complexity / budget) if budget > 0.0 else 0.0
 
     @property
@@ -309,10 +305,14 @@ class RadaBound(Saved, _kernel.LossQueries):
         return (
             f"RadaBound(n_samples={self.n_samples}, epsilon={self.epsilon}, delta={self.delta}, "
             f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
-            f"n_queries={self._core.n_rows}, halted={self._core.halted})"
+            f"n_queries={self._core.n_rows}, halted={self._core._halted})"
         )
 
-    # ---- what store keeps ------------------------------------------------------------------
+    # ---- what is kept on disk --------------------------------------------------------------
+
+    @property
+    def _shared(self) -> _kernel.GuardCore:
+        return self._core
 
     def _parameters(self) -> dict[str, Any]:
         return {
@@ -327,15 +327,3 @@ class RadaBound(Saved, _kernel.LossQueries):
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,
         }
-
-    def _progress(self) -> NDArray[np.int64]:
-        return self._core.progress()
-
-    def _resume(self, progress: NDArray[np.int64]) -> None:
-        self._core.resume(progress)
-
-    def _retire(self, retired: bool) -> bool:
-        return self._core.retire(retired)
-
-    def _keep(self, ledger: Ledger) -> None:
-        self._core.keep(ledger)

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast import _kernel
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
@@ -70,6 +70,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         ]
     )
 
+    @sealed
     def __init__(
         self, y_true: Any, guard: Any = None, *, classes: Any = None, **parameters: Any
     ) -> None:
@@ -93,6 +94,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         self._asked = guard if type(guard) is RadaBound else None  # a subclass may see each query
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -170,11 +172,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
         values, labels = self._labels.match(y_pred, ndim=1)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_predictions(values, labels)
-        try:
-            return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
-        except HoldoutExhausted as halt:
-            raise halt.with_traceback(None) from None  # its frames hold the losses
+        return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
 
+    @sealed
     def query_many(self, Y_pred: Any, *, guesses: Any = None, **options: Any) -> Any:
         """`query` for each row of predictions in order, up to the first that is withheld.
 

@@ -101,15 +101,16 @@ def add_up(parts: list[Partial]) -> Sums:
 
 def adopted(guard: RadaBound, sums: Sums) -> RadaBoundAnswers | None:
     """The answers, if the guard took the block in; None: some row of it might not pass."""
-    other = _kernel.GuardCore(guard._signs._store)
-    # as GuardCore.progress lays a state out
-    counters = [len(sums.totals), sums.shift, 0, False, True]
-    other.resume(np.concatenate([np.array(counters, np.int64), sums.maxima, sums.minima]))
-    if not guard._core.adopt(other, int(sums.totals.max())):
+    largest = int(sums.totals.max())
+    n_rows, shift = len(sums.totals), sums.shift
+    state = guard._core.adopt(
+        _kernel.lay_out(sums.maxima, sums.minima, n_rows=n_rows, unit_shift=shift, largest=largest)
+    )
+    if state is None:
         return None
-    values = sums.totals / (guard.n_samples << sums.shift)
-    core = guard._core
-    return guard._answers((values, None, core.n_rows, False, core.complexity, not sums.may_be_real))
+    n_queries, complexity = state
+    values = sums.totals / (guard.n_samples << shift)
+    return guard._answers((values, None, n_queries, False, complexity, not sums.may_be_real))
 
 
 def join(parts: list[Shard]) -> tuple[NDArray[Any], bool]:
