@@ -14,6 +14,9 @@ from radabound_fast._kernel import Answer, RadaBoundAnswer, stored_answer
 if TYPE_CHECKING:
     from radabound_fast._halting import HaltingRule
 
+# what every answer tells, in order
+SHARED = ("value", "low", "high", "half_width", "n_queries")
+
 AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
 
 
@@ -73,17 +76,14 @@ class Answers(Sequence[AnswerT_co]):
     def n_answered(self) -> int:
         return len(self)
 
-    def _asdict(self) -> dict[str, NDArray[Any]]:
-        shared = {
-            "value": self.values,
-            "low": self.lows,
-            "high": self.highs,
-            "half_width": self.half_widths,
-            "n_queries": self.numbers,
-        }
+    def _asdict(self) -> dict[str, Any]:
+        shared = (self.values, self.lows, self.highs, self.half_widths, self.numbers)
+        return dict(zip(SHARED, shared, strict=True)) | self._own_columns()
+
+    def _own_columns(self) -> dict[str, Any]:
         told = self._answers[0]._asdict() if self._answers else {}
-        own = [name for name in told if name not in shared]
-        return shared | {name: self._column(name, type(told[name])) for name in own}
+        own = [name for name in told if name not in SHARED]
+        return {name: self._column(name, type(told[name])) for name in own}
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -189,14 +189,9 @@ class RadaBoundAnswers(Answers[RadaBoundAnswer]):
         found = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
         return np.repeat(found, np.diff(starts, append=self.n_answered))
 
-    def _asdict(self) -> dict[str, NDArray[Any]]:
+    def _own_columns(self) -> dict[str, Any]:
         unknown = np.full(len(self), np.nan)
         return {
-            "value": self.values,
-            "low": self.lows,
-            "high": self.highs,
-            "half_width": self.half_widths,
-            "n_queries": self.numbers,
             "complexity": unknown if self.complexities is None else self.complexities,
             "delta_prime": unknown if self.delta_primes is None else self.delta_primes,
         }

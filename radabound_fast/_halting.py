@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_count, check_probability
+from radabound_fast._kernel import UNIT_SHIFT, GuardCore
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.union import MOST_QUERIES
 
 NO_LIMIT = 2**63 - 1
 
@@ -114,10 +116,50 @@ class HaltingRule:
             return Stage(NO_LIMIT, None, None)
         return Stage(free.n_queries, (free.low, free.high), (free.low, free.high))
 
-    def needs_no_signs(self, n_queries: int) -> bool:
-        """Whether after so many answers the next is given whatever its losses are."""
-        _, declared, real = self.stage(n_queries)
-        return all(means is not None and means[0] >= means[1] for means in (declared, real))
+    def free_left(self, n_queries: int, mean: float | None, declared: bool) -> int:
+        """How many queries more need no signs after so many answers, at most 2**62.
+
+        Those whose mean is this one, to the nearest that there is; None: whatever their means.
+        `declared`: of losses declared 0 or 1.
+        """
+        everything = self.n_samples << (0 if declared else UNIT_SHIFT)
+        total = None if mean is None else round(Fraction(mean) * everything)
+        last = n_queries
+        while last < NO_LIMIT:  # stage by stage
+            end, *ranges = self.stage(last)
+            low, high = free_totals(ranges[0 if declared else 1], everything)
+            passes = high - low <= 1 if total is None else total <= low or total >= high
+            if not passes:
+                break
+            last = end
+        return min(last - n_queries, MOST_QUERIES)
+
+    def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:
+        """How many queries more are answered whatever they are, at most 2**62.
+
+        `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
+        budget covers rows that agree with every vector at once, there is no limit.
+        """
+        if found._halted:
+            return 0
+        total = math.ceil(
+            Fraction(1.0 if mean is None else mean) * (self.n_samples << found.unit_shift)
+        )
+        budget = self.price(max(found.largest, total), found.unit_shift, found.n_rows)[0]
+        if self._worst(found, total) <= budget:
+            return MOST_QUERIES
+        # the half-range of one row is 0
+        first = self.estimator == "half-range" and not found.started and budget >= 0
+        return max(int(first), self.free_left(found.n_rows, mean, declared))
+
+    def _worst(self, found: GuardCore, total: int) -> int:
+        """The most that the extremes can sum up to with more rows, each of this total at most."""
+        both = self.estimator == "half-range"
+        if not found.started:
+            return total * self.n_vectors * (2 if both else 1)
+        maxima, minima = found.extremes()
+        worst = int(np.maximum(maxima, total).sum())
+        return worst - int(np.minimum(minima, -total).sum()) if both else worst
 
     def price(self, largest_total: int, unit_shift: int, n_rows: int) -> Gate:
         """The gate of ``struct guard_state`` in src/scan/scan.h, in units of 2**-unit_shift.

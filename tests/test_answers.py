@@ -36,7 +36,6 @@ GUARDS = {
     "parameter-free ladder": lambda: Ladder(M, delta=0.1),
     "thresholdout": lambda: Thresholdout(M, threshold=0.1, noise=0.02, budget=40, seed=3),
 }
-SHARED = ["value", "low", "high", "half_width", "n_queries"]
 OWN = {
     "mclt": ["complexity", "delta_prime"],
     "fixed-sequence": ["complexity", "delta_prime"],
@@ -82,7 +81,8 @@ def test_what_any_guard_answers_is_one_kind_of_answer(build):
 def test_an_answer_is_a_number_and_a_record(name, build):
     answer = asked(build())[3]
     told = answer._asdict()
-    assert list(told) == SHARED + OWN.get(name, ["updated"])
+    shared = ["value", "low", "high", "half_width", "n_queries"]
+    assert list(told) == shared + OWN.get(name, ["updated"])
     assert all(same(getattr(answer, key), value) for key, value in told.items())
     assert float(answer) == answer.value and np.asarray(answer, float) == answer.value
     assert answer.n_queries == 4

@@ -49,8 +49,34 @@ class Partial(NamedTuple):
     may_be_real: bool
 
 
-def prepare(losses: Any) -> Shard:
-    """Losses as bits if they are all 0 or 1."""
+class NoLoss(Exception):
+    """A value of a block that is no loss: the type of the error, its message in two, the row."""
+
+    def of_row(self, first: int) -> Exception:
+        """The error, where the block begins at that row of the whole array."""
+        kind, before, row, after = self.args
+        error: Exception = kind(f"{before}{first + row}{after}")
+        return error
+
+
+def prepare(losses: Any, start: int = 0) -> Shard:
+    """Losses as bits if they are all 0 or 1; their samples begin at `start`.
+
+    Raises NoLoss if one of them is none.
+    """
+    try:
+        return _prepared(losses)
+    except (TypeError, ValueError) as error:
+        # `packing.place_of` writes it, whoever finds the value
+        before, found, place = str(error).rpartition("at row ")
+        row, _, sample = place.partition(", sample ")
+        if not (found and row.isdecimal() and sample.isdecimal()):
+            raise
+        place = f", sample {start + int(sample)}"
+        raise NoLoss(type(error), before + found, int(row), place) from None
+
+
+def _prepared(losses: Any) -> Shard:
     values = as_values(losses, ndim=2)
     n_samples = values.shape[1]
     if values.dtype.kind == "f" and not ((values == 0) | (values == 1)).all():
@@ -101,6 +127,8 @@ def add_up(parts: list[Partial]) -> Sums:
 
 def adopted(guard: RadaBound, sums: Sums) -> RadaBoundAnswers | None:
     """The answers, if the guard took the block in; None: some row of it might not pass."""
+    if not len(sums.totals):
+        return guard._answered_nothing(halted=False)
     largest = int(sums.totals.max())
     n_rows, shift = len(sums.totals), sums.shift
     state = guard._core.adopt(
