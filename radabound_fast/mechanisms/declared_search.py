@@ -325,7 +325,7 @@ class DeclaredSearch:
 
         Parameters
         ----------
-        words : ndarray of uint64, shape (ceil(n_samples / 64),), or uint8, (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             As `pack_losses` makes them: sample i is bit i % 64 of word i // 64.
         key, rerun
             As in `query`, whose answers and errors these are too.
@@ -407,6 +407,9 @@ class DeclaredSearch:
         """
         asked = list(self._asked.items())
         return self._answer(*asked[int(self.answers.highs.argmin())]) if asked else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_asked": dict(self._asked)}  # a copy goes its own way
 
     def __repr__(self) -> str:
         options = "".join(
@@ -564,7 +567,7 @@ class _Rows:
         assert self._values is not None
         values = self._values[row]
         if shift:
-            octets = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view("u1")
+            octets = values.astype("<u8").view(np.uint8)
             bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
             return int(self._read_units(bits[np.newaxis].astype(np.float64), secret)[1][0])
         if not ((values == 0) | (values == 1)).all():
@@ -575,7 +578,7 @@ class _Rows:
         self, words: NDArray[Any], secret: bytes
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         if sys.byteorder == "big":
-            words = words.astype(words.dtype.newbyteorder("<"))
+            words = words.astype("<u8")
         return _kernel.fingerprints(words, -(-self._n_samples // 8), secret)
 
     def _read_units(

@@ -42,7 +42,7 @@ cdef class LossQueries:
 
         Parameters
         ----------
-        words : ndarray, uint64 (ceil(n_samples / 64),) or uint8 (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             As `pack_losses` makes them: sample i is bit i % 64 of word i // 64, bits past
             n_samples are zero.
         guess : object, optional
