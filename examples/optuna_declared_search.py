@@ -94,8 +94,8 @@ For the report: the best of them errs in {scores[best]:.1%} of {len(y):,} held-o
 error is between {lows[best]:.1%} and {highs[best]:.1%}, and that of every other trial in its own
 interval, except with probability {DELTA:g}, whatever the search did with the scores.
 
-Of {len(fresh[1]):,} other flights the best errs in {truths[best]:.1%}. There {n_inside} of {len(told)}
-trials err as their intervals say; a score is off by up to {np.abs(scores - truths).max():.1%}, the
+Of {len(fresh[1]):,} other flights the best errs in {truths[best]:.1%}. There {n_inside} of
+{len(told)} trials err as their intervals say; a score is off by up to {np.abs(scores - truths).max():.1%}, the
 widest interval is +-{half_width:.1%}.
 """)
 
