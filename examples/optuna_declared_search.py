@@ -86,7 +86,7 @@ def main(n_trials=300):
     truths = np.array([np.mean(tree.predict(fresh[0]) != fresh[1]) for tree, _, _ in told])
     scores, lows, highs = np.array([(a.value, a.low, a.high) for _, _, a in told]).T
     best, n_inside = int(highs.argmin()), int(np.sum((lows <= truths) & (truths <= highs)))
-    half_width = np.max(highs - scores)
+    half_width, largest_gap = np.max(highs - scores), np.abs(scores - truths).max()
     print(f"""\
 {len(told)} trials of TPE, {search.n_queries} different ones, in a space of {search.size:,}.
 
@@ -95,8 +95,8 @@ error is between {lows[best]:.1%} and {highs[best]:.1%}, and that of every other
 interval, except with probability {DELTA:g}, whatever the search did with the scores.
 
 Of {len(fresh[1]):,} other flights the best errs in {truths[best]:.1%}. There {n_inside} of
-{len(told)} trials err as their intervals say; a score is off by up to {np.abs(scores - truths).max():.1%}, the
-widest interval is +-{half_width:.1%}.
+{len(told)} trials err as their intervals say. A score is off by up to {largest_gap:.1%}; the widest
+interval is +-{half_width:.1%}.
 """)
 
     check = GuessAndCheck(len(y), epsilon=half_width, delta=DELTA)

@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 pytestmark = pytest.mark.source
 
 
-@pytest.mark.parametrize("page", ["index.md", "faq.md"])
+@pytest.mark.parametrize("page", ["index.md", "faq.md", "searches.md"])
 def test_the_examples_of_a_page_are_true(page):
     blocks = re.findall(r"```python\n(>>> .*?)```", (DOCS / page).read_text(), re.S)
     assert blocks
