@@ -249,8 +249,8 @@ class DeclaredSearch:
 
     for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
     Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
-    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S of
-    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S,
+    proved in docs/searches.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
