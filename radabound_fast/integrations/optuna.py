@@ -100,8 +100,9 @@ def guarded_objective(
     -----
     The trial whose answer is withheld is pruned without a value, and so is every trial that
     is running or starts after it; the study is stopped.  The user attributes "holdout_n_queries",
-    "holdout_low", "holdout_high", "holdout_half_width" and "holdout_complexity" are for logging only: the guard alone counts.
-    With ``n_jobs`` above 1 queries are made in the order in which trials finish.
+    "holdout_low", "holdout_high", "holdout_half_width" and "holdout_complexity" are for logging
+    only: the guard alone counts.  With ``n_jobs`` above 1 queries are made in the order in which
+    trials finish.
 
     Examples
     --------
