@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count, check_fraction
+from radabound_fast._checks import check_bool, check_count, check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import Answer
@@ -40,7 +40,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         l, the number of random sign vectors; 1 to 2**23.
     bound : str, default "bernstein"
         A row of ``bounds.BOUNDS``: "bernstein" (Theorem 4), "bernstein-split" (Theorem 3),
-        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries fixed in advance).
+        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries in a fixed order).
     estimator : {"plain", "half-range"}, optional
         The Monte-Carlo estimate of the complexity; None takes the bound's first.
     two_sided : bool, optional
@@ -317,9 +317,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         """
         if mean is not None:
             mean = check_fraction(mean=mean)
-        if not isinstance(declared, bool):
-            raise TypeError(f"declared must be True or False, got {declared!r}")
-        return self._rule.n_left(self._current, mean, declared)
+        return self._rule.n_left(self._current, mean, check_bool(declared=declared))
 
     @property
     def guarantee(self) -> str:

@@ -7,12 +7,14 @@ looked at once, in C, where losses outside [0, 1] are found; here it is types an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._checks import counted
 
 
 def pack_losses(losses: Any) -> NDArray[np.uint64]:
@@ -122,7 +124,9 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     else:
         bits, n_values = column
         if n_values != n_samples:
-            raise ValueError(f"words must hold {n_samples} bits, got a column of {n_values}")
+            raise ValueError(
+                f"words must hold {counted(n_samples, 'bit')}, got a column of {n_values}"
+            )
         array = words_of(bits)
     if array.dtype == np.uint8:
         raise TypeError(_bytes_refused(array))
@@ -181,13 +185,42 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
             return np.from_dlpack(values)
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(f"{name} must have rows of one length, got a ragged sequence") from None
     except (RuntimeError, BufferError) as error:  # a tensor on another device, or with a gradient
         raise TypeError(f"{name} must be readable by NumPy: {error}") from error
+    if array.ndim == 2 and array.dtype.kind == "f" and array.size:
+        columns = _columns_of(values)
+        if columns is not None and float(np.abs(array).max()) >= 2**53:
+            return side_by_side([as_array(column, name) for column in columns])
+    return array
+
+
+def _columns_of(frame: Any) -> list[Any] | None:
+    """Of a frame of pandas, polars or pyarrow, which may differ in dtype; None: it is none."""
+    if _is_pandas(frame):
+        return [column for _, column in frame.items()]
+    for method in ("iter_columns", "itercolumns"):  # polars; pyarrow
+        if hasattr(frame, method):
+            return list(getattr(frame, method)())
+    return None
+
+
+def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns as a matrix, of objects where one dtype for all would round some of their numbers."""
+    common = np.result_type(*{column.dtype for column in columns})
+    if common.kind == "f":
+        limit = 2 ** (np.finfo(common).nmant + 1)
+        if any(column.dtype.kind in "iu" and _beyond(column, limit) for column in columns):
+            return np.stack([column.astype(object) for column in columns], axis=1)
+    return np.stack(columns, axis=1)
+
+
+def _beyond(integers: NDArray[Any], limit: int) -> bool:
+    return integers.size > 0 and max(int(integers.max()), -int(integers.min())) > limit
 
 
 def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, name: str) -> None:

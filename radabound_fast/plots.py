@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from radabound_fast._checks import counted
 from radabound_fast._extras import needs
 
 with needs("plot"):
@@ -190,22 +191,25 @@ def audit_figure(
 
 def plan_figure(
     sizes: ArrayLike,
-    curves: Mapping[str, ArrayLike],
+    searches: Mapping[int, ArrayLike],
+    guesses: ArrayLike,
     *,
     n_samples: int,
     epsilon: float,
-    title: str = "How many samples for how small an error?",
-    subtitle: str = "Right of and above its curve a guard can answer a first query",
+    title: str = "How far every answer may be from its truth",
+    subtitle: str,
 ) -> Figure:
-    """The smallest epsilon against the number of samples.
+    """Half-widths against the number of samples.
 
     Parameters
     ----------
     sizes : array_like of int, shape (n_sizes,)
         Numbers of samples, increasing.
-    curves : mapping of str to array_like of float, shape (n_sizes,)
-        For each bound or mechanism, the smallest epsilon at which it answers; nan where there
-        is none. One that is nan throughout is not drawn.
+    searches : mapping of int to array_like of float, shape (n_sizes,)
+        For each size of a declared space, the half-width of every answer.
+    guesses : array_like of float, shape (n_sizes,)
+        The smallest epsilon at which a thousand guesses that pass are answered.  In either, nan
+        stands for none; a curve that is nan throughout is not drawn.
     n_samples, epsilon : int, float
         The holdout in question: a dot.
     title, subtitle : str
@@ -224,23 +228,25 @@ def plan_figure(
     figure, axes = _figure(title, subtitle, int(across[-1]), "held-out samples")
     axes.set_xlim(across[0], across[-1])
     axes.set_yscale("log")
-    axes.set_ylabel("smallest epsilon (log scale)", color=INK)
+    axes.set_ylabel("half-width (log scale)", color=INK)
+    named = [
+        *((f"{_power(size)} keys", curve, BLUE) for size, curve in searches.items()),
+        ("guess and check:\n1,000 that pass", guesses, INK),
+    ]
     ends = []
-    for name, values in curves.items():
+    for name, values, shade in named:
         curve = _curve(curves=values)
         if len(curve) != len(across):
             raise ValueError(f"curves must be as long as sizes, {len(across)}, got {len(curve)}")
         if np.isfinite(curve).any():
-            ends.append((curve[np.isfinite(curve)][-1], name))
+            dashed = (0, (5, 3)) if shade == INK else "solid"
+            axes.plot(across, curve, color=shade, linewidth=1.8, linestyle=dashed)
+            ends.append((curve[np.isfinite(curve)][-1], name, shade))
     if not ends:
-        raise ValueError("curves must hold an epsilon that is not nan, got none")
-    ends.sort()
-    shades = [shade for shade, _ in zip(cycle([BLUE, INK, LIGHT_BLUE, FAINT]), ends, strict=False)]
-    for shade, (_, name) in zip(shades, ends, strict=True):
-        axes.plot(across, _curve(curves=curves[name]), color=shade, linewidth=1.8)
+        raise ValueError("curves must hold a half-width that is not nan, got none")
     axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
     axes.annotate(
-        f"{n_samples:,} samples,\nepsilon {epsilon:g}",
+        f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
         (n_samples, epsilon),
         xytext=(8, 8),
         textcoords="offset points",
@@ -251,8 +257,16 @@ def plan_figure(
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    _label_ends(axes, [(*end, shade) for end, shade in zip(ends, shades, strict=True)])
+    _label_ends(axes, ends)
     return figure
+
+
+def _power(number: int) -> str:
+    """1,000 as a power of ten, 1,234 as it is."""
+    digits = str(number)
+    if number >= 1000 and set(digits[1:]) == {"0"} and digits[0] == "1":
+        return f"$10^{{{len(digits) - 1}}}$"
+    return f"{number:,}"
 
 
 def _curve(**named: ArrayLike) -> NDArray[np.float64]:

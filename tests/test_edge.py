@@ -119,8 +119,7 @@ def test_answers_halt_and_complexity_are_those_of_radabound(program, new_state, 
             n_answers += 1
         else:
             assert len(lines) == len(losses) and result.returncode == 0
-        if bound != "fixed-sequence":  # else guard.budget is 1 while the union part answers
-            assert int(budget) == round(guard.budget * cells) or int(budget) < 0 > guard.budget
+        assert int(budget) == round(guard.budget * cells) or int(budget) < 0 > guard.budget
     assert n_halts > 10 and n_answers > 100  # both ends of the comparison took place
 
 

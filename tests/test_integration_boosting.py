@@ -66,11 +66,13 @@ class Lightgbm:
         """How many rounds are best."""
         return booster.best_iteration
 
-    def stopping(self, X, y):
+    def stopping(self, X, y, after=2):
         """Options of early stopping by X and y, and its hook."""
         import lightgbm
 
-        return {"valid_sets": [lightgbm.Dataset(X, y)]}, lightgbm.early_stopping(2, verbose=False)
+        return {"valid_sets": [lightgbm.Dataset(X, y)]}, lightgbm.early_stopping(
+            after, verbose=False
+        )
 
 
 class Xgboost:
@@ -113,11 +115,11 @@ class Xgboost:
     def best(self, booster):
         return booster.best_iteration + 1
 
-    def stopping(self, X, y):
+    def stopping(self, X, y, after=2):
         import xgboost
 
         evals = {"evals": [(xgboost.DMatrix(X, y), "valid")], "verbose_eval": False}
-        return evals, xgboost.callback.EarlyStopping(rounds=2)
+        return evals, xgboost.callback.EarlyStopping(rounds=after)
 
 
 @pytest.fixture(params=[Lightgbm, Xgboost], ids=["lightgbm", "xgboost"])
@@ -274,6 +276,19 @@ def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
     hooks = [hook, stopping] if hook_first else [stopping, hook]
     booster = boosting.fit(X, y, hooks, n_rounds=100, **options)
     assert boosting.best(booster) == (1 if halts else boosting.best(stopped))
+
+
+@pytest.mark.parametrize("hook_first", [False, True])
+def test_early_stopping_that_does_not_stop_names_the_best_round_too(tool, hook_first):
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting, best = tool(2), []
+    for hooked in (False, True):
+        options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50], after=1000)
+        hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=1)
+        hooks = [hook, stopping] if hook_first else [stopping, hook]
+        booster = boosting.fit(X, y, hooks if hooked else [stopping], **options)
+        best.append(boosting.best(booster))
+    assert best[0] == best[1] != min(hook.answers, key=lambda told: told[1].value)[0]
 
 
 def test_a_best_round_of_the_model_that_is_continued_does_not_stay(xgboost):

@@ -30,7 +30,7 @@ def check_answers(guard: Any, name: str) -> None:
     """HoldoutExhausted if the guard has halted, or would at its first query, whatever that is."""
     if guard.halted:
         reason = f"{name} had halted before: nothing is fitted"
-    elif isinstance(guard, RadaBound) and guard.n_queries == 0 and guard.budget < 0.0:
+    elif isinstance(guard, RadaBound) and guard.n_queries == 0 and _answers_nothing(guard):
         reason = f"{name} can answer no query: nothing is fitted"
     else:
         return
@@ -40,6 +40,11 @@ def check_answers(guard: Any, name: str) -> None:
         complexity=getattr(guard, "complexity", None),
         threshold=getattr(guard, "threshold", None),
     )
+
+
+def _answers_nothing(guard: RadaBound) -> bool:
+    """Whether a fresh guard refuses even a query without losses."""
+    return guard.budget < 0.0 and guard.n_left(0.0, declared=True) == 0
 
 
 def needs_guess(holdout: Holdout) -> bool:

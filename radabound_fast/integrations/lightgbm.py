@@ -30,10 +30,10 @@ class GuardedRounds:
         How many rounds the ensemble had, and what the holdout answered.
     """
 
-    order = 40  # after LightGBM's own, early stopping among them, which has 30
-
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds
+        # after LightGBM's own, early stopping among them, which has 30; it looks in __dict__
+        self.order = 40
 
     @property
     def answers(self) -> list[tuple[int, Any]]:

@@ -19,8 +19,8 @@ from radabound_fast.mechanisms._reader import LossReader
 
 # the furthest that affordable() counts; floats hold every integer up to here
 _MOST_PASSES = 2**53
-# of the transcript before the first query, in nats
-_FIRST_CODE = adaptive.guess_and_check_code(1, 0, 0.0)
+# guess_and_check_code(1, 0, 0.0): of the transcript before the first query, in nats
+_FIRST_CODE = 2 * log(2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ cdef list _arrow_stream(object capsule):
         chunks = []
         while True:
             if stream.get_next(stream, &array) != 0:
-                raise ValueError(f"an Arrow stream broke off after {len(chunks)} chunks")
+                raise ValueError(f"an Arrow stream broke off at chunk {len(chunks) + 1}")
             if array.release == NULL:
                 return chunks
             chunks.append(_take_chunk(&array, schema.format, dtype))
@@ -182,11 +182,11 @@ cdef object _fault(const ArrowArray *array):
         return ("must have a length and an offset of at least 0, and below 2**59 together, "
                 f"got {array.length} and {array.offset}")
     if not -1 <= array.null_count <= array.length:
-        return f"must have -1 to {array.length} nulls, got {array.null_count}"
+        return f"must have a number of nulls in [-1, {array.length}], got {array.null_count}"
     if array.n_buffers != 2 or array.n_children != 0:
         return f"must have 2 buffers and no children, got {array.n_buffers} and {array.n_children}"
     if array.buffers == NULL or array.length and array.buffers[1] == NULL:
         return "must have its values, got a null pointer"
     if array.null_count > 0 and array.buffers[0] == NULL:
-        return f"must say where its {array.null_count} nulls are, got a null pointer"
+        return f"must say which of its values are null, {array.null_count} in number, got a null pointer"
     return None
