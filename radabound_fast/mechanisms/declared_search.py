@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import make_dataclass
+from dataclasses import fields, make_dataclass
 from functools import cached_property
 from itertools import repeat
 from math import log
@@ -25,7 +25,7 @@ from radabound_fast._checks import (
     check_n_samples,
     check_probability,
 )
-from radabound_fast._kernel import UNIT_SHIFT, Answer
+from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
@@ -74,6 +74,9 @@ class _Terms(NamedTuple):
         return np.maximum(above, values - lows) if self.two_sided else above
 
 
+_TOLD = ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"]
+
+
 class DeclaredSearchAnswer(Answer):
     """One answer of `DeclaredSearch`.
 
@@ -94,10 +97,7 @@ class DeclaredSearchAnswer(Answer):
     """
 
     __slots__ = ("_limits", "_number", "_query", "_terms", "_told")
-    __dataclass_fields__ = make_dataclass(
-        "DeclaredSearchAnswer",
-        ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"],
-    ).__dataclass_fields__
+    __dataclass_fields__ = {one.name: one for one in fields(make_dataclass("_", _TOLD))}
 
     def __init__(self, terms: _Terms, query: Query, told: Told, number: int) -> None:
         self._terms, self._query, self._told, self._number = terms, query, told, number
@@ -219,18 +219,6 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     def reruns(self) -> NDArray[np.int64]:
         return np.array([rerun for _, rerun in self._queries], np.int64)
 
-    def _asdict(self) -> dict[str, Any]:
-        return {
-            "value": self.values,
-            "low": self.lows,
-            "high": self.highs,
-            "half_width": self.half_widths,
-            "n_queries": self.numbers,
-            "key": self.keys,
-            "rerun": self.reruns,
-            "nats": self.nats,
-        }
-
     @overload
     def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
     @overload
@@ -251,6 +239,9 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     def __len__(self) -> int:
         return len(self._queries)
+
+    def _own_columns(self) -> dict[str, Any]:
+        return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
 
 
 class DeclaredSearch:
@@ -371,6 +362,7 @@ class DeclaredSearch:
 
     # ---- asking ----------------------------------------------------------------------------
 
+    @sealed
     def query(self, losses: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """The mean loss of the model of a key, and where the truth is.
 
@@ -397,6 +389,7 @@ class DeclaredSearch:
         query, nats = self._find(key, rerun)
         return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
 
+    @sealed
     def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """`query` for losses declared 0 or 1 that are bits already.
 
@@ -410,6 +403,7 @@ class DeclaredSearch:
         query, nats = self._find(key, rerun)
         return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
 
+    @sealed
     def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
         """`query` for each row.
 
@@ -433,6 +427,7 @@ class DeclaredSearch:
         found = self._find_many(keys, reruns)
         return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
 
+    @sealed
     def query_many_packed(
         self, words: Any, *, keys: Any, reruns: Any = None
     ) -> DeclaredSearchAnswers:
@@ -640,14 +635,15 @@ class DeclaredSearch:
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
-        before = self._asked.setdefault(query, asked) if self._record is None else None
-        n_queries = len(self._asked)
-        if self._record is not None:
+        if self._record is None:
+            before = self._asked.setdefault(query, asked)
+            if before is not asked:
+                self._check_same(query, before, rows, 0)
+            n_queries = len(self._asked)
+        else:
             n_queries = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        elif before is not asked:
-            self._check_same(query, before, rows, 0)
         return DeclaredSearchAnswer(self._terms, query, asked[:3], n_queries)
 
     def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
@@ -685,7 +681,6 @@ class DeclaredSearch:
         _, shift, _, fingerprint = before
         if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
             return
-        rows.forget()  # the traceback keeps them, and with predictions they tell labels
         code, rerun = query
         again = (
             "a second training with other coins is another rerun"
@@ -719,7 +714,7 @@ class _Rows:
 
     def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
         self.shift = 0 if declared else UNIT_SHIFT
-        self._values: NDArray[Any] | None = values if values.ndim == 2 else values[np.newaxis]
+        self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
         read = self._read_bits if declared else self._read_units
         self.totals, self.fingerprints = read(self._values, secret)
@@ -737,14 +732,10 @@ class _Rows:
             return cls(values, n_samples, False, secret)
         return cls(_kernel.pack_rows(values), n_samples, True, secret)
 
-    def forget(self) -> None:
-        self._values = None
-
     def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
         """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
         if shift == self.shift:
             return int(self.fingerprints[row])
-        assert self._values is not None
         values = self._values[row]
         if shift:
             octets = values.astype("<u8").view(np.uint8)
