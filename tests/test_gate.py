@@ -114,8 +114,6 @@ def ways(losses, pack):
     rule = _kernel.LabelRow(np.dtype(np.int8), 0, 1, M, bits=pack(labels))
     if ((losses == 0) | (losses == 1)).all():
         yield "words", False, pack(losses), None
-        octets = np.packbits(losses.astype(bool), axis=1, bitorder="little")
-        yield "bytes", False, octets, None
         yield "integers", False, losses.astype(np.int32), ()
         yield "predictions", False, (losses != labels).astype(np.int8), (rule,)
     yield "float16", True, losses.astype(np.float16), ()

@@ -181,7 +181,7 @@ def test_an_error_on_the_way_hands_over_what_was_counted(engine, error):
     class Fails(Holdout):
         """Stands for whatever interrupts this process: the 10th query."""
 
-        def query(self, y_pred, *, guess=None):
+        def query(self, y_pred, *, guess=None, key=None):
             if self.n_queries == 9:
                 raise error("the tenth")
             return super().query(y_pred, guess=guess)
