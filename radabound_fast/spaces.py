@@ -65,6 +65,8 @@ Found = tuple[Hashable, float]
 
 # a space that can list its keys has the weights of so many of them added up
 MOST_CHECKED = 2**20
+# subsets of so few members are counted exactly
+_FEW_MEMBERS = 1000
 
 
 class Space(ABC):
@@ -750,4 +752,8 @@ def _listed(key: Any) -> list[Any]:
 
 
 def _log_comb(n: int, s: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(s + 1) - math.lgamma(n - s + 1)
+    """ln C(n, s), or a little more."""
+    if min(s, n - s) <= _FEW_MEMBERS:
+        return math.log(math.comb(n, s))
+    largest = math.lgamma(n + 1)  # whose last digits are lost in the difference
+    return largest - math.lgamma(s + 1) - math.lgamma(n - s + 1) + 4 * math.ulp(largest)
