@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from functools import cached_property
 from itertools import repeat
 from math import log
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._answers import Answers
 from radabound_fast._checks import (
     check_bool,
     check_count,
@@ -22,7 +23,7 @@ from radabound_fast._checks import (
     check_n_samples,
     check_probability,
 )
-from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space
@@ -59,8 +60,8 @@ class _Terms(NamedTuple):
         return (lows if self.two_sided else 0.0 * lows), highs
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredSearchAnswer:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeclaredSearchAnswer(Answer):
     """One answer of `DeclaredSearch`.
 
     Attributes
@@ -79,14 +80,15 @@ class DeclaredSearchAnswer:
         What the key and the rerun cost: ln(1/w).
     """
 
-    value: float
-    n_queries: int
+    # field(): else the properties of `Answer` would be taken for their defaults
+    value: float = field()
+    n_queries: int = field()
     rerun: int
     nats: float
-    _code: Hashable = field(repr=False)
-    _total: int = field(repr=False)
-    _shift: int = field(repr=False)
-    _terms: _Terms = field(repr=False)
+    _code: Hashable
+    _total: int
+    _shift: int
+    _terms: _Terms
 
     @property
     def key(self) -> Any:
@@ -109,16 +111,19 @@ class DeclaredSearchAnswer:
         low, high = self._terms.intervals(self._total, self._shift == 0, self.nats)
         return float(low), float(high)
 
-    def __float__(self) -> float:
-        return self.value
-
-    def _asdict(self) -> dict[str, Any]:
-        names = ("value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats")
-        return {name: getattr(self, name) for name in names}
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = self._code, self._total, self._shift, self._terms
+        return DeclaredSearchAnswer, (self.value, self.n_queries, self.rerun, self.nats, *kept)
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class DeclaredSearchAnswers:
+# what it tells, and not what it is made of
+DeclaredSearchAnswer.__dataclass_fields__ = make_dataclass(  # type: ignore[attr-defined]
+    "DeclaredSearchAnswer",
+    ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"],
+).__dataclass_fields__
+
+
+class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     """The answers to a block of queries.
 
     Attributes
@@ -135,15 +140,36 @@ class DeclaredSearchAnswers:
         Different queries answered so far, these counted.
     """
 
-    values: Floats
-    nats: Floats
-    n_answered: int
-    n_queries: int
-    _queries: list[Query] = field(repr=False)
-    _totals: NDArray[np.int64] = field(repr=False)
-    _declared: NDArray[np.bool_] = field(repr=False)
-    _terms: _Terms = field(repr=False)
-    halted: bool = False
+    def __init__(
+        self,
+        values: Floats,
+        nats: Floats,
+        n_queries: int,
+        queries: list[Query],
+        totals: NDArray[np.int64],
+        shifts: NDArray[np.int64],
+        terms: _Terms,
+    ) -> None:
+        self.values, self.nats, self.halted, self.n_queries = values, nats, False, n_queries
+        self._queries, self._totals, self._shifts, self._terms = queries, totals, shifts, terms
+
+    @cached_property
+    def _answers(self) -> list[DeclaredSearchAnswer]:  # type: ignore[override]
+        columns = (
+            column.tolist() for column in (self.values, self.nats, self._totals, self._shifts)
+        )
+        return [
+            DeclaredSearchAnswer(
+                value, self.n_queries, rerun, nats, code, total, shift, self._terms
+            )
+            for (code, rerun), value, nats, total, shift in zip(
+                self._queries, *columns, strict=True
+            )
+        ]
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        return np.full(len(self), self.n_queries)
 
     @cached_property
     def keys(self) -> list[Any]:
@@ -153,28 +179,34 @@ class DeclaredSearchAnswers:
     def reruns(self) -> NDArray[np.int64]:
         return np.array([rerun for _, rerun in self._queries], np.int64)
 
-    @property
+    @cached_property
     def lows(self) -> Floats:
         return self._limits[0]
 
-    @property
+    @cached_property
     def highs(self) -> Floats:
         return self._limits[1]
 
-    @property
+    @cached_property
     def half_widths(self) -> Floats:
         above = self.highs - self.values
         return np.maximum(above, self.values - self.lows) if self._terms.two_sided else above
 
     @cached_property
     def _limits(self) -> tuple[Floats, Floats]:
-        lows, highs = np.empty(self.n_answered), np.empty(self.n_answered)
+        lows, highs = np.empty(len(self)), np.empty(len(self))
         for declared in (True, False):
-            rows = self._declared == declared
+            rows = (self._shifts == 0) == declared
             if rows.any():
                 limits = self._terms.intervals(self._totals[rows], declared, self.nats[rows])
                 lows[rows], highs[rows] = limits
         return lows, highs
+
+    def _own_columns(self) -> dict[str, Any]:
+        return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
+
+    def __len__(self) -> int:
+        return len(self.values)
 
 
 class DeclaredSearch:
@@ -217,8 +249,8 @@ class DeclaredSearch:
 
     for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
     Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
-    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S of
-    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S,
+    proved in docs/searches.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -294,6 +326,7 @@ class DeclaredSearch:
 
     # ---- asking ----------------------------------------------------------------------------
 
+    @sealed
     def query(self, losses: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """The mean loss of the model of a key, and where the truth is.
 
@@ -320,6 +353,7 @@ class DeclaredSearch:
         query, nats = self._find(key, rerun)
         return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
 
+    @sealed
     def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """`query` for losses declared 0 or 1 that are bits already.
 
@@ -333,6 +367,7 @@ class DeclaredSearch:
         query, nats = self._find(key, rerun)
         return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
 
+    @sealed
     def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
         """`query` for each row.
 
@@ -356,6 +391,7 @@ class DeclaredSearch:
         found = self._find_many(keys, reruns)
         return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
 
+    @sealed
     def query_many_packed(
         self, words: Any, *, keys: Any, reruns: Any = None
     ) -> DeclaredSearchAnswers:
@@ -478,7 +514,6 @@ class DeclaredSearch:
         _, shift, _, fingerprint = before
         if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
             return
-        rows.forget()  # the traceback keeps them, and with predictions they tell labels
         code, rerun = query
         again = (
             "a second training with other coins is another rerun"
@@ -509,11 +544,10 @@ class DeclaredSearch:
         return DeclaredSearchAnswers(
             totals / np.left_shift(self.n_samples, shifts),
             nats,
-            len(queries),
             self.n_queries,
             queries,
             totals,
-            shifts == 0,
+            shifts,
             self._terms,
         )
 
@@ -539,7 +573,7 @@ class _Rows:
 
     def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
         self.shift = 0 if declared else UNIT_SHIFT
-        self._values: NDArray[Any] | None = values if values.ndim == 2 else values[np.newaxis]
+        self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
         read = self._read_bits if declared else self._read_units
         self.totals, self.fingerprints = read(self._values, secret)
@@ -557,14 +591,10 @@ class _Rows:
             return cls(values, n_samples, False, secret)
         return cls(_kernel.pack_rows(values), n_samples, True, secret)
 
-    def forget(self) -> None:
-        self._values = None
-
     def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
         """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
         if shift == self.shift:
             return int(self.fingerprints[row])
-        assert self._values is not None
         values = self._values[row]
         if shift:
             octets = values.astype("<u8").view(np.uint8)

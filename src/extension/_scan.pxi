@@ -34,6 +34,7 @@ cdef extern from "scan/scan.h" nogil:
         void *tile
         ptrdiff_t capacity
         ptrdiff_t n_rows
+        int in_units
         int64_t bad_sample
 
     struct free_range:

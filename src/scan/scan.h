@@ -67,8 +67,8 @@ RB_INLINE int64_t check_last_word(uint64_t last, int64_t n_samples)
     return used && last >> used ? n_samples + 1 : n_samples;
 }
 
-/* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way:
- * a value that is not 0 or 1, or with in_units one outside [0, 1]. */
+/* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way: a value
+ * that is not 0 or 1, or with in_units one outside [0, 1].  With no strips it only adds them up. */
 void count_rows(const struct kernel *kernel, const struct sign_store *signs,
                 const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
                 struct chunk *chunk);
