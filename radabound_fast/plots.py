@@ -99,7 +99,7 @@ def search_figure(
             axes,
             outside[0] + 1,
             holdout[outside[0]],
-            f"more than {100 * epsilon:g} points off",
+            f"more than\n{100 * epsilon:g} points off",
             below=holdout[outside[0]] < truth[outside[0]],
         )
     _label_ends(
@@ -351,14 +351,13 @@ def _point_out(axes: Axes, query: float, value: float, text: str, *, below: bool
     axes.annotate(
         text,
         (query, value),
-        xytext=(max(_share_of_width(axes, query) - 0.17, 0.2), 0.05 if below else 0.95),
+        xytext=(max(_share_of_width(axes, query) - 0.17, 0.2), 0.07 if below else 0.93),
         textcoords="axes fraction",
         color=RED,
         fontsize=10,
         ha="center",
         va="center",
         arrowprops={"arrowstyle": "->", "color": RED},
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
         zorder=5,
     )
 

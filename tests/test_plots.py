@@ -66,7 +66,7 @@ def test_the_band_is_epsilon_around_the_truth():
 
 def test_leaving_the_band_is_pointed_out_where_it_happens():
     (note,) = [t for t in draw_search(epsilon=0.07).axes[0].texts if "off" in t.get_text()]
-    assert note.get_text() == "more than 7 points off"
+    assert note.get_text() == "more than\n7 points off"
     assert note.xy == (5, 0.18)
 
 
