@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import Answers, Holdout, RadaBound, plan
+from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, plan
 from radabound_fast._checks import counted
 from radabound_fast._output import whole_file
 from radabound_fast.bounds import BOUNDS
@@ -39,14 +39,16 @@ class Replay:
         self, guard: RadaBound, labels: Any = None, *, packed: bool = False, trace: bool = False
     ) -> None:
         self.guard = guard
+        self._declared = True
         self._trace = trace
-        self._answers: list[Answers] = []
-        self._query_many: Callable[..., Answers]
+        self._answers: list[RadaBoundAnswers] = []
+        self._query_many: Callable[..., RadaBoundAnswers]
         if labels is None:
             self._query_many = guard.query_many_packed if packed else guard.query_many
         else:
             self._query_many = Holdout(labels, guard).query_many
         self._unpack = packed and labels is not None
+        self._losses = labels is None
 
     def ask(self, block: NDArray[Any]) -> None:
         """Ask the rows of `block`, unless the guard has halted."""
@@ -54,6 +56,8 @@ class Replay:
             return
         if self._unpack:
             block = unpacked(block, self.guard.n_samples)
+        if self._losses and block.dtype.kind not in "biu":
+            self._declared = False
         answers = self._query_many(block, trace=self._trace)
         if self._trace:
             self._answers.append(answers)
@@ -62,6 +66,16 @@ class Replay:
     def halting_query(self) -> int | None:
         """The query that was withheld; None if all were answered."""
         return self.guard.n_queries + 1 if self.guard.halted else None
+
+    @property
+    def n_left(self) -> int:
+        """How many more queries like these would be answered, whatever they are."""
+        return self.guard.n_left(declared=self._declared)
+
+    @property
+    def n_without_signs(self) -> int:
+        """How many queries are answered from the first on whatever they are."""
+        return self.guard._rule.free_left(0, None, self._declared)
 
     def column(self, name: str) -> NDArray[np.float64]:
         """``values``, ``complexities`` or ``delta_primes``, one per answered query."""
@@ -114,15 +128,24 @@ def table(replays: list[Replay]) -> str:
 
 
 def _outcome(each: Replay) -> str:
-    guard = each.guard
+    guard, left = each.guard, each.n_left
+    if not guard.halted and left:
+        whole = guard.n_queries + left
+        share = f"{100 * left // whole} % of {whole:,}"
+        return f"all answered; {left:,} more will be, whatever they are ({share})"
     if not guard.halted:
-        return f"all answered; {100 * guard.remaining:.0f} % of the complexity budget is left"
+        within = f"complexity {guard.complexity:.6f}, budget {guard.budget:.6f}"
+        return f"all answered; the next may be withheld: {within}"
     halt = f"halted at query {each.halting_query:,}: "
-    if guard.budget < 0:
+    if guard.budget < 0 and guard.n_queries == 0:
         return halt + (
             f"{counted(guard.n_samples, 'sample')} cannot vouch for any answer at this epsilon "
             "and delta"
         )
+    if each.n_without_signs:
+        halt += "the union bound has no more for it, and "
+    if guard.budget < 0:
+        return halt + f"{guard.n_samples:,} samples are too few for the complexity to vouch for any"
     if guard.complexity <= guard.budget:  # which is that of the answered means
         return halt + f"the budget, {guard.budget:.6f}, is for smaller means than its own"
     return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
@@ -152,7 +175,7 @@ def record(each: Replay, estimator: str | None) -> dict[str, Any]:
         "halting_query": each.halting_query,
         "complexity": guard.complexity,
         "budget": guard.budget,
-        "remaining": guard.remaining,
+        "n_left": each.n_left,
         "threshold": guard.threshold,
         "guarantee": guard.guarantee,
     }

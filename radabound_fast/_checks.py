@@ -105,6 +105,14 @@ def check_seed(seed: Any) -> int:
     return value
 
 
+def check_bool(**named: Any) -> bool:
+    """True or False, and nothing that counts as one."""
+    name, value = _only(named)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def check_choice(choices: Iterable[str], **named: Any) -> str:
     """One of the known names; the message lists them."""
     name, value = _only(named)

@@ -322,6 +322,7 @@ def _report(
             {each.guard.bound: each.complexities() for each in replays},
             {each.guard.bound: each.guard.budget for each in replays},
             {each.guard.bound: each.halting_query for each in replays},
+            without_signs={each.guard.bound: each.n_without_signs for each in replays},
         )
         write_figure(args.plot, figure)
 
@@ -340,7 +341,8 @@ def _add_plan(commands: Any) -> None:
         "plan",
         help="what a holdout affords, before any of it is spent",
         description="For every bound and mechanism: the complexity budget, whether a first query "
-        "can be answered, how many can, and the smallest epsilon and holdout for a first one.",
+        "can be answered, how many can and what that takes, and the smallest epsilon and holdout "
+        "for a first one. For a space of configurations: the interval of every answer.",
     )
     parser.set_defaults(run=_plan, output=None)
     parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
@@ -352,13 +354,27 @@ def _add_plan(commands: Any) -> None:
     parser.add_argument(
         "--error-rate", type=float, default=0.25, metavar="P", help="of a query (default: 0.25)"
     )
+    parser.add_argument(
+        "--space-size", type=int, metavar="N", help="configurations in a declared space"
+    )
+    parser.add_argument(
+        "--max-queries", type=int, metavar="K", help="of a sequence in a fixed order"
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw epsilon against m")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw half-widths against m")
 
 
 def _plan(args: argparse.Namespace) -> int:
     _check_outputs(args)
-    made = plan(args.n_samples, args.epsilon, args.delta, args.n_vectors, args.error_rate)
+    made = plan(
+        args.n_samples,
+        args.epsilon,
+        args.delta,
+        args.n_vectors,
+        args.error_rate,
+        space_size=args.space_size,
+        max_queries=args.max_queries,
+    )
     print(made.to_json() if args.json else made)
     if args.plot:
         write_figure(args.plot, made.plot())

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,34 @@ def test_audit_says_how_many_were_answered_and_where_each_bound_halts(run, label
 def test_audit_exits_with_0_when_all_queries_were_answered(run):
     code, out, err = run(*STANDARD, "--bound", "mclt", "--epsilon", "0.2")
     assert (code, err) == (0, "")
-    assert out.splitlines()[3].split()[:4] == ["mclt", "401", "all", "answered;"]
+    (line,) = [line for line in out.splitlines() if line.startswith("mclt ")]
+    assert re.fullmatch(
+        r"mclt +401  all answered; the next may be withheld: complexity 0\.\d+, budget 0\.\d+", line
+    )
+
+
+def fixed_sequence(run, n_queries, *arguments):
+    """What audit says of fixed-sequence after so many coins on 1,001 samples."""
+    losses = np.random.default_rng(4).integers(0, 2, (n_queries, N_SAMPLES))
+    np.save("l.npy", losses)
+    asked = ["--losses", "l.npy", "--bound", "fixed-sequence", "--delta", 0.1, *arguments]
+    code, out, _ = run("audit", *asked)
+    (line,) = [line for line in out.splitlines() if line.startswith("fixed-sequence ")]
+    return code, line.split(maxsplit=2)[2]
+
+
+def test_what_is_said_to_be_left_is_answered_to_the_last_query(run):
+    promised = Holdout([0, 1] * 500 + [1], epsilon=0.06, delta=0.1, bound="fixed-sequence").n_left()
+    assert 20 < promised < 400
+    said = f"all answered; {promised - 6} more will be, whatever they are "
+    said += f"({100 * (promised - 6) // promised} % of {promised})"
+    assert fixed_sequence(run, 6, "--epsilon", 0.06) == (0, said)
+    code, said = fixed_sequence(run, promised, "--epsilon", 0.06)
+    assert (code, said.split(":")[0]) == (0, "all answered; the next may be withheld")
+    code, said = fixed_sequence(run, promised + 1, "--epsilon", 0.06)
+    assert code == 3
+    assert said.startswith(f"halted at query {promised + 1}: the union bound has no more for it, ")
+    assert said.endswith(", and 1,001 samples are too few for the complexity to vouch for any")
 
 
 def test_audit_exits_with_3_as_soon_as_one_guard_halted_though_others_answered_all(run):
@@ -133,7 +161,7 @@ def test_json_is_complete(run, labels, predictions):
             "halting_query": answers.n_answered + 1,
             "complexity": holdout.complexity,
             "budget": holdout.budget,
-            "remaining": 0.0,
+            "n_left": 0,
             "threshold": holdout.threshold,
             "guarantee": holdout.guarantee,
         }

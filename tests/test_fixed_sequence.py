@@ -163,7 +163,7 @@ def test_query_and_query_many_agree_bit_for_bit(run):
         guards += [packed, single]
     for guard in guards:
         assert state_of(guard) == state_of(one)
-        assert guard.budget == one.budget and guard.remaining == one.remaining
+        assert guard.budget == one.budget and guard.n_left() == one.n_left()
 
 
 def state_of(guard):
@@ -223,9 +223,9 @@ def test_the_budget_is_computed_anew_only_when_the_largest_mean_grows(monkeypatc
     priced = []
     price = HaltingRule.price
 
-    def counted(rule, largest, unit_shift):
+    def counted(rule, largest, unit_shift, n_rows):
         priced.append(largest / (rule.n_samples << unit_shift))
-        return price(rule, largest, unit_shift)
+        return price(rule, largest, unit_shift, n_rows)
 
     monkeypatch.setattr(HaltingRule, "price", counted)
     losses = mutations(200, 0.02, 0.02)
@@ -251,18 +251,14 @@ def test_the_budget_is_that_of_the_self_bounding_part_at_the_largest_mean(run):
     losses, epsilon, max_queries = RUNS[run]
     guard = guard_of(epsilon, max_queries)
     row = bounds.BOUNDS["fixed-sequence"]
-    free = row.free(M, epsilon, DELTA, max_queries)
     largest = 0.0
     for loss in losses[:50]:
         try:
             largest = max(largest, guard.query(loss).value)
         except HoldoutExhausted:
             break
-        if free.low >= free.high and guard.n_queries < free.n_queries:
-            assert guard.budget == 1.0
-        else:
-            budget = row.budget(M, N_VECTORS, epsilon, DELTA, largest)
-            assert guard.budget == pytest.approx(budget, abs=1 / (2 * N_VECTORS * M)) or budget < 0
+        budget = row.budget(M, N_VECTORS, epsilon, DELTA, largest)
+        assert guard.budget == pytest.approx(budget, abs=1 / (2 * N_VECTORS * M)) or budget < 0
 
 
 @pytest.mark.parametrize("run", ["signs go on", "growing error", "real-valued", "kl, low error"])
@@ -293,6 +289,15 @@ def test_the_guarantee_is_the_rows_with_its_words():
         for phrase in ("proved", "fixed in advance", "two-sided", "finite-sample", "halting time"):
             assert phrase in words
     assert "300 queries" in words
+
+
+def test_the_guarantee_says_that_the_order_must_be_fixed_and_which_pool_needs_none():
+    words = guard_of(0.09).guarantee
+    assert "for queries in an order fixed in advance (before any score on this holdout" in words
+    pool = guard_of(0.09).n_left(declared=True)
+    assert f", or in any order from a pool, fixed in advance, of at most {pool:,}, except" in words
+    assert "or an order of queries, chosen after seeing earlier answers" in words
+    assert "pool" not in guard_of(0.03).guarantee  # where it answers nothing
 
 
 def run_of_copies(seed, epsilon, max_queries):
@@ -338,7 +343,7 @@ def test_a_withheld_row_that_raised_the_price_leaves_none_behind(many):
         else:
             with pytest.raises(HoldoutExhausted):
                 guard.query(last[0])
-        assert guard.halted and guard.remaining == 0.0
+        assert guard.halted and guard.n_left() == 0
         assert guard.budget == budget >= guard.complexity  # halted by its mean alone
         seen.append((guard.budget, guard._core.largest))
     assert seen[0] == seen[1] and seen[0][1] == first.sum(axis=1).max()

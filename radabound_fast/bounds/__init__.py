@@ -35,6 +35,7 @@ from .fixed import (
     symmetrised_log_tail,
     symmetrised_tail,
 )
+from .intervals import binomial_interval, kl_interval
 from .kl import kl_minus, kl_plus, kl_tolerance
 from .paper import (
     bernstein_excess,
@@ -67,11 +68,13 @@ __all__ = [
     "bernstein_split_log_tail",
     "bernstein_split_tail",
     "bernstein_tail",
+    "binomial_interval",
     "code_width",
     "failure_code",
     "guess_and_check_code",
     "guess_and_check_passes",
     "guess_and_check_width",
+    "kl_interval",
     "kl_minus",
     "kl_plus",
     "kl_tolerance",

@@ -34,7 +34,11 @@ cdef extern from "scan/scan.h" nogil:
         void *tile
         ptrdiff_t capacity
         ptrdiff_t n_rows
+        int in_units
         int64_t bad_sample
+
+    struct free_range:
+        int64_t low, high
 
     enum verdict:
         ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE
@@ -43,7 +47,8 @@ cdef extern from "scan/scan.h" nogil:
         int64_t *maxima
         int64_t *minima
         int64_t n_vectors, n_strips, n_rows, complexity
-        int64_t budget, priced, wanted, n_free, free_low, free_high
+        int64_t budget, priced, priced_rows, wanted
+        free_range declared, real
         int started, half_range, unit_shift
 
     void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,

@@ -45,15 +45,14 @@ static const uint64_t *block_words(const struct sign_store *signs, const struct 
 }
 
 /* Whether every row of the block is answered, given what each adds to the complexity. */
-static int all_answered(const struct guard_state *state, const struct sliced_memory *slices)
+static int all_answered(const struct guard_state *state, int may_be_real,
+                        const struct sliced_memory *slices)
 {
     int64_t complexity = state->complexity;
     for (ptrdiff_t r = 0; r < block_rows(slices); r++) {
         complexity += slices->growth[r];
-        if (slices->totals[r] > state->priced)
-            return 0;
-        if (complexity > state->budget &&
-            !needs_no_signs(state, state->n_rows + r, slices->totals[r]))
+        if (slices->totals[r] > state->priced ||
+            !passes(state, may_be_real, complexity, slices->totals[r]))
             return 0;
     }
     return 1;
@@ -66,7 +65,7 @@ int judge_sliced(const struct sign_store *signs, const struct loss_rows *rows, p
     const ptrdiff_t n = block_rows(slices);
     const size_t extremes_bytes = (size_t)(2 * state->n_strips * LANES) * sizeof(int64_t);
     ptrdiff_t stride;
-    if (state->unit_shift || state->n_rows < ROWS_BEFORE)
+    if (state->unit_shift || state->n_rows < ROWS_BEFORE || state->n_rows + n > state->priced_rows)
         return 0;
     const uint64_t *words = block_words(signs, rows, first, slices, &stride);
     if (words == NULL)
@@ -74,7 +73,7 @@ int judge_sliced(const struct sign_store *signs, const struct loss_rows *rows, p
     memcpy(slices->before, state->maxima, extremes_bytes); /* the minima follow the maxima */
     slices->kernel->scan(slices->plan, slices->scratch, words, stride, (int)n, state->maxima,
                          state->minima, state->half_range, slices->growth, slices->totals);
-    if (!all_answered(state, slices)) {
+    if (!all_answered(state, may_be_real(rows), slices)) {
         memcpy(state->maxima, slices->before, extremes_bytes);
         return 0;
     }

@@ -87,6 +87,7 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
     const int in_place = rows_in_place(rows, signs->n_words);
     n_rows = smaller(n_rows, smaller(chunk->capacity, in_units ? UNIT_TILE_ROWS : CHUNK_ROWS));
     chunk->in_units = in_units;
+    chunk->may_be_real = may_be_real(rows);
     chunk->bad_sample = -1;
     memset(chunk->totals, 0, (size_t)n_rows * sizeof *chunk->totals);
 
@@ -96,7 +97,8 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
                           : read_rows(kernel, rows, first, n_rows, &tile, chunk);
         if (word == 0) /* of the rows that can be read: often the first one cannot */
             memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
-        for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
+        ptrdiff_t strip = 0;
+        do { /* once where there are no strips, for the totals */
             const ptrdiff_t n_strips = smaller(TILE_STRIPS, signs->n_strips - strip);
             const struct sign_tile part =
                 sign_tile(kernel, signs, strip, n_strips, word, tile.n_words, lines,
@@ -107,7 +109,8 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
             else
                 kernel->count_bits(&part, tile.rows, tile.stride, n_rows, counts, stride,
                                    strip == 0 ? chunk->totals : NULL);
-        }
+            strip += TILE_STRIPS;
+        } while (strip < signs->n_strips);
         word += tile.n_words;
     }
     chunk->n_rows = n_rows;
@@ -194,10 +197,10 @@ static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
     chunk->in_units = 1;
 }
 
-int needs_no_signs(const struct guard_state *state, int64_t n_rows, int64_t total)
+int passes(const struct guard_state *state, int may_be_real, int64_t complexity, int64_t total)
 {
-    return n_rows < state->n_free &&
-           (total <= state->free_low || total >= state->free_high);
+    const struct free_range *range = may_be_real ? &state->real : &state->declared;
+    return complexity <= state->budget || total <= range->low || total >= range->high;
 }
 
 ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, struct chunk *chunk,
@@ -215,8 +218,8 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, str
     for (ptrdiff_t r = from; r < chunk->n_rows; r++) {
         const int64_t total = chunk->totals[r];
         *verdict = NEEDS_PRICE;
-        state->wanted = total;
-        if (total > state->priced)
+        state->wanted = total > state->priced ? total : state->priced;
+        if (total > state->priced || state->n_rows >= state->priced_rows)
             return r;
         if (!state->started)
             start(state);
@@ -226,7 +229,7 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, str
             state->still = is_few(++n_moved, chunk->n_rows);
         }
         *verdict = WITHHELD;
-        if (state->complexity > state->budget && !needs_no_signs(state, state->n_rows, total))
+        if (!passes(state, chunk->may_be_real, state->complexity, total))
             return r;
         state->n_rows++;
         if (totals_out)

@@ -48,6 +48,7 @@ struct chunk {
     ptrdiff_t capacity;
     ptrdiff_t n_rows;
     int in_units;
+    int may_be_real;    /* as the function below says of the rows */
     int64_t bad_sample; /* in the row after the n_rows good ones; -1: none; or TOO_LARGE */
 };
 
@@ -66,8 +67,8 @@ RB_INLINE int64_t check_last_word(uint64_t last, int64_t n_samples)
     return used && last >> used ? n_samples + 1 : n_samples;
 }
 
-/* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way:
- * a value that is not 0 or 1, or with in_units one outside [0, 1]. */
+/* Counts up to `n_rows` rows from `first` on, fewer if one of them cannot be read this way: a value
+ * that is not 0 or 1, or with in_units one outside [0, 1].  With no strips it only adds them up. */
 void count_rows(const struct kernel *kernel, const struct sign_store *signs,
                 const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows, int in_units,
                 struct chunk *chunk);
@@ -83,29 +84,36 @@ void count_any_rows(const struct kernel *kernel, const struct sign_store *signs,
                     const struct loss_rows *rows, ptrdiff_t first, ptrdiff_t n_rows,
                     struct chunk *chunk);
 
+/* Totals that are answered whatever the complexity: the union part of the bound. */
+struct free_range {
+    int64_t low, high;
+};
+
 enum verdict { ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE };
 
 /* The state of a guard.  A row is answered while
  *
- *     complexity <= budget,   or   n_rows < n_free and total outside (free_low, free_high).
+ *     complexity <= budget,   or   total <= low,   or   total >= high   of its kind of row.
  *
- * complexity is sum_j max(0, maxima_j), or sum_j (maxima_j - minima_j) for the half-range.
- * `budget` holds for totals up to `priced`; a larger one stops with NEEDS_PRICE. */
+ * complexity is sum_j max(0, maxima_j), or sum_j (maxima_j - minima_j) for the half-range.  All
+ * this is the gate; it holds for totals up to `priced`, and for the rows before the one that
+ * `priced_rows` were answered before.  A row beyond either stops with NEEDS_PRICE. */
 struct guard_state {
     int64_t *maxima, *minima; /* 8 n_strips lanes each, the minima after the maxima */
     int64_t n_vectors, n_strips;
     int64_t n_rows; /* answered */
     int64_t complexity;
     int started; /* whether there are extremes yet */
-    int64_t budget, priced, wanted; /* wanted: the total that stopped with NEEDS_PRICE */
-    int64_t n_free, free_low, free_high;
+    int64_t budget, priced, priced_rows;
+    int64_t wanted; /* the largest total that the price must hold for, after NEEDS_PRICE */
+    struct free_range declared, real; /* of bits, labels and integers; of floats */
     int half_range;
     int unit_shift; /* 0 or UNIT_SHIFT */
     int still;    /* whether few of the last rows moved an extreme; no result depends on it */
 };
 
-/* Whether a row is answered whatever the complexity: the union part of the bound. */
-int needs_no_signs(const struct guard_state *state, int64_t n_rows, int64_t total);
+/* Whether a row passes the gate at this complexity. */
+int passes(const struct guard_state *state, int may_be_real, int64_t complexity, int64_t total);
 
 /* From units of one loss to units of 2^-24.  The caller prices the budget anew. */
 void rescale_state(struct guard_state *state);

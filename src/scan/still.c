@@ -46,7 +46,7 @@ int pass_row(const struct kernel *kernel, const struct sign_store *signs, const 
     if (!is_readable)
         return 0;
     find_moves(kernel, signs, &tile, 1, state, NULL, total, &moved);
-    if (moved || *total > state->priced)
+    if (moved || *total > state->priced || state->n_rows >= state->priced_rows)
         return 0;
     state->n_rows++;
     return 1;
@@ -79,7 +79,8 @@ ptrdiff_t pass_rows(const struct kernel *kernel, const struct sign_store *signs,
     for (ptrdiff_t r = 0; r < readable; r++) {
         const ptrdiff_t still = r;
         const int64_t priced = state->complexity > state->budget ? -1 : state->priced;
-        while (r < readable && !moved[r] && totals[r] <= priced)
+        const int64_t n_priced = state->priced_rows - state->n_rows;
+        while (r < readable && !moved[r] && totals[r] <= priced && r - still < n_priced)
             r++;
         pass_still(state, totals + still, r - still, totals_out ? totals_out + still : NULL,
                    trace_out ? trace_out + still : NULL);

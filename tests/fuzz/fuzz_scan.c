@@ -9,7 +9,8 @@
 struct price {
     int64_t budget, per_total;
     int watched; /* whether larger totals are priced anew */
-    int64_t n_free, free_low, free_high;
+    int64_t n_rows;                   /* answered, that the ranges hold for; then nothing is free */
+    struct free_range declared, real; /* in units of one loss */
 };
 
 struct scan_case {
@@ -33,9 +34,13 @@ static void set_price(struct guard_state *state, const struct price *price, int6
                         ? INT64_MAX
                         : price->budget * one + largest * price->per_total;
     state->priced = price->watched ? largest : INT64_MAX;
-    state->n_free = price->n_free;
-    state->free_low = price->free_low * one;
-    state->free_high = price->free_high * one;
+    const struct free_range nothing = {-1, INT64_MAX >> UNIT_SHIFT};
+    const int is_free = state->n_rows < price->n_rows;
+    const struct free_range declared = is_free ? price->declared : nothing;
+    const struct free_range real = is_free ? price->real : nothing;
+    state->priced_rows = is_free ? price->n_rows : INT64_MAX;
+    state->declared = (struct free_range){declared.low * one, declared.high * one};
+    state->real = (struct free_range){real.low * one, real.high * one};
 }
 
 /* Does what a verdict asks for, as _core.pxi does; false if it asks for nothing. */
@@ -43,7 +48,7 @@ static int meet(enum verdict verdict, struct guard_state *state, const struct pr
                 int64_t *totals, int64_t *trace)
 {
     if (verdict == NEEDS_PRICE) {
-        set_price(state, price, state->wanted);
+        set_price(state, price, state->wanted == INT64_MAX ? 0 : state->wanted);
         return 1;
     }
     if (verdict != NEEDS_UNITS)
@@ -148,13 +153,12 @@ static void find_wanted(struct scan_case *c)
         const int shift = in_units ? 0 : state->unit_shift;
         for (int64_t i = 0; i < m; i++)
             total += (int64_t)losses[i] << shift;
-        state->wanted = total;
-        if (total > state->priced)
+        state->wanted = total > state->priced ? total : state->priced;
+        if (total > state->priced || state->n_rows >= state->priced_rows)
             meet(NEEDS_PRICE, state, &c->price, c->stop, c->totals, c->trace);
         take_in(c, state, losses, shift);
-        if (state->complexity > state->budget &&
-            !(state->n_rows < state->n_free &&
-              (total <= state->free_low || total >= state->free_high))) {
+        const struct free_range *range = c->is_real ? &state->real : &state->declared;
+        if (state->complexity > state->budget && range->low < total && total < range->high) {
             c->verdict = WITHHELD;
             return;
         }
@@ -226,7 +230,7 @@ static void random_start(struct scan_case *c, int64_t n_rows)
 /* Free of charge first, to know what the rows come to; then a budget that ends at one of them. */
 static void random_price(struct scan_case *c)
 {
-    c->price = (struct price){INT64_MAX, 0, one_in(3), 0, -1, INT64_MAX >> UNIT_SHIFT};
+    c->price = (struct price){INT64_MAX, 0, one_in(3), 0, {0, 0}, {0, 0}};
     set_price(&c->start, &c->price, 0);
     find_wanted(c);
     if (c->stop == 0 || one_in(3))
@@ -234,9 +238,12 @@ static void random_price(struct scan_case *c)
     c->price.budget = (c->trace[below(c->stop)] >> c->end.unit_shift) - below(2);
     c->price.per_total = c->price.watched ? below(3) - 1 : 0;
     if (one_in(3)) {
-        c->price.n_free = c->start.n_rows + up_to(c->n_rows);
-        c->price.free_low = below(c->store.n_samples);
-        c->price.free_high = c->price.free_low + below(c->store.n_samples);
+        struct free_range *const ranges[] = {&c->price.declared, &c->price.real};
+        c->price.n_rows = c->start.n_rows + up_to(c->n_rows);
+        for (int i = 0; i < 2; i++) {
+            ranges[i]->low = below(c->store.n_samples);
+            ranges[i]->high = ranges[i]->low + below(c->store.n_samples);
+        }
     }
     set_price(&c->start, &c->price, 0);
     find_wanted(c);

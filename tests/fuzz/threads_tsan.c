@@ -48,8 +48,7 @@ static void begin(struct segment *segment, ptrdiff_t first, ptrdiff_t last)
                                     .n_strips = n_strips,
                                     .budget = INT64_MAX,
                                     .priced = INT64_MAX,
-                                    .free_low = -1,
-                                    .free_high = INT64_MAX};
+                                    .priced_rows = INT64_MAX};
     segment->state.minima = segment->state.maxima + n_lanes;
     segment->chunk = (struct chunk){.counts = memory(CHUNK_ROWS * n_lanes * sizeof(int64_t)),
                                     .totals = memory(CHUNK_ROWS * sizeof(int64_t)),

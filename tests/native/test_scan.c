@@ -101,12 +101,14 @@ static void test_gate(const struct scan *scan, struct gate gate)
     const int64_t *complexity = gate.half_range ? p->half_range : p->plain;
     int64_t *totals = NEW(int64_t, p->n_rows), *trace = NEW(int64_t, p->n_rows);
     struct chunk chunk = new_chunk(scan->kernel, p);
+    const struct free_range all = {0, 0}, nothing = {-1, INT64_MAX};
     struct guard_state state = {.n_vectors = p->l,
                           .n_strips = p->n_strips,
                           .budget = gate.budget,
                           .priced = p->totals[0] - 1, /* it has to ask for a price at once */
-                          .n_free = gate.n_free,
-                          .free_low = -1,
+                          .priced_rows = gate.n_free ? gate.n_free : INT64_MAX,
+                          .declared = gate.n_free ? all : nothing,
+                          .real = gate.n_free ? all : nothing,
                           .half_range = gate.half_range};
     state.maxima = NEW(int64_t, 2 * p->n_strips * LANES);
     state.minima = state.maxima + p->n_strips * LANES;
@@ -121,6 +123,10 @@ static void test_gate(const struct scan *scan, struct gate gate)
                         &chunk, scan->slices, totals, trace, &verdict);
         if (verdict == NEEDS_UNITS)
             rescale_state(&state);
+        if (verdict == NEEDS_PRICE && state.n_rows == gate.n_free) {
+            state.declared = state.real = nothing;
+            state.priced_rows = INT64_MAX;
+        }
         if (verdict == NEEDS_PRICE)
             state.priced = state.wanted + random_below(p->m);
     }
@@ -169,7 +175,8 @@ static void test_unreadable(struct scan *scan, enum form form)
     struct guard_state state = {.n_vectors = p->l,
                           .n_strips = p->n_strips,
                           .budget = INT64_MAX,
-                          .priced = INT64_MAX};
+                          .priced = INT64_MAX,
+                          .priced_rows = INT64_MAX};
     state.maxima = NEW(int64_t, 2 * p->n_strips * LANES);
     state.minima = state.maxima + p->n_strips * LANES;
     enum verdict verdict;
