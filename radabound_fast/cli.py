@@ -199,6 +199,10 @@ def _add_audit(commands: Any) -> None:
 
 def _audit(args: argparse.Namespace) -> int:
     _check_outputs(args)
+    for path in filter(None, (args.labels, args.predictions, args.losses)):
+        written = args.output and os.path.exists(path) and os.path.exists(args.output)
+        if written and os.path.samefile(path, args.output):
+            raise ValueError(f"--output must be a file of its own, got {path}, which is read")
     labels, rows, n_samples = _open_files(args)
     seed = secrets.randbits(64) if args.seed is None else args.seed
     replays = []

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._answers import RadaBoundAnswers
-from radabound_fast._checks import check_bool, check_count, check_fraction
+from radabound_fast._checks import check_bool, check_count, check_fraction, counted
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import RadaBoundAnswer, sealed
@@ -198,9 +198,15 @@ class RadaBound(Saved, _kernel.LossQueries):
     def _refuse(self) -> NoReturn:
         self._check_open()
         found = self._core
-        reason = f"the holdout is spent after {found.n_rows} answers: at complexity "
-        reason += f"{found.complexity:.6g} the bound {self.bound!r} does not vouch for an error of "
-        reason += f"at most {self.epsilon:g}; this query is withheld"
+        reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
+        if not found.n_rows:
+            reason = "the holdout cannot answer a first query"
+        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
+        reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
+        if not found.n_rows:
+            from radabound_fast.planning import what_would_work  # which needs guards
+
+            reason += what_would_work(self)
         raise HoldoutExhausted(
             reason,
             n_queries=found.n_rows,
