@@ -24,6 +24,13 @@ from .adaptive import (
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
+from .binomial import (
+    binomial_free,
+    binomial_interval,
+    binomial_log_failure,
+    binomial_log_tail,
+    binomial_queries,
+)
 from .bound import Bound
 from .fixed import (
     mcdiarmid_excess,
@@ -35,8 +42,7 @@ from .fixed import (
     symmetrised_log_tail,
     symmetrised_tail,
 )
-from .intervals import binomial_interval, kl_interval
-from .kl import kl_minus, kl_plus, kl_tolerance
+from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paper import (
     bernstein_excess,
     bernstein_log_tail,
@@ -68,12 +74,17 @@ __all__ = [
     "bernstein_split_log_tail",
     "bernstein_split_tail",
     "bernstein_tail",
+    "binomial_free",
     "binomial_interval",
+    "binomial_log_failure",
+    "binomial_log_tail",
+    "binomial_queries",
     "code_width",
     "failure_code",
     "guess_and_check_code",
     "guess_and_check_passes",
     "guess_and_check_width",
+    "kl_free",
     "kl_interval",
     "kl_minus",
     "kl_plus",

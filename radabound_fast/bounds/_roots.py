@@ -23,3 +23,10 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 def root_near(function: Callable[[float], float], low: float, high: float) -> float:
     """As `root`, where a limit may be the zero itself, so that rounding may spoil its sign."""
     return root(function, low * (1.0 - 1e-6), high * (1.0 + 1e-6))
+
+
+def bisect(test: Callable[[float], bool], low: float, high: float) -> float:
+    """The last float from `low` on at which a test that turns true, and stays so, is false."""
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (low, middle) if test(middle) else (middle, high)
+    return low
