@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast.bounds import BOUNDS
@@ -15,17 +15,6 @@ NO_LIMIT = 2**63 - 1
 # budget; the largest total and the number of rows that the gate holds for; totals up to and from
 # which a row needs no signs, of declared 0-1 losses and of real ones
 Gate = tuple[int, int, int, int, int, int, int]
-
-# means in [0, low] or [high, 1]; None: there is nothing
-Range = tuple[float, float]
-
-
-class Stage(NamedTuple):
-    """What needs no signs, for all queries before the one that `n_queries` were asked before."""
-
-    n_queries: int
-    declared: Range | None
-    real: Range | None
 
 
 class HaltingRule:
@@ -77,17 +66,43 @@ class HaltingRule:
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
 
-    def stage(self, n_queries: int) -> Stage:
-        """What needs no signs after so many answers, and up to how many that holds."""
-        free = self.free
-        if free is None or n_queries >= free.n_queries:
-            return Stage(NO_LIMIT, None, None)
-        return Stage(free.n_queries, (free.low, free.high), (free.low, free.high))
-
     def needs_no_signs(self, n_queries: int) -> bool:
         """Whether after so many answers the next is given whatever its losses are."""
-        _, declared, real = self.stage(n_queries)
-        return all(means is not None and means[0] >= means[1] for means in (declared, real))
+        if self.free is None:
+            return False
+        _, low_count, low_mean = self.free.stage(n_queries)
+        return low_count == self.n_samples and low_mean >= 0.5
+
+    def free_left(self, n_queries: int, mean: float, declared: bool) -> int:
+        """How many more queries of this mean are answered, whatever their signs say.
+
+        Parameters
+        ----------
+        n_queries : int
+            The answers so far.
+        mean : float
+            The mean loss of every query to come, in [0, 1].
+        declared : bool
+            Whether their losses are declared 0 or 1: labels, bits, booleans, integers.
+
+        Returns
+        -------
+        int
+            0 if the next need not be; at most 2^62.  With every answer it falls by 1.
+        """
+        return 0 if self.free is None else self.free.left(n_queries, mean, declared)
+
+    def interval(self, values: Any, n_queries: Any, declared: bool) -> tuple[Any, Any]:
+        """Where the truths of answers lie; as `Bound.interval`, of this configuration."""
+        return self.bound.interval(
+            values,
+            n_queries,
+            n_samples=self.n_samples,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_queries=self.max_queries,
+            declared=declared,
+        )
 
     def price(self, largest_total: int, unit_shift: int, n_rows: int) -> Gate:
         """The gate of ``struct guard_state`` in src/scan/scan.h, in units of 2**-unit_shift.
@@ -115,17 +130,17 @@ class HaltingRule:
 
         budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
         priced = largest_total if self.bound.log_tail is None else NO_LIMIT
-        stage = self.stage(n_rows)
-        declared, real = (free_totals(means, everything) for means in (stage.declared, stage.real))
-        return budget, priced, stage.n_queries, *declared, *real
+        if self.free is None:
+            return budget, priced, NO_LIMIT, -1, NO_LIMIT, -1, NO_LIMIT
+        n_queries, low_count, low_mean = self.free.stage(n_rows)
+        declared = ends(low_count << unit_shift, everything)
+        real = ends(math.floor(Fraction(low_mean) * everything), everything)
+        return budget, priced, n_queries, *declared, *real
 
 
-def free_totals(means: Range | None, everything: int) -> tuple[int, int]:
-    """Up to and from which totals a row needs no signs; one that errs everywhere has everything."""
-    if means is None:
-        return -1, NO_LIMIT
-    low, high = means
-    return math.floor(Fraction(low) * everything), math.ceil(Fraction(high) * everything)
+def ends(low: int, everything: int) -> tuple[int, int]:
+    """Up to and from which totals a row passes, in mirror image; none if the first is negative."""
+    return (low, everything - low) if low >= 0 else (-1, NO_LIMIT)
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:

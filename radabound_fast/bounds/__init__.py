@@ -42,6 +42,7 @@ from .fixed import (
     symmetrised_log_tail,
     symmetrised_tail,
 )
+from .free import Free, Stage, union_free
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paper import (
     bernstein_excess,
@@ -61,13 +62,15 @@ from .selfbounding import (
     self_bounding_half_width,
 )
 from .split import bernstein_split_excess, bernstein_split_log_tail, bernstein_split_tail
-from .table import BOUNDS
-from .union import Free, union_free, union_half_width, union_interval, union_queries
+from .table import BOUNDS, PAPER_BOUNDS
+from .union import dyadic_code, union_half_width, union_interval, union_queries
 
 __all__ = [
     "BOUNDS",
     "Bound",
+    "PAPER_BOUNDS",
     "Free",
+    "Stage",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",
@@ -80,6 +83,7 @@ __all__ = [
     "binomial_log_tail",
     "binomial_queries",
     "code_width",
+    "dyadic_code",
     "failure_code",
     "guess_and_check_code",
     "guess_and_check_passes",

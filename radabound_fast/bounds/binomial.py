@@ -18,14 +18,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import check_fraction, check_integer, check_n_samples, check_probability
 from ._arguments import check_counts, check_nats
 from ._limits import OUT, between, limits
+from ._roots import peak
 from .kl import kl_drop, kl_free
 from .union import MOST_QUERIES
 
-_FEW = 128  # samples at which all counts are tried
+_TRIED = 4096  # counts, where the shape of the failures is not proved
 # terms of the continued fraction, for errors of e^-8 and less, and for larger ones; 2 (mod 4)
 _SMALL, _LARGE = 34, 130
 
@@ -45,8 +47,8 @@ def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
     Returns
     -------
     float
-        Rounded up, by less than 1e-9 from a few standard deviations on; 0 for ``c >= m p``, where
-        nothing is claimed.
+        Rounded up, by about ``2e-15 (m p - c) / (1-p)`` beyond 4 standard deviations; 0 for
+        ``c >= m p``, where nothing is claimed.
 
     >>> round(binomial_log_tail(1800, n_samples=4000, mean=0.5), 3)
     -22.718
@@ -74,13 +76,13 @@ def binomial_log_failure(n_samples: int, epsilon: float) -> float:
     Returns
     -------
     float
-        Rounded up.  Where ``(m - 1) (epsilon - 1/m)^2 < 2/3`` at more than 128 samples it is
+        Rounded up.  Where ``(m - 1) (epsilon - 1/m)^2 < 2/3`` at more than 4096 samples it is
         Hoeffding's ``-2 m epsilon^2``, which is larger; hardly a query is affordable there.
 
     Notes
     -----
     Where that number is at least 2/3, ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c
-    (Result 16 of ``docs/theory.md``), so that the maximum is found by bisection.
+    (Result 16 of ``docs/theory.md``), so that few counts have to be tried.
 
     >>> round(math.exp(binomial_log_failure(4000, 0.04)) * 1e7, 3)
     2.27
@@ -135,8 +137,8 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
 
     Notes
     -----
-    It rests on the shape that `binomial_log_failure` finds its maximum by; where that is not
-    proved, at more than 128 samples, the counts are those of `kl_free`.
+    It rests on the shape that `binomial_log_failure` finds its maximum by.  Where that is not
+    proved, the first 4096 counts are tried one by one, and beyond these `kl_free` decides.
 
     >>> binomial_free(4000, 0.02, 16.0), binomial_free(4000, 0.02, 17.0)
     (198, 180)
@@ -146,21 +148,18 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     worst, log_failure = _worst(m, epsilon)
     if log_failure <= -nats:
         return m
-    if not _is_log_concave(m, epsilon) and m > _FEW:
-        low = kl_free(epsilon, nats / m)
-        return -1 if low < 0.0 else math.floor(low * m)
-
-    def fails(count: int) -> bool:
-        return _log_tail(count, m, epsilon) > -nats
-
-    if m <= _FEW:
-        first = next(count for count in range(m + 1) if fails(count))
-        last = next(count for count in range(m, -1, -1) if fails(count))
-    else:
-        first = bisect_left(range(worst), True, key=fails)
-        rest = range(worst, m + 1)
-        last = rest[bisect_left(rest, True, key=lambda count: not fails(count)) - 1]
-    # below 1/2 the upper limit binds; the lower limits are these in mirror image
+    if not _is_log_concave(m, epsilon):
+        # every mean up to low needs its upper limit within epsilon, and its lower limit too
+        tried = np.arange(min(m + 1, _TRIED))
+        fails = (_log_tails(tried, m, epsilon) > -nats) | (
+            _log_tails(m - tried, m, epsilon) > -nats
+        )
+        low = int(np.argmax(fails)) - 1 if fails.any() else tried.size - 1
+        return max(low, math.floor(kl_free(epsilon, nats / m) * m))
+    # the counts whose upper limit is too far are an interval; below, in mirror image
+    first = bisect_left(range(worst), True, key=lambda c: _log_tail(c, m, epsilon) > -nats)
+    rest = range(worst, m + 1)
+    last = rest[bisect_left(rest, True, key=lambda c: _log_tail(c, m, epsilon) <= -nats) - 1]
     return min(first, m - last) - 1
 
 
@@ -194,11 +193,6 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
     """
     m = check_n_samples(n_samples)
     counts, nats = check_counts(m, counts=counts), check_nats(nats)
-    if nats.ndim == 0 and counts.size > m + 1:
-        every = np.flatnonzero(np.bincount(counts.ravel().astype(np.intp), minlength=m + 1))
-        tables = np.empty((2, m + 1))
-        tables[:, every] = binomial_interval(every, m, nats)
-        return tuple(tables[:, counts.astype(np.intp)])
     return limits(lambda c, nats: (_drop(c, m, nats), _drop(m - c, m, nats)), counts, nats, m)
 
 
@@ -206,12 +200,10 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
 def _worst(m: int, epsilon: float) -> tuple[int, float]:
     """The count at which the failure is most likely, and the logarithm of its probability."""
     if _is_log_concave(m, epsilon):
-        falls = bisect_left(
-            range(m), True, key=lambda c: _log_tail(c + 1, m, epsilon) <= _log_tail(c, m, epsilon)
-        )
-        return falls, _log_tail(falls, m, epsilon)
-    if m <= _FEW:
-        return max(((c, _log_tail(c, m, epsilon)) for c in range(m + 1)), key=lambda pair: pair[1])
+        return peak(lambda c: _log_tail(c, m, epsilon), m)
+    if m <= _TRIED:
+        log_tails = _log_tails(np.arange(m + 1), m, epsilon)
+        return int(np.argmax(log_tails)), float(log_tails.max())
     return 0, -2.0 * m * epsilon * epsilon
 
 
@@ -229,12 +221,31 @@ def _log_tail(c: int, m: int, step: float) -> float:
         return -math.inf
     if c == 0:
         return m * math.log1p(-step) * (1.0 - OUT)
-    exponent = -c * math.log1p(s / c) - d * math.log1p(-s / d)
-    log_first: float = _log_first(c, d)
-    ratio: float = _tail_over_first(d, m, (d - s) / (c + s), _terms(exponent))
-    # a rounding of c/m moves the exponent by s / (p (1-p)) times it
-    margin = OUT * (exponent + s * (m / (c + s)) * (m / (d - s)))
-    return min(log_first - exponent + math.log(ratio) + margin, 0.0)
+    return min(float(_log_tail_inside(c, d, s)), 0.0)
+
+
+def _log_tails(c: NDArray[Any], m: int, step: float) -> NDArray[np.float64]:
+    """The same for many counts and a step above 0."""
+    s = m * step
+    log_tails = np.where(c == 0, m * math.log1p(-step) * (1.0 - OUT), -math.inf)
+    inside = (c > 0) & (s < m - c)
+    some = c[inside].astype(np.float64)
+    if some.size:
+        log_tails[inside] = np.minimum(_log_tail_inside(some, m - some, s), 0.0)
+    return log_tails
+
+
+def _log_tail_inside(c: Any, d: Any, s: float) -> Any:
+    """``ln P(Bin(m, (c + s)/m) <= c)`` for m = c + d and 0 < s < d, c > 0; rounded up."""
+    many = isinstance(c, np.ndarray)
+    log, log1p = (np.log, np.log1p) if many else (math.log, math.log1p)
+    m = c + d
+    exponent = -c * log1p(s / c) - d * log1p(-s / d)
+    terms = _terms(exponent.min() if many else exponent)
+    ratio = _tail_over_first(d, m, (d - s) / (c + s), terms)
+    # some ulps of p move the exponent by s / (1 - p) times as much
+    margin = 2.0**-49 * (1.0 + exponent + s * (m / (d - s)))
+    return _log_first(c, d) - exponent + log(ratio) + margin
 
 
 def _drop(c: Any, m: int, nats: Any) -> Any:
@@ -262,7 +273,7 @@ def _terms(nats: float) -> int:
     return _SMALL if nats >= 8.0 else _LARGE
 
 
-def _tail_over_first(c: Any, m: int, odds: Any, terms: int) -> Any:
+def _tail_over_first(c: Any, m: Any, odds: Any, terms: int) -> Any:
     """``P(Bin(m, q) >= c) / P(Bin(m, q) = c)`` at odds q/(1-q) of at most c/(m-c); rounded up.
 
     The continued fraction of Abramowitz and Stegun (1964), 26.5.9, from its end.  Here all its
@@ -272,7 +283,7 @@ def _tail_over_first(c: Any, m: int, odds: Any, terms: int) -> Any:
     t = c + (terms - 1.0)
     for n in range(terms, 1, -1):
         j = n // 2
-        factor = j * (m + float(j)) if n % 2 else (c + (j - 1.0)) * (c + (j - 1.0 - m))
+        factor = (m + j) * float(j) if n % 2 else (c + (j - 1.0)) * (c + (j - 1.0 - m))
         t = factor * odds / t
         t += c + (n - 2.0)
     return c / t

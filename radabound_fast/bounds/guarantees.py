@@ -6,7 +6,7 @@ The words are fixed: "fixed in advance" or "adaptive", "one-sided" or "two-sided
 
 from __future__ import annotations
 
-from .union import Free
+from .free import Free
 
 _NEVER_ADAPTIVE = (
     "Never for an adaptive analyst: queries chosen after seeing earlier answers can make "
@@ -64,19 +64,18 @@ def paper(
 
 def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
     """The mode in which every word is proved."""
-    if free.n_queries == 0:
-        union = "answers none here"
-    elif free.low == free.high:
+    if free.n_queries:
         union = f"answers the first {free.n_queries:,} queries, whatever their means"
+    elif not free.answers_any:
+        union = "answers none here"
     else:
-        union = (
-            f"answers means up to {free.low:.4g} or from {free.high:.4g} among the first "
-            f"{free.n_queries:,} queries"
-        )
+        low = free.stage(0).low_count / free.n_samples
+        union = f"answers means up to {low:.4g} or from {1.0 - low:.4g} at first"
     return (
-        f"It is proved that, for a sequence of queries fixed in advance, except with "
-        f"probability {delta}, every returned mean is within {epsilon} of its expectation: "
+        f"It is proved that, for a sequence of queries fixed in advance, its order too, except "
+        f"with probability {delta}, every returned mean is within {epsilon} of its expectation: "
         f"two-sided, finite-sample, and up to a halting time that depends on the data. "
         f"Each answer is covered by the self-bounding bound at 3/5 of delta or by the union "
-        f"bound at 2/5 of it (docs/theory.md); the union bound {union}. {_NEVER_ADAPTIVE}"
+        f"bound at 2/5 of it (docs/theory.md). Of losses declared 0 or 1 (labels, bits, booleans, "
+        f"integers) the union bound {union}. {_NEVER_ADAPTIVE}"
     )
