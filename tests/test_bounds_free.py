@@ -70,48 +70,17 @@ def test_all_errors_together_are_at_most_delta(m, epsilon, max_queries):
         assert 2.0 * errors.sum() == pytest.approx(DELTA / 2.0 * (1.0 - 1.0 / 21.0), rel=1e-12)
 
 
-@each_case
-@pytest.mark.parametrize("declared", [True, False])
-def test_what_is_left_is_a_promise_that_the_stages_keep(m, epsilon, max_queries, declared):
-    free = bounds.union_free(m, epsilon, DELTA, max_queries)
-
-    def passes(asked, mean):
-        stage = free.stage(asked)
-        p = min(mean, 1.0 - mean)
-        if declared:
-            return stage.low_count == m or round(p * m) <= stage.low_count
-        return p <= stage.low_mean
-
-    for mean in (0.0, 1.0 / m, 0.02, 0.05, 0.3, 0.5, 0.98, 1.0 - 1.0 / m, 1.0):
-        mean = round(mean * m) / m
-        for asked in (0, 1, 7, 99, 300, 2000):
-            left = free.left(asked, mean, declared)
-            assert (left > 0) == passes(asked, mean)
-            assert left == 0 or free.left(asked + 1, mean, declared) == left - 1 or left == 2**62
-            if 0 < left < 2**60:
-                assert passes(asked + left - 1, mean) and not passes(asked + left, mean)
-
-
-def test_a_mean_between_two_counts_is_promised_only_what_both_are():
-    free = bounds.union_free(4000, 0.02, DELTA)
-    low = free.stage(399).low_count
-    assert free.left(399, low / 4000, True) > 0
-    assert free.left(399, (low + 0.3) / 4000, True) == 0 == free.left(399, (low + 1) / 4000, True)
-    assert free.left(399, 1.0 - low / 4000, True) > 0
-    assert free.left(399, 1.0 - (low + 0.3) / 4000, True) == 0
-    edge = free.stage(399).low_mean
-    assert free.left(399, math.nextafter(edge, 0.0), False) > 0 == free.left(399, edge, False)
-
-
 def test_declared_queries_are_answered_whatever_their_means_as_often_as_half_of_delta_affords():
-    for epsilon, n_queries in ((0.03, 127), (0.04, 44_043), (0.05, 71_921_989)):
+    for epsilon, n_queries, n_real in (
+        (0.03, 127, 3),
+        (0.04, 44_043, 127),
+        (0.05, 71_921_989, 32_767),
+    ):
         free = bounds.union_free(4000, epsilon, DELTA)
         assert free.n_queries == free.n_flat == n_queries
-        assert free.left(0, 0.5, True) == n_queries
-        # real-valued losses by relative entropy, within either half
-        real = free.left(0, 0.5, False)
-        assert 0 < real < n_queries
-        assert bounds.kl_plus(0.49, free.nats(real) / 4000) <= 0.49 + epsilon
+        # real-valued losses by relative entropy, within the dyadic half alone
+        assert free.end_of(lambda stage: stage.low_mean == 0.5) == n_real
+        assert bounds.kl_plus(0.49, free.nats(n_real) / 4000) <= 0.49 + epsilon
     nothing = bounds.union_free(100, 0.04, DELTA)
     assert (nothing.n_queries, nothing.answers_any) == (0, False)
     assert nothing.stage(0) == (2**63 - 1, -1, -1.0)
@@ -123,7 +92,11 @@ def test_max_queries_shares_the_flat_half_among_them_and_ends_nothing():
     assert few.n_queries == 2**9 - 1  # by the dyadic half
     assert few.nats(10) < bounds.union_free(4000, 0.04, DELTA).nats(10)
     many = bounds.union_free(4000, 0.04, DELTA, 10**6)
-    assert many.left(0, 0.1, True) >= 10**6 > many.n_queries
+    assert many.end_of(lambda stage: stage.low_count >= 400) >= 10**6 > many.n_queries
+    # real-valued losses near 1/2 have need of it: as many as Hoeffding affords
+    afforded = bounds.union_queries(4000, 0.04, DELTA / 2.0)
+    real = bounds.union_free(4000, 0.04, DELTA, afforded)
+    assert real.end_of(lambda stage: stage.low_mean == 0.5) == afforded == 3_622
 
 
 # ---- intervals ---------------------------------------------------------------------------------

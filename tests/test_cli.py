@@ -82,7 +82,7 @@ def test_a_missing_package_is_told_with_its_extra(run, monkeypatch, missing, ext
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert f"is not installed: pip install radabound_fast[{extra}]" in err
+    assert f'is not installed; from a clone of radabound_fast: pip install ".[{extra}]"' in err
 
 
 def test_audit_needs_no_progress_bar(run, monkeypatch):

@@ -51,7 +51,7 @@ def test_algorithm_1_traced_by_hand():
         guard.query([1, 1, 1, 1, 0, 0, 0, 0])
     assert (caught.value.n_queries, caught.value.complexity) == (2, 0.5)
     assert (caught.value.delta_prime, caught.value.threshold) == (0.5, guard.threshold)
-    assert guard.halted and guard.complexity == 0.5 and guard.remaining == 0.0
+    assert guard.halted and guard.complexity == 0.5 and guard.n_left() == 0
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -127,7 +127,7 @@ def test_every_way_of_asking_gives_the_same(bound):
 
 def test_a_halted_guard_stays_halted():
     guard = guard_of(100, epsilon=0.05)  # m is too small for epsilon: no query can be answered
-    assert guard.budget < 0 and guard.remaining == 0.0
+    assert guard.budget < 0 and guard.n_left() == 0
     assert "no query" in guard.guarantee.lower()
     losses = np.zeros(100, bool)
     for ask in [

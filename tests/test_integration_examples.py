@@ -80,7 +80,7 @@ def test_every_script_is_tested():
 
 
 def test_the_page_on_integrations_is_true():
-    skip_without(("joblib", "optuna", "sklearn"))
+    skip_without(("joblib", "lightgbm", "optuna", "sklearn"))
     page = EXAMPLES.parent / "docs" / "integrations.md"
     result = doctest.testfile(str(page), module_relative=False)
     assert result.attempted > 20 and result.failed == 0

@@ -138,8 +138,8 @@ def test_ctrl_c_ends_the_wait_for_another_process(held):
     guard, holder = held
     interrupt = threading.Timer(0.2, _thread.interrupt_main)
     begun = time.monotonic()
-    interrupt.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupt.start()
         guard.query(LOSSES[1])
     assert time.monotonic() - begun < store._ledger._BUSY_SECONDS / 2
     interrupt.join()

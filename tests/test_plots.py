@@ -80,7 +80,7 @@ def test_a_bar_stands_at_every_halt_and_none_where_there_is_none(draw):
     assert_allclose(bars(figure), [1, 3])
     assert "bernstein-split\nhalts at 1" in texts(figure)
     assert "bernstein\nhalts at 3" in texts(figure)
-    assert "mclt\nnever halts" in texts(figure)
+    assert "mclt\nanswers all 5" in texts(figure)
 
 
 def test_the_audit_shows_each_complexity_budget_and_no_negative_one():
@@ -112,6 +112,17 @@ def test_a_budget_far_above_the_complexity_is_named_and_does_not_flatten_the_res
     figure = audit_figure(curve, {"mclt": 0.08, "fixed-sequence": 1.0}, halts)
     assert "fixed-sequence: 1 ↑" in texts(figure)
     assert 0.08 < figure.axes[0].get_ylim()[1] < 0.1
+
+
+def test_queries_answered_whatever_their_complexity_are_named_beside_the_budget():
+    curve = {"mclt": [0.01, 0.02], "fixed-sequence": [0.01, 0.02], "other": [0.01, 0.02]}
+    halts = {"mclt": None, "fixed-sequence": None, "other": 2}
+    budgets = {"mclt": 0.03, "fixed-sequence": 0.004, "other": -0.1}
+    free = {"fixed-sequence": 7244, "mclt": 0, "other": 1}
+    figure = audit_figure(curve, budgets, halts, without_signs=free)
+    assert "fixed-sequence,\nafter the first 7,244" in texts(figure)
+    assert "other:\nthe first 1 only" in texts(figure)
+    assert {"mclt", "mclt, fixed-sequence\nanswer all 2"} <= set(texts(figure))
 
 
 # one query; all bars at one place, left and right; the awkward middle; none

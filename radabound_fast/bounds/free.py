@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_count, check_fraction, check_n_samples, check_probability
+from .._checks import check_count, check_n_samples, check_probability
 from ._arguments import check_fractions, check_numbers
 from .binomial import binomial_free, binomial_interval, binomial_queries
 from .kl import kl_free, kl_interval
@@ -69,7 +69,7 @@ class Free:
     @property
     def n_queries(self) -> int:
         """How many queries are answered whatever their means, their losses declared 0 or 1."""
-        return self._end(lambda stage: stage.low_count == self.n_samples)
+        return self.end_of(lambda stage: stage.low_count == self.n_samples)
 
     @property
     def answers_any(self) -> bool:
@@ -95,41 +95,13 @@ class Free:
         Stage
         """
         k = check_count(n_queries=n_queries + 1)
-        end = min((1 << k.bit_length()) - 1, NO_END)
+        j = k.bit_length() - 1
+        end, code = 2 ** (j + 1) - 1, j * math.log(2.0) + math.log((j + 1) * (j + 2))
         if k <= self.n_flat:
-            end = min(end, self.n_flat)
-        low_count, low_mean = _free(self.n_samples, self.epsilon, float(self.nats(k)))
+            end, code = min(end, self.n_flat), min(code, math.log(self.n_flat))
+        low_count, low_mean = _free(self.n_samples, self.epsilon, code + math.log(4.0 / self.delta))
         # weights only fall, so that what does not pass never will
         return Stage(NO_END if low_count < 0 and low_mean < 0.0 else end, low_count, low_mean)
-
-    def left(self, n_queries: int, mean: float, declared: bool) -> int:
-        """How many more queries of this mean are answered, whatever else happens.
-
-        Parameters
-        ----------
-        n_queries : int
-            The answers so far.
-        mean : float
-            The mean loss of every query to come, in [0, 1].
-        declared : bool
-            Whether their losses are declared 0 or 1.
-
-        Returns
-        -------
-        int
-            0 if the next need not be; at most 2^62.
-        """
-        m, mean = self.n_samples, check_fraction(mean=mean)
-        p = min(mean, 1.0 - mean)
-        # rounded towards 1/2: what is promised is kept
-        count = math.ceil(p * m - 2.0**-10)
-
-        def passes(stage: Stage) -> bool:
-            if declared:
-                return stage.low_count >= count
-            return stage.low_mean >= 0.5 or p < stage.low_mean
-
-        return self._end(passes, n_queries) - n_queries
 
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
         """Where the truths of some queries lie: all of them at once, with probability 1 - delta.
@@ -174,7 +146,7 @@ class Free:
         tables[:, pairs] = binomial_interval(pairs % width, self.n_samples, nats)
         return tables[0][places], tables[1][places]
 
-    def _end(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:
+    def end_of(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:
         """After how many answers from so many on the first stage begins that does not pass."""
         while n_queries < MOST_QUERIES and passes(stage := self.stage(n_queries)):
             n_queries = stage.n_queries

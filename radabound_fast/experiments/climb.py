@@ -9,13 +9,17 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from sklearn.model_selection import cross_val_predict
-from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import demo
+from radabound_fast._extras import needs
 from radabound_fast.experiments import data, searches
 from radabound_fast.experiments.results import Row
 from radabound_fast.experiments.runner import Task
+
+with needs("reproduce"):
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.tree import DecisionTreeClassifier
+
+    from radabound_fast import demo
 
 N_RUNS = 20
 N_CANDIDATES = 2500

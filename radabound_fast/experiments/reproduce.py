@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from radabound_fast._checks import check_choice, check_count
+from radabound_fast._extras import check_installed
 from radabound_fast.experiments import (
     attack,
     climb,
@@ -57,6 +58,8 @@ def main(
     for part in parts:
         check_choice(PARTS, part=part)
     repeats, n_jobs = check_count(repeats=repeats), check_count(n_jobs=n_jobs)
+    if "real" in parts:
+        check_installed("reproduce", "causaldata")
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     numbers = [FIGURES[part] for part in parts if part in FIGURES]

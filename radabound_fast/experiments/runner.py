@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from joblib import Parallel, delayed
-from tqdm import tqdm
-
+from radabound_fast._extras import needs
 from radabound_fast.experiments.results import Row, Value
+
+with needs("reproduce"):
+    from joblib import Parallel, delayed
+    from tqdm import tqdm
 
 
 class Task(NamedTuple):

@@ -46,8 +46,34 @@ class Partial(NamedTuple):
     shift: int
 
 
-def prepare(losses: Any) -> Shard:
-    """Losses as bits if they are all 0 or 1."""
+class NoLoss(Exception):
+    """A value of a block that is no loss: the type of the error, its message in two, the row."""
+
+    def of_row(self, first: int) -> Exception:
+        """The error, where the block begins at that row of the whole array."""
+        kind, before, row, after = self.args
+        error: Exception = kind(f"{before}{first + row}{after}")
+        return error
+
+
+def prepare(losses: Any, start: int = 0) -> Shard:
+    """Losses as bits if they are all 0 or 1; their samples begin at `start`.
+
+    Raises NoLoss if one of them is none.
+    """
+    try:
+        return _prepared(losses)
+    except (TypeError, ValueError) as error:
+        # `packing.place_of` writes it, whoever finds the value
+        before, found, place = str(error).rpartition("at row ")
+        row, _, sample = place.partition(", sample ")
+        if not (found and row.isdecimal() and sample.isdecimal()):
+            raise
+        place = f", sample {start + int(sample)}"
+        raise NoLoss(type(error), before + found, int(row), place) from None
+
+
+def _prepared(losses: Any) -> Shard:
     values = as_values(losses, ndim=2)
     n_samples = values.shape[1]
     if values.dtype.kind == "f" and not ((values == 0) | (values == 1)).all():

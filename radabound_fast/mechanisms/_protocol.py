@@ -153,7 +153,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
 
         Parameters
         ----------
-        words : ndarray of uint64, shape (ceil(n_samples / 64),), or uint8, (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             Sample i is bit i % 64 of word i // 64; bits past n_samples are zero.
         guess : float, optional
             As in `query`, whose answers and errors these are too.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_probability
+from radabound_fast._checks import check_count, check_probability, counted
 from radabound_fast.bounds import adaptive
 from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
 from radabound_fast.mechanisms._reader import Losses, LossReader, deviation_of_difference
@@ -152,9 +152,8 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
         if self.max_queries is None:
             transcripts = "Kraft's inequality for a code of the nonincreasing transcripts"
         else:
-            transcripts = (
-                f"an exact count of the nonincreasing transcripts of {self.max_queries} queries"
-            )
+            queries = counted(self.max_queries, "query", "queries")
+            transcripts = f"an exact count of the nonincreasing transcripts of {queries}"
         return (
             f"With probability at least {1 - self.delta:g} every answer is within its half_width "
             f"of the smallest true mean loss among the queries so far. Two-sided, finite-sample, "
@@ -166,7 +165,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
 
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
-            return f"all max_queries = {self.max_queries} queries have been answered"
+            return f"as many queries as max_queries = {self.max_queries} have been answered"
         if self.step is not None and self.max_queries is None:
             width = adaptive.ladder_transcript_half_width(
                 number, self._n_updates, self.n_samples, self.step, self.delta

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_positive, check_seed
+from radabound_fast._checks import check_count, check_positive, check_seed, counted
 from radabound_fast.bounds import adaptive
 from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
 from radabound_fast.mechanisms._reader import LossReader
@@ -144,7 +144,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         self, rows: LossReader, row: int, guess: float, number: int
     ) -> ThresholdoutAnswer | str:
         if self._spent == self.budget:
-            return f"the budget of {self.budget} answers from the holdout is spent"
+            return f"the budget of {counted(self.budget, 'answer')} from the holdout is spent"
         mean = rows.means[row]
         if abs(mean - guess) <= self._noisy_threshold + self._laplace(4):
             return ThresholdoutAnswer(guess, nan, number, passed=True)

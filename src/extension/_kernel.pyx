@@ -88,6 +88,7 @@ cdef const kernel *_kernel_named(name) except NULL:
 
 
 include "_packing.pxi"
+include "_fingerprint.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
 include "_answer.pxi"

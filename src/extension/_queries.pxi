@@ -42,7 +42,7 @@ cdef class LossQueries:
 
         Parameters
         ----------
-        words : ndarray, uint64 (ceil(n_samples / 64),) or uint8 (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             As `pack_losses` makes them: sample i is bit i % 64 of word i // 64, bits past
             n_samples are zero.
         guess : object, optional
@@ -66,7 +66,7 @@ cdef class PredictionQueries:
     cdef public LabelRows _rows
     cdef public LossQueries _asked
 
-    def query(self, y_pred, *, guess=None):
+    def query(self, y_pred, *, guess=None, key=None, rerun=1):
         """Share of wrong predictions, if the guard still answers.
 
         Parameters
@@ -76,6 +76,10 @@ cdef class PredictionQueries:
         guess : float, optional
             For mechanisms that need one: the expected error rate, from data independent of the
             holdout.
+        key : object, optional
+            For a `DeclaredSearch`: which model it is, in its space.
+        rerun : int, default 1
+            The same: which training of that model.
 
         Returns
         -------
@@ -93,9 +97,9 @@ cdef class PredictionQueries:
         cdef LossQueries asked = self._asked
         cdef GuardCore extremes
         answer = None
-        if rows is not None and asked is not None:
+        if rows is not None and asked is not None and key is None:
             extremes = asked._core
             row = rows.find(y_pred, 1)
             if row is not None and extremes is not None:
                 answer = extremes.query(y_pred, row)
-        return self._query(y_pred, guess) if answer is None else answer
+        return self._query(y_pred, guess, key, rerun) if answer is None else answer

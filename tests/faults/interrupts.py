@@ -177,6 +177,15 @@ def audit_arguments(folder: Path, output: Path) -> list[str]:
 
 def run_cli(arguments: list[str], begun: Path, errors: Path) -> None:
     """What `radabound` does from its first line on, with a file that shows when that was."""
+
+    def interrupt(_: int, frame: Any) -> None:
+        """Not outside of `main`, where this process has work of its own."""
+        while frame is not None:
+            frame = frame.f_back
+            if frame is not None and frame.f_code is cli.main.__code__:
+                raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     with open(os.devnull, "wb") as nowhere, open(errors, "wb") as said:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(said.fileno(), 2)

@@ -121,7 +121,10 @@ def write(target: Target, writer: int, log: Path, first: int) -> None:
 
 def read_log(log: Path) -> tuple[list[Line], Line | None]:
     """The calls that returned, and the one that was under way."""
-    lines = [Line(*fields) for fields in LINE.iter_unpack(log.read_bytes())] if log.exists() else []
+    written = log.read_bytes() if log.exists() else b""
+    # a kill may tear the last line: what it told is not known, so the call was under way
+    whole = written[: len(written) // LINE.size * LINE.size]
+    lines = [Line(*fields) for fields in LINE.iter_unpack(whole)]
     released = [line for line in lines if line.kind == RELEASED]
     return released, lines[-1] if lines and lines[-1].kind == BEGUN else None
 

@@ -1,0 +1,601 @@
+"""A search over a space that was declared beforehand: an interval for every score, and no halt."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast._checks import (
+    check_bool,
+    check_count,
+    check_fraction,
+    check_n_samples,
+    check_probability,
+)
+from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast.bounds import binomial_interval, kl_interval
+from radabound_fast.packing import as_array, as_values, as_words
+from radabound_fast.spaces import Space, as_space
+
+# real-valued losses become units of 2**-24 a block of so many values at a time
+_BLOCK_VALUES = 2**20
+
+Floats = NDArray[np.float64]
+
+
+# Which query: the code of its key, and the rerun.
+Query = tuple[Hashable, int]
+# What is kept of an answered query, and nothing that its losses could be made from: their sum in
+# units of 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
+Asked = tuple[int, int, float, int]
+
+
+class _Terms(NamedTuple):
+    """What the answers of one search share."""
+
+    space: Space
+    n_samples: int
+    nats: float  # ln(2/delta); ln(1/delta) for the upper side alone
+    two_sided: bool
+
+    def intervals(self, totals: Any, declared: bool, nats: Any) -> tuple[Any, Any]:
+        """Limits of the truths, given sums of losses and the nats that each answer pays."""
+        paid = self.nats + nats
+        if declared:
+            lows, highs = binomial_interval(totals, self.n_samples, paid)
+        else:
+            means = totals / (self.n_samples << UNIT_SHIFT)
+            lows, highs = kl_interval(means, self.n_samples, paid)
+        return (lows if self.two_sided else 0.0 * lows), highs
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSearchAnswer:
+    """One answer of `DeclaredSearch`.
+
+    Attributes
+    ----------
+    value : float
+        The mean loss.
+    low, high : float
+        Where the true mean loss is, for all answers at once; computed when asked for.
+    half_width : float
+        How far the value may be from the true mean: the longer side of the interval.
+    n_queries : int
+        Different queries answered so far, this one counted.
+    key, rerun
+        What was asked about.
+    nats : float
+        What the key and the rerun cost: ln(1/w).
+    """
+
+    value: float
+    n_queries: int
+    rerun: int
+    nats: float
+    _code: Hashable = field(repr=False)
+    _total: int = field(repr=False)
+    _shift: int = field(repr=False)
+    _terms: _Terms = field(repr=False)
+
+    @property
+    def key(self) -> Any:
+        return self._terms.space.key_of(self._code)
+
+    @property
+    def low(self) -> float:
+        return self._interval()[0]
+
+    @property
+    def high(self) -> float:
+        return self._interval()[1]
+
+    @property
+    def half_width(self) -> float:
+        low, high = self._interval()
+        return max(high - self.value, self.value - low if self._terms.two_sided else 0.0)
+
+    def _interval(self) -> tuple[float, float]:
+        low, high = self._terms.intervals(self._total, self._shift == 0, self.nats)
+        return float(low), float(high)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def _asdict(self) -> dict[str, Any]:
+        names = ("value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no one truth value
+class DeclaredSearchAnswers:
+    """The answers to a block of queries.
+
+    Attributes
+    ----------
+    values, lows, highs, half_widths, nats : ndarray of float64, shape (n_answered,)
+        As of each `DeclaredSearchAnswer`; the limits are computed when asked for.
+    keys : list, length n_answered
+    reruns : ndarray of int64, shape (n_answered,)
+    n_answered : int
+        All of the block's queries.
+    halted : bool
+        False: nothing is ever withheld.
+    n_queries : int
+        Different queries answered so far, these counted.
+    """
+
+    values: Floats
+    nats: Floats
+    n_answered: int
+    n_queries: int
+    _queries: list[Query] = field(repr=False)
+    _totals: NDArray[np.int64] = field(repr=False)
+    _declared: NDArray[np.bool_] = field(repr=False)
+    _terms: _Terms = field(repr=False)
+    halted: bool = False
+
+    @cached_property
+    def keys(self) -> list[Any]:
+        return [self._terms.space.key_of(code) for code, _ in self._queries]
+
+    @cached_property
+    def reruns(self) -> NDArray[np.int64]:
+        return np.array([rerun for _, rerun in self._queries], np.int64)
+
+    @property
+    def lows(self) -> Floats:
+        return self._limits[0]
+
+    @property
+    def highs(self) -> Floats:
+        return self._limits[1]
+
+    @property
+    def half_widths(self) -> Floats:
+        above = self.highs - self.values
+        return np.maximum(above, self.values - self.lows) if self._terms.two_sided else above
+
+    @cached_property
+    def _limits(self) -> tuple[Floats, Floats]:
+        lows, highs = np.empty(self.n_answered), np.empty(self.n_answered)
+        for declared in (True, False):
+            rows = self._declared == declared
+            if rows.any():
+                limits = self._terms.intervals(self._totals[rows], declared, self.nats[rows])
+                lows[rows], highs[rows] = limits
+        return lows, highs
+
+
+class DeclaredSearch:
+    """Judges any search inside a space that was declared beforehand: every score has an interval.
+
+    All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
+    evolution, by hand, with every score in view.  What counts is the size of the space, not the
+    number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
+    forked, and used as a scorer by any worker.
+
+    Parameters
+    ----------
+    n_samples : int
+        m, the size of the holdout; 1 to 2**40.
+    space : int, mapping, sequence of mappings, `spaces.Space`, or object with ``nats(key)``
+        What may be asked about.  An int N has the keys 0 to N - 1; a mapping of names to values
+        has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
+        for lists in a fixed order, products, ensembles, and priors of your own.
+    delta : float
+        The probability that any interval misses, in (0, 1).
+    reruns : bool, default False
+        Whether a key may be trained again with new coins and asked about again.  Rerun r has the
+        weight w/(r(r+1)), so the first costs ln 2 more than without.  With False a key has one
+        model, and may be asked about again as often as you like.
+    two_sided : bool, default True
+        False: only the upper side ("is it really this good?"), for ln 2 less; ``low`` is 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is of the wrong type or out of its range; the message says which and why.
+
+    Notes
+    -----
+    Let omega, all that the training rests on (data, seeds, noise), be independent of the holdout,
+    and ``f_key = F(key, omega)``.  Given omega every f_key is fixed, so by the union bound, with
+    weights w(key) that sum to at most 1,
+
+        kl(P_m f_key, P f_key) <= (ln(2/delta) + ln(1/w(key))) / m
+
+    for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
+    Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
+    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S of
+    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+
+    Whatever in training reads the holdout joins the key: an epoch chosen by its score
+    (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
+    whole lineage.  Not covered: a space that is changed after scores were seen, and whatever else
+    was fitted to the holdout.
+
+    What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
+    when one key stands for two models.  The intervals never rest on that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> search = DeclaredSearch(4000, {"depth": range(1, 21), "leaf": [1, 3, 10, 30]}, delta=0.1)
+    >>> answer = search.query(rng.random(4000) < 0.2, key={"depth": 5, "leaf": 10})
+    >>> answer.value, round(answer.low, 4), round(answer.high, 4)
+    (0.20825, 0.188, 0.2296)
+    >>> search.size, round(answer.nats, 4)
+    (80, 4.382)
+    """
+
+    def __init__(
+        self,
+        n_samples: int,
+        space: Any,
+        *,
+        delta: float,
+        reruns: bool = False,
+        two_sided: bool = True,
+    ) -> None:
+        self.n_samples = check_n_samples(n_samples)
+        self.space: Space = as_space(space)
+        self.delta = check_probability(delta=delta)
+        self.reruns = check_bool(reruns=reruns)
+        self.two_sided = check_bool(two_sided=two_sided)
+        nats = log((1 + self.two_sided) / self.delta)
+        self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
+        self._secret = os.urandom(16)
+        # a query changes this and nothing else, in one step, so that
+        # threads need no lock and an interrupt leaves nothing half done
+        self._asked: dict[Query, Asked] = {}
+
+    @property
+    def size(self) -> int | None:
+        """How many keys the space has; None: without end, or nobody knows."""
+        return self.space.size
+
+    @property
+    def n_queries(self) -> int:
+        """Different queries answered so far: keys, and with `reruns` keys and reruns."""
+        return len(self._asked)
+
+    @property
+    def halted(self) -> bool:
+        """False: nothing is ever withheld."""
+        return False
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed, when, and proved by what."""
+        side = "between its low and high" if self.two_sided else "at or below its high"
+        size = "" if self.size is None else f" of {self.size:,} keys"
+        return (
+            f"With probability at least {1 - self.delta:g} the true mean loss of every answer is "
+            f"{side}, of all answers at once. Finite-sample, valid for any search that looks at "
+            f"every score, as long as it stays in the space{size} that was declared before any "
+            f"score was seen; proved by the union bound over its keys, with exact binomial limits "
+            f"for losses declared 0 or 1 and the Chernoff bound for others. Assumed: independent "
+            f"held-out examples; models trained from their key and from data independent of the "
+            f"holdout, so that whatever else of a model was chosen by holdout scores is part of "
+            f"its key."
+        )
+
+    # ---- asking ----------------------------------------------------------------------------
+
+    def query(self, losses: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+        """The mean loss of the model of a key, and where the truth is.
+
+        Parameters
+        ----------
+        losses : array_like, shape (n_samples,)
+            One loss in [0, 1] per held-out example.  Those of a bool or integer dtype are
+            declared to be 0 or 1; floats are rounded to the nearest multiple of 2**-24.
+        key : object
+            Of the model, in the space.
+        rerun : int, default 1
+            With `reruns`: which training of this key it is.
+
+        Returns
+        -------
+        DeclaredSearchAnswer
+
+        Raises
+        ------
+        TypeError, ValueError
+            The key is not in the space, was asked about with other losses, or the losses are
+            bad; nothing has changed then.
+        """
+        query, nats = self._find(key, rerun)
+        return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
+
+    def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+        """`query` for losses declared 0 or 1 that are bits already.
+
+        Parameters
+        ----------
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
+            As `pack_losses` makes them: sample i is bit i % 64 of word i // 64.
+        key, rerun
+            As in `query`, whose answers and errors these are too.
+        """
+        query, nats = self._find(key, rerun)
+        return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
+
+    def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
+        """`query` for each row.
+
+        Parameters
+        ----------
+        losses : array_like, shape (k, n_samples)
+        keys : sequence or ndarray, length k
+            One key a row.
+        reruns : array_like of int, shape (k,), optional
+            None: all 1.
+
+        Returns
+        -------
+        DeclaredSearchAnswers
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `query`, for any row; nothing has changed then.
+        """
+        found = self._find_many(keys, reruns)
+        return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
+
+    def query_many_packed(
+        self, words: Any, *, keys: Any, reruns: Any = None
+    ) -> DeclaredSearchAnswers:
+        """`query_many` for bits; see `query_packed`."""
+        found = self._find_many(keys, reruns)
+        return self._many(*found, _Rows.of_words(words, self.n_samples, 2, self._secret))
+
+    def interval(self, value: float, *, key: Any, rerun: int = 1) -> tuple[float, float]:
+        """The low and high that an answer would have: for planning, and for stored scores.
+
+        Parameters
+        ----------
+        value : int or float
+            An int is a count: so many of the losses are 1, and they are declared to be 0 or 1.
+            A float is a mean of real-valued losses.
+        key, rerun
+            As in `query`.
+
+        Examples
+        --------
+        >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
+        >>> [round(limit, 4) for limit in million.interval(80, key=0)]  # an error of .02
+        [0.0103, 0.0343]
+        """
+        _, nats = self._find(key, rerun)
+        if isinstance(value, (float, np.floating)):
+            total, declared = check_fraction(value=value) * (self.n_samples << UNIT_SHIFT), False
+        else:
+            total, declared = _check_number_of_losses(value, self.n_samples), True
+        low, high = self._terms.intervals(total, declared, nats)
+        return float(low), float(high)
+
+    # ---- what it came to -------------------------------------------------------------------
+
+    @property
+    def answers(self) -> DeclaredSearchAnswers:
+        """All answers so far, each query once, in the order in which they were first asked."""
+        asked = list(self._asked.items())
+        queries, kept = zip(*asked, strict=True) if asked else ((), ())
+        totals, shifts, nats, _ = zip(*kept, strict=True) if asked else ((), (), (), ())
+        return self._answers(list(queries), *map(np.array, (totals, shifts, nats)))
+
+    @property
+    def best(self) -> DeclaredSearchAnswer | None:
+        """The answer with the lowest high, the first of equals; None before the first query.
+
+        With probability 1 - delta the smallest true mean among all models that were asked about
+        is at most ``best.high``.
+        """
+        asked = list(self._asked.items())
+        return self._answer(*asked[int(self.answers.highs.argmin())]) if asked else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_asked": dict(self._asked)}  # a copy goes its own way
+
+    def __repr__(self) -> str:
+        options = "".join(
+            f", {name}={value}"
+            for name, value, usual in (
+                ("reruns", self.reruns, False),
+                ("two_sided", self.two_sided, True),
+            )
+            if value != usual
+        )
+        return (
+            f"DeclaredSearch({self.n_samples}, {self.space!r}, delta={self.delta!r}{options}, "
+            f"n_queries={self.n_queries})"
+        )
+
+    # ---- inside ----------------------------------------------------------------------------
+
+    def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
+        code, nats = self.space.find(key)
+        if not self.reruns:
+            if rerun != 1:
+                raise ValueError(
+                    f"rerun must be 1 unless the search is declared with reruns=True, got {rerun!r}"
+                )
+            return (code, 1), nats
+        rerun = check_count(rerun=rerun)
+        return (code, rerun), nats + log(rerun) + log(rerun + 1)
+
+    def _find_many(self, keys: Any, reruns: Any) -> tuple[list[Query], Floats]:
+        if reruns is None and not self.reruns:
+            codes, nats = self.space.find_many(keys)
+            return list(zip(codes, repeat(1))), nats
+        listed = list(keys)
+        which = [1] * len(listed) if reruns is None else list(reruns)
+        if len(which) != len(listed):
+            raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
+        found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
+        return [query for query, _ in found], np.array([nats for _, nats in found], np.float64)
+
+    def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
+        asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
+        before = self._asked.setdefault(query, asked)
+        if before is not asked:
+            self._check_same(query, before, rows, 0)
+        return self._answer(query, asked)
+
+    def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
+        n_rows = len(rows.totals)
+        if len(queries) != n_rows:
+            raise ValueError(f"keys must be one a row, {n_rows}, got {len(queries)}")
+        columns = (rows.totals, np.full(n_rows, rows.shift), nats)
+        listed = (column.tolist() for column in (*columns, rows.fingerprints))
+        asked: list[Asked] = list(zip(*listed, strict=True))
+        fresh = dict(zip(queries, asked, strict=True))
+        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
+            fresh = {}
+            for row, query in enumerate(queries):
+                before = self._asked.get(query) or fresh.setdefault(query, asked[row])
+                if before is not asked[row]:
+                    self._check_same(query, before, rows, row)
+        self._asked.update(fresh)
+        return self._answers(queries, *columns)
+
+    def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
+        """ValueError unless the row has the losses that were asked about before."""
+        _, shift, _, fingerprint = before
+        if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
+            return
+        rows.forget()  # the traceback keeps them, and with predictions they tell labels
+        code, rerun = query
+        again = (
+            "a second training with other coins is another rerun"
+            if self.reruns
+            else "if its training tosses coins, declare the search with reruns=True and pass rerun="
+        )
+        raise ValueError(
+            f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
+            f"second time with other losses: {again}"
+        )
+
+    def _answer(self, query: Query, asked: Asked) -> DeclaredSearchAnswer:
+        code, rerun = query
+        total, shift, nats, _ = asked
+        value = total / (self.n_samples << shift)
+        return DeclaredSearchAnswer(
+            value, self.n_queries, rerun, nats, code, total, shift, self._terms
+        )
+
+    def _answers(
+        self,
+        queries: list[Query],
+        totals: NDArray[np.int64],
+        shifts: NDArray[np.int64],
+        nats: Floats,
+    ) -> DeclaredSearchAnswers:
+        shifts = shifts.astype(np.int64, copy=False)  # of nothing NumPy makes floats
+        return DeclaredSearchAnswers(
+            totals / np.left_shift(self.n_samples, shifts),
+            nats,
+            len(queries),
+            self.n_queries,
+            queries,
+            totals,
+            shifts == 0,
+            self._terms,
+        )
+
+
+def _check_number_of_losses(value: Any, n_samples: int) -> int:
+    if type(value) is int and value == 0:
+        return 0
+    return check_count(value=value, at_most=n_samples)
+
+
+class _Rows:
+    """Losses as they are kept: sums, and fingerprints.
+
+    Attributes
+    ----------
+    totals : ndarray of int64, shape (k,)
+        In units of 2**-shift.
+    shift : int
+        0 for losses declared 0 or 1, else 24.
+    fingerprints : ndarray of uint64, shape (k,)
+        Keyed hashes of the losses.
+    """
+
+    def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
+        self.shift = 0 if declared else UNIT_SHIFT
+        self._values: NDArray[Any] | None = values if values.ndim == 2 else values[np.newaxis]
+        self._n_samples = n_samples
+        read = self._read_bits if declared else self._read_units
+        self.totals, self.fingerprints = read(self._values, secret)
+
+    @classmethod
+    def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+        return cls(as_words(words, n_samples, ndim=ndim), n_samples, True, secret)
+
+    @classmethod
+    def of_losses(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+        array = as_array(losses, "losses")
+        values = as_values(array, n_samples, ndim)
+        whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
+        if not whole:
+            return cls(values, n_samples, False, secret)
+        return cls(_kernel.pack_rows(values), n_samples, True, secret)
+
+    def forget(self) -> None:
+        self._values = None
+
+    def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
+        """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
+        if shift == self.shift:
+            return int(self.fingerprints[row])
+        assert self._values is not None
+        values = self._values[row]
+        if shift:
+            octets = values.astype("<u8").view(np.uint8)
+            bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
+            return int(self._read_units(bits[np.newaxis].astype(np.float64), secret)[1][0])
+        if not ((values == 0) | (values == 1)).all():
+            return None
+        return int(self._read_bits(_kernel.pack_rows(values)[np.newaxis], secret)[1][0])
+
+    def _read_bits(
+        self, words: NDArray[Any], secret: bytes
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        if sys.byteorder == "big":
+            words = words.astype("<u8")
+        return _kernel.fingerprints(words, -(-self._n_samples // 8), secret)
+
+    def _read_units(
+        self, values: NDArray[Any], secret: bytes
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        totals = np.empty(len(values), np.int64)
+        hashes = np.empty(len(values), np.uint64)
+        step = max(1, _BLOCK_VALUES // self._n_samples)
+        for start in range(0, len(values), step):
+            block = slice(start, start + step)
+            units = _kernel.rows_in_units(values[block])
+            totals[block] = units.sum(axis=1, dtype=np.int64)
+            little = units.astype("<i4", copy=False)
+            hashes[block] = _kernel.fingerprints(little, 4 * self._n_samples, secret)[1]
+        return totals, hashes
+
+
+def _are_whole(array: NDArray[np.object_]) -> bool:
+    whole = (bool, int, np.bool_, np.integer)
+    return all(isinstance(value, whole) for value in array.ravel().tolist())
