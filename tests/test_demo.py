@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 from radabound_fast import Holdout, HoldoutExhausted, demo  # noqa: E402
+from radabound_fast.bounds import PAPER_BOUNDS  # noqa: E402
 
 pytestmark = pytest.mark.data
 
@@ -90,7 +91,7 @@ def test_a_replay_halts_where_query_by_query_does(search, labels):
     outcomes = demo.replay(labels, search, 0.05)
     assert list(outcomes) == ["bernstein-split", "bernstein", "mclt", "no guard"]
     assert outcomes["bernstein-split"].halt is not None
-    for bound in demo.BOUNDS:
+    for bound in PAPER_BOUNDS:
         holdout = Holdout(labels, epsilon=0.05, delta=0.1, n_vectors=32, bound=bound, seed=7)
         halt = None
         for query, predictions in enumerate(search.predictions, start=1):

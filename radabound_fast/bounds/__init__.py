@@ -1,15 +1,20 @@
-"""Tail bounds, half-widths and sample sizes: one theorem, one function.
+"""Tail bounds, half-widths, intervals and sample sizes: one theorem, one function.
 
-Floats in, floats out, no state; logarithms are natural and never underflow.  `BOUNDS` is the
-table of the bounds a guard may halt by::
+Floats in, floats out, and where it is said arrays; no state.  Logarithms are natural and never
+underflow.  Every function checks its arguments: one of the wrong type is a TypeError, one out of
+its range a ValueError, and either names argument, rule and value.  `BOUNDS` is the table of the
+bounds a guard may halt by::
 
-    paper, split    Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
-    fixed           McDiarmid and the symmetrised bound, for a class fixed in advance
-    selfbounding    the self-bounding split and its low-error form, the same
-    union, kl       the union bound, Hoeffding's and by relative entropy
-    adaptive        transcript codes, and Thresholdout's sample size
-    row, table      the type of a row, and the rows
-    guarantees      the sentences
+    paper, split        Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
+    fixed               McDiarmid and the symmetrised bound, for a class fixed in advance
+    selfbounding        the self-bounding split and its low-error form, the same
+    kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
+    union, free         the union bound; what it answers by itself, in stages
+    adaptive            transcript codes, and Thresholdout's sample size
+    bound, table        the type of a row, and the rows
+    theorem7,
+    fixed_sequence      the two kinds of row
+    guarantees          the sentences
 """
 
 from .adaptive import (

@@ -79,11 +79,6 @@ class Bound(ABC):
         Returns
         -------
         bool
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
 
     def budget(
@@ -113,11 +108,6 @@ class Bound(ABC):
         -------
         float
             In units of loss; negative if complexity 0 is too large already.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
         given = (n_samples, n_vectors, epsilon, delta, self._sides(two_sided), largest_mean)
         estimate = self._estimate(*given)
@@ -145,11 +135,6 @@ class Bound(ABC):
         Returns
         -------
         Free or None
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
         return None
 
@@ -222,11 +207,6 @@ class Bound(ABC):
         Returns
         -------
         str
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
         estimator = self.estimators[0] if estimator is None else estimator
         check_choice(self.estimators, estimator=estimator)

@@ -41,11 +41,6 @@ def union_half_width(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     m = check_n_samples(n_samples)
     return math.sqrt(_log_failures(query, delta, max_queries) / (2.0 * m))
@@ -76,11 +71,6 @@ def union_interval(
     -------
     low, high : float
         In units of loss.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     b = _log_failures(query, delta, max_queries) / check_n_samples(n_samples)
     return kl_minus(mean, b), kl_plus(mean, b)
@@ -105,11 +95,6 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
     -------
     int
         At least 0, at most 2^62.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     >>> union_queries(4000, 0.04, 0.1), union_queries(4000, 0.04, 0.1, flat=False)
     (18110, 134)
