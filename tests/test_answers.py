@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from radabound_fast import (
     Answer,
@@ -69,7 +69,7 @@ def same(told, expected):
 
 
 def alike(told, expected):
-    """Records equal by every digit, but for the last ones of limits, which many at once differ in."""
+    """Records equal by every digit, but for the last of limits, which many at once differ in."""
     assert len(told) == len(expected)
     for one, other in zip(told, expected, strict=True):
         for key in ("low", "high", "half_width"):
@@ -134,7 +134,7 @@ def test_many_answers_are_a_sequence_of_answers_and_their_columns(build):
     for column, key in [("values", "value"), ("lows", "low"), ("highs", "high")]:
         found = getattr(answers, column)
         assert found.dtype == np.float64 and getattr(answers, column) is found  # kept
-        assert_array_equal(found, [getattr(each, key) for each in one_by_one])
+        assert_allclose(found, [getattr(each, key) for each in one_by_one], rtol=1e-9)
     assert_array_equal(answers.half_widths, [each.half_width for each in one_by_one])
     assert answers.numbers.tolist() == list(range(1, 31))
     for key, column in answers._asdict().items():
