@@ -3,8 +3,7 @@
 cdef class LossQueries:
     """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
 
-    A subclass sets `_core`, turns what is no array of the kind into one (`_as_values`,
-    `_as_words`), and says why a row is not answered (`_refuse`, which raises).
+    A subclass sets `_core`, and says why a row is not answered (`_refuse`, which raises).
     """
 
     cdef public GuardCore _core
@@ -30,11 +29,9 @@ cdef class LossQueries:
         TypeError, ValueError
             Not a vector of losses; nothing has changed.
         """
-        cdef GuardCore extremes = self._core
+        cdef GuardCore core = self._core
         with cython.nonecheck(True):
-            answer = extremes.query(losses)
-            if answer is NotImplemented:
-                answer = extremes.query(self._as_values(losses, ndim=1))
+            answer = core.query(losses)
         return self._refuse() if answer is None else answer
 
     def query_packed(self, words, *, guess=None):
@@ -48,11 +45,9 @@ cdef class LossQueries:
         guess : object, optional
             Ignored.
         """
-        cdef GuardCore extremes = self._core
+        cdef GuardCore core = self._core
         with cython.nonecheck(True):
-            answer = extremes.query_packed(words)
-            if answer is NotImplemented:
-                answer = extremes.query_packed(self._as_words(words, ndim=1))
+            answer = core.query_packed(words)
         return self._refuse() if answer is None else answer
 
 
@@ -95,11 +90,11 @@ cdef class PredictionQueries:
         """
         cdef LabelRows rows = self._rows
         cdef LossQueries asked = self._asked
-        cdef GuardCore extremes
-        answer = None
+        cdef GuardCore core
         if rows is not None and asked is not None and key is None:
-            extremes = asked._core
+            core = asked._core
             row = rows.find(y_pred, 1)
-            if row is not None and extremes is not None:
-                answer = extremes.query(y_pred, row)
-        return self._query(y_pred, guess, key, rerun) if answer is None else answer
+            if row is not None and core is not None:
+                answer = core.query(y_pred, row)
+                return asked._refuse() if answer is None else answer
+        return self._query(y_pred, guess, key, rerun)
