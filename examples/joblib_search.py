@@ -23,7 +23,7 @@ def main():
     candidates = [
         {"max_features": int(rng.integers(4, 64)), "random_state": number} for number in range(60)
     ]
-    # all candidates are chosen before any answer: the condition of "fixed-sequence"
+    # all candidates and their order are fixed before any answer: what "fixed-sequence" needs
     holdout = Holdout(
         y_holdout, epsilon=0.06, delta=0.1, bound="fixed-sequence", n_vectors=256, seed=0
     )

@@ -6,17 +6,18 @@ query is nowhere: a guard returns the answered prefix only.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import Answers, Holdout, RadaBound, plan
+from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, plan
+from radabound_fast._checks import counted
+from radabound_fast._output import whole_file
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.packing import as_words
 
 
 class Replay:
@@ -29,7 +30,7 @@ class Replay:
     labels : array_like, optional
         With them, blocks are predictions; without, losses.
     packed : bool
-        Blocks are uint8 with 8 samples to a byte.
+        Rows of blocks are words, as `pack_losses` makes them.
     trace : bool
         Whether every answer is kept, for `write_csv` and `complexities`.
     """
@@ -40,8 +41,8 @@ class Replay:
         self.guard = guard
         self._declared = True
         self._trace = trace
-        self._answers: list[Answers] = []
-        self._query_many: Callable[..., Answers]
+        self._answers: list[RadaBoundAnswers] = []
+        self._query_many: Callable[..., RadaBoundAnswers]
         if labels is None:
             self._query_many = guard.query_many_packed if packed else guard.query_many
         else:
@@ -86,12 +87,12 @@ class Replay:
         return np.append(answered, self.guard.complexity) if self.guard.halted else answered
 
 
-def unpacked(block: NDArray[np.uint8], n_samples: int) -> NDArray[np.uint8]:
+def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
     """Packed predictions of 0 and 1, one per byte; ValueError if a bit past the last is set."""
-    spare = -n_samples % 8
-    if spare and (block[:, -1] >> (8 - spare)).any():
-        raise ValueError(f"packed predictions must have no bit set past n_samples={n_samples}")
-    return np.unpackbits(block, axis=1, count=n_samples, bitorder="little")
+    packed = as_words(words, n_samples).astype("<u8", copy=False)
+    return np.unpackbits(
+        np.ascontiguousarray(packed).view(np.uint8), axis=1, count=n_samples, bitorder="little"
+    )
 
 
 def replay(name: str, blocks: Iterable[NDArray[Any]], replays: list[Replay]) -> int:
@@ -138,7 +139,8 @@ def _outcome(each: Replay) -> str:
     halt = f"halted at query {each.halting_query:,}: "
     if guard.budget < 0 and guard.n_queries == 0:
         return halt + (
-            f"{guard.n_samples:,} samples cannot vouch for any answer at this epsilon and delta"
+            f"{counted(guard.n_samples, 'sample')} cannot vouch for any answer at this epsilon "
+            "and delta"
         )
     if each.n_without_signs:
         halt += "the union bound has no more for it, and "
@@ -179,24 +181,7 @@ def record(each: Replay, estimator: str | None) -> dict[str, Any]:
     }
 
 
-@contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A name to write to: the file appears at `path` when it is whole, or not at all."""
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):  # such as /dev/stdout
-        yield target
-        return
-    part = f"{target}.part"
-    try:
-        yield part
-        os.replace(part, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
-
-
-def write_csv(path: str | os.PathLike[str], replays: list[Replay]) -> None:
+def write_csv(path: str, replays: list[Replay]) -> None:
     """One row per bound and answered query: bound, query, value, complexity, delta_prime."""
     names = ("values", "complexities", "delta_primes")
     with (
@@ -209,9 +194,3 @@ def write_csv(path: str | os.PathLike[str], replays: list[Replay]) -> None:
             columns = (each.column(name).tolist() for name in names)
             for query, answer in enumerate(zip(*columns, strict=True), start=1):
                 writer.writerow([each.guard.bound, query, *answer])
-
-
-def write_figure(path: str | os.PathLike[str], figure: Any) -> None:
-    """A matplotlib figure as PNG."""
-    with whole_file(path) as name:
-        figure.savefig(name, format="png")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast._kernel import UNIT_SHIFT, GuardCore
@@ -19,6 +20,8 @@ NO_LIMIT = 2**63 - 1
 # budget; the largest total and the number of rows that the gate holds for; totals up to and from
 # which a row needs no signs, of declared 0-1 losses and of real ones
 Gate = tuple[int, int, int, int, int, int, int]
+
+FloatOrArray = TypeVar("FloatOrArray", float, NDArray[np.float64])
 
 # means in [0, low] or [high, 1]; None: there is nothing
 Range = tuple[float, float]
@@ -81,6 +84,31 @@ class HaltingRule:
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
 
+    def interval(
+        self, values: FloatOrArray, n_queries: Any, declared: Any
+    ) -> tuple[FloatOrArray, FloatOrArray]:
+        """Between which ends the truth of an answer lies: (lows, highs), in [0, 1].
+
+        Parameters
+        ----------
+        values : float or ndarray of float64
+            The answers.
+        n_queries : int or ndarray of int64
+            The number of each, from 1 on.
+        declared : bool or ndarray of bool
+            Whether the losses are 0 or 1 by their type: bits, bool, integers, predictions.
+        """
+        lows = np.maximum(values - self.epsilon, 0.0)
+        highs = np.minimum(values + self.epsilon, 1.0)
+        return lows, highs
+
+    def half_width(self, values: FloatOrArray, lows: FloatOrArray, highs: FloatOrArray) -> Any:
+        """How far the truth may be from an answer: epsilon, unless its interval says more."""
+        wide_below = lows <= np.maximum(values - self.epsilon, 0.0)
+        wide_above = highs >= np.minimum(values + self.epsilon, 1.0)
+        nearer = np.maximum(values - lows, highs - values)
+        return np.where(wide_below & wide_above, self.epsilon, nearer)
+
     def stage(self, n_queries: int) -> Stage:
         """What needs no signs after so many answers, and up to how many that holds."""
         free = self.free
@@ -112,7 +140,7 @@ class HaltingRule:
         `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
         budget covers rows that agree with every vector at once, there is no limit.
         """
-        if found.halted:
+        if found._halted:
             return 0
         total = math.ceil(
             Fraction(1.0 if mean is None else mean) * (self.n_samples << found.unit_shift)

@@ -17,6 +17,8 @@ ADAPTERS = {
     "joblib": ["joblib"],
     "sklearn": ["sklearn", "joblib"],
     "optuna": ["optuna"],
+    "configspace": ["ConfigSpace"],
+    "ray": [],  # its domains are known by what they have
     "dask": ["dask", "distributed"],
     "lightgbm": ["lightgbm"],
     "xgboost": ["xgboost"],
@@ -61,7 +63,8 @@ def test_what_is_needed_later_is_looked_for_now():
 )
 def test_an_adapter_without_its_tool_names_the_extra(monkeypatch, adapter, package):
     for name in list(sys.modules):
-        if name.startswith("radabound_fast.integrations."):
+        # what is below a package is found without it
+        if name.startswith(("radabound_fast.integrations.", f"{package}.")):
             monkeypatch.delitem(sys.modules, name)
     for other in ADAPTERS[adapter]:
         if other != package and not find_spec(other):

@@ -291,6 +291,15 @@ def test_the_guarantee_is_the_rows_with_its_words():
     assert "300 queries" in words
 
 
+def test_the_guarantee_says_that_the_order_must_be_fixed_and_which_pool_needs_none():
+    words = guard_of(0.09).guarantee
+    assert "for queries in an order fixed in advance (before any score on this holdout" in words
+    pool = guard_of(0.09).n_left(declared=True)
+    assert f", or in any order from a pool, fixed in advance, of at most {pool:,}, except" in words
+    assert "or an order of queries, chosen after seeing earlier answers" in words
+    assert "pool" not in guard_of(0.03).guarantee  # where it answers nothing
+
+
 def run_of_copies(seed, epsilon, max_queries):
     """How many answers a guard gave, and whether one was off by more than epsilon.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import HoldoutExhausted
+from radabound_fast.bounds import guess_and_check_code
 from radabound_fast.bounds.kl import kl_minus, kl_plus
 from radabound_fast.mechanisms import GuessAndCheck
 
@@ -198,6 +199,10 @@ def test_after_an_answer_a_guess_without_room_ends_it():
         check.query(losses_with_mean(0.02, 1000), guess=0.25)
     with pytest.raises(HoldoutExhausted, match="has halted"):
         check.query(losses_with_mean(0.02, 1000), guess=0.02)
+
+
+def test_before_the_first_query_the_code_is_that_of_an_empty_transcript():
+    assert GuessAndCheck(100, epsilon=0.1, delta=0.1).spent == guess_and_check_code(1, 0, 0.0)
 
 
 def test_the_value_of_a_pass_is_the_guess_itself_and_of_a_failure_is_not_clipped():

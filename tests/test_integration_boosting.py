@@ -12,7 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
+from radabound_fast.spaces import Grid, epoch_of
 
 DATA = {"two classes": load_breast_cancer, "ten classes": load_digits}
 N_ROUNDS = 12
@@ -66,11 +67,13 @@ class Lightgbm:
         """How many rounds are best."""
         return booster.best_iteration
 
-    def stopping(self, X, y):
+    def stopping(self, X, y, after=2):
         """Options of early stopping by X and y, and its hook."""
         import lightgbm
 
-        return {"valid_sets": [lightgbm.Dataset(X, y)]}, lightgbm.early_stopping(2, verbose=False)
+        return {"valid_sets": [lightgbm.Dataset(X, y)]}, lightgbm.early_stopping(
+            after, verbose=False
+        )
 
 
 class Xgboost:
@@ -113,11 +116,11 @@ class Xgboost:
     def best(self, booster):
         return booster.best_iteration + 1
 
-    def stopping(self, X, y):
+    def stopping(self, X, y, after=2):
         import xgboost
 
         evals = {"evals": [(xgboost.DMatrix(X, y), "valid")], "verbose_eval": False}
-        return evals, xgboost.callback.EarlyStopping(rounds=2)
+        return evals, xgboost.callback.EarlyStopping(rounds=after)
 
 
 @pytest.fixture(params=[Lightgbm, Xgboost], ids=["lightgbm", "xgboost"])
@@ -214,6 +217,23 @@ def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
     assert tool(2).n_rounds(booster) == N_ROUNDS
 
 
+def test_rounds_of_a_declared_search_are_asked_by_key(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    search = DeclaredSearch(N_HOLDOUT, Grid({"depth": [2, 3]}) * epoch_of(N_ROUNDS), delta=0.1)
+    hook = tool(2).hook(
+        Holdout(y_holdout, search),
+        X_holdout,
+        every=4,
+        key=lambda n_rounds: ({"depth": 2}, n_rounds - 1),
+    )
+    plain = tool(2).hook(holdout_of(y_holdout), X_holdout, every=4)
+    booster = tool(2).fit(X, y, [hook])
+    assert tool(2).best(booster) == tool(2).best(tool(2).fit(X, y, [plain]))
+    assert told(hook) == told(plain)
+    keys = [answer.key for _, answer in hook.answers]
+    assert keys == [({"depth": 2}, epoch) for epoch in (3, 7, 11)]
+
+
 def test_a_hook_that_is_used_again_forgets_the_training_before(tool):
     X, X_holdout, y, y_holdout = split("two classes")
     holdout = holdout_of(y_holdout)
@@ -264,7 +284,7 @@ def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
         class Halts:
             guard, classes, n_samples = holdout.guard, [0, 1], N_HOLDOUT
 
-            def query(self, predictions):
+            def query(self, predictions, key=None):
                 n_asked.append(1)
                 if len(n_asked) > 1:
                     raise HoldoutExhausted("spent", n_queries=1)
@@ -274,6 +294,19 @@ def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
     hooks = [hook, stopping] if hook_first else [stopping, hook]
     booster = boosting.fit(X, y, hooks, n_rounds=100, **options)
     assert boosting.best(booster) == (1 if halts else boosting.best(stopped))
+
+
+@pytest.mark.parametrize("hook_first", [False, True])
+def test_early_stopping_that_does_not_stop_names_the_best_round_too(tool, hook_first):
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting, best = tool(2), []
+    for hooked in (False, True):
+        options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50], after=1000)
+        hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=1)
+        hooks = [hook, stopping] if hook_first else [stopping, hook]
+        booster = boosting.fit(X, y, hooks if hooked else [stopping], **options)
+        best.append(boosting.best(booster))
+    assert best[0] == best[1] != min(hook.answers, key=lambda told: told[1].value)[0]
 
 
 def test_a_best_round_of_the_model_that_is_continued_does_not_stay(xgboost):
@@ -441,6 +474,16 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
             {"classes": [0, 2]},
             ValueError,
             r"classes must be classes of the holdout, got 2: Holdout",
+        ),
+        (
+            {"key": lambda n_rounds: n_rounds},
+            TypeError,
+            "key must be a function of the number of rounds with a DeclaredSearch, and None other",
+        ),
+        (
+            {"holdout": Holdout([0, 1] * 150, DeclaredSearch(300, 12, delta=0.1))},
+            TypeError,
+            "key must be a function .* got None with DeclaredSearch",
         ),
         ({"classes": [1, 1]}, ValueError, r"classes must be distinct, got \[1, 1\]"),
     ],

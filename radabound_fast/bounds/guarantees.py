@@ -9,8 +9,8 @@ from __future__ import annotations
 from .union import Free
 
 _NEVER_ADAPTIVE = (
-    "Never for an adaptive analyst: queries chosen after seeing earlier answers can make "
-    "returned answers wrong by more than epsilon; a mechanism stays valid there."
+    "Never for an adaptive analyst: queries, or an order of queries, chosen after seeing earlier "
+    "answers can make returned answers wrong by more than epsilon; a mechanism stays valid there."
 )
 
 
@@ -64,6 +64,10 @@ def paper(
 
 def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
     """The mode in which every word is proved."""
+    pool, never = "", _NEVER_ADAPTIVE
+    if free.n_queries > 1 and free.low == free.high:
+        pool = f", or in any order from a pool, fixed in advance, of at most {free.n_queries:,}"
+        never = _NEVER_ADAPTIVE.replace("analyst:", "analyst beyond such a pool:")
     if free.n_queries == 0:
         union = "answers none here"
     elif free.low == free.high:
@@ -74,9 +78,10 @@ def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
             f"{free.n_queries:,} queries"
         )
     return (
-        f"It is proved that, for a sequence of queries fixed in advance, except with "
-        f"probability {delta}, every returned mean is within {epsilon} of its expectation: "
+        f"It is proved that, for queries in an order fixed in advance (before any score on this "
+        f"holdout was seen){pool}, except with probability {delta}, every returned mean is within "
+        f"{epsilon} of its expectation: "
         f"two-sided, finite-sample, and up to a halting time that depends on the data. "
         f"Each answer is covered by the self-bounding bound at 3/5 of delta or by the union "
-        f"bound at 2/5 of it (docs/theory.md); the union bound {union}. {_NEVER_ADAPTIVE}"
+        f"bound at 2/5 of it (docs/theory.md); the union bound {union}. {never}"
     )

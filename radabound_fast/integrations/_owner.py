@@ -8,7 +8,7 @@ from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
 from radabound_fast.planning import plan
 
 
@@ -30,7 +30,7 @@ def check_answers(guard: Any, name: str) -> None:
     """HoldoutExhausted if the guard has halted, or would at its first query, whatever that is."""
     if guard.halted:
         reason = f"{name} had halted before: nothing is fitted"
-    elif isinstance(guard, RadaBound) and guard.n_queries == 0 and guard.budget < 0.0:
+    elif isinstance(guard, RadaBound) and guard.n_queries == 0 and _answers_nothing(guard):
         reason = f"{name} can answer no query: nothing is fitted"
     else:
         return
@@ -42,9 +42,19 @@ def check_answers(guard: Any, name: str) -> None:
     )
 
 
+def _answers_nothing(guard: RadaBound) -> bool:
+    """Whether a fresh guard refuses even a query without losses."""
+    return guard.budget < 0.0 and guard.n_left(0.0, declared=True) == 0
+
+
 def needs_guess(holdout: Holdout) -> bool:
     """Whether its queries need a guess of the answer."""
     return bool(getattr(holdout.guard, "_needs_guess", False))
+
+
+def takes_keys(holdout: Holdout) -> bool:
+    """Whether a query says which model of a declared space it is about."""
+    return isinstance(holdout.guard, DeclaredSearch)
 
 
 def check_guesses(holdout: Holdout, guesses: bool) -> None:

@@ -17,6 +17,7 @@ from radabound_fast.integrations._owner import (
     first_withheld,
     hand_over,
     predictions_of,
+    takes_keys,
 )
 
 with needs("joblib"):
@@ -45,7 +46,8 @@ def guarded_map(
         ``fit_predict(candidate)`` returns predictions for the held-out samples, shape
         (n_samples,).  It runs in a worker and must not hold the labels of the holdout.
     candidates : iterable
-        What to try; read as workers become free, so it may have no end.
+        What to try; read as workers become free, so it may have no end.  For a `DeclaredSearch`
+        each is the key of its query.
     n_jobs, backend : optional
         As in `joblib.Parallel`; None takes what `joblib.parallel_config` says.
     guesses : bool, default False
@@ -115,8 +117,9 @@ def _answers(
     try:
         for output in outputs:
             predictions, guess = predictions_of(output, guesses)
+            named = {"key": sent[0]} if takes_keys(holdout) else {"guess": guess}
             try:
-                answer = holdout.query(predictions, guess=guess)
+                answer = holdout.query(predictions, **named)
             except HoldoutExhausted:
                 if holdout.n_queries == 0:
                     raise first_withheld(holdout.guard, "holdout", guess) from None

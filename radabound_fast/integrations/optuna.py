@@ -14,13 +14,25 @@ from radabound_fast.integrations._owner import (
     check_holdout,
     first_withheld,
     predictions_of,
+    takes_keys,
 )
 
 with needs("optuna"):
     from optuna import Trial, TrialPruned
     from optuna.study import StudyDirection
 
-USER_ATTRS = ("n_queries", "half_width", "complexity")
+    from radabound_fast.integrations._optuna_space import TrialSpace, nats, space_of
+
+__all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "space_of"]
+
+USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity")
+
+
+def _named(holdout: Holdout, trial: Trial, guess: float | None) -> dict[str, Any]:
+    """What a query of this holdout brings beside predictions."""
+    if not takes_keys(holdout):
+        return {"guess": guess}
+    return {"key": trial if isinstance(holdout.guard.space, TrialSpace) else trial.params}
 
 
 class GuardedObjective:
@@ -45,7 +57,7 @@ class GuardedObjective:
             raise _ended(holdout, trial)
         predictions, guess = predictions_of(self._fit_predict(trial), self._guesses)
         try:
-            answer = holdout.query(predictions, guess=guess)
+            answer = holdout.query(predictions, **_named(holdout, trial, guess))
         except HoldoutExhausted:
             raise _ended(holdout, trial, guess) from None
         self.answers.append((trial.number, answer))
@@ -89,8 +101,9 @@ def guarded_objective(
     -----
     The trial whose answer is withheld is pruned without a value, and so is every trial that
     is running or starts after it; the study is stopped.  The user attributes "holdout_n_queries",
-    "holdout_half_width" and "holdout_complexity" are for logging only: the guard alone counts.
-    With ``n_jobs`` above 1 queries are made in the order in which trials finish.
+    "holdout_low", "holdout_high", "holdout_half_width" and "holdout_complexity" are for logging
+    only: the guard alone counts.  With ``n_jobs`` above 1 queries are made in the order in which
+    trials finish.
 
     Examples
     --------

@@ -23,7 +23,10 @@ with needs("sklearn"):
     from sklearn.utils import get_tags
     from sklearn.utils.validation import check_is_fitted
 
+    from radabound_fast.integrations._sklearn_space import space_of
     from radabound_fast.integrations.joblib import guarded_map
+
+__all__ = ["HoldoutSearchCV", "space_of"]
 
 
 class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]

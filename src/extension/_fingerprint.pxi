@@ -100,7 +100,7 @@ def fingerprints(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key not None):
     cdef const unsigned char *first = <const unsigned char *>cnp.PyArray_DATA(rows)
     cdef ptrdiff_t stride = cnp.PyArray_STRIDE(rows, 0)
     if (len(key) != 16 or cnp.PyArray_NDIM(rows) != 2 or n_bytes < 0
-            or cnp.PyArray_STRIDE(rows, 1) != cnp.PyArray_ITEMSIZE(rows)
+            or n_rows and cnp.PyArray_STRIDE(rows, 1) != cnp.PyArray_ITEMSIZE(rows)
             or cnp.PyArray_DIM(rows, 1) * cnp.PyArray_ITEMSIZE(rows) < n_bytes):
         raise ValueError("rows must be contiguous rows of n_bytes or more, and key 16 bytes")
     words[0] = int.from_bytes(key[:8], "little")

@@ -92,12 +92,14 @@ include "_fingerprint.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
 include "_answer.pxi"
-include "_state_memory.pxi"
+include "_sealed.pxi"
 include "_quick_lock.pxi"
 include "_state.pxi"
+include "_state_memory.pxi"
 include "_core.pxi"
 include "_threads.pxi"
 include "_queries.pxi"
+include "_sums.pxi"
 
 # real-valued losses are counted in units of 2**-UNIT_SHIFT
 UNIT_SHIFT = _UNIT_SHIFT

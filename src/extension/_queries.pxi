@@ -20,7 +20,7 @@ cdef class LossQueries:
 
         Returns
         -------
-        Answer
+        RadaBoundAnswer
 
         Raises
         ------
@@ -30,25 +30,35 @@ cdef class LossQueries:
             Not a vector of losses; nothing has changed.
         """
         cdef GuardCore core = self._core
-        with cython.nonecheck(True):
-            answer = core.query(losses)
-        return self._refuse() if answer is None else answer
+        outer = handled_exception()
+        try:
+            with cython.nonecheck(True):
+                answer = core.query(losses)
+            return self._refuse() if answer is None else answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
 
     def query_packed(self, words, *, guess=None):
         """`query` for losses of 0 and 1 that are bits already.
 
         Parameters
         ----------
-        words : ndarray, uint64 (ceil(n_samples / 64),) or uint8 (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             As `pack_losses` makes them: sample i is bit i % 64 of word i // 64, bits past
             n_samples are zero.
         guess : object, optional
             Ignored.
         """
         cdef GuardCore core = self._core
-        with cython.nonecheck(True):
-            answer = core.query_packed(words)
-        return self._refuse() if answer is None else answer
+        outer = handled_exception()
+        try:
+            with cython.nonecheck(True):
+                answer = core.query_packed(words)
+            return self._refuse() if answer is None else answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
 
 
 cdef class PredictionQueries:
@@ -91,10 +101,15 @@ cdef class PredictionQueries:
         cdef LabelRows rows = self._rows
         cdef LossQueries asked = self._asked
         cdef GuardCore core
-        if rows is not None and asked is not None and key is None:
-            core = asked._core
-            row = rows.find(y_pred, 1)
-            if row is not None and core is not None:
-                answer = core.query(y_pred, row)
-                return asked._refuse() if answer is None else answer
-        return self._query(y_pred, guess, key, rerun)
+        outer = handled_exception()
+        try:
+            if rows is not None and asked is not None and key is None:
+                core = asked._core
+                row = rows.find(y_pred, 1)
+                if row is not None and core is not None:
+                    answer = core.query(y_pred, row)
+                    return asked._refuse() if answer is None else answer
+            return self._query(y_pred, guess, key, rerun)
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise

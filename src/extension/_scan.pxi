@@ -36,6 +36,7 @@ cdef extern from "scan/scan.h" nogil:
         void *tile
         ptrdiff_t capacity, tile_rows
         ptrdiff_t n_rows
+        int in_units
         int64_t bad_sample
 
     void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
@@ -213,13 +214,12 @@ cdef bint _is_packed(object words, int ndim, int64_t n_samples):
     if cnp.PyArray_NDIM(array) != ndim or not cnp.PyArray_ISNOTSWAPPED(array):
         return False
     # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
-    cdef int itemsize = cnp.PyArray_ITEMSIZE(array)
-    if not cnp.PyArray_ISUNSIGNED(array) or itemsize != 1 and itemsize != 8:
+    if not cnp.PyArray_ISUNSIGNED(array) or cnp.PyArray_ITEMSIZE(array) != 8:
         return False
-    cdef int64_t n_items = (n_samples + 8 * itemsize - 1) // (8 * itemsize)
-    return (cnp.PyArray_DIM(array, ndim - 1) == n_items
-            and (n_items == 1 or cnp.PyArray_SIZE(array) == 0
-                 or cnp.PyArray_STRIDE(array, ndim - 1) == itemsize))
+    cdef int64_t n_words = (n_samples + 63) // 64
+    return (cnp.PyArray_DIM(array, ndim - 1) == n_words
+            and (n_words == 1 or cnp.PyArray_SIZE(array) == 0
+                 or cnp.PyArray_STRIDE(array, ndim - 1) == 8))
 
 
 cdef bint _is_readable(object values, int ndim, int64_t n_samples):

@@ -44,7 +44,8 @@ struct sign_tile {
 };
 
 /* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart; totals[r] +=
- * popcount(row r), unless totals is NULL.  rows: n_words words each, row_stride words apart. */
+ * popcount(row r), unless totals is NULL, also under no strips.  rows: n_words words each,
+ * row_stride words apart. */
 typedef void count_bits_fn(const struct sign_tile *signs, const uint64_t *rows,
                            ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
                            ptrdiff_t counts_stride, int64_t *totals);

@@ -175,6 +175,9 @@ RB_INLINE AVX512 void do_up_to_four(const struct square *at, ptrdiff_t n_strips,
                                     int first, int widen)
 {
     switch (n_strips) {
+    case 0: /* the totals alone */
+        do_strips(*at, 0, n_rows, first, widen);
+        break;
     case 1:
         do_strips(*at, 1, n_rows, first, widen);
         break;
@@ -196,14 +199,16 @@ AVX512 void count_bits_avx512(const struct sign_tile *signs, const uint64_t *row
     struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
                         .row_stride = row_stride, .n_words = signs->n_words,
                         .counts_stride = counts_stride, .totals = totals};
-    for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
+    ptrdiff_t s = 0;
+    do {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
         at.counts = counts + s * LANES;
         if (s == 0 && totals)
             do_up_to_four(&at, signs->n_strips, n_rows, 1, 0);
         else
             do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 0);
-    }
+        s += STRIPS;
+    } while (s < signs->n_strips);
 }
 
 AVX512 void widen_extremes_avx512(const struct sign_tile *signs, const uint64_t *rows,

@@ -22,7 +22,8 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
         n_rows = tile.n_rows;
         if (word == 0) /* of the rows that can be read: often the first one cannot */
             memset(chunk->counts, 0, (size_t)(n_rows * stride) * sizeof *chunk->counts);
-        for (ptrdiff_t strip = 0; strip < signs->n_strips; strip += TILE_STRIPS) {
+        ptrdiff_t strip = 0;
+        do { /* once where there are no strips, for the totals */
             const ptrdiff_t n_strips = (ptrdiff_t)smaller(TILE_STRIPS, signs->n_strips - strip);
             const struct sign_tile part =
                 sign_tile(kernel, signs, strip, n_strips, word, tile.n_words, lines,
@@ -33,7 +34,8 @@ void count_rows(const struct kernel *kernel, const struct sign_store *signs,
             else
                 kernel->count_bits(&part, tile.rows, tile.stride, n_rows, counts, stride,
                                    strip == 0 ? chunk->totals : NULL);
-        }
+            strip += TILE_STRIPS;
+        } while (strip < signs->n_strips);
         word += tile.n_words;
     }
     chunk->n_rows = n_rows;
