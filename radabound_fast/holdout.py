@@ -99,7 +99,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         cls,
         path: str | os.PathLike[str],
         y_true: Any,
-        guard: type[Saved] = RadaBound,
+        guard: type[Saved | DeclaredSearch] = RadaBound,
         *,
         classes: Any = None,
         durability: Durability = "power",

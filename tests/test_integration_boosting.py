@@ -352,6 +352,19 @@ def test_xgboosts_update_of_a_model_begins_at_its_first_round(xgboost):
     assert told(hook) == errors
 
 
+def test_xgboosts_objective_of_ones_own_is_read_as_the_one_that_is_named(xgboost):
+    """Without a name it is refused, below."""
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = Xgboost(2)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    booster = boosting.fit(
+        X, y, [hook], obj=lambda scores, data: logistic(scores, data.get_label())
+    )
+    for n_rounds, value in told(hook):
+        codes = boosting.scores(booster, X_holdout, n_rounds) > 0.5
+        assert value == np.mean(codes != y_holdout) < 0.15
+
+
 def test_xgboosts_softmax_gives_class_numbers(xgboost):
     X, X_holdout, y, y_holdout = split("ten classes")
     answers = []

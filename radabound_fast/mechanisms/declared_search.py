@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
-from collections.abc import Hashable
-from dataclasses import dataclass, field, make_dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import fields, make_dataclass
 from functools import cached_property
 from itertools import repeat
 from math import log
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,11 @@ from radabound_fast._checks import (
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.packing import as_array, as_values, as_words
-from radabound_fast.spaces import Space, as_space
+from radabound_fast.spaces import Space, as_space, from_description
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability
+    from radabound_fast.store._record import SearchRecord
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
 _BLOCK_VALUES = 2**20
@@ -39,6 +45,8 @@ Query = tuple[Hashable, int]
 # What is kept of an answered query, and nothing that its losses could be made from: their sum in
 # units of 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
 Asked = tuple[int, int, float, int]
+Told = tuple[int, int, float]  # without the fingerprint
+Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # of several
 
 
 class _Terms(NamedTuple):
@@ -49,18 +57,26 @@ class _Terms(NamedTuple):
     nats: float  # ln(2/delta); ln(1/delta) for the upper side alone
     two_sided: bool
 
-    def intervals(self, totals: Any, declared: bool, nats: Any) -> tuple[Any, Any]:
+    def means(self, totals: Any, shifts: Any) -> Any:
+        return totals / np.left_shift(self.n_samples, shifts)
+
+    def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
         """Limits of the truths, given sums of losses and the nats that each answer pays."""
         paid = self.nats + nats
-        if declared:
+        if shift == 0:
             lows, highs = binomial_interval(totals, self.n_samples, paid)
         else:
-            means = totals / (self.n_samples << UNIT_SHIFT)
-            lows, highs = kl_interval(means, self.n_samples, paid)
+            lows, highs = kl_interval(self.means(totals, shift), self.n_samples, paid)
         return (lows if self.two_sided else 0.0 * lows), highs
 
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        above = highs - values
+        return np.maximum(above, values - lows) if self.two_sided else above
 
-@dataclass(frozen=True, slots=True, repr=False)
+
+_TOLD = ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"]
+
+
 class DeclaredSearchAnswer(Answer):
     """One answer of `DeclaredSearch`.
 
@@ -80,60 +96,77 @@ class DeclaredSearchAnswer(Answer):
         What the key and the rerun cost: ln(1/w).
     """
 
-    # field(): else the properties of `Answer` would be taken for their defaults
-    value: float = field()
-    n_queries: int = field()
-    rerun: int
-    nats: float
-    _code: Hashable
-    _total: int
-    _shift: int
-    _terms: _Terms
+    __slots__ = ("_limits", "_number", "_query", "_terms", "_told")
+    __dataclass_fields__ = {one.name: one for one in fields(make_dataclass("_", _TOLD))}
+
+    def __init__(self, terms: _Terms, query: Query, told: Told, number: int) -> None:
+        self._terms, self._query, self._told, self._number = terms, query, told, number
+        self._limits: tuple[float, float] | None = None  # not yet asked for
 
     @property
-    def key(self) -> Any:
-        return self._terms.space.key_of(self._code)
+    def value(self) -> float:
+        total, shift, _ = self._told
+        return total / (self._terms.n_samples << shift)
 
     @property
     def low(self) -> float:
-        return self._interval()[0]
+        return self._interval[0]
 
     @property
     def high(self) -> float:
-        return self._interval()[1]
+        return self._interval[1]
 
     @property
     def half_width(self) -> float:
-        low, high = self._interval()
-        return max(high - self.value, self.value - low if self._terms.two_sided else 0.0)
+        low, high = self._interval
+        return float(self._terms.half_width(self.value, low, high))
 
+    @property
+    def n_queries(self) -> int:
+        return self._number
+
+    @property
+    def key(self) -> Any:
+        return self._terms.space.key_of(self._query[0])
+
+    @property
+    def rerun(self) -> int:
+        return self._query[1]
+
+    @property
+    def nats(self) -> float:
+        return self._told[2]
+
+    @property
     def _interval(self) -> tuple[float, float]:
-        low, high = self._terms.intervals(self._total, self._shift == 0, self.nats)
-        return float(low), float(high)
+        if self._limits is None:
+            low, high = self._terms.interval(*self._told)
+            self._limits = float(low), float(high)
+        return self._limits
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        kept = self._code, self._total, self._shift, self._terms
-        return DeclaredSearchAnswer, (self.value, self.n_queries, self.rerun, self.nats, *kept)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeclaredSearchAnswer):
+            return NotImplemented
+        return bool(self.__reduce__() == other.__reduce__())
 
+    def __hash__(self) -> int:
+        return hash((self._query, self._told))
 
-# what it tells, and not what it is made of
-DeclaredSearchAnswer.__dataclass_fields__ = make_dataclass(  # type: ignore[attr-defined]
-    "DeclaredSearchAnswer",
-    ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"],
-).__dataclass_fields__
+    def __reduce__(self) -> Any:
+        return type(self), (self._terms, self._query, self._told, self._number)
 
 
 class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
-    """The answers to a block of queries.
+    """The answers to a block of queries, all of them.
 
     Attributes
     ----------
     values, lows, highs, half_widths, nats : ndarray of float64, shape (n_answered,)
         As of each `DeclaredSearchAnswer`; the limits are computed when asked for.
     keys : list, length n_answered
-    reruns : ndarray of int64, shape (n_answered,)
+    reruns, numbers : ndarray of int64, shape (n_answered,)
+        The second is ``n_queries`` of each.
     n_answered : int
-        All of the block's queries.
     halted : bool
         False: nothing is ever withheld.
     n_queries : int
@@ -142,34 +175,41 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     def __init__(
         self,
-        values: Floats,
-        nats: Floats,
-        n_queries: int,
-        queries: list[Query],
-        totals: NDArray[np.int64],
-        shifts: NDArray[np.int64],
         terms: _Terms,
+        queries: list[Query],
+        columns: Columns,
+        numbers: NDArray[np.int64],
+        n_queries: int,
     ) -> None:
-        self.values, self.nats, self.halted, self.n_queries = values, nats, False, n_queries
-        self._queries, self._totals, self._shifts, self._terms = queries, totals, shifts, terms
+        self._terms, self._queries = terms, queries
+        self._totals, self._shifts, self.nats = columns
+        self.numbers, self.n_queries, self.halted = numbers, n_queries, False
 
     @cached_property
-    def _answers(self) -> list[DeclaredSearchAnswer]:  # type: ignore[override]
-        columns = (
-            column.tolist() for column in (self.values, self.nats, self._totals, self._shifts)
-        )
-        return [
-            DeclaredSearchAnswer(
-                value, self.n_queries, rerun, nats, code, total, shift, self._terms
-            )
-            for (code, rerun), value, nats, total, shift in zip(
-                self._queries, *columns, strict=True
-            )
-        ]
+    def values(self) -> Floats:
+        return np.asarray(self._terms.means(self._totals, self._shifts))
 
     @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        return np.full(len(self), self.n_queries)
+    def _intervals(self) -> tuple[Floats, Floats]:
+        lows, highs = np.empty(len(self)), np.empty(len(self))
+        for shift in (0, UNIT_SHIFT):
+            rows = self._shifts == shift
+            if rows.any():
+                found = self._terms.interval(self._totals[rows], shift, self.nats[rows])
+                lows[rows], highs[rows] = found
+        return lows, highs
+
+    @property
+    def lows(self) -> Floats:
+        return self._intervals[0]
+
+    @property
+    def highs(self) -> Floats:
+        return self._intervals[1]
+
+    @cached_property
+    def half_widths(self) -> Floats:
+        return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
 
     @cached_property
     def keys(self) -> list[Any]:
@@ -179,34 +219,29 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     def reruns(self) -> NDArray[np.int64]:
         return np.array([rerun for _, rerun in self._queries], np.int64)
 
-    @cached_property
-    def lows(self) -> Floats:
-        return self._limits[0]
+    @overload
+    def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[DeclaredSearchAnswer]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> DeclaredSearchAnswer | Sequence[DeclaredSearchAnswer]:
+        rows = range(len(self))[index]
+        return self._answer(rows) if isinstance(rows, int) else [self._answer(row) for row in rows]
 
-    @cached_property
-    def highs(self) -> Floats:
-        return self._limits[1]
+    def __iter__(self) -> Iterator[DeclaredSearchAnswer]:
+        return map(self._answer, range(len(self)))
 
-    @cached_property
-    def half_widths(self) -> Floats:
-        above = self.highs - self.values
-        return np.maximum(above, self.values - self.lows) if self._terms.two_sided else above
+    def _answer(self, row: int) -> DeclaredSearchAnswer:
+        told = int(self._totals[row]), int(self._shifts[row]), float(self.nats[row])
+        number = int(self.numbers[row])
+        return DeclaredSearchAnswer(self._terms, self._queries[row], told, number)
 
-    @cached_property
-    def _limits(self) -> tuple[Floats, Floats]:
-        lows, highs = np.empty(len(self)), np.empty(len(self))
-        for declared in (True, False):
-            rows = (self._shifts == 0) == declared
-            if rows.any():
-                limits = self._terms.intervals(self._totals[rows], declared, self.nats[rows])
-                lows[rows], highs[rows] = limits
-        return lows, highs
+    def __len__(self) -> int:
+        return len(self._queries)
 
     def _own_columns(self) -> dict[str, Any]:
         return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 class DeclaredSearch:
@@ -289,6 +324,7 @@ class DeclaredSearch:
         nats = log((1 + self.two_sided) / self.delta)
         self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
         self._secret = os.urandom(16)
+        self._record: SearchRecord | None = None  # what it was opened from
         # a query changes this and nothing else, in one step, so that
         # threads need no lock and an interrupt leaves nothing half done
         self._asked: dict[Query, Asked] = {}
@@ -301,7 +337,7 @@ class DeclaredSearch:
     @property
     def n_queries(self) -> int:
         """Different queries answered so far: keys, and with `reruns` keys and reruns."""
-        return len(self._asked)
+        return len(self._asked) if self._record is None else len(self._record)
 
     @property
     def halted(self) -> bool:
@@ -418,10 +454,11 @@ class DeclaredSearch:
         """
         _, nats = self._find(key, rerun)
         if isinstance(value, (float, np.floating)):
-            total, declared = check_fraction(value=value) * (self.n_samples << UNIT_SHIFT), False
+            mean = check_fraction(value=value)
+            total, shift = round(mean * (self.n_samples << UNIT_SHIFT)), UNIT_SHIFT
         else:
-            total, declared = _check_number_of_losses(value, self.n_samples), True
-        low, high = self._terms.intervals(total, declared, nats)
+            total, shift = _check_number_of_losses(value, self.n_samples), 0
+        low, high = self._terms.interval(total, shift, nats)
         return float(low), float(high)
 
     # ---- what it came to -------------------------------------------------------------------
@@ -429,10 +466,11 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        asked = list(self._asked.items())
-        queries, kept = zip(*asked, strict=True) if asked else ((), ())
-        totals, shifts, nats, _ = zip(*kept, strict=True) if asked else ((), (), (), ())
-        return self._answers(list(queries), *map(np.array, (totals, shifts, nats)))
+        asked = self._asked.copy() if self._record is None else self._record.all()
+        totals, shifts, nats, _ = zip(*asked.values(), strict=True) if asked else ((), (), (), ())
+        columns = np.array(totals, np.int64), np.array(shifts, np.int64), np.array(nats, np.float64)
+        numbers = np.arange(len(asked)) + 1
+        return DeclaredSearchAnswers(self._terms, list(asked), columns, numbers, len(asked))
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
@@ -441,8 +479,118 @@ class DeclaredSearch:
         With probability 1 - delta the smallest true mean among all models that were asked about
         is at most ``best.high``.
         """
-        asked = list(self._asked.items())
-        return self._answer(*asked[int(self.answers.highs.argmin())]) if asked else None
+        answers = self.answers
+        return answers[int(answers.highs.argmin())] if len(answers) else None
+
+    # ---- a record that processes share -------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        n_samples: int | None = None,
+        space: Any = None,
+        *,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+        **parameters: Any,
+    ) -> Self:
+        """A search whose queries are in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: each sees the `answers` of
+        all, and a key that one asked about with other losses is an error for every other.  The
+        intervals do not rest on it: they are the same for a search that nobody shares.  The
+        file is opened for each query and closed after it, so that a copy, in another process too,
+        writes to the same.
+
+        Parameters
+        ----------
+        path : path
+            Of the database.
+        n_samples, space, **parameters
+            As for the constructor; those that the database was made with.  With none of them all
+            are taken from the file, which must exist; a space that only its own code can make has
+            to be passed each time.
+        holdout_id : str, optional
+            A name for the holdout.  One that was given when the database was made must be given
+            again, or left out.
+        durability : {"power", "process"}
+            "power": an answer waits for the disk.  "process": it does not, and a power cut may
+            cost the record.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no file and no parameters to make one.
+        ValueError
+            It was made with other parameters or for another holdout, or is no such database.
+        OSError
+            It cannot be read and written.
+        """
+        wanted = None
+        if n_samples is not None or space is not None or parameters:
+            wanted = {"n_samples": n_samples, "space": space} | parameters
+
+        def same(stored: str | None) -> bool:
+            return holdout_id is None or holdout_id == stored
+
+        return cls._open(path, wanted, durability, holdout_id, same)
+
+    @classmethod
+    def _open(
+        cls,
+        path: str | os.PathLike[str],
+        parameters: dict[str, Any] | None,
+        durability: Durability,
+        holdout: str | None,
+        same_holdout: Callable[[str | None], bool],
+    ) -> Self:
+        """`open`, where `holdout` is stored in a new database and else compared with."""
+        from radabound_fast.store._record import SearchRecord, create_record
+
+        name = os.fsdecode(path)
+        made = None if parameters is None else cls(**parameters)
+        if made is not None and not os.path.exists(path):
+            described = {"parameters": made._parameters(), "holdout": holdout}
+            with contextlib.suppress(FileExistsError):  # somebody else was faster
+                create_record(path, described | {"secret": made._secret.hex()})
+        record = SearchRecord(path, durability)
+        stored = record.description["parameters"]
+        if not same_holdout(record.description.get("holdout")):
+            raise ValueError(f"{name} was made for another holdout, or for none by name")
+        if made is None:
+            try:
+                made = cls(**stored | {"space": from_description(stored["space"])})
+            except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+                raise ValueError(f"{name} does not hold a search") from error
+        for parameter, value in made._parameters().items():
+            if value != stored.get(parameter):
+                raise ValueError(
+                    f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
+                    f"made, got {value!r:.200}"
+                )
+        made._secret, made._record = bytes.fromhex(record.description["secret"]), record
+        return made
+
+    def _parameters(self) -> dict[str, Any]:
+        # as they come back from JSON
+        space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
+        return {
+            "n_samples": self.n_samples,
+            "space": space,
+            "delta": self.delta,
+            "reruns": self.reruns,
+            "two_sided": self.two_sided,
+        }
+
+    def close(self) -> None:
+        """Nothing: the database of an opened search is open for the length of a query."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing, as `close`."""
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_asked": dict(self._asked)}  # a copy goes its own way
@@ -487,10 +635,16 @@ class DeclaredSearch:
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
-        before = self._asked.setdefault(query, asked)
-        if before is not asked:
-            self._check_same(query, before, rows, 0)
-        return self._answer(query, asked)
+        if self._record is None:
+            before = self._asked.setdefault(query, asked)
+            if before is not asked:
+                self._check_same(query, before, rows, 0)
+            n_queries = len(self._asked)
+        else:
+            n_queries = self._record.add(
+                {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
+            )
+        return DeclaredSearchAnswer(self._terms, query, asked[:3], n_queries)
 
     def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
         n_rows = len(rows.totals)
@@ -500,14 +654,27 @@ class DeclaredSearch:
         listed = (column.tolist() for column in (*columns, rows.fingerprints))
         asked: list[Asked] = list(zip(*listed, strict=True))
         fresh = dict(zip(queries, asked, strict=True))
+        is_new = np.ones(n_rows, np.bool_)
         if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
             fresh = {}
             for row, query in enumerate(queries):
                 before = self._asked.get(query) or fresh.setdefault(query, asked[row])
                 if before is not asked[row]:
                     self._check_same(query, before, rows, row)
-        self._asked.update(fresh)
-        return self._answers(queries, *columns)
+                    is_new[row] = False
+        if self._record is None:
+            self._asked.update(fresh)
+            n_queries = len(self._asked)
+        else:
+            row_of = dict(zip(reversed(queries), reversed(range(n_rows)), strict=True))
+
+            def check(query: Query, before: Asked) -> None:
+                self._check_same(query, before, rows, row_of[query])
+                is_new[row_of[query]] = False
+
+            n_queries = self._record.add(fresh, check)
+        numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
+        return DeclaredSearchAnswers(self._terms, queries, columns, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
@@ -523,32 +690,6 @@ class DeclaredSearch:
         raise ValueError(
             f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
             f"second time with other losses: {again}"
-        )
-
-    def _answer(self, query: Query, asked: Asked) -> DeclaredSearchAnswer:
-        code, rerun = query
-        total, shift, nats, _ = asked
-        value = total / (self.n_samples << shift)
-        return DeclaredSearchAnswer(
-            value, self.n_queries, rerun, nats, code, total, shift, self._terms
-        )
-
-    def _answers(
-        self,
-        queries: list[Query],
-        totals: NDArray[np.int64],
-        shifts: NDArray[np.int64],
-        nats: Floats,
-    ) -> DeclaredSearchAnswers:
-        shifts = shifts.astype(np.int64, copy=False)  # of nothing NumPy makes floats
-        return DeclaredSearchAnswers(
-            totals / np.left_shift(self.n_samples, shifts),
-            nats,
-            self.n_queries,
-            queries,
-            totals,
-            shifts,
-            self._terms,
         )
 
 
