@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from radabound_fast import bounds
-from radabound_fast.bounds import BOUNDS, Free
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS, Free
 from radabound_fast.bounds.union import NOTHING_FREE
 
 SIZES = (200, 1000, 4000)  # m
@@ -219,7 +219,7 @@ RULES = [
     ),
     fixed_sequence_rule("fixed-sequence", with_max_queries=False),
     fixed_sequence_rule("fixed-sequence, max_queries", with_max_queries=True),
-    *map(paper_rule, ("bernstein", "bernstein-split", "mclt")),
+    *map(paper_rule, PAPER_BOUNDS),
 ]
 
 

