@@ -47,7 +47,8 @@ class RadaBound(Saved, _kernel.LossQueries):
     signs : {"stored", "generated"}, default "stored"
         As in `SignMatrix`.
     max_queries : int, optional
-        For "fixed-sequence": share the union part's delta among so many queries.
+        For "fixed-sequence": share half of the union part's delta alike among so many queries.
+        None: among as many as it can answer whatever their means.
 
     Raises
     ------

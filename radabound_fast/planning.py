@@ -129,7 +129,7 @@ class Plan:
             f"error rate {self.error_rate:g}"
         )
         if self.max_queries is not None:
-            question += f", at most {counted(self.max_queries, 'query', 'queries')}"
+            question += f", max_queries {self.max_queries:,}"
         return question
 
     @property
@@ -476,10 +476,10 @@ def what_would_work(guard: Any, guess: float | None = None) -> str:
     m, epsilon, delta = guard.n_samples, guard.epsilon, guard.delta
     if isinstance(guard, RadaBound):
         row, rule = BOUNDS[guard.bound], guard._rule
-        chosen = (guard.estimator, guard.two_sided, rule.max_queries)
-        if chosen == (row.estimators[0], row.sides[0], None):  # a plan is of the defaults
+        chosen = (guard.estimator, guard.two_sided)
+        if chosen == (row.estimators[0], row.sides[0]):  # a plan is of the defaults
             for error_rate in (0.25, 0.5, 1.0):
-                entry = _of_bound(row, delta, guard.n_vectors, error_rate, None)
+                entry = _of_bound(row, delta, guard.n_vectors, error_rate, rule.max_queries)
                 if line := _shortfall(entry, m, epsilon, error_rate):
                     return f"; {line}"
         name = guard.bound
