@@ -85,7 +85,7 @@ def test_a_bit_past_the_end_is_found_inside_a_block(kernel, row, pack):
     words = pack(losses)
     words[row, 1] |= np.uint64(1) << np.uint64(63)
     extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
-    with pytest.raises(ValueError, match=f"past n_samples, got one in row {row}"):
+    with pytest.raises(ValueError, match=f"past n_samples = 100, got one in row {row}"):
         extremes.query_many_packed(words)
     assert not extremes.started and extremes.n_rows == 0
 
