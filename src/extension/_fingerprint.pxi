@@ -6,6 +6,8 @@ cdef extern from *:
     #include <stdint.h>
     #include <string.h>
 
+    #include "kernels/cpu.h"
+
     static inline uint64_t rotated(uint64_t x, int bits)
     {
         return x << bits | x >> (64 - bits);
@@ -36,14 +38,6 @@ cdef extern from *:
         return word;
     }
 
-    static inline int64_t ones_of(uint64_t x)
-    {
-        x -= x >> 1 & 0x5555555555555555u;
-        x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
-        x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-        return (int64_t)(x * 0x0101010101010101u >> 56);
-    }
-
     /* SipHash-2-4 of n bytes (Aumasson and Bernstein, 2012); and how many of their bits are set. */
     static uint64_t sip_hash(const unsigned char *bytes, ptrdiff_t n, const uint64_t key[2],
                              int64_t *n_ones)
@@ -56,7 +50,7 @@ cdef extern from *:
         for (ptrdiff_t done = 0;; done += 8) {
             ptrdiff_t left = n - done;
             uint64_t word = little_word(bytes + done, left);
-            ones += ones_of(word);
+            ones += popcount64(word);
             if (left < 8)
                 word |= (uint64_t)n << 56;
             v[3] ^= word;

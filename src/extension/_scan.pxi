@@ -19,7 +19,7 @@ cdef extern from "scan/scan.h" nogil:
         const char *packed
         int in_place, may_be_real
         source source
-    void packed_as_rows(loss_rows *, const void *packed, ptrdiff_t stride, ptrdiff_t n_bytes)
+    void packed_as_rows(loss_rows *, const void *packed, ptrdiff_t stride)
     void values_as_rows(loss_rows *, const packer *)
 
     struct sign_store:
@@ -236,7 +236,6 @@ cdef object _as_rows(loss_rows *rows, object values, object labels, const packer
     It is `values`, or what packing.py makes of them, which has the rules and the errors.
     """
     cdef cnp.ndarray array
-    cdef ptrdiff_t n_bytes
     cdef bint fits
     if packed:
         fits = _is_packed(values, ndim, n_samples)
@@ -247,13 +246,17 @@ cdef object _as_rows(loss_rows *rows, object values, object labels, const packer
         values = (packing.as_words if packed else packing.as_values)(values, n_samples, ndim)
     array = <cnp.ndarray?>values
     if packed:
-        n_bytes = cnp.PyArray_DIM(array, ndim - 1) * cnp.PyArray_ITEMSIZE(array)
-        packed_as_rows(rows, cnp.PyArray_DATA(array),
-                       n_bytes if ndim == 1 else cnp.PyArray_STRIDE(array, 0), n_bytes)
+        packed_as_rows(rows, cnp.PyArray_DATA(array), 0 if ndim == 1 else cnp.PyArray_STRIDE(array, 0))
     else:
         fill_source(array, labels, &rows.source)
         values_as_rows(rows, packer)
     return array
+
+
+def bad_bit(n_samples, row):
+    """The error for packed losses that do not end with zeros."""
+    return ValueError(
+        f"words must have no bit set past n_samples = {n_samples}, got one in row {row}")
 
 
 cdef raise_too_large(const sign_store *signs):
@@ -265,6 +268,5 @@ cdef raise_unreadable(loss_rows *rows, const sign_store *signs, ptrdiff_t row, i
     if sample == TOO_LARGE:
         raise_too_large(signs)
     if rows.packed != NULL:
-        raise ValueError("packed losses must have no bit set past n_samples, "
-                         f"got one in row {row}")
+        raise bad_bit(signs.n_samples, row)
     raise_bad_value(&rows.source, row, sample)

@@ -76,7 +76,7 @@ cdef class SignStore:
         cdef loss_rows rows
         cdef chunk_of_rows chunk
         cdef int64_t total
-        packed_as_rows(&rows, words, 0, 8 * store_of(self).n_words)
+        packed_as_rows(&rows, words, 0)
         chunk.counts = counts
         chunk.totals = &total
         chunk.workspace = NULL

@@ -24,10 +24,7 @@ int64_t read_words(const struct loss_rows *rows, ptrdiff_t row, ptrdiff_t word, 
             source_from(rows, word, n_samples, &part);
         return rows->packer->pack_row(is_whole ? &rows->source : &part, row, out);
     }
-    /* whole bytes; the rest of the last word is filled up with zeros */
     const ptrdiff_t n_words = (ptrdiff_t)((n_samples + WORD_BITS - 1) / WORD_BITS);
-    const int64_t n_bytes = smaller(n_words * 8, rows->packed_bytes - word * 8);
-    out[n_words - 1] = 0;
-    memcpy(out, rows->packed + row * rows->packed_stride + word * 8, (size_t)n_bytes);
+    memcpy(out, rows->packed + row * rows->packed_stride + word * 8, (size_t)n_words * 8);
     return check_last_word(out[n_words - 1], n_samples);
 }

@@ -7,22 +7,19 @@
 
 /* Rows to judge: packed already, or values to be packed on the way. */
 struct loss_rows {
-    const char *packed;      /* NULL: pack `source`.  Bit i of a row is bit i % 8 of its byte i / 8 */
+    const char *packed;      /* words, at any address; NULL: pack `source` */
     ptrdiff_t packed_stride; /* bytes from row to row */
-    ptrdiff_t packed_bytes;  /* bytes a row: 8 n_words, or ceil(n_samples / 8) */
-    int in_place;            /* whether they are whole aligned words, which kernels read there */
+    int in_place;            /* whether all the words are aligned, and kernels read them there */
     int may_be_real;         /* whether values may be other than 0 and 1: floats, no predictions */
     struct source source;
     const struct packer *packer;
 };
 
-RB_INLINE void packed_as_rows(struct loss_rows *rows, const void *packed, ptrdiff_t stride,
-                              ptrdiff_t n_bytes)
+RB_INLINE void packed_as_rows(struct loss_rows *rows, const void *packed, ptrdiff_t stride)
 {
     rows->packed = packed;
     rows->packed_stride = stride;
-    rows->packed_bytes = n_bytes;
-    rows->in_place = ((uintptr_t)packed | (uintptr_t)stride | (uintptr_t)n_bytes) % 8 == 0;
+    rows->in_place = ((uintptr_t)packed | (uintptr_t)stride) % 8 == 0;
     rows->may_be_real = 0;
 }
 

@@ -73,13 +73,9 @@ static int64_t read_losses(const struct scan_case *c, int64_t row, int in_units,
         return plain_units_row(&c->rows.source, row, losses);
     if (c->rows.packed) {
         const char *bytes = c->rows.packed + row * c->rows.packed_stride;
-        for (int64_t i = 0; i < 8 * c->rows.packed_bytes; i++) {
-            const int bit = (unsigned char)bytes[i / 8] >> i % 8 & 1;
-            if (i >= m && bit)
-                return m + 1;
-            losses[i] = bit;
-        }
-        return m;
+        memcpy(words, bytes, 8 * (size_t)c->store.n_words);
+        plain_losses(words, c->store.n_words * WORD_BITS, losses);
+        return plain_total(losses + m, c->store.n_words * WORD_BITS - m) ? m + 1 : m;
     }
     const int64_t read = plain_pack_row(&c->rows.source, row, words);
     plain_losses(words, m, losses);
@@ -153,21 +149,20 @@ static void random_store(struct scan_case *c, int64_t n_samples, int64_t n_vecto
                             (uint64_t *)c->signs.lines + s * store->n_words * LANES);
 }
 
-/* Bits: whole words, or as few bytes as hold them, in any place. */
+/* Words, where kernels can read them or at any address. */
 static void random_packed(struct scan_case *c)
 {
-    const int64_t m = c->store.n_samples;
-    const int words = one_in(2);
-    const int64_t size = words ? 8 : 1, width = words ? c->store.n_words : (m + 7) / 8;
-    const int64_t stride = random_stride(width);
-    char *rows = random_rows(ROWS, c->n_rows, width, stride, (size_t)size, (size_t)size);
-    packed_as_rows(&c->rows, rows, stride * size, width * size);
-    uint64_t *row = GUARDED(uint64_t, PACKED, c->store.n_words);
+    const int64_t m = c->store.n_samples, n_words = c->store.n_words;
+    const size_t size = one_in(2) ? 8 : 1;
+    const int64_t width = 8 * n_words / (int64_t)size, stride = random_stride(width);
+    char *rows = random_rows(ROWS, c->n_rows, width, stride, size, size);
+    packed_as_rows(&c->rows, rows, (ptrdiff_t)(stride * (int64_t)size));
+    uint64_t *row = GUARDED(uint64_t, PACKED, n_words);
     for (int64_t r = 0; r < c->n_rows; r++) {
-        random_bits(row, c->store.n_words);
+        random_bits(row, n_words);
         if (m % 64 && !one_in(40 * c->n_rows))
-            row[c->store.n_words - 1] &= ~(~(uint64_t)0 << m % 64);
-        memcpy(rows + r * c->rows.packed_stride, row, (size_t)c->rows.packed_bytes);
+            row[n_words - 1] &= ~(~(uint64_t)0 << m % 64);
+        memcpy(rows + r * c->rows.packed_stride, row, 8 * (size_t)n_words);
     }
 }
 
