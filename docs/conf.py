@@ -119,7 +119,13 @@ def add_font(app, error):
         shutil.copy(FONT, Path(app.outdir) / "_static")
 
 
+def link_to_pages(app, page, source):
+    """In a checkout the links to the notebooks lead to examples/, and here to their pages."""
+    source[0] = re.sub(r"\]\(\.\./examples/(\w+\.ipynb)\)", r"](notebooks/\1)", source[0])
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (as_mathml, None), (as_mathml, None))
     app.connect("build-finished", add_font)
+    app.connect("source-read", link_to_pages)
     app.connect("build-finished", check_loads)

@@ -43,7 +43,8 @@ def main():
         answers = query_many(guard(), losses, client=client)
     here = guard().query_many(losses_of(np.arange(answers.n_answered + 1)))
     print(f"{answers.n_answered} of {losses.shape[0]} answered, halted: {answers.halted}")
-    print(f"lowest error {answers.values.min():.3f} +- {answers.half_width}")
+    best = answers[int(answers.values.argmin())]
+    print(f"lowest error {best.value:.3f}, in [{best.low:.3f}, {best.high:.3f}]")
     print(f"the same here: {np.array_equal(here.values, answers.values)}")
 
 

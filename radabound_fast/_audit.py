@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import Answers, Holdout, RadaBound, plan
+from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, plan
 from radabound_fast._checks import counted
 from radabound_fast._output import whole_file
 from radabound_fast.bounds import BOUNDS
@@ -41,8 +41,8 @@ class Replay:
         self.guard = guard
         self._declared = True
         self._trace = trace
-        self._answers: list[Answers] = []
-        self._query_many: Callable[..., Answers]
+        self._answers: list[RadaBoundAnswers] = []
+        self._query_many: Callable[..., RadaBoundAnswers]
         if labels is None:
             self._query_many = guard.query_many_packed if packed else guard.query_many
         else:

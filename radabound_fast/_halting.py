@@ -89,8 +89,17 @@ class HaltingRule:
 
         return self.free.end_of(passes, n_queries) - n_queries
 
-    def interval(self, values: Any, n_queries: Any, declared: bool) -> tuple[Any, Any]:
-        """Where the truths of answers lie; as `Bound.interval`, of this configuration."""
+    def interval(self, values: Any, n_queries: Any, declared: Any) -> tuple[Any, Any]:
+        """Where the truths of answers lie; as `Bound.interval`, of this configuration.
+
+        `declared` may be an array, of answers to losses of both kinds.
+        """
+        if isinstance(declared, np.ndarray):
+            lows, highs = np.empty(len(values)), np.empty(len(values))
+            for flag in (True, False):
+                some = declared == flag
+                lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
+            return lows, highs
         return self.bound.interval(
             values,
             n_queries,
@@ -100,6 +109,13 @@ class HaltingRule:
             max_queries=self.max_queries,
             declared=declared,
         )
+
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        """How far the truth may be from an answer: epsilon, unless its interval says more."""
+        wide_below = lows <= np.maximum(values - self.epsilon, 0.0)
+        wide_above = highs >= np.minimum(values + self.epsilon, 1.0)
+        nearer = np.maximum(values - lows, highs - values)
+        return np.where(wide_below & wide_above, self.epsilon, nearer)
 
     def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:
         """How many queries more are answered whatever they are, at most 2**62.

@@ -8,10 +8,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability, Ledger, Lock, Progress
+    from radabound_fast._kernel import SharedState
+    from radabound_fast.store import Durability, Ledger, Lock
 
 
 class Saved(Owned):
@@ -22,25 +24,22 @@ class Saved(Owned):
         self._file_lock: Lock | None = None  # on the file it was loaded from
         self._ledger: Ledger | None = None  # the database it was opened from
 
+    @property
+    @abstractmethod
+    def _shared(self) -> SharedState:
+        """What queries change."""
+
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, JSON values; the seed is one."""
 
-    @abstractmethod
-    def _progress(self) -> Progress:
-        """All that queries change."""
-
-    @abstractmethod
-    def _resume(self, progress: Progress) -> None:
-        """Go on where `_progress` was taken."""
-
-    @abstractmethod
-    def _retire(self, retired: bool) -> bool:
-        """Answer nothing while retired; returns whether it was before."""
-
-    @abstractmethod
-    def _keep(self, ledger: Ledger) -> None:
-        """From now on commit each change to `ledger` before its answer leaves."""
+    def _check_open(self) -> None:
+        """RuntimeError in a forked child, and once it was saved or closed."""
+        self._check_owner()
+        if self._shared._retired:
+            raise RuntimeError(
+                f"this {type(self).__name__} is retired, saved or closed: load or open its file"
+            )
 
     # ---- a file that one process owns ------------------------------------------------------
 
@@ -49,9 +48,10 @@ class Saved(Owned):
         return {
             "kind": type(self).__name__,
             "parameters": self._parameters(),
-            "progress": self._progress(),
+            "progress": self._shared._progress(),
         }
 
+    @sealed
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, whole or not at all, and retire this guard.
 
@@ -73,17 +73,18 @@ class Saved(Owned):
         self._check_owner()
         if self._ledger is not None:
             raise RuntimeError("this guard was opened from a database, where all of it is already")
-        if self._retire(True):
+        if self._shared._retire(True):
             raise RuntimeError("this guard was saved already and is retired")
         try:
             save_state(path, self._state(), lock=self._file_lock)
         except BaseException:
-            self._retire(False)
+            self._shared._retire(False)
             raise
         if self._file_lock is not None:
             self._file_lock.release()
 
     @classmethod
+    @sealed
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The guard that `save` wrote, and nobody else's while it lives: it locks the file.
 
@@ -103,7 +104,7 @@ class Saved(Owned):
         try:
             cls._check_kind(path, state.get("kind"))
             guard = cls(**state["parameters"])
-            guard._resume(state["progress"])
+            guard._shared._resume(state["progress"])
         except BaseException as error:
             lock.release()
             if isinstance(error, (LookupError, TypeError, AttributeError, OverflowError)):
@@ -121,6 +122,7 @@ class Saved(Owned):
     # ---- a database that processes share ---------------------------------------------------
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: str | os.PathLike[str],
@@ -201,7 +203,7 @@ class Saved(Owned):
                 made = made or cls(**parameters)
                 stored = {"kind": cls.__name__, "parameters": made._parameters()}
                 with contextlib.suppress(FileExistsError):  # somebody else was faster
-                    create_database(path, stored | {"holdout": holdout}, made._progress())
+                    create_database(path, stored | {"holdout": holdout}, made._shared._progress())
         try:
             cls._check_kind(path, ledger.description["kind"])
             if not same_holdout(ledger.description["holdout"]):
@@ -211,12 +213,12 @@ class Saved(Owned):
             guard = cls._as_stored(path, ledger.description["parameters"], parameters, made)
             progress = ledger.read()
             assert progress is not None  # nothing has been read before
-            guard._resume(progress)
+            guard._shared._resume(progress)
         except BaseException:
             ledger.close()
             raise
         guard._ledger = ledger
-        guard._keep(ledger)
+        guard._shared._keep(ledger)
         return guard
 
     @classmethod
@@ -254,7 +256,7 @@ class Saved(Owned):
         """
         ledger = self._opened()
         self._check_owner()
-        self._retire(True)
+        self._shared._retire(True)
         ledger.close()
 
     def __enter__(self) -> Self:

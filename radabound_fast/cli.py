@@ -29,6 +29,7 @@ from radabound_fast._audit import Replay, record, replay, shortfalls, table, wri
 from radabound_fast._checks import counted
 from radabound_fast._extras import needs
 from radabound_fast._output import check_target, write_figure
+from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.files import FileRows, open_losses, open_predictions
@@ -190,11 +191,15 @@ def _add_audit(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--output", metavar="FILE.csv", help="write every answer")
     parser.add_argument("--plot", metavar="FILE.png", help="draw complexity against queries")
-    parser.add_argument("--quiet", action="store_true", help="no table and no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no table and no progress")
 
 
 def _audit(args: argparse.Namespace) -> int:
     _check_outputs(args)
+    for path in filter(None, (args.labels, args.predictions, args.losses)):
+        written = args.output and os.path.exists(path) and os.path.exists(args.output)
+        if written and os.path.samefile(path, args.output):
+            raise ValueError(f"--output must be a file of its own, got {path}, which is read")
     labels, rows, n_samples = _open_files(args)
     seed = secrets.randbits(64) if args.seed is None else args.seed
     replays = []
@@ -257,16 +262,10 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
 
 
 def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
-    """The blocks of `rows`, under a bar on stderr if that is a terminal and tqdm is there."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield from rows
-        return
-    with tqdm(total=rows.shape[0], unit=" queries", disable=quiet or None, leave=False) as bar:
+    with progress(rows.shape[0], "queries", quiet=quiet) as advance:
         for block in rows:
             yield block
-            bar.update(len(block))
+            advance(len(block))
 
 
 def _report(
@@ -395,7 +394,7 @@ def _add_demo(commands: Any) -> None:
     )
     parser.set_defaults(run=_demo)
     parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
-    parser.add_argument("--quiet", action="store_true", help="no text and no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -436,7 +435,7 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--output", metavar="DIR", default="reproduction", help="folder (default: reproduction)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def _reproduce(args: argparse.Namespace) -> int:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._answers import Answers
-from radabound_fast._checks import check_bool, check_count, check_fraction
+from radabound_fast._answers import RadaBoundAnswers
+from radabound_fast._checks import check_bool, check_count, check_fraction, counted
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
-from radabound_fast._kernel import Answer
+from radabound_fast._kernel import RadaBoundAnswer, sealed
 from radabound_fast._saving import Saved
-from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
-
-if TYPE_CHECKING:
-    from radabound_fast.store import Ledger
 
 
 class RadaBound(Saved, _kernel.LossQueries):
@@ -101,21 +97,21 @@ class RadaBound(Saved, _kernel.LossQueries):
         self._rule = HaltingRule(
             *self._signs.shape[::-1], epsilon, delta, bound, estimator, two_sided, max_queries
         )
-        # the extremes know the rule, not this guard: no cycle keeps a dropped guard, or its
-        # lock, alive
+        # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
+        # its file, alive
         self._core = _kernel.GuardCore(
             self._signs._store,
             half_range=self._rule.estimator == "half-range",
-            epsilon=self._rule.epsilon,
             price=self._rule.price,
-            tail=self._rule.delta_prime,
+            rule=self._rule,
         )
 
     # ---- asking: `query` and `query_packed` are compiled ------------------------------------
 
+    @sealed
     def query_many(
         self, losses: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query` for each row in order, up to the first that is withheld.
 
         Parameters
@@ -132,7 +128,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
         Returns
         -------
-        Answers
+        RadaBoundAnswers
             Bit for bit what a loop of `query` gives.
 
         Raises
@@ -143,65 +139,59 @@ class RadaBound(Saved, _kernel.LossQueries):
             Not rows of losses; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
-        result = self._core.query_many(losses, trace=trace, n_threads=n_threads)
-        if result is NotImplemented:
-            values = self._as_values(losses, ndim=2)
-            result = self._core.query_many(values, trace=trace, n_threads=n_threads)
-        return self._answers(result)
+        return self._answers(self._core.query_many(losses, trace=trace, n_threads=n_threads))
 
+    @sealed
     def query_many_packed(
         self, words: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
         n_threads = check_count(n_threads=n_threads)
-        result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
-        if result is NotImplemented:
-            words = self._as_words(words, ndim=2)
-            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
-        return self._answers(result)
+        return self._answers(self._core.query_many_packed(words, trace=trace, n_threads=n_threads))
 
-    def _query_predictions(self, values: NDArray[Any], labels: Any) -> Answer:
+    def _query_predictions(self, values: NDArray[Any], labels: Any) -> RadaBoundAnswer:
         """`query` for what `Labels.match` returned."""
         return self._core.query(values, labels) or self._refuse()
 
     def _query_many_predictions(
         self, values: NDArray[Any], labels: Any, *, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query_many` for what `Labels.match` returned."""
         n_threads = check_count(n_threads=n_threads)
         return self._answers(
             self._core.query_many(values, labels, trace=trace, n_threads=n_threads)
         )
 
-    def _as_values(self, losses: Any, *, ndim: int) -> NDArray[Any]:
-        return as_values(losses, n_samples=self.n_samples, ndim=ndim)
-
-    def _as_words(self, words: Any, *, ndim: int) -> NDArray[Any]:
-        return as_words(words, self.n_samples, ndim=ndim)
-
-    def _answers(self, result: Any) -> Answers:
+    def _answers(self, result: Any) -> RadaBoundAnswers:
         if result is None:
             self._refuse()
-        values, complexities, n_queries, halted, complexity = result
-        return Answers(
-            values=values,
-            n_answered=len(values),
+        values, complexities, n_queries, halted, complexity, declared = result
+        return RadaBoundAnswers(
+            values,
+            declared=declared,
             halted=halted,
-            half_width=self.epsilon,
             n_queries=n_queries,
             complexity=complexity,
-            _tail=self._rule.delta_prime,
             complexities=complexities,
+            rule=self._rule,
         )
 
-    def _refuse(self) -> NoReturn:
-        self._check_owner()
+    def _answered_nothing(self, *, halted: bool) -> RadaBoundAnswers:
         found = self._core
-        if found.retired:
-            raise RuntimeError("this guard is retired, saved or closed: load or open its file")
-        reason = f"the holdout is spent after {found.n_rows} answers: at complexity "
-        reason += f"{found.complexity:.6g} the bound {self.bound!r} does not vouch for an error of "
-        reason += f"at most {self.epsilon:g}; this query is withheld"
+        return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
+
+    def _refuse(self) -> NoReturn:
+        self._check_open()
+        found = self._core
+        reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
+        if not found.n_rows:
+            reason = "the holdout cannot answer a first query"
+        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
+        reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
+        if not found.n_rows:
+            from radabound_fast.planning import what_would_work  # which needs guards
+
+            reason += what_would_work(self)
         raise HoldoutExhausted(
             reason,
             n_queries=found.n_rows,
@@ -259,14 +249,14 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     @property
     def _current(self) -> _kernel.GuardCore:
-        """The extremes, after what other processes have committed to the database."""
-        self._core.refresh()
+        """The state, after what other processes have committed to the database."""
+        self._core._refresh()
         return self._core
 
     @property
     def halted(self) -> bool:
         """Whether a query has been withheld; it never turns False again."""
-        return self._current.halted
+        return self._core.halted
 
     @property
     def n_queries(self) -> int:
@@ -328,10 +318,14 @@ class RadaBound(Saved, _kernel.LossQueries):
         return (
             f"RadaBound(n_samples={self.n_samples}, epsilon={self.epsilon}, delta={self.delta}, "
             f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
-            f"n_queries={self._core.n_rows}, halted={self._core.halted})"
+            f"n_queries={self._core.n_rows}, halted={self._core._halted})"
         )
 
-    # ---- what store keeps ------------------------------------------------------------------
+    # ---- what is kept on disk --------------------------------------------------------------
+
+    @property
+    def _shared(self) -> _kernel.GuardCore:
+        return self._core
 
     def _parameters(self) -> dict[str, Any]:
         return {
@@ -346,15 +340,3 @@ class RadaBound(Saved, _kernel.LossQueries):
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,
         }
-
-    def _progress(self) -> NDArray[np.int64]:
-        return self._core.progress()
-
-    def _resume(self, progress: NDArray[np.int64]) -> None:
-        self._core.resume(progress)
-
-    def _retire(self, retired: bool) -> bool:
-        return self._core.retire(retired)
-
-    def _keep(self, ledger: Ledger) -> None:
-        self._core.keep(ledger)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex
 
 from radabound_fast import _kernel
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
@@ -71,6 +70,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         ]
     )
 
+    @sealed
     def __init__(
         self, y_true: Any, guard: Any = None, *, classes: Any = None, **parameters: Any
     ) -> None:
@@ -94,11 +94,12 @@ class Holdout(Owned, _kernel.PredictionQueries):
         self._asked = guard if type(guard) is RadaBound else None  # a subclass may see each query
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: str | os.PathLike[str],
         y_true: Any,
-        guard: type[Saved] = RadaBound,
+        guard: type[Saved | DeclaredSearch] = RadaBound,
         *,
         classes: Any = None,
         durability: Durability = "power",
@@ -173,29 +174,21 @@ class Holdout(Owned, _kernel.PredictionQueries):
     # `query` is compiled; what it cannot answer comes here
     def _query(self, y_pred: Any, guess: float | None, key: Any, rerun: int) -> Any:
         if isinstance(self._guard, DeclaredSearch):
-            return self._search(self._guard.query_packed, y_pred, 1, key=key, rerun=rerun)
+            words = _kernel.pack_rows(*self._labels.match(y_pred, ndim=1))
+            return self._guard.query_packed(words, key=key, rerun=rerun)
         self._check_no_keys(key)
         self._check_owner()
         values, labels = self._labels.match(y_pred, ndim=1)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_predictions(values, labels)
-        try:
-            return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
-        except HoldoutExhausted as halt:
-            raise halt.with_traceback(None) from None  # its frames hold the losses
-
-    def _search(self, ask: Callable[..., Any], y_pred: Any, ndim: int, **named: Any) -> Any:
-        values, labels = self._labels.match(y_pred, ndim=ndim)
-        try:
-            return ask(_kernel.pack_rows(values, labels), **named)
-        except (TypeError, ValueError) as error:
-            raise error.with_traceback(None) from None  # its frames hold the losses
+        return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
 
     def _check_no_keys(self, keys: Any) -> None:
         if keys is not None:
             guard = type(self._guard).__name__
             raise TypeError(f"only a DeclaredSearch is asked by key, this guard is a {guard}")
 
+    @sealed
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, **options: Any
     ) -> Any:
@@ -226,7 +219,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
             Not predictions of these classes; nothing has changed.
         """
         if isinstance(self._guard, DeclaredSearch):
-            return self._search(self._guard.query_many_packed, Y_pred, 2, keys=keys, **options)
+            words = _kernel.pack_rows(*self._labels.match(Y_pred, ndim=2))
+            return self._guard.query_many_packed(words, keys=keys, **options)
         self._check_no_keys(keys)
         self._check_owner()
         values, labels = self._labels.match(Y_pred, ndim=2)

@@ -25,6 +25,7 @@ from radabound_fast._checks import (
 from radabound_fast._halting import HaltingRule
 from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.guard import RadaBound
 from radabound_fast.mechanisms import GuessAndCheck
 
 if TYPE_CHECKING:
@@ -157,18 +158,10 @@ class Plan:
         row = rows[name]
         if row["first_query"]:
             return None
-        ways = []
-        if row["epsilon_min"] is not None:
-            ways.append(
-                f"epsilon {_rounded_up(row['epsilon_min']):g} with "
-                f"{counted(self.n_samples, 'sample')}"
-            )
-        if row["n_samples_min"] is not None:
-            ways.append(f"{counted(row['n_samples_min'], 'sample')} at epsilon {self.epsilon:g}")
-        needs = " or ".join(ways) or "more samples and a larger epsilon"
+        needs = _needs(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
         what = "answer a first query"
         if name == "DeclaredSearch":
-            what = f"be within epsilon for {self.space_size or 1:,} keys"
+            what = f"be within epsilon for {counted(self.space_size or 1, 'key')}"
         return f"{name} needs {needs} to {what} of error rate {self.error_rate:g}"
 
     def plot(self) -> Figure:
@@ -275,6 +268,16 @@ def plan(
     entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
     rows = [entry.row(m, epsilon) for entry in entries]
     return Plan(m, epsilon, delta, n_vectors, error_rate, space_size, max_queries, rows, low, high)
+
+
+def _needs(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:
+    """What would do where m and epsilon do not."""
+    ways = []
+    if epsilon_min is not None:
+        ways.append(f"epsilon {_rounded_up(epsilon_min):g} with {counted(m, 'sample')}")
+    if n_samples_min is not None:
+        ways.append(f"{counted(n_samples_min, 'sample')} at epsilon {epsilon:g}")
+    return " or ".join(ways) or "more samples and a larger epsilon"
 
 
 def _count(number: int | None) -> str:
@@ -461,3 +464,35 @@ def _thresholdout(delta: float) -> _Entry:
         return most, "one answer is the holdout's own"
 
     return _Entry("Thresholdout", spare, _no_budget, n_queries)
+
+
+def what_would_work(guard: Any, guess: float | None = None) -> str:
+    """After a reason why a first query is withheld: what `Plan.shortfall` says of this guard.
+
+    At error rates that do not tell the true one; empty if no holdout is too small for the guard.
+    """
+    if not isinstance(guard, (RadaBound, GuessAndCheck)):
+        return ""  # no holdout is too small for the first answer of another mechanism
+    m, epsilon, delta = guard.n_samples, guard.epsilon, guard.delta
+    if isinstance(guard, RadaBound):
+        row, rule = BOUNDS[guard.bound], guard._rule
+        chosen = (guard.estimator, guard.two_sided, rule.max_queries)
+        if chosen == (row.estimators[0], row.sides[0], None):  # a plan is of the defaults
+            for error_rate in (0.25, 0.5, 1.0):
+                entry = _of_bound(row, delta, guard.n_vectors, error_rate, None)
+                if line := _shortfall(entry, m, epsilon, error_rate):
+                    return f"; {line}"
+        name = guard.bound
+    else:
+        name, error_rate = "GuessAndCheck", 0.25 if guess is None else guess
+        if line := _shortfall(_guess_and_check(delta, error_rate), m, epsilon, error_rate):
+            return f"; {line}"
+    return f"; {name} needs more samples or a larger epsilon: see radabound_fast.plan"
+
+
+def _shortfall(entry: _Entry, m: int, epsilon: float, error_rate: float) -> str | None:
+    """As `Plan.shortfall`, without the other rows of a plan."""
+    if entry.spare(m, epsilon) >= 0.0:
+        return None
+    needs = _needs(m, epsilon, entry.least_epsilon(m), entry.least_n_samples(epsilon))
+    return f"{entry.name} needs {needs} to answer a first query of error rate {error_rate:g}"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 INK, FAINT = "#222222", "#6b6b6b"
 BLUE, RED = "#1b62c4", "#c62f2a"  # what the holdout says; what is true, or the limit
 LIGHT_BLUE = "#7aa9e6"
-BAND, ALARM = "#e4e9e2", "#f6b39f"
+BAND, INNER_BAND, ALARM = "#e4e9e2", "#cdd8ca", "#f6b39f"
 
 _LINE_HEIGHT = 0.055  # of a line of text, as a share of the height of the axes
 _LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
@@ -42,72 +42,72 @@ _LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
 def search_figure(
     holdout_error: ArrayLike,
     true_error: ArrayLike,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]],
     halts: Mapping[str, int | None],
     *,
-    epsilon: float,
     title: str,
     subtitle: str,
 ) -> Figure:
-    """The best model of a search so far: its error on the holdout, and in truth.
+    """The best model of a search so far: its error on the holdout, what that claims, and truth.
 
     Parameters
     ----------
     holdout_error, true_error : array_like of float, shape (n_queries,)
         After each query, the lowest error rate on the holdout so far and the true error rate
         of the model that had it; in [0, 1].
+    bands : mapping of str to (low, high), each array_like of float, shape (n_queries,)
+        Where the true error is claimed to lie after each query, by name; wider ones first, and
+        a band after another shows through from under it.
     halts : mapping of str to int or None
-        For each bound, the query (1 is the first) that its guard withheld; None if it
-        answered all.
-    epsilon : float
-        Half-width of the band around the truth, in units of loss.
+        For each guard, the query (1 is the first) that it withheld; None if it answered all.
     title, subtitle : str
         What stands above the axes.
 
     Returns
     -------
     matplotlib.figure.Figure
+        Where the truth leaves the last band, the gap is filled and the first query named.
 
     Raises
     ------
     ValueError
-        If an error is empty or not one-dimensional, if their lengths differ, or if a halt is
-        not one of the queries.
+        If a curve is empty or not one-dimensional, if lengths differ, or if a halt is not one of
+        the queries.
     """
     holdout = _curve(holdout_error=holdout_error)
-    truth = _curve(true_error=true_error)
-    if len(truth) != len(holdout):
-        raise ValueError(
-            f"true_error must be as long as holdout_error, {len(holdout)}, got {len(truth)}"
-        )
+    truth = _curve(true_error=true_error, length=len(holdout))
+    edges = {
+        name: (_curve(low=low, length=len(holdout)), _curve(high=high, length=len(holdout)))
+        for name, (low, high) in bands.items()
+    }
     _check_halts(halts, len(holdout))
     figure, axes = _figure(title, subtitle, len(holdout), "models judged by the same holdout")
     axes.set_ylabel("share of wrong predictions", color=INK)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
 
-    queries, blue, red = _steps(holdout, truth)
-    low, high = red - epsilon, red + epsilon
-    axes.fill_between(queries, low, high, color=BAND, linewidth=0)
-    axes.fill_between(queries, blue, low, where=blue < low, color=ALARM, linewidth=0)
-    axes.fill_between(queries, high, blue, where=blue > high, color=ALARM, linewidth=0)
+    shades = [BAND, INNER_BAND]
+    for (low, high), shade in zip(edges.values(), shades, strict=False):
+        queries, below, above = _steps(low, high)
+        axes.fill_between(queries, below, above, color=shade, linewidth=0)
+    queries, blue, red, below, above = _steps(holdout, truth, low, high)
+    axes.fill_between(queries, above, red, where=red > above, color=ALARM, linewidth=0)
+    axes.fill_between(queries, red, below, where=red < below, color=ALARM, linewidth=0)
     axes.plot(queries, red, color=RED, linewidth=2.2)
     axes.plot(queries, blue, color=BLUE, linewidth=2.2)
     _pad_below_and_above(axes)
 
-    outside = np.flatnonzero(np.abs(holdout - truth) > epsilon)
+    name = list(edges)[-1]
+    outside = np.flatnonzero((truth < low) | (truth > high))
     if len(outside):
-        _point_out(
-            axes,
-            outside[0] + 1,
-            holdout[outside[0]],
-            f"more than {100 * epsilon:g} points off",
-            below=holdout[outside[0]] < truth[outside[0]],
-        )
+        first = outside[0]
+        text = f"the truth leaves\n{name}"
+        _point_out(axes, first + 1, truth[first], text, below=truth[first] < low[first])
     _label_ends(
         axes,
         [
             (truth[-1], "true error of\nthe best so far", RED),
             (holdout[-1], "its error on\nthe holdout", BLUE),
-            (truth[-1] + epsilon, f"truth ± {100 * epsilon:g} points", FAINT),
+            *((high[-1], name, FAINT) for name, (_, high) in edges.items()),
         ],
     )
     _mark_halts(axes, halts, len(holdout))
@@ -269,11 +269,13 @@ def _power(number: int) -> str:
     return f"{number:,}"
 
 
-def _curve(**named: ArrayLike) -> NDArray[np.float64]:
+def _curve(*, length: int | None = None, **named: ArrayLike) -> NDArray[np.float64]:
     ((name, values),) = named.items()
     curve = np.asarray(values, dtype=np.float64)
     if curve.ndim != 1 or not len(curve):
         raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
+    if length is not None and len(curve) != length:
+        raise ValueError(f"{name} must have a value for each of {length} queries, got {len(curve)}")
     return curve
 
 

@@ -4,19 +4,18 @@ A key says which model was asked about: the configuration that it was trained wi
 else of it was chosen by its scores.  A space gives every key a weight w, fixed beforehand, and the
 weights sum to at most 1; an answer pays ``nats = ln(1 / w)``.
 
-==========================  ==================================  ==================================
-space                       a key                               nats
-==========================  ==================================  ==================================
-`Choice`                    one of n values                     ln n
-`Grid`                      a value for every name              sum of ln n over the names
-`InOrder`                   1, 2, 3, ..., or an item of a list  ln k(k+1) for the k-th
-`Product`, ``a * b``        one key of each space               the sum of theirs
-`epoch_of`, `threshold_of`  what was chosen by the score        ln n
-`subset_of`                 s of n members                      ln C(n, s)
-`ensemble_of`               s keys of a space, as a greedy      the sum of theirs, less
-                            ensemble picks them                 ln(s! / the repeats' factorials)
-anything with ``nats(key)`` what it says                        what it says
-==========================  ==================================  ==================================
+===========================  ==================================  =================================
+space                        a key                               nats
+===========================  ==================================  =================================
+`Choice`                     one of n values                     ln n
+`Grid`                       a value for every name              sum of ln n over the names
+`InOrder`                    1, 2, 3, ..., or an item of a list  ln k(k+1) for the k-th
+`Product`, ``a * b``         one key of each space               the sum of theirs
+`epoch_of`, `threshold_of`   what was chosen by the score        ln n
+`subset_of`                  s of n members                      ln C(n, s)
+`ensemble_of`                s keys, as a greedy ensemble picks  the sum of theirs, or less
+anything with ``nats(key)``  what it says                        what it says
+===========================  ==================================  =================================
 """
 
 from __future__ import annotations
@@ -66,6 +65,8 @@ Found = tuple[Hashable, float]
 
 # a space that can list its keys has the weights of so many of them added up
 MOST_CHECKED = 2**20
+# subsets of so few members are counted exactly
+_FEW_MEMBERS = 1000
 
 
 class Space(ABC):
@@ -751,4 +752,8 @@ def _listed(key: Any) -> list[Any]:
 
 
 def _log_comb(n: int, s: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(s + 1) - math.lgamma(n - s + 1)
+    """ln C(n, s), or a little more."""
+    if min(s, n - s) <= _FEW_MEMBERS:
+        return math.log(math.comb(n, s))
+    largest = math.lgamma(n + 1)  # whose last digits are lost in the difference
+    return largest - math.lgamma(s + 1) - math.lgamma(n - s + 1) + 4 * math.ulp(largest)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from radabound_fast import HoldoutExhausted, RadaBound, RademacherAverage
+from radabound_fast import HoldoutExhausted, RadaBound, RademacherAverage, _kernel
 
 N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 
@@ -15,12 +15,15 @@ def guard_of(bound, epsilon):
 
 
 def counted_elsewhere(guard, losses):
-    """The extremes of some rows, and the largest sum, by an object without a budget."""
+    """The state that some rows come to in an object without a budget."""
     average = RademacherAverage(guard._signs)
     average.update(losses)
     shift = average._core.unit_shift
     largest = np.rint(losses * 2.0**shift).astype(np.int64).sum(axis=1).max()
-    return average._core, int(largest)
+    maxima, minima = average._core.extremes()
+    return _kernel.lay_out(
+        maxima, minima, n_rows=len(losses), unit_shift=shift, largest=int(largest)
+    )
 
 
 def state_of(guard):
@@ -60,7 +63,7 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
     n_adopted = 0
     for start in range(0, len(losses), segment):
         block = losses[start : start + segment]
-        if there._core.adopt(*counted_elsewhere(there, block)):
+        if there._core.adopt(counted_elsewhere(there, block)):
             n_adopted += len(block)
         elif there.query_many(block).halted:
             break
@@ -75,8 +78,8 @@ def test_what_may_not_pass_changes_nothing():
     guard = guard_of("mclt", 0.07)
     guard.query(rows("binary", 1)[0])
     before = state_of(guard)
-    assert not guard._core.adopt(*counted_elsewhere(guard, rows("binary", 200)))
-    assert not guard._core.adopt(*counted_elsewhere(guard, rows("real", 1)))
+    assert not guard._core.adopt(counted_elsewhere(guard, rows("binary", 200)))
+    assert not guard._core.adopt(counted_elsewhere(guard, rows("real", 1)))
     assert state_of(guard) == before
 
 
@@ -84,7 +87,7 @@ def test_a_halted_guard_adopts_nothing():
     guard = guard_of("mclt", 0.07)
     assert guard.query_many(rows("binary", 200)).halted
     before = state_of(guard)
-    assert not guard._core.adopt(*counted_elsewhere(guard, np.zeros((1, N_SAMPLES))))
+    assert not guard._core.adopt(counted_elsewhere(guard, np.zeros((1, N_SAMPLES))))
     assert state_of(guard) == before
     with pytest.raises(HoldoutExhausted):
         guard.query_many(np.zeros((1, N_SAMPLES)))

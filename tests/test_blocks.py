@@ -52,7 +52,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
             extremes = _kernel.GuardCore(store, half_range=half_range, price=gate(budget))
             ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
-            values, trace, n_rows, halted, _ = ask(rows, trace=True, n_threads=n_threads)
+            values, trace, n_rows, halted, *_ = ask(rows, trace=True, n_threads=n_threads)
             assert halted and n_rows == halt
             assert_array_equal(values, spoilt[:halt].mean(axis=1))
             assert_array_equal(trace, totals[:halt] / extremes.cells)
@@ -104,7 +104,7 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
     extremes = _kernel.GuardCore(_kernel.SignStore(3, 200, 33), price=_free_gate)
-    _, _, n_rows, halted, _ = extremes.query_many_packed(pack(losses))
+    _, _, n_rows, halted, *_ = extremes.query_many_packed(pack(losses))
     assert halted and n_rows == 1700
 
 

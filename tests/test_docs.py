@@ -31,9 +31,41 @@ def test_an_order_chosen_by_the_scores_breaks_a_fixed_sequence_as_the_page_says(
     assert 0.146 < missed < 0.3  # the first is delta's own binomial quantile at 1 - 1e-6
 
 
-@pytest.mark.parametrize("page", ["index.md", "faq.md"])
+@pytest.mark.parametrize("page", ["index.md", "faq.md", "searches.md"])
 def test_the_examples_of_a_page_are_true(page):
     blocks = re.findall(r"```python\n(>>> .*?)```", (DOCS / page).read_text(), re.S)
     assert blocks
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page, page, 0)
     assert doctest.DocTestRunner().run(test).failed == 0
+
+
+ROOT = DOCS.parent
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
+    *sorted(
+        path for folder in ("examples", "benchmarks") for path in (ROOT / folder).rglob("*.md")
+    ),
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_of_the_checkout(page):
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    dead = [
+        link
+        for link in links
+        if not link.startswith(("http", "mailto:")) and not (page.parent / link).exists()
+    ]
+    assert dead == []
+
+
+def test_a_link_of_a_notebook_leads_to_its_page_on_the_site():
+    examples = {path.name for path in (ROOT / "examples").glob("*.ipynb")}
+    linked = {
+        name
+        for page in DOCS.glob("*.md")
+        for name in re.findall(r"\]\(\.\./examples/([^)]*)\)", page.read_text(encoding="utf-8"))
+    }
+    pages = re.findall(r"^notebooks/(\w+)$", (DOCS / "index.md").read_text(), re.M)
+    assert linked and linked <= examples and {f"{name}.ipynb" for name in pages} == examples

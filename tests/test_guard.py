@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses, reference
+from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses, plan, reference
 
 PAPER = bounds.PAPER_BOUNDS
 ESTIMATORS = ["plain", "half-range"]
@@ -292,3 +292,30 @@ def test_two_sided_doubles_delta_prime():
     losses = coins(1, 1, 4000)[0]
     one, two = (guard_of(two_sided=sides).query(losses) for sides in [False, True])
     assert two.delta_prime == pytest.approx(2 * one.delta_prime)
+
+
+def refusal_of(guard, losses):
+    with pytest.raises(HoldoutExhausted) as caught:
+        while True:
+            guard.query(losses)
+    return caught.value.n_queries, str(caught.value)
+
+
+@pytest.mark.parametrize("bound", bounds.BOUNDS)
+def test_a_first_query_that_is_withheld_says_what_would_work_and_nothing_of_its_mean(bound):
+    messages = set()
+    for rate in (0.2, 0.4):
+        guard = RadaBound(100, epsilon=0.05, delta=0.1, bound=bound, seed=1)
+        n_queries, message = refusal_of(guard, np.arange(100) < 100 * rate)
+        assert n_queries == 0
+        assert message.startswith("the holdout cannot answer a first query: at complexity ")
+        messages.add(message.partition("withheld")[2])
+    assert messages == {f"; {plan(100, 0.05, 0.1).shortfall(bound)}"}
+
+
+def test_one_answer_is_no_plural():
+    rows = np.random.default_rng(0).random((2, 400)) < 0.5
+    guard = RadaBound(400, epsilon=0.084, delta=0.1, bound="mclt", seed=1)
+    guard.query(rows[0])
+    n_queries, message = refusal_of(guard, rows[1])
+    assert n_queries == 1 and message.startswith("the holdout is spent after 1 answer: ")

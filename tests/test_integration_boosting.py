@@ -12,7 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
+from radabound_fast.spaces import Grid, epoch_of
 
 DATA = {"two classes": load_breast_cancer, "ten classes": load_digits}
 N_ROUNDS = 12
@@ -216,6 +217,23 @@ def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
     assert tool(2).n_rounds(booster) == N_ROUNDS
 
 
+def test_rounds_of_a_declared_search_are_asked_by_key(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    search = DeclaredSearch(N_HOLDOUT, Grid({"depth": [2, 3]}) * epoch_of(N_ROUNDS), delta=0.1)
+    hook = tool(2).hook(
+        Holdout(y_holdout, search),
+        X_holdout,
+        every=4,
+        key=lambda n_rounds: ({"depth": 2}, n_rounds - 1),
+    )
+    plain = tool(2).hook(holdout_of(y_holdout), X_holdout, every=4)
+    booster = tool(2).fit(X, y, [hook])
+    assert tool(2).best(booster) == tool(2).best(tool(2).fit(X, y, [plain]))
+    assert told(hook) == told(plain)
+    keys = [answer.key for _, answer in hook.answers]
+    assert keys == [({"depth": 2}, epoch) for epoch in (3, 7, 11)]
+
+
 def test_a_hook_that_is_used_again_forgets_the_training_before(tool):
     X, X_holdout, y, y_holdout = split("two classes")
     holdout = holdout_of(y_holdout)
@@ -266,7 +284,7 @@ def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
         class Halts:
             guard, classes, n_samples = holdout.guard, [0, 1], N_HOLDOUT
 
-            def query(self, predictions):
+            def query(self, predictions, key=None):
                 n_asked.append(1)
                 if len(n_asked) > 1:
                     raise HoldoutExhausted("spent", n_queries=1)
@@ -332,6 +350,19 @@ def test_xgboosts_update_of_a_model_begins_at_its_first_round(xgboost):
         for n_rounds in range(2, N_ROUNDS + 1, 2)
     ]
     assert told(hook) == errors
+
+
+def test_xgboosts_objective_of_ones_own_is_read_as_the_one_that_is_named(xgboost):
+    """Without a name it is refused, below."""
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = Xgboost(2)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    booster = boosting.fit(
+        X, y, [hook], obj=lambda scores, data: logistic(scores, data.get_label())
+    )
+    for n_rounds, value in told(hook):
+        codes = boosting.scores(booster, X_holdout, n_rounds) > 0.5
+        assert value == np.mean(codes != y_holdout) < 0.15
 
 
 def test_xgboosts_softmax_gives_class_numbers(xgboost):
@@ -456,6 +487,16 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
             {"classes": [0, 2]},
             ValueError,
             r"classes must be classes of the holdout, got 2: Holdout",
+        ),
+        (
+            {"key": lambda n_rounds: n_rounds},
+            TypeError,
+            "key must be a function of the number of rounds with a DeclaredSearch, and None other",
+        ),
+        (
+            {"holdout": Holdout([0, 1] * 150, DeclaredSearch(300, 12, delta=0.1))},
+            TypeError,
+            "key must be a function .* got None with DeclaredSearch",
         ),
         ({"classes": [1, 1]}, ValueError, r"classes must be distinct, got \[1, 1\]"),
     ],

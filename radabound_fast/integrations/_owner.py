@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast.bounds import BOUNDS
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
-from radabound_fast.planning import plan
+from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.planning import what_would_work
 
 
 def check_holdout(**named: Any) -> Holdout:
@@ -35,7 +34,7 @@ def check_answers(guard: Any, name: str) -> None:
     else:
         return
     raise HoldoutExhausted(
-        reason + ("" if guard.n_queries else _what_would_work(guard)),
+        reason + ("" if guard.n_queries else what_would_work(guard)),
         n_queries=guard.n_queries,
         complexity=getattr(guard, "complexity", None),
         threshold=getattr(guard, "threshold", None),
@@ -70,34 +69,13 @@ def first_withheld(guard: Any, name: str, guess: float | None = None) -> Holdout
     """What to raise if this call got no answer at all."""
     reason = f"{name} withheld the first answer"
     if guard.n_queries == 0:
-        reason += _what_would_work(guard, guess)
+        reason += what_would_work(guard, guess)
     return HoldoutExhausted(
         reason,
         n_queries=guard.n_queries,
         complexity=getattr(guard, "complexity", None),
         threshold=getattr(guard, "threshold", None),
     )
-
-
-def _what_would_work(guard: Any, guess: float | None = None) -> str:
-    """What `Plan.shortfall` says of the guard, at error rates that do not tell the true one."""
-    rates: list[float]
-    if isinstance(guard, RadaBound):
-        name, n_vectors, rates = guard.bound, guard.n_vectors, [0.25, 0.5, 1.0]
-        row, rule = BOUNDS[name], guard._rule
-        chosen = (guard.estimator, guard.two_sided, rule.max_queries)
-        if chosen != (row.estimators[0], row.sides[0], None):
-            rates = []  # a plan is of the defaults
-    elif isinstance(guard, GuessAndCheck):
-        name, n_vectors, rates = "GuessAndCheck", 32, [0.25 if guess is None else guess]
-    else:
-        return ""  # no holdout is too small for the first answer of another mechanism
-    for error_rate in rates:
-        planned = plan(guard.n_samples, guard.epsilon, guard.delta, n_vectors, error_rate)
-        shortfall = planned.shortfall(name)
-        if shortfall:
-            return f"; {shortfall}"
-    return f"; {name} needs more samples or a larger epsilon: see radabound_fast.plan"
 
 
 def predictions_of(output: Any, guesses: bool) -> tuple[Any, Any]:

@@ -10,18 +10,25 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import check_holdout, first_withheld, needs_guess
+from radabound_fast.mechanisms import DeclaredSearch
 
 
 class Rounds:
     """Asks about an ensemble of so many rounds, and remembers what was answered."""
 
-    def __init__(self, holdout: Any, X_holdout: Any, every: int, classes: Any) -> None:
+    def __init__(self, holdout: Any, X_holdout: Any, every: int, classes: Any, key: Any) -> None:
         self.holdout = check_holdout(holdout=holdout)
         if needs_guess(holdout):
             kind = type(holdout.guard).__name__
             raise ValueError(
                 f"holdout must be around a RadaBound or a Ladder, which need no guesses, got {kind}"
             )
+        if (key is not None) != isinstance(holdout.guard, DeclaredSearch):
+            raise TypeError(
+                "key must be a function of the number of rounds with a DeclaredSearch, "
+                f"and None otherwise, got {key!r} with {type(holdout.guard).__name__}"
+            )
+        self.key = key
         self.every = check_count(every=every)
         n_rows = _n_rows(X_holdout)
         if n_rows not in (None, holdout.n_samples):
@@ -64,7 +71,8 @@ class Rounds:
         Raises HoldoutExhausted if the very first answer is withheld: then no round is best.
         """
         try:
-            answer = self.holdout.query(self._labels[codes])
+            key = None if self.key is None else self.key(n_rounds)
+            answer = self.holdout.query(self._labels[codes], key=key)
         except HoldoutExhausted:
             if not self.answers:
                 raise first_withheld(self.holdout.guard, "holdout") from None

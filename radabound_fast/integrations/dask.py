@@ -13,12 +13,12 @@ from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from radabound_fast._answers import Answers
+from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import needs
+from radabound_fast._kernel import sealed
 from radabound_fast.guard import RadaBound
 from radabound_fast.integrations._owner import check_answers, first_withheld, hand_over
 from radabound_fast.integrations._shards import (
@@ -42,7 +42,7 @@ with needs("dask"):
 
 def query_many(
     guard: RadaBound, losses: Any, *, client: Client | None = None, n_ahead: int | None = None
-) -> Answers:
+) -> RadaBoundAnswers:
     """`RadaBound.query_many` for losses that lie on a cluster.
 
     Parameters
@@ -61,7 +61,7 @@ def query_many(
 
     Returns
     -------
-    Answers
+    RadaBoundAnswers
         Bit for bit what ``guard.query_many(losses.compute())`` gives, and the same state.  A
         guard that other processes share may halt between two blocks: `halted` is True then, with
         the answers before it.
@@ -88,7 +88,7 @@ def query_many(
     if not isinstance(guard, RadaBound):
         raise TypeError(f"guard must be a RadaBound, got {type(guard).__name__}")
     shards = _shards(losses, guard.n_samples)
-    guard.query_many(np.empty((0, guard.n_samples), np.bool_))  # raises if it cannot be asked
+    before = guard.query_many(np.empty((0, guard.n_samples), np.bool_))  # raises if it cannot
     check_answers(guard, "guard")
     client = default_client() if client is None else client
     if n_ahead is None:
@@ -96,29 +96,23 @@ def query_many(
     batch = max(1, check_count(n_ahead=n_ahead) // 2)
     blocks = _submitted(client, guard, losses, shards, batch)
     ahead = deque(islice(blocks, n_ahead // batch * batch))
-    values: list[NDArray[np.float64]] = []
-    halted = False
+    answered = [before]
     try:
-        while ahead and not halted:
-            found, halted = _answered(guard, client, *ahead.popleft())
-            values.append(found)
+        while ahead and not answered[-1].halted:
+            answered.append(_answered(guard, client, *ahead.popleft()))
             if len(ahead) + batch <= n_ahead:
                 ahead.extend(islice(blocks, batch))
     except BaseException as caught:
-        answers = _told(guard, values, halted)
-        error = caught.of_row(answers.n_answered) if isinstance(caught, NoLoss) else caught
-        hand_over(error, answers, answers.n_answered)
+        answers = RadaBoundAnswers.joined(answered)
+        error = caught.of_row(len(answers)) if isinstance(caught, NoLoss) else caught
+        hand_over(error, answers, len(answers))
         if error is caught:
             raise
         raise error from None
-    if halted and guard.n_queries == 0:
+    answers = RadaBoundAnswers.joined(answered)
+    if answers.halted and answers.n_queries == 0:
         raise first_withheld(guard, "guard")
-    return _told(guard, values, halted)
-
-
-def _told(guard: RadaBound, values: list[NDArray[np.float64]], halted: bool) -> Answers:
-    told, found = np.concatenate([np.empty(0), *values]), guard._core
-    return guard._answers((told, None, found.n_rows, halted, found.complexity))
+    return answers
 
 
 def _shards(losses: Any, n_samples: int) -> list[slice]:
@@ -168,19 +162,15 @@ def _submitted(
             yield futures[row : row + step], future
 
 
-def _answered(
-    guard: RadaBound, client: Client, rows: list[Any], future: Any
-) -> tuple[NDArray[np.float64], bool]:
+@sealed
+def _answered(guard: RadaBound, client: Client, rows: list[Any], future: Any) -> RadaBoundAnswers:
     """What is answered of a block, and whether the guard halts on it."""
     sums: Sums = future.result()
     try:
-        if adopted(guard, sums):
-            return sums.totals / (guard.n_samples << sums.shift), False
+        answers = adopted(guard, sums)
+        if answers is not None:
+            return answers
         losses, packed = client.submit(join, rows).result()
-        answers = guard.query_many_packed(losses) if packed else guard.query_many(losses)
-        return answers.values, answers.halted
+        return guard.query_many_packed(losses) if packed else guard.query_many(losses)
     except HoldoutExhausted:  # another process has halted it since the block before
-        return np.empty(0), True
-    except BaseException as error:
-        sums = losses = None  # type: ignore[assignment]
-        raise error.with_traceback(None) from None  # its frames hold what was not answered
+        return guard._answered_nothing(halted=True)

@@ -117,9 +117,9 @@ def _answers(
     try:
         for output in outputs:
             predictions, guess = predictions_of(output, guesses)
-            key = sent[0] if takes_keys(holdout) else None
+            named = {"key": sent[0]} if takes_keys(holdout) else {"guess": guess}
             try:
-                answer = holdout.query(predictions, guess=guess, key=key)
+                answer = holdout.query(predictions, **named)
             except HoldoutExhausted:
                 if holdout.n_queries == 0:
                     raise first_withheld(holdout.guard, "holdout", guess) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,12 @@ class GuardedRounds:
 
 
 def guarded_rounds(
-    holdout: Holdout, X_holdout: Any, *, every: int = 10, classes: Any = None
+    holdout: Holdout,
+    X_holdout: Any,
+    *,
+    every: int = 10,
+    classes: Any = None,
+    key: Callable[[int], Any] | None = None,
 ) -> GuardedRounds:
     """A callback for ``lightgbm.train`` and ``LGBMClassifier.fit``.
 
@@ -73,6 +79,9 @@ def guarded_rounds(
     classes : array_like, optional
         The label that each class number of the booster stands for: ``np.unique(y_train)`` of an
         ``LGBMClassifier``, which numbers its classes.  None: the numbers are the labels.
+    key : callable, optional
+        For a `DeclaredSearch`: ``key(n_rounds)`` is the key of the query, as
+        ``lambda n_rounds: (parameters, n_rounds - 1)`` in a grid times `spaces.epoch_of`.
 
     Returns
     -------
@@ -88,7 +97,7 @@ def guarded_rounds(
         objective of the user's own or one that gives no probabilities, boosting "dart", whose
         rounds change the trees before them, or classes that do not fit the booster's.
     """
-    return GuardedRounds(Rounds(holdout, X_holdout, every, classes))
+    return GuardedRounds(Rounds(holdout, X_holdout, every, classes, key))
 
 
 def _n_classes(model: Any) -> int:

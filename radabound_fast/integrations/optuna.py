@@ -28,10 +28,11 @@ __all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "space
 USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity")
 
 
-def _key_of(holdout: Holdout, trial: Trial) -> Any:
+def _named(holdout: Holdout, trial: Trial, guess: float | None) -> dict[str, Any]:
+    """What a query of this holdout brings beside predictions."""
     if not takes_keys(holdout):
-        return None
-    return trial if isinstance(holdout.guard.space, TrialSpace) else trial.params
+        return {"guess": guess}
+    return {"key": trial if isinstance(holdout.guard.space, TrialSpace) else trial.params}
 
 
 class GuardedObjective:
@@ -56,7 +57,7 @@ class GuardedObjective:
             raise _ended(holdout, trial)
         predictions, guess = predictions_of(self._fit_predict(trial), self._guesses)
         try:
-            answer = holdout.query(predictions, guess=guess, key=_key_of(holdout, trial))
+            answer = holdout.query(predictions, **_named(holdout, trial, guess))
         except HoldoutExhausted:
             raise _ended(holdout, trial, guess) from None
         self.answers.append((trial.number, answer))

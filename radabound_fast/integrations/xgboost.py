@@ -48,6 +48,9 @@ class GuardedRounds(TrainingCallback):
     classes : array_like, optional
         The label that each class number of the booster stands for: ``encoder.classes_`` of a
         ``LabelEncoder``.  None: the numbers are the labels.
+    key : callable, optional
+        For a `DeclaredSearch`: ``key(n_rounds)`` is the key of the query, as
+        ``lambda n_rounds: (parameters, n_rounds - 1)`` in a grid times `spaces.epoch_of`.
 
     Attributes
     ----------
@@ -67,10 +70,16 @@ class GuardedRounds(TrainingCallback):
     """
 
     def __init__(
-        self, holdout: Holdout, X_holdout: Any, *, every: int = 10, classes: Any = None
+        self,
+        holdout: Holdout,
+        X_holdout: Any,
+        *,
+        every: int = 10,
+        classes: Any = None,
+        key: Callable[[int], Any] | None = None,
     ) -> None:
         super().__init__()
-        self._rounds = Rounds(holdout, X_holdout, every, classes)
+        self._rounds = Rounds(holdout, X_holdout, every, classes, key)
         self._codes = CODES["binary:logistic"]
         self._n_before = 0
 

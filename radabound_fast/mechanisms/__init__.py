@@ -8,7 +8,7 @@
 ==================  ==================================================================
 """
 
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism
 from radabound_fast.mechanisms.declared_search import (
     DeclaredSearch,
     DeclaredSearchAnswer,
@@ -27,8 +27,6 @@ from radabound_fast.mechanisms.thresholdout import (
 )
 
 __all__ = [
-    "Answer",
-    "Answers",
     "DeclaredSearch",
     "DeclaredSearchAnswer",
     "DeclaredSearchAnswers",

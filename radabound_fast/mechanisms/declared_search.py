@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import fields, make_dataclass
 from functools import cached_property
 from itertools import repeat
 from math import log
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._answers import Answers
 from radabound_fast._checks import (
     check_bool,
     check_count,
@@ -22,10 +25,14 @@ from radabound_fast._checks import (
     check_n_samples,
     check_probability,
 )
-from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.packing import as_array, as_values, as_words
-from radabound_fast.spaces import Space, as_space
+from radabound_fast.spaces import Space, as_space, from_description
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability
+    from radabound_fast.store._record import SearchRecord
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
 _BLOCK_VALUES = 2**20
@@ -38,6 +45,8 @@ Query = tuple[Hashable, int]
 # What is kept of an answered query, and nothing that its losses could be made from: their sum in
 # units of 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
 Asked = tuple[int, int, float, int]
+Told = tuple[int, int, float]  # without the fingerprint
+Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # of several
 
 
 class _Terms(NamedTuple):
@@ -48,19 +57,27 @@ class _Terms(NamedTuple):
     nats: float  # ln(2/delta); ln(1/delta) for the upper side alone
     two_sided: bool
 
-    def intervals(self, totals: Any, declared: bool, nats: Any) -> tuple[Any, Any]:
+    def means(self, totals: Any, shifts: Any) -> Any:
+        return totals / np.left_shift(self.n_samples, shifts)
+
+    def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
         """Limits of the truths, given sums of losses and the nats that each answer pays."""
         paid = self.nats + nats
-        if declared:
+        if shift == 0:
             lows, highs = binomial_interval(totals, self.n_samples, paid)
         else:
-            means = totals / (self.n_samples << UNIT_SHIFT)
-            lows, highs = kl_interval(means, self.n_samples, paid)
+            lows, highs = kl_interval(self.means(totals, shift), self.n_samples, paid)
         return (lows if self.two_sided else 0.0 * lows), highs
 
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        above = highs - values
+        return np.maximum(above, values - lows) if self.two_sided else above
 
-@dataclass(frozen=True, slots=True)
-class DeclaredSearchAnswer:
+
+_TOLD = ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"]
+
+
+class DeclaredSearchAnswer(Answer):
     """One answer of `DeclaredSearch`.
 
     Attributes
@@ -79,71 +96,120 @@ class DeclaredSearchAnswer:
         What the key and the rerun cost: ln(1/w).
     """
 
-    value: float
-    n_queries: int
-    rerun: int
-    nats: float
-    _code: Hashable = field(repr=False)
-    _total: int = field(repr=False)
-    _shift: int = field(repr=False)
-    _terms: _Terms = field(repr=False)
+    __slots__ = ("_limits", "_number", "_query", "_terms", "_told")
+    __dataclass_fields__ = {one.name: one for one in fields(make_dataclass("_", _TOLD))}
+
+    def __init__(self, terms: _Terms, query: Query, told: Told, number: int) -> None:
+        self._terms, self._query, self._told, self._number = terms, query, told, number
+        self._limits: tuple[float, float] | None = None  # not yet asked for
 
     @property
-    def key(self) -> Any:
-        return self._terms.space.key_of(self._code)
+    def value(self) -> float:
+        total, shift, _ = self._told
+        return total / (self._terms.n_samples << shift)
 
     @property
     def low(self) -> float:
-        return self._interval()[0]
+        return self._interval[0]
 
     @property
     def high(self) -> float:
-        return self._interval()[1]
+        return self._interval[1]
 
     @property
     def half_width(self) -> float:
-        low, high = self._interval()
-        return max(high - self.value, self.value - low if self._terms.two_sided else 0.0)
+        low, high = self._interval
+        return float(self._terms.half_width(self.value, low, high))
 
+    @property
+    def n_queries(self) -> int:
+        return self._number
+
+    @property
+    def key(self) -> Any:
+        return self._terms.space.key_of(self._query[0])
+
+    @property
+    def rerun(self) -> int:
+        return self._query[1]
+
+    @property
+    def nats(self) -> float:
+        return self._told[2]
+
+    @property
     def _interval(self) -> tuple[float, float]:
-        low, high = self._terms.intervals(self._total, self._shift == 0, self.nats)
-        return float(low), float(high)
+        if self._limits is None:
+            low, high = self._terms.interval(*self._told)
+            self._limits = float(low), float(high)
+        return self._limits
 
-    def __float__(self) -> float:
-        return self.value
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeclaredSearchAnswer):
+            return NotImplemented
+        return bool(self.__reduce__() == other.__reduce__())
 
-    def _asdict(self) -> dict[str, Any]:
-        names = ("value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats")
-        return {name: getattr(self, name) for name in names}
+    def __hash__(self) -> int:
+        return hash((self._query, self._told))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._terms, self._query, self._told, self._number)
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class DeclaredSearchAnswers:
-    """The answers to a block of queries.
+class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
+    """The answers to a block of queries, all of them.
 
     Attributes
     ----------
     values, lows, highs, half_widths, nats : ndarray of float64, shape (n_answered,)
         As of each `DeclaredSearchAnswer`; the limits are computed when asked for.
     keys : list, length n_answered
-    reruns : ndarray of int64, shape (n_answered,)
+    reruns, numbers : ndarray of int64, shape (n_answered,)
+        The second is ``n_queries`` of each.
     n_answered : int
-        All of the block's queries.
     halted : bool
         False: nothing is ever withheld.
     n_queries : int
         Different queries answered so far, these counted.
     """
 
-    values: Floats
-    nats: Floats
-    n_answered: int
-    n_queries: int
-    _queries: list[Query] = field(repr=False)
-    _totals: NDArray[np.int64] = field(repr=False)
-    _declared: NDArray[np.bool_] = field(repr=False)
-    _terms: _Terms = field(repr=False)
-    halted: bool = False
+    def __init__(
+        self,
+        terms: _Terms,
+        queries: list[Query],
+        columns: Columns,
+        numbers: NDArray[np.int64],
+        n_queries: int,
+    ) -> None:
+        self._terms, self._queries = terms, queries
+        self._totals, self._shifts, self.nats = columns
+        self.numbers, self.n_queries, self.halted = numbers, n_queries, False
+
+    @cached_property
+    def values(self) -> Floats:
+        return np.asarray(self._terms.means(self._totals, self._shifts))
+
+    @cached_property
+    def _intervals(self) -> tuple[Floats, Floats]:
+        lows, highs = np.empty(len(self)), np.empty(len(self))
+        for shift in (0, UNIT_SHIFT):
+            rows = self._shifts == shift
+            if rows.any():
+                found = self._terms.interval(self._totals[rows], shift, self.nats[rows])
+                lows[rows], highs[rows] = found
+        return lows, highs
+
+    @property
+    def lows(self) -> Floats:
+        return self._intervals[0]
+
+    @property
+    def highs(self) -> Floats:
+        return self._intervals[1]
+
+    @cached_property
+    def half_widths(self) -> Floats:
+        return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
 
     @cached_property
     def keys(self) -> list[Any]:
@@ -153,28 +219,29 @@ class DeclaredSearchAnswers:
     def reruns(self) -> NDArray[np.int64]:
         return np.array([rerun for _, rerun in self._queries], np.int64)
 
-    @property
-    def lows(self) -> Floats:
-        return self._limits[0]
+    @overload
+    def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[DeclaredSearchAnswer]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> DeclaredSearchAnswer | Sequence[DeclaredSearchAnswer]:
+        rows = range(len(self))[index]
+        return self._answer(rows) if isinstance(rows, int) else [self._answer(row) for row in rows]
 
-    @property
-    def highs(self) -> Floats:
-        return self._limits[1]
+    def __iter__(self) -> Iterator[DeclaredSearchAnswer]:
+        return map(self._answer, range(len(self)))
 
-    @property
-    def half_widths(self) -> Floats:
-        above = self.highs - self.values
-        return np.maximum(above, self.values - self.lows) if self._terms.two_sided else above
+    def _answer(self, row: int) -> DeclaredSearchAnswer:
+        told = int(self._totals[row]), int(self._shifts[row]), float(self.nats[row])
+        number = int(self.numbers[row])
+        return DeclaredSearchAnswer(self._terms, self._queries[row], told, number)
 
-    @cached_property
-    def _limits(self) -> tuple[Floats, Floats]:
-        lows, highs = np.empty(self.n_answered), np.empty(self.n_answered)
-        for declared in (True, False):
-            rows = self._declared == declared
-            if rows.any():
-                limits = self._terms.intervals(self._totals[rows], declared, self.nats[rows])
-                lows[rows], highs[rows] = limits
-        return lows, highs
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def _own_columns(self) -> dict[str, Any]:
+        return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
 
 
 class DeclaredSearch:
@@ -217,8 +284,8 @@ class DeclaredSearch:
 
     for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
     Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
-    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S of
-    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S,
+    proved in docs/searches.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -257,6 +324,7 @@ class DeclaredSearch:
         nats = log((1 + self.two_sided) / self.delta)
         self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
         self._secret = os.urandom(16)
+        self._record: SearchRecord | None = None  # what it was opened from
         # a query changes this and nothing else, in one step, so that
         # threads need no lock and an interrupt leaves nothing half done
         self._asked: dict[Query, Asked] = {}
@@ -269,7 +337,7 @@ class DeclaredSearch:
     @property
     def n_queries(self) -> int:
         """Different queries answered so far: keys, and with `reruns` keys and reruns."""
-        return len(self._asked)
+        return len(self._asked) if self._record is None else len(self._record)
 
     @property
     def halted(self) -> bool:
@@ -294,6 +362,7 @@ class DeclaredSearch:
 
     # ---- asking ----------------------------------------------------------------------------
 
+    @sealed
     def query(self, losses: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """The mean loss of the model of a key, and where the truth is.
 
@@ -320,6 +389,7 @@ class DeclaredSearch:
         query, nats = self._find(key, rerun)
         return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
 
+    @sealed
     def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
         """`query` for losses declared 0 or 1 that are bits already.
 
@@ -333,6 +403,7 @@ class DeclaredSearch:
         query, nats = self._find(key, rerun)
         return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
 
+    @sealed
     def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
         """`query` for each row.
 
@@ -356,6 +427,7 @@ class DeclaredSearch:
         found = self._find_many(keys, reruns)
         return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
 
+    @sealed
     def query_many_packed(
         self, words: Any, *, keys: Any, reruns: Any = None
     ) -> DeclaredSearchAnswers:
@@ -382,10 +454,11 @@ class DeclaredSearch:
         """
         _, nats = self._find(key, rerun)
         if isinstance(value, (float, np.floating)):
-            total, declared = check_fraction(value=value) * (self.n_samples << UNIT_SHIFT), False
+            mean = check_fraction(value=value)
+            total, shift = round(mean * (self.n_samples << UNIT_SHIFT)), UNIT_SHIFT
         else:
-            total, declared = _check_number_of_losses(value, self.n_samples), True
-        low, high = self._terms.intervals(total, declared, nats)
+            total, shift = _check_number_of_losses(value, self.n_samples), 0
+        low, high = self._terms.interval(total, shift, nats)
         return float(low), float(high)
 
     # ---- what it came to -------------------------------------------------------------------
@@ -393,10 +466,11 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        asked = list(self._asked.items())
-        queries, kept = zip(*asked, strict=True) if asked else ((), ())
-        totals, shifts, nats, _ = zip(*kept, strict=True) if asked else ((), (), (), ())
-        return self._answers(list(queries), *map(np.array, (totals, shifts, nats)))
+        asked = self._asked.copy() if self._record is None else self._record.all()
+        totals, shifts, nats, _ = zip(*asked.values(), strict=True) if asked else ((), (), (), ())
+        columns = np.array(totals, np.int64), np.array(shifts, np.int64), np.array(nats, np.float64)
+        numbers = np.arange(len(asked)) + 1
+        return DeclaredSearchAnswers(self._terms, list(asked), columns, numbers, len(asked))
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
@@ -405,8 +479,118 @@ class DeclaredSearch:
         With probability 1 - delta the smallest true mean among all models that were asked about
         is at most ``best.high``.
         """
-        asked = list(self._asked.items())
-        return self._answer(*asked[int(self.answers.highs.argmin())]) if asked else None
+        answers = self.answers
+        return answers[int(answers.highs.argmin())] if len(answers) else None
+
+    # ---- a record that processes share -------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        n_samples: int | None = None,
+        space: Any = None,
+        *,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+        **parameters: Any,
+    ) -> Self:
+        """A search whose queries are in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: each sees the `answers` of
+        all, and a key that one asked about with other losses is an error for every other.  The
+        intervals do not rest on it: they are the same for a search that nobody shares.  The
+        file is opened for each query and closed after it, so that a copy, in another process too,
+        writes to the same.
+
+        Parameters
+        ----------
+        path : path
+            Of the database.
+        n_samples, space, **parameters
+            As for the constructor; those that the database was made with.  With none of them all
+            are taken from the file, which must exist; a space that only its own code can make has
+            to be passed each time.
+        holdout_id : str, optional
+            A name for the holdout.  One that was given when the database was made must be given
+            again, or left out.
+        durability : {"power", "process"}
+            "power": an answer waits for the disk.  "process": it does not, and a power cut may
+            cost the record.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no file and no parameters to make one.
+        ValueError
+            It was made with other parameters or for another holdout, or is no such database.
+        OSError
+            It cannot be read and written.
+        """
+        wanted = None
+        if n_samples is not None or space is not None or parameters:
+            wanted = {"n_samples": n_samples, "space": space} | parameters
+
+        def same(stored: str | None) -> bool:
+            return holdout_id is None or holdout_id == stored
+
+        return cls._open(path, wanted, durability, holdout_id, same)
+
+    @classmethod
+    def _open(
+        cls,
+        path: str | os.PathLike[str],
+        parameters: dict[str, Any] | None,
+        durability: Durability,
+        holdout: str | None,
+        same_holdout: Callable[[str | None], bool],
+    ) -> Self:
+        """`open`, where `holdout` is stored in a new database and else compared with."""
+        from radabound_fast.store._record import SearchRecord, create_record
+
+        name = os.fsdecode(path)
+        made = None if parameters is None else cls(**parameters)
+        if made is not None and not os.path.exists(path):
+            described = {"parameters": made._parameters(), "holdout": holdout}
+            with contextlib.suppress(FileExistsError):  # somebody else was faster
+                create_record(path, described | {"secret": made._secret.hex()})
+        record = SearchRecord(path, durability)
+        stored = record.description["parameters"]
+        if not same_holdout(record.description.get("holdout")):
+            raise ValueError(f"{name} was made for another holdout, or for none by name")
+        if made is None:
+            try:
+                made = cls(**stored | {"space": from_description(stored["space"])})
+            except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+                raise ValueError(f"{name} does not hold a search") from error
+        for parameter, value in made._parameters().items():
+            if value != stored.get(parameter):
+                raise ValueError(
+                    f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
+                    f"made, got {value!r:.200}"
+                )
+        made._secret, made._record = bytes.fromhex(record.description["secret"]), record
+        return made
+
+    def _parameters(self) -> dict[str, Any]:
+        # as they come back from JSON
+        space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
+        return {
+            "n_samples": self.n_samples,
+            "space": space,
+            "delta": self.delta,
+            "reruns": self.reruns,
+            "two_sided": self.two_sided,
+        }
+
+    def close(self) -> None:
+        """Nothing: the database of an opened search is open for the length of a query."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing, as `close`."""
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_asked": dict(self._asked)}  # a copy goes its own way
@@ -451,10 +635,16 @@ class DeclaredSearch:
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
-        before = self._asked.setdefault(query, asked)
-        if before is not asked:
-            self._check_same(query, before, rows, 0)
-        return self._answer(query, asked)
+        if self._record is None:
+            before = self._asked.setdefault(query, asked)
+            if before is not asked:
+                self._check_same(query, before, rows, 0)
+            n_queries = len(self._asked)
+        else:
+            n_queries = self._record.add(
+                {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
+            )
+        return DeclaredSearchAnswer(self._terms, query, asked[:3], n_queries)
 
     def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
         n_rows = len(rows.totals)
@@ -464,21 +654,33 @@ class DeclaredSearch:
         listed = (column.tolist() for column in (*columns, rows.fingerprints))
         asked: list[Asked] = list(zip(*listed, strict=True))
         fresh = dict(zip(queries, asked, strict=True))
+        is_new = np.ones(n_rows, np.bool_)
         if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
             fresh = {}
             for row, query in enumerate(queries):
                 before = self._asked.get(query) or fresh.setdefault(query, asked[row])
                 if before is not asked[row]:
                     self._check_same(query, before, rows, row)
-        self._asked.update(fresh)
-        return self._answers(queries, *columns)
+                    is_new[row] = False
+        if self._record is None:
+            self._asked.update(fresh)
+            n_queries = len(self._asked)
+        else:
+            row_of = dict(zip(reversed(queries), reversed(range(n_rows)), strict=True))
+
+            def check(query: Query, before: Asked) -> None:
+                self._check_same(query, before, rows, row_of[query])
+                is_new[row_of[query]] = False
+
+            n_queries = self._record.add(fresh, check)
+        numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
+        return DeclaredSearchAnswers(self._terms, queries, columns, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
         _, shift, _, fingerprint = before
         if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
             return
-        rows.forget()  # the traceback keeps them, and with predictions they tell labels
         code, rerun = query
         again = (
             "a second training with other coins is another rerun"
@@ -488,33 +690,6 @@ class DeclaredSearch:
         raise ValueError(
             f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
             f"second time with other losses: {again}"
-        )
-
-    def _answer(self, query: Query, asked: Asked) -> DeclaredSearchAnswer:
-        code, rerun = query
-        total, shift, nats, _ = asked
-        value = total / (self.n_samples << shift)
-        return DeclaredSearchAnswer(
-            value, self.n_queries, rerun, nats, code, total, shift, self._terms
-        )
-
-    def _answers(
-        self,
-        queries: list[Query],
-        totals: NDArray[np.int64],
-        shifts: NDArray[np.int64],
-        nats: Floats,
-    ) -> DeclaredSearchAnswers:
-        shifts = shifts.astype(np.int64, copy=False)  # of nothing NumPy makes floats
-        return DeclaredSearchAnswers(
-            totals / np.left_shift(self.n_samples, shifts),
-            nats,
-            len(queries),
-            self.n_queries,
-            queries,
-            totals,
-            shifts == 0,
-            self._terms,
         )
 
 
@@ -539,7 +714,7 @@ class _Rows:
 
     def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
         self.shift = 0 if declared else UNIT_SHIFT
-        self._values: NDArray[Any] | None = values if values.ndim == 2 else values[np.newaxis]
+        self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
         read = self._read_bits if declared else self._read_units
         self.totals, self.fingerprints = read(self._values, secret)
@@ -557,14 +732,10 @@ class _Rows:
             return cls(values, n_samples, False, secret)
         return cls(_kernel.pack_rows(values), n_samples, True, secret)
 
-    def forget(self) -> None:
-        self._values = None
-
     def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
         """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
         if shift == self.shift:
             return int(self.fingerprints[row])
-        assert self._values is not None
         values = self._values[row]
         if shift:
             octets = values.astype("<u8").view(np.uint8)

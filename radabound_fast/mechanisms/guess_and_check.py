@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._answers import Answers
 from radabound_fast._checks import check_bool, check_fraction, check_probability
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer, cut
 from radabound_fast.mechanisms._reader import LossReader
 
 # the furthest that affordable() counts; floats hold every integer up to here
@@ -23,8 +25,8 @@ _MOST_PASSES = 2**53
 _FIRST_CODE = 2 * log(2)
 
 
-@dataclass(frozen=True, slots=True)
-class GuessAndCheckAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class GuessAndCheckAnswer(MechanismAnswer):
     """One answer of `GuessAndCheck`.
 
     Attributes
@@ -32,8 +34,10 @@ class GuessAndCheckAnswer(Answer):
     value : float
         The guess itself when it passed; else the centre of the bin that holds the mean, not
         clipped to [0, 1].
+    low, high : float
+        The true mean is between them: within epsilon of the value, in [0, 1].
     half_width : float
-        epsilon: the value is within it of the true mean.
+        epsilon.
     n_queries : int
         Answers given so far, this one counted.
     passed : bool
@@ -46,12 +50,16 @@ class GuessAndCheckAnswer(Answer):
     step: int
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class GuessAndCheckAnswers(Answers):
+class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
     """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
 
-    passed: NDArray[np.bool_]
-    steps: NDArray[np.int64]
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
+
+    @cached_property
+    def steps(self) -> NDArray[np.int64]:
+        return self._column("step", np.int64)
 
 
 class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
@@ -123,6 +131,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     (False, -3, 0.2569)
     """
 
+    _answers_type = GuessAndCheckAnswers
     _needs_guess = True
     _arguments = ("n_samples", "epsilon", "delta", "low_error")
     _shown = (*_arguments, "n_queries", "halted")
@@ -282,7 +291,8 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             self._paid += adaptive.failure_code(step)
         self._last_guess = guess
         self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
-        return GuessAndCheckAnswer(value, self.epsilon, number, step == 0, step)
+        low, high = cut(value - self.epsilon), cut(value + self.epsilon)
+        return GuessAndCheckAnswer(value, low, high, self.epsilon, number, step == 0, step)
 
     def _bin_of(self, mean: float, guess: float) -> tuple[float, int] | None:
         """Centre and number of the bin that holds a mean; None if it has no answer."""
@@ -305,12 +315,3 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     def _resume_own(self, own: NDArray[np.int64]) -> None:
         self._failures = int(own[0])
         self._paid, self._spent, self._last_guess = own[1:].view(np.float64).tolist()
-
-    def _gather(
-        self, answered: list[GuessAndCheckAnswer], shared: dict[str, Any]
-    ) -> GuessAndCheckAnswers:
-        return GuessAndCheckAnswers(
-            **shared,
-            passed=np.array([answer.passed for answer in answered], dtype=bool),
-            steps=np.array([answer.step for answer in answered], dtype=np.int64),
-        )

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, nan, sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._answers import Answers
 from radabound_fast._checks import check_count, check_probability, counted
 from radabound_fast.bounds import adaptive
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer, cut
 from radabound_fast.mechanisms._reader import Losses, LossReader, deviation_of_difference
 
 
-@dataclass(frozen=True, slots=True)
-class LadderAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class LadderAnswer(MechanismAnswer):
     """One answer of `Ladder`.
 
     Attributes
     ----------
     value : float
         The best mean loss so far, as far as the Ladder tells it.
+    low, high : float
+        The smallest true mean among the queries so far is between them: at most e + eta below
+        the value, or e + eta/2 above it; in [0, 1].  nan for the parameter-free rule.
     half_width : float
-        How far the value may be from the smallest true mean among the queries so far; nan for
-        the parameter-free rule.
+        e + eta; nan for the parameter-free rule.
     n_queries : int
         Answers given so far, this one counted.
     updated : bool
@@ -35,11 +38,12 @@ class LadderAnswer(Answer):
     updated: bool
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class LadderAnswers(Answers):
+class LadderAnswers(Answers[LadderAnswer]):
     """The answered prefix of a block: `Answers` with an array ``updated``."""
 
-    updated: NDArray[np.bool_]
+    @cached_property
+    def updated(self) -> NDArray[np.bool_]:
+        return self._column("updated", np.bool_)
 
 
 class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
@@ -106,6 +110,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     False
     """
 
+    _answers_type = LadderAnswers
     _needs_guess = False
     _arguments = ("n_samples", "step", "delta", "max_queries")
     _shown = (*_arguments, "n_queries", "halted")
@@ -178,7 +183,10 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             self._n_updates += 1
             if self.step is None:
                 self._best_losses = rows.losses(row)
-        return LadderAnswer(self._best, self._half_width, number, updated)
+        below = self._half_width
+        above = below - (self.step or 0.0) / 2
+        low, high = cut(self._best - below), cut(self._best + above)
+        return LadderAnswer(self._best, low, high, self._half_width, number, updated)
 
     def _least_improvement(self, mean: float, rows: LossReader, row: int) -> float:
         if self.step is not None:
@@ -216,9 +224,3 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
         if n_bytes == 0:
             self._best_losses = None
         self._n_updates, self._best, self._half_width = n_updates, best, half_width
-
-    def _gather(self, answered: list[LadderAnswer], shared: dict[str, Any]) -> LadderAnswers:
-        return LadderAnswers(
-            **shared,
-            updated=np.array([answer.updated for answer in answered], dtype=bool),
-        )

@@ -3,8 +3,7 @@
 cdef class LossQueries:
     """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
 
-    A subclass sets `_core`, turns what is no array of the kind into one (`_as_values`,
-    `_as_words`), and says why a row is not answered (`_refuse`, which raises).
+    A subclass sets `_core`, and says why a row is not answered (`_refuse`, which raises).
     """
 
     cdef public GuardCore _core
@@ -21,7 +20,7 @@ cdef class LossQueries:
 
         Returns
         -------
-        Answer
+        RadaBoundAnswer
 
         Raises
         ------
@@ -30,12 +29,15 @@ cdef class LossQueries:
         TypeError, ValueError
             Not a vector of losses; nothing has changed.
         """
-        cdef GuardCore extremes = self._core
-        with cython.nonecheck(True):
-            answer = extremes.query(losses)
-            if answer is NotImplemented:
-                answer = extremes.query(self._as_values(losses, ndim=1))
-        return self._refuse() if answer is None else answer
+        cdef GuardCore core = self._core
+        outer = handled_exception()
+        try:
+            with cython.nonecheck(True):
+                answer = core.query(losses)
+            return self._refuse() if answer is None else answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
 
     def query_packed(self, words, *, guess=None):
         """`query` for losses of 0 and 1 that are bits already.
@@ -48,12 +50,15 @@ cdef class LossQueries:
         guess : object, optional
             Ignored.
         """
-        cdef GuardCore extremes = self._core
-        with cython.nonecheck(True):
-            answer = extremes.query_packed(words)
-            if answer is NotImplemented:
-                answer = extremes.query_packed(self._as_words(words, ndim=1))
-        return self._refuse() if answer is None else answer
+        cdef GuardCore core = self._core
+        outer = handled_exception()
+        try:
+            with cython.nonecheck(True):
+                answer = core.query_packed(words)
+            return self._refuse() if answer is None else answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
 
 
 cdef class PredictionQueries:
@@ -95,11 +100,16 @@ cdef class PredictionQueries:
         """
         cdef LabelRows rows = self._rows
         cdef LossQueries asked = self._asked
-        cdef GuardCore extremes
-        answer = None
-        if rows is not None and asked is not None and key is None:
-            extremes = asked._core
-            row = rows.find(y_pred, 1)
-            if row is not None and extremes is not None:
-                answer = extremes.query(y_pred, row)
-        return self._query(y_pred, guess, key, rerun) if answer is None else answer
+        cdef GuardCore core
+        outer = handled_exception()
+        try:
+            if rows is not None and asked is not None and key is None:
+                core = asked._core
+                row = rows.find(y_pred, 1)
+                if row is not None and core is not None:
+                    answer = core.query(y_pred, row)
+                    return asked._refuse() if answer is None else answer
+            return self._query(y_pred, guess, key, rerun)
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
