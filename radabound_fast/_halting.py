@@ -95,10 +95,11 @@ class HaltingRule:
         `declared` may be an array, of answers to losses of both kinds.
         """
         if isinstance(declared, np.ndarray):
-            (lows, highs), (real_lows, real_highs) = (
-                self.interval(values, n_queries, flag) for flag in (True, False)
-            )
-            return np.where(declared, lows, real_lows), np.where(declared, highs, real_highs)
+            lows, highs = np.empty(len(values)), np.empty(len(values))
+            for flag in (True, False):
+                some = declared == flag
+                lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
+            return lows, highs
         return self.bound.interval(
             values,
             n_queries,
