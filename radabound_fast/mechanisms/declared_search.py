@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
 from functools import cached_property
@@ -708,8 +707,11 @@ class _Rows:
         self.shift = 0 if declared else UNIT_SHIFT
         self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
-        read = self._read_bits if declared else self._read_units
-        self.totals, self.fingerprints = read(self._values, secret)
+        read = self._of_bits if declared else self._of_units
+        # floats that happen to be 0 and 1 are summed as such
+        sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=declared)
+        self.totals = sums << (self.shift - shift)
+        self.fingerprints = read(self._values, secret)
 
     @classmethod
     def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
@@ -732,31 +734,23 @@ class _Rows:
         if shift:
             octets = values.astype("<u8").view(np.uint8)
             bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
-            return int(self._read_units(bits[np.newaxis].astype(np.float64), secret)[1][0])
+            return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
         if not ((values == 0) | (values == 1)).all():
             return None
-        return int(self._read_bits(_kernel.pack_rows(values)[np.newaxis], secret)[1][0])
+        return int(self._of_bits(_kernel.pack_rows(values)[np.newaxis], secret)[0])
 
-    def _read_bits(
-        self, words: NDArray[Any], secret: bytes
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        if sys.byteorder == "big":
-            words = words.astype("<u8")
-        return _kernel.fingerprints(words, -(-self._n_samples // 8), secret)
+    def _of_bits(self, words: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+        little = words.astype("<u8", copy=False)
+        return _kernel.fingerprints(little, -(-self._n_samples // 8), secret)
 
-    def _read_units(
-        self, values: NDArray[Any], secret: bytes
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        totals = np.empty(len(values), np.int64)
+    def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
         hashes = np.empty(len(values), np.uint64)
         step = max(1, _BLOCK_VALUES // self._n_samples)
         for start in range(0, len(values), step):
             block = slice(start, start + step)
-            units = _kernel.rows_in_units(values[block])
-            totals[block] = units.sum(axis=1, dtype=np.int64)
-            little = units.astype("<i4", copy=False)
-            hashes[block] = _kernel.fingerprints(little, 4 * self._n_samples, secret)[1]
-        return totals, hashes
+            units = _kernel.rows_in_units(values[block]).astype("<i4", copy=False)
+            hashes[block] = _kernel.fingerprints(units, 4 * self._n_samples, secret)
+        return hashes
 
 
 def _are_whole(array: NDArray[np.object_]) -> bool:
