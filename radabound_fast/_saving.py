@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from radabound_fast._checks import check_seed
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability, Ledger, Path, Progress, StateFile
+    from radabound_fast._kernel import SharedState
+    from radabound_fast.store import Durability, Ledger, Path, StateFile
 
 
 class Saved(Owned):
@@ -26,41 +28,39 @@ class Saved(Owned):
         self._file: StateFile | None = None  # that it was loaded from
         self._ledger: Ledger | None = None  # the database it was opened from
 
+    @property
+    @abstractmethod
+    def _shared(self) -> SharedState:
+        """What queries change."""
+
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, JSON values; the seed is one."""
 
-    @abstractmethod
-    def _progress(self) -> Progress:
-        """All that queries change."""
-
-    @abstractmethod
-    def _resume(self, progress: Progress) -> None:
-        """Go on where `_progress` was taken."""
-
-    @abstractmethod
-    def _retire(self, retired: bool) -> bool:
-        """Answer nothing while retired; returns whether it was before."""
-
-    @abstractmethod
-    def _keep(self, ledger: Ledger) -> None:
-        """From now on commit each change to `ledger` before its answer leaves."""
-
     @classmethod
     @abstractmethod
     def _most_numbers(cls, parameters: dict[str, Any]) -> int:
-        """How many numbers `_progress` has at most, under parameters that nobody has checked."""
+        """How many numbers a state has at most, under parameters that nobody has checked."""
+
+    def _check_open(self) -> None:
+        """RuntimeError in a forked child, and once it was saved or closed."""
+        self._check_owner()
+        if self._shared._retired:
+            raise RuntimeError(
+                f"this {type(self).__name__} is retired, saved or closed: load or open its file"
+            )
 
     def _state(self) -> dict[str, Any]:
         """What never changes, and the progress."""
         return {
             "kind": type(self).__name__,
             "parameters": self._parameters(),
-            "progress": self._progress(),
+            "progress": self._shared._progress(),
         }
 
     # ---- a file that one process owns ------------------------------------------------------
 
+    @sealed
     def save(self, path: Path) -> None:
         """Write the state to a file, whole or not at all, and retire this guard.
 
@@ -87,13 +87,13 @@ class Saved(Owned):
         try:
             if vars(self).setdefault("_saver", this_call) is not this_call:
                 raise RuntimeError("this guard was saved already and is retired")
-            self._retire(True)
+            self._shared._retire(True)
             with undisturbed():
                 self._write(path)
                 written = True
         except BaseException:
             if not written and vars(self).get("_saver") is this_call:
-                self._retire(False)
+                self._shared._retire(False)
                 del self._saver
             raise
 
@@ -117,6 +117,7 @@ class Saved(Owned):
             file.release()
 
     @classmethod
+    @sealed
     def load(cls, path: Path) -> Self:
         """The guard that `save` wrote, and nobody else's while it lives: it locks the file.
 
@@ -163,12 +164,13 @@ class Saved(Owned):
         progress = source.stored(most)  # which finds every accident
         guard = cls._as_stored(name, parameters, wanted, made)
         with _faults_of(name):
-            guard._resume(progress)
+            guard._shared._resume(progress)
         return guard
 
     # ---- a database that processes share ---------------------------------------------------
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,
@@ -256,7 +258,7 @@ class Saved(Owned):
                 raise ValueError(f"{name} was made for another holdout, or for none by name")
             guard = cls._stored(name, ledger, parameters, made)
             guard._ledger = ledger
-            guard._keep(ledger)
+            guard._shared._keep(ledger)
         except BaseException:
             if ledger is not None:
                 ledger.close()
@@ -305,7 +307,7 @@ class Saved(Owned):
         """
         ledger = self._opened()
         self._check_owner()
-        self._retire(True)
+        self._shared._retire(True)
         ledger.close()
 
     def __enter__(self) -> Self:

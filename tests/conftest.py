@@ -1,9 +1,19 @@
 """Fixtures that several test files share."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from radabound_fast import _kernel
+
+_spec = importlib.util.spec_from_file_location(
+    "signals", Path(__file__).parent / "faults" / "signals.py"
+)
+_signals = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_signals)
+_signals.heed()  # and so do the processes that tests start
 
 KERNELS = [name for name, _ in _kernel.kernels()]
 ALL_NAMES = ["portable", "avx2", "avx512", "amx", "neon"]

@@ -58,7 +58,7 @@ def test_what_the_forger_left_alone_is_the_guard(path, way, name):
     text = forge.as_json(forge.description_for(way, description))
     forge.write(way, path, text, progress.tobytes())
     guard = kind.load(path) if way == "file" else kind.open(path)
-    assert guard._progress().tolist() == progress.tolist()
+    assert guard._shared._progress().tolist() == progress.tolist()
     assert guard._parameters() == description["parameters"]
     del guard
     assert not forge.refused(kind, way, path)

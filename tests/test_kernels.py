@@ -75,7 +75,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
     losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
     store = _kernel.SignStore(1, 1000, n_vectors)
-    block, single = _kernel.GuardCore(store, tail=float), _kernel.GuardCore(store, tail=float)
+    block, single = _kernel.GuardCore(store), _kernel.GuardCore(store)
     values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
     answers = [single.query_packed(row) for row in pack(losses)]
     assert_array_equal(values, [answer.value for answer in answers])

@@ -230,7 +230,7 @@ def test_a_file_cut_short_anywhere_is_refused(path):
 def test_a_flipped_bit_is_refused_or_changes_nothing(path):
     whole = made(path, seed=3)
     with RadaBound.open(path) as guard:
-        expected = repr(guard._parameters()), guard._progress().tolist()
+        expected = repr(guard._parameters()), guard._shared._progress().tolist()
     n_refused = 0
     for bit in range(0, 8 * len(whole), 61):  # a prime, so that every place in a byte is met
         altered = bytearray(whole)
@@ -238,7 +238,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(path):
         path.write_bytes(altered)
         try:
             with RadaBound.open(path, **QUICK) as guard:
-                assert (repr(guard._parameters()), guard._progress().tolist()) == expected
+                assert (repr(guard._parameters()), guard._shared._progress().tolist()) == expected
         except ValueError as error:
             assert "guard.db" in str(error)
             n_refused += 1

@@ -112,7 +112,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
     for guard in (before, after):
         guard.query(LOSSES[0], guess=0.9)
     ask(after)
-    whole = [guard._progress().tolist() for guard in (before, after)]
+    whole = [guard._shared._progress().tolist() for guard in (before, after)]
     assert whole[0] != whole[1]
     found = []
     for number in count():
@@ -129,10 +129,10 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
         if interrupt.left >= 0:
             break
         assert in_time(lambda guard=guard: guard.n_queries), kept
-        found.append(whole.index(guard._progress().tolist()))
+        found.append(whole.index(guard._shared._progress().tolist()))
         if opened:
             with kind.open(path) as stored:
-                assert stored._progress().tolist() == guard._progress().tolist()
+                assert stored._shared._progress().tolist() == guard._shared._progress().tolist()
         assert in_time(lambda guard=guard: guard.query(LOSSES[4], guess=0.5)), kept
     if kind is RadaBound and ask is CALLS["query"] and not opened:
         assert not found  # it is compiled: there is no such place
@@ -236,8 +236,8 @@ def test_ctrl_c_ends_the_wait_for_another_process(held):
     guard, holder = held
     interrupt = threading.Timer(0.2, _thread.interrupt_main)
     begun = time.monotonic()
-    interrupt.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupt.start()
         guard.query(LOSSES[1])
     assert time.monotonic() - begun < store._ledger.BUSY_SECONDS / 2
     interrupt.join()

@@ -68,9 +68,8 @@ def test_ctrl_c_while_a_row_is_priced_changes_nothing(bound):
         return _kernel.GuardCore(
             guard._signs._store,
             half_range=bound != "mclt",
-            epsilon=0.9,
             price=price,
-            tail=guard._rule.delta_prime,
+            rule=guard._rule,
         )
 
     real = np.random.default_rng(0).random(200)
@@ -110,7 +109,8 @@ def test_the_traceback_of_a_refusal_holds_no_mean():
     y = coins(1, 200)[0].astype(int)
     holdout = Holdout(y, mechanisms.GuessAndCheck(200, epsilon=0.06, delta=0.1))
     with pytest.raises(HoldoutExhausted) as halt:
-        holdout.query(y, guess=0.5)
+        holdout.query_many([y, y], guesses=[0.0, 0.5])
+        holdout.query(y, guess=0.0)
     names = [e.frame.f_locals.keys() for e in halt.traceback[1:]]
     assert not {"rows", "words"} & set().union(*names)
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite, nan
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_positive, check_seed
+from radabound_fast._answers import Answers
+from radabound_fast._checks import check_count, check_positive, check_seed, counted
 from radabound_fast.bounds import adaptive
-from radabound_fast.mechanisms._protocol import MOST_QUERIES, Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import MOST_QUERIES, Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
 
 _BELOW_ONE = 1 - 2**-53
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdoutAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class ThresholdoutAnswer(MechanismAnswer):
     """One answer of `Thresholdout`.
 
     Attributes
     ----------
     value : float
         The training mean, or the holdout's with noise, which may leave [0, 1].
-    half_width : float
+    low, high, half_width : float
         nan: see `Thresholdout.guarantee`.
     n_queries : int
         Answers given so far, this one counted.
@@ -36,11 +37,12 @@ class ThresholdoutAnswer(Answer):
     passed: bool
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class ThresholdoutAnswers(Answers):
+class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
     """The answered prefix of a block: `Answers` with an array ``passed``."""
 
-    passed: NDArray[np.bool_]
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
 
 
 class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
@@ -82,12 +84,13 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
     >>> holdout = Thresholdout(4000, threshold=0.04, noise=0.001, budget=10, seed=1)
     >>> losses = np.arange(4000) % 4 == 0
     >>> holdout.query(losses, guess=0.26)
-    ThresholdoutAnswer(value=0.26, half_width=nan, n_queries=1, passed=True)
+    ThresholdoutAnswer(value=0.26, low=nan, high=nan, n_queries=1, passed=True)
     >>> answer = holdout.query(losses, guess=0.1)
     >>> answer.passed, abs(answer.value - 0.25) < 0.01, holdout.spent
     (False, True, 1)
     """
 
+    _answers_type = ThresholdoutAnswers
     _needs_guess = True
     _arguments = ("n_samples", "threshold", "noise", "budget", "seed")
     _n_own = 8
@@ -145,13 +148,13 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         self, rows: LossReader, row: int, guess: float, number: int
     ) -> ThresholdoutAnswer | str:
         if self._spent == self.budget:
-            return f"the budget of {self.budget} answers from the holdout is spent"
+            return f"the budget of {counted(self.budget, 'answer')} from the holdout is spent"
         mean = rows.means[row]
         if abs(mean - guess) <= self._noisy_threshold + self._laplace(4):
-            return ThresholdoutAnswer(guess, nan, number, passed=True)
+            return ThresholdoutAnswer(guess, nan, nan, nan, number, passed=True)
         self._spent += 1
         self._noisy_threshold = self._draw_threshold()
-        return ThresholdoutAnswer(mean + self._laplace(1), nan, number, passed=False)
+        return ThresholdoutAnswer(mean + self._laplace(1), nan, nan, nan, number, passed=False)
 
     def _own(self) -> NDArray[np.int64]:
         drawn = self._random.bit_generator.state
@@ -177,14 +180,6 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
             "uinteger": words[5],
         }
         self._spent, self._noisy_threshold = spent, noisy_threshold
-
-    def _gather(
-        self, answered: list[ThresholdoutAnswer], shared: dict[str, Any]
-    ) -> ThresholdoutAnswers:
-        return ThresholdoutAnswers(
-            **shared,
-            passed=np.array([answer.passed for answer in answered], dtype=bool),
-        )
 
     def _laplace(self, scale: int) -> float:
         return float(self._random.laplace(scale=scale * self.noise))

@@ -102,7 +102,8 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
         guard._ledger._database.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         ask_until_it_fails(count, disk, guard, replay, rng)
         count.check(
-            guard._progress().tolist() == replay._progress().tolist(), "a refused query counts"
+            guard._shared._progress().tolist() == replay._shared._progress().tolist(),
+            "a refused query counts",
         )
         one = rng.random(N_SAMPLES) < rng.random()
         answer, expected = guard.query(one), replay.query(one)
@@ -112,8 +113,10 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
     disk.fill(0)
     guard.close()
     disk.clear()
-    found = in_child(lambda: RadaBound.open(path)._progress())
-    count.check(found.tolist() == replay._progress().tolist(), "what was reopened is not the same")
+    found = in_child(lambda: RadaBound.open(path)._shared._progress())
+    count.check(
+        found.tolist() == replay._shared._progress().tolist(), "what was reopened is not the same"
+    )
 
 
 def ask_until_it_fails(

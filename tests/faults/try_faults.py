@@ -25,6 +25,7 @@ import interrupts
 import kills
 import names
 import openers
+import signals
 import sizes
 from trial import Count, Fault
 
@@ -108,6 +109,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="of the names of the faults to try")
     parser.add_argument("--quick", action="store_true", help="a few times each")
     args = parser.parse_args()
+    signals.heed()
     chosen = [
         fault for fault in FAULTS if not args.words or any(w in fault.name for w in args.words)
     ]

@@ -143,4 +143,4 @@ def works(guard):
         if not name.startswith("_") and not callable(getattr(type(guard), name, None)):
             getattr(guard, name)
     assert repr(guard) and guard.n_queries >= 0
-    assert len(guard._progress()) <= type(guard)._most_numbers(guard._parameters())
+    assert len(guard._shared._progress()) <= type(guard)._most_numbers(guard._parameters())

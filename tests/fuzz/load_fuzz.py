@@ -61,7 +61,7 @@ def it_was_damaged(draw, way, name):
                 file.write(content)
             guard = kind.load(PATH) if way == "file" else kind.open(PATH)
             assert guard._parameters() == parameters, "damage went unseen"
-            assert guard._progress().tolist() == progress, "damage went unseen"
+            assert guard._shared._progress().tolist() == progress, "damage went unseen"
             assert way == "database" or content == whole, "damage went unseen"
             if way == "database":
                 guard.close()
