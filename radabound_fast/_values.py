@@ -115,18 +115,32 @@ def check_values(values: Any, name: str) -> Any:
     if not isinstance(values, (range, Steps)):
         if isinstance(values, np.ndarray) and values.ndim == 1:
             values = values.tolist()
-        if hasattr(values, "rvs"):
+        if hasattr(values, "rvs") and not hint_for(values):
             raise TypeError(
                 f"{name} must have finitely many values, got the distribution {values!r}: "
                 "list them, or give spaces.Steps(low, high, step)"
             )
         sequence = isinstance(values, Sized) and isinstance(values, Iterable)
         if not sequence or isinstance(values, (str, bytes, Mapping, set, frozenset, np.ndarray)):
-            raise TypeError(f"{name} must be a sequence of values, got {values!r}")
+            raise TypeError(
+                f"{name} must be a sequence of values, got {values!r}{hint_for(values)}"
+            )
         values = list(values)
     if len_of(values) == 0:
         raise ValueError(f"{name} must not be empty, got {values!r}")
     return values
+
+
+# whose search spaces have a function that makes one of ours
+_TOOLS = {"optuna", "sklearn", "ConfigSpace", "ray"}
+
+
+def hint_for(declared: Any) -> str:
+    """What to write instead, for what a tool declares its spaces with."""
+    tool = type(declared).__module__.partition(".")[0]
+    if tool not in _TOOLS:
+        return ""
+    return f": see radabound_fast.integrations.{tool.lower()}.space_of"
 
 
 def len_of(values: Any) -> int:

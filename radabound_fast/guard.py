@@ -14,7 +14,6 @@ from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import RadaBoundAnswer, sealed
 from radabound_fast._saving import Saved
-from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
 
 
@@ -141,11 +140,7 @@ class RadaBound(Saved, _kernel.LossQueries):
             Not rows of losses; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
-        result = self._core.query_many(losses, trace=trace, n_threads=n_threads)
-        if result is NotImplemented:
-            values = self._as_values(losses, ndim=2)
-            result = self._core.query_many(values, trace=trace, n_threads=n_threads)
-        return self._answers(result)
+        return self._answers(self._core.query_many(losses, trace=trace, n_threads=n_threads))
 
     @sealed
     def query_many_packed(
@@ -153,11 +148,7 @@ class RadaBound(Saved, _kernel.LossQueries):
     ) -> RadaBoundAnswers:
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
         n_threads = check_count(n_threads=n_threads)
-        result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
-        if result is NotImplemented:
-            words = self._as_words(words, ndim=2)
-            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
-        return self._answers(result)
+        return self._answers(self._core.query_many_packed(words, trace=trace, n_threads=n_threads))
 
     def _query_predictions(self, values: NDArray[Any], labels: Any) -> RadaBoundAnswer:
         """`query` for what `Labels.match` returned."""
@@ -171,12 +162,6 @@ class RadaBound(Saved, _kernel.LossQueries):
         return self._answers(
             self._core.query_many(values, labels, trace=trace, n_threads=n_threads)
         )
-
-    def _as_values(self, losses: Any, *, ndim: int) -> NDArray[Any]:
-        return as_values(losses, n_samples=self.n_samples, ndim=ndim)
-
-    def _as_words(self, words: Any, *, ndim: int) -> NDArray[Any]:
-        return as_words(words, self.n_samples, ndim=ndim)
 
     def _answers(self, result: Any) -> RadaBoundAnswers:
         if result is None:

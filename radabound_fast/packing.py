@@ -138,10 +138,7 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     used = n_samples % 64
     past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
     if past.any():
-        row = int(np.flatnonzero(past)[0])
-        raise ValueError(
-            f"words must have no bit set past n_samples = {n_samples}, got one in row {row}"
-        )
+        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
 
 

@@ -37,6 +37,7 @@ from radabound_fast._values import (
     check_values,
     described,
     finder_of,
+    hint_for,
     len_of,
     outside,
     shown,
@@ -699,7 +700,7 @@ def as_space(space: Any) -> Space:
     """
     if isinstance(space, Space):
         return space
-    if isinstance(space, Mapping):
+    if isinstance(space, Mapping) and not hint_for(space):
         return Grid(space)
     if as_int(space) is not None and not isinstance(space, float):
         return Choice(check_count(space=space))
@@ -714,7 +715,7 @@ def as_space(space: Any) -> Space:
         )
     raise TypeError(
         "space must be an int, a mapping of names to sequences of values, or have a method "
-        f"nats(key), got {space!r}"
+        f"nats(key), got {space!r}{hint_for(space)}"
     )
 
 

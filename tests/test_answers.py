@@ -135,10 +135,10 @@ def test_many_answers_are_a_sequence_of_answers_and_their_columns(build):
         found = getattr(answers, column)
         assert found.dtype == np.float64 and getattr(answers, column) is found  # kept
         assert_allclose(found, [getattr(each, key) for each in one_by_one], rtol=1e-9)
-    assert_array_equal(answers.half_widths, [each.half_width for each in one_by_one])
+    assert_allclose(answers.half_widths, [each.half_width for each in one_by_one], rtol=1e-9)
     assert answers.numbers.tolist() == list(range(1, 31))
     for key, column in answers._asdict().items():
-        assert_array_equal(column, [getattr(each, key) for each in one_by_one])
+        assert_allclose(column, [getattr(each, key) for each in one_by_one], rtol=1e-9)
 
 
 def test_no_answers_are_an_empty_sequence_with_empty_columns(build):

@@ -79,15 +79,26 @@ def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samp
         assert_array_equal(extremes.extremes()[1], lowest[-1])
 
 
-@pytest.mark.parametrize("row", [700, 1023, 1024, 2600])
-def test_a_bit_past_the_end_is_found_inside_a_block(kernel, row, pack):
-    losses, _ = stream(32, 100)
-    words = pack(losses)
-    words[row, 1] |= np.uint64(1) << np.uint64(63)
-    extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
-    with pytest.raises(ValueError, match=f"past n_samples, got one in row {row}"):
-        extremes.query_many_packed(words)
-    assert not extremes.started and extremes.n_rows == 0
+# the first row, counted alone; in a tile, in a block, at their ends, in the tail
+@pytest.mark.parametrize("row", [0, 1, 700, 1023, 1024, 2600])
+@pytest.mark.parametrize("n_samples", [1, 63, 100, 127, 4100])
+def test_any_bit_past_the_end_is_found(kernel, row, n_samples, pack):
+    """The first spare bit and the last, in blocks and in a call for one row."""
+    words = pack(stream(32, n_samples)[0][: max(row + 1, 4 * BLOCK if row > 512 else 0)])
+    for bit in {n_samples % 64, 63}:
+        bad = words.copy()
+        bad[row, -1] |= np.uint64(1) << np.uint64(bit)
+        core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 32))
+        message = f"past n_samples = {n_samples}, got one in row"
+        with pytest.raises(ValueError, match=f"{message} {row}"):
+            core.query_many_packed(bad)
+        assert not core.started and core.n_rows == 0
+        if row < 2:
+            if row:
+                core.query_packed(words[0])
+            with pytest.raises(ValueError, match=f"{message} 0"):
+                core.query_packed(bad[row])
+            assert core.n_rows == row
 
 
 def test_real_valued_rows_inside_a_block_change_the_units(kernel):

@@ -163,6 +163,19 @@ def test_info_fails_if_a_kernel_is_wrong(run, monkeypatch, wrong):
     assert "DISAGREES with the reference" in out
 
 
+@pytest.mark.parametrize("reader", ["pack_rows", "rows_in_units"])
+def test_info_fails_if_a_kernel_takes_nan_for_a_number(run, monkeypatch, reader):
+    right = getattr(_kernel, reader)
+
+    def careless(values, *labels):  # as -ffast-math makes it
+        return right(np.nan_to_num(values), *labels)
+
+    monkeypatch.setattr(_kernel, reader, careless)
+    code, out, _ = run("info")
+    assert code == 1
+    assert "DISAGREES with the reference" in out
+
+
 def in_a_process(*arguments, **options):
     return subprocess.run(
         [sys.executable, "-m", "radabound_fast", *arguments],

@@ -399,6 +399,12 @@ def opener_of_sound(tmp_path, opener):
         opener(write(tmp_path / "sound.npy", np.zeros((2, 3))))
 
 
+def test_an_array_of_a_hundred_dimensions_is_refused(tmp_path):
+    path = tmp_path / "p.npy"
+    path.write_bytes(with_header(HOSTILE["a hundred dimensions"], bytes(8)))
+    assert "p.npy is not a readable .npy array: its shape is (1, 1, 1," in error_of(read, path)
+
+
 @pytest.mark.parametrize("claimed", [10_001, 2**31, 2**32 - 1])
 def test_a_header_that_claims_to_be_long_is_not_read(tmp_path, claimed):
     path = tmp_path / "p.npy"

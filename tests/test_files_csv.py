@@ -217,6 +217,17 @@ def test_one_query_under_a_number_is_101_samples_or_100_and_that_is_asked(tmp_pa
     assert error_rates(*opened(tmp_path, *columns, transpose=True, **NO)) == with_header
 
 
+def test_a_header_of_classes_beside_labels_that_have_none_is_asked_about(tmp_path):
+    np.save(tmp_path / "y.npy", [2, 0, 1])
+    path = written(tmp_path / "p.csv", [[0, 1, 2], [2, 0, 0]])
+    with pytest.raises(ValueError, match=r"p.csv: its first line may be a header, or predictions"):
+        files.open_predictions(tmp_path / "y.npy", path)
+    labels, rows = files.open_predictions(tmp_path / "y.npy", path, header=True)
+    assert error_rates(labels, rows) == [1 / 3]
+    labels, rows = files.open_predictions(tmp_path / "y.npy", path, header=False)
+    assert error_rates(labels, rows) == [1, 1 / 3]
+
+
 def test_labels_that_begin_with_0_are_not_asked_about(tmp_path):
     labels = ["0", "1", "0", "1"]
     rows = [["0", "1", "1", "1"], ["1", "1", "0", "1"]]

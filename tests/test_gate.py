@@ -105,6 +105,12 @@ def replay(losses, price, *, is_real, half_range=False):
     return len(losses), grown / cells
 
 
+def at_an_odd_address(words):
+    memory = np.zeros(words.nbytes + 1, np.uint8)
+    memory[1:] = np.frombuffer(words.tobytes(), np.uint8)
+    return memory[1:].view(np.uint64).reshape(words.shape)
+
+
 def ways(losses, pack):
     """The forms that rows come in: name, whether to the gate they are real, rows, labels.
 
@@ -113,7 +119,9 @@ def ways(losses, pack):
     labels = np.random.default_rng(1).integers(0, 2, M)
     rule = _kernel.LabelRow(np.dtype(np.int8), 0, 1, M, bits=pack(labels))
     if ((losses == 0) | (losses == 1)).all():
-        yield "words", False, pack(losses), None
+        words = pack(losses)
+        yield "words", False, words, None
+        yield "words anywhere", False, at_an_odd_address(words), None
         yield "integers", False, losses.astype(np.int32), ()
         yield "predictions", False, (losses != labels).astype(np.int8), (rule,)
     yield "float16", True, losses.astype(np.float16), ()
@@ -145,7 +153,7 @@ def test_each_row_is_judged_by_the_gate_of_its_number(kernel, end, pack):
     for name, price in gates(end).items():
         losses = late if name == "priced" else usual
         for form, is_real, rows, labels in ways(losses, pack):
-            half_range = form in ("bytes", "float32")
+            half_range = form in ("words anywhere", "float32")
             n_answered, grown = replay(losses, price, is_real=is_real, half_range=half_range)
             means = losses[:n_answered].mean(axis=1)
             # in one call there are blocks; in short ones rows that move nothing go by themselves
@@ -238,6 +246,49 @@ def test_two_owners_of_one_ledger_are_one_guard(kernel, end, block, pack):
                     found = ask_many(owner, part, labels, n_threads=1 + n % 2)
                     values += [] if found is None else found[0].tolist()
             assert_array_equal(values, losses[:n_answered].mean(axis=1))
+
+
+class FullDisk(MemoryLedger):
+    def commit(self, progress):
+        raise OSError("no room")
+
+
+@pytest.mark.parametrize("block", [1, 250, N_ROWS])
+def test_a_change_that_was_not_kept_has_not_halted(kernel, block, pack):
+    """Whatever way the rows went: the guard is where it was, and goes on."""
+    words = pack(rows_of(neither=[900]))
+    price = gates(700)["within budget"]
+    for n_threads in (1, 2):
+        core = core_of(price)
+        core.query_many_packed(words[:890])
+        before = core._progress()
+        core._keep(FullDisk([]))
+        with pytest.raises(OSError, match="no room"):
+            if block == 1:
+                core.query_packed(words[900])
+            else:
+                core.query_many_packed(words[890 : 890 + block], n_threads=n_threads)
+        assert not core.halted
+        assert_array_equal(core._progress(), before)
+        core._keep(None)
+        assert core.query_packed(words[890]) is not None
+        assert core.query_packed(words[900]) is None and core.halted
+
+
+@pytest.mark.parametrize("form", ["bits", "units"])
+def test_a_row_that_needs_a_price_is_counted_in_the_units_there_are(kernel, form, pack):
+    """Each of these totals is a record, so that the row is judged again under a new gate."""
+    losses = (np.arange(M) < np.arange(1, 60)[:, None]).astype(np.float32)
+    if form == "units":
+        losses[0, 0] = 0.5
+    one, many = (core_of(priced_in([(NEVER, NEVER, NOTHING, NOTHING)], slack=0)) for _ in "12")
+    for row in losses:
+        assert one.query(row).value == row.mean(dtype=float)
+    many.query_many(losses)
+    assert one.unit_shift == (24 if form == "units" else 0)
+    assert_array_equal(one._progress(), many._progress())
+    sums = reference.signed_sums(reference.signs(SEED, L, M), losses * 2.0**one.unit_shift)
+    assert_array_equal(one.extremes()[0], sums.max(axis=0))
 
 
 def test_rows_are_adopted_up_to_the_end_of_a_stage_and_no_further(kernel, pack):

@@ -450,6 +450,18 @@ def test_a_continuous_parameter_is_an_error_with_the_line_to_write():
     assert space_of(flat).size == 101 and {"C": 0.07} in space_of(flat)
 
 
+def test_what_a_tool_declares_is_no_space_by_itself_and_the_error_says_where_to_go():
+    distributions = pytest.importorskip("optuna.distributions")
+    selection = pytest.importorskip("sklearn.model_selection")
+    for given, tool in (
+        ({"depth": distributions.IntDistribution(1, 5)}, "optuna"),
+        (selection.ParameterGrid({"depth": [1]}), "sklearn"),
+        (configurations(), "configspace"),
+    ):
+        with pytest.raises(TypeError, match=rf"see radabound_fast.integrations.{tool}.space_of$"):
+            DeclaredSearch(N_SAMPLES, given, delta=0.1)
+
+
 # ---- Ray ----------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import cli
+from radabound_fast import _output, cli
 from radabound_fast._output import whole_file, write_figure
 
 AUDIT = ["audit", "--losses", "l.npy", "--epsilon", "0.2", "--delta", "0.1", "--bound", "mclt"]
@@ -83,6 +83,15 @@ def test_a_link_is_never_written_through(folder):
     write_in("b.csv", "new")
     assert Path("victim").read_text() == "precious" and not Path("nowhere").exists()
     assert not Path("b.csv").is_symlink()
+
+
+def test_a_part_is_never_written_through_a_link_that_guessed_its_name(folder, monkeypatch):
+    Path("victim").write_text("precious")
+    monkeypatch.setattr(_output.secrets, "token_hex", lambda n: "guessed")
+    os.symlink("victim", ".a.csv.guessed.part")
+    with pytest.raises(FileExistsError):
+        write_in("a.csv", "new")
+    assert Path("victim").read_text() == "precious" and not Path("a.csv").exists()
 
 
 def test_a_linked_folder_is_a_folder(folder):
@@ -228,15 +237,13 @@ def test_a_signal_that_the_parent_has_ignored_stays_ignored(folder):
 
 def test_the_command_leaves_the_handlers_of_its_caller_alone(folder, capsys):
     before = signal.getsignal(signal.SIGTERM)
-    assert cli.main([*AUDIT, "--quiet"]) == 0
-    assert signal.getsignal(signal.SIGTERM) == before
-    mine = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        handler = signal.getsignal(signal.SIGTERM)
-        assert cli.main([*AUDIT, "--quiet"]) == 0
-        assert signal.getsignal(signal.SIGTERM) is handler
+        for handler in (signal.SIG_DFL, signal.SIG_IGN, lambda *_: None):
+            signal.signal(signal.SIGTERM, handler)
+            assert cli.main([*AUDIT, "--quiet"]) == 0
+            assert signal.getsignal(signal.SIGTERM) == handler
     finally:
-        signal.signal(signal.SIGTERM, mine)
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
 from functools import cached_property
 from itertools import repeat
@@ -22,6 +21,7 @@ from radabound_fast._checks import (
     check_bool,
     check_count,
     check_fraction,
+    check_integer,
     check_n_samples,
     check_probability,
 )
@@ -32,7 +32,7 @@ from radabound_fast.spaces import Space, as_space, from_description
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability
-    from radabound_fast.store._record import SearchRecord
+    from radabound_fast.store._record import Asked, Query, SearchRecord
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
 _BLOCK_VALUES = 2**20
@@ -40,13 +40,8 @@ _BLOCK_VALUES = 2**20
 Floats = NDArray[np.float64]
 
 
-# Which query: the code of its key, and the rerun.
-Query = tuple[Hashable, int]
-# What is kept of an answered query, and nothing that its losses could be made from: their sum in
-# units of 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
-Asked = tuple[int, int, float, int]
-Told = tuple[int, int, float]  # without the fingerprint
-Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # of several
+Told = tuple[int, int, float]  # what an answer has of `Asked`: all but the fingerprint
+Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # `Told` of several
 
 
 class _Terms(NamedTuple):
@@ -284,8 +279,8 @@ class DeclaredSearch:
 
     for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
     Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
-    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S,
-    proved in docs/searches.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
+    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -325,8 +320,8 @@ class DeclaredSearch:
         self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
         self._secret = os.urandom(16)
         self._record: SearchRecord | None = None  # what it was opened from
-        # a query changes this and nothing else, in one step, so that
-        # threads need no lock and an interrupt leaves nothing half done
+        # a query changes this and nothing else, in one step, so that threads need no lock and an
+        # interrupt leaves nothing half done
         self._asked: dict[Query, Asked] = {}
 
     @property
@@ -457,7 +452,9 @@ class DeclaredSearch:
             mean = check_fraction(value=value)
             total, shift = round(mean * (self.n_samples << UNIT_SHIFT)), UNIT_SHIFT
         else:
-            total, shift = _check_number_of_losses(value, self.n_samples), 0
+            total, shift = check_integer(value=value), 0
+            if not 0 <= total <= self.n_samples:
+                raise ValueError(f"value must be in [0, {self.n_samples}], got {total}")
         low, high = self._terms.interval(total, shift, nats)
         return float(low), float(high)
 
@@ -693,12 +690,6 @@ class DeclaredSearch:
         )
 
 
-def _check_number_of_losses(value: Any, n_samples: int) -> int:
-    if type(value) is int and value == 0:
-        return 0
-    return check_count(value=value, at_most=n_samples)
-
-
 class _Rows:
     """Losses as they are kept: sums, and fingerprints.
 
@@ -716,8 +707,11 @@ class _Rows:
         self.shift = 0 if declared else UNIT_SHIFT
         self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
-        read = self._read_bits if declared else self._read_units
-        self.totals, self.fingerprints = read(self._values, secret)
+        read = self._of_bits if declared else self._of_units
+        # floats that happen to be 0 and 1 are summed as such
+        sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=declared)
+        self.totals = sums << (self.shift - shift)
+        self.fingerprints = read(self._values, secret)
 
     @classmethod
     def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
@@ -740,31 +734,23 @@ class _Rows:
         if shift:
             octets = values.astype("<u8").view(np.uint8)
             bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
-            return int(self._read_units(bits[np.newaxis].astype(np.float64), secret)[1][0])
+            return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
         if not ((values == 0) | (values == 1)).all():
             return None
-        return int(self._read_bits(_kernel.pack_rows(values)[np.newaxis], secret)[1][0])
+        return int(self._of_bits(_kernel.pack_rows(values)[np.newaxis], secret)[0])
 
-    def _read_bits(
-        self, words: NDArray[Any], secret: bytes
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        if sys.byteorder == "big":
-            words = words.astype("<u8")
-        return _kernel.fingerprints(words, -(-self._n_samples // 8), secret)
+    def _of_bits(self, words: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+        little = words.astype("<u8", copy=False)
+        return _kernel.fingerprints(little, -(-self._n_samples // 8), secret)
 
-    def _read_units(
-        self, values: NDArray[Any], secret: bytes
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        totals = np.empty(len(values), np.int64)
+    def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
         hashes = np.empty(len(values), np.uint64)
         step = max(1, _BLOCK_VALUES // self._n_samples)
         for start in range(0, len(values), step):
             block = slice(start, start + step)
-            units = _kernel.rows_in_units(values[block])
-            totals[block] = units.sum(axis=1, dtype=np.int64)
-            little = units.astype("<i4", copy=False)
-            hashes[block] = _kernel.fingerprints(little, 4 * self._n_samples, secret)[1]
-        return totals, hashes
+            units = _kernel.rows_in_units(values[block]).astype("<i4", copy=False)
+            hashes[block] = _kernel.fingerprints(units, 4 * self._n_samples, secret)
+        return hashes
 
 
 def _are_whole(array: NDArray[np.object_]) -> bool:

@@ -15,15 +15,17 @@ import pathlib
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from radabound_fast._checks import check_choice
 from radabound_fast._values import as_tuple
 from radabound_fast.store._folder import sync_folder
 
-# the code of a key and the rerun; sum of the losses, shift, nats, fingerprint
-Query = tuple[Any, int]
+# Which query: the code of its key, and the rerun.
+Query = tuple[Hashable, int]
+# What is kept of it, and nothing that its losses could be made from: their sum in units of
+# 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
 Asked = tuple[int, int, float, int]
 
 _APPLICATION_ID = 0x52414453  # "RADS", in the header of the file

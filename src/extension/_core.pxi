@@ -37,15 +37,15 @@ cdef class GuardCore(SharedState):
     cdef readonly SignStore signs
     cdef guard_state state
     cdef cnp.ndarray _memory
-    cdef const kernel *kernel
-    cdef const sliced_kernel *sliced
+    cdef const instruction_set *set
+    cdef const sliced_kernel *sliced  # of the set, asked once
     cdef object price, rule
 
     def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None):
         self.signs = signs
         self._memory = new_state(&self.state, signs)
         self.state.half_range = half_range
-        self.kernel = _chosen
+        self.set = _chosen
         self.sliced = _chosen_sliced
         self.price = price
         self.rule = rule
@@ -212,73 +212,79 @@ cdef class GuardCore(SharedState):
     # ---- one row -------------------------------------------------------------------------
 
     cpdef query_packed(self, words):
-        """Judges one packed row.  Answer; None: withheld; NotImplemented: not such an array."""
-        cdef loss_rows rows
-        if not _is_packed(words, 1, store_of(self.signs).n_samples):
-            return NotImplemented
-        _packed_rows(&rows, <cnp.ndarray>words)
-        return self._query(&rows)
+        """Judges one packed row.  Answer, or None: withheld, or no row may be judged."""
+        return self._query(words, None, True)
 
     cpdef query(self, values, labels=None):
         """Judges one row of losses, or of predictions against labels; as `query_packed`."""
-        cdef loss_rows rows
-        if not _is_readable(values, 1, store_of(self.signs).n_samples):
-            return NotImplemented
-        _source_rows(&rows, <cnp.ndarray>values, labels)
-        return self._query(&rows)
+        return self._query(values, labels, False)
 
-    cdef object _query(self, loss_rows *rows):
+    cdef object _query(self, object values, object labels, bint packed):
+        cdef loss_rows rows
         cdef int64_t counts[STACK_LANES]
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef int64_t total
         cdef chunk_of_rows chunk
         cdef _Scratch scratch
-        cdef RadaBoundAnswer answer
-        cdef bint is_small = store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS
+        cdef const sign_store *signs = store_of(self.signs)
+        cdef bint is_small = signs.n_words * signs.n_strips < GIL_CELLS
+        # the name keeps the array while its rows are read
+        values = _as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples, packed)
         chunk.tile = on_a_line(tile)
+        chunk.tile_rows = 1
         chunk.workspace = NULL
-        if is_small:
-            answer = self._pass(rows, &chunk)
-            if answer is not None:
+        if is_small and signs.n_words <= TILE_WORDS:
+            answer = self._judge_at_once(&rows, &chunk)
+            if answer is not NotImplemented:
                 return answer
-        if self.state.n_strips * LANES <= STACK_LANES:
+        if signs.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
             chunk.totals = &total
             chunk.capacity = 1
         else:
-            scratch = _Scratch.of(self.kernel, self.signs, rows, 1, None)
+            scratch = _Scratch.of(self.set.kernel, self.signs, &rows, 1, None)
             chunk = scratch.chunk
         if is_small:
-            count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
+            count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
         else:
             with nogil:
-                count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
+                count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
         if chunk.n_rows == 0:
-            raise_unreadable(rows, store_of(self.signs), 0, chunk.bad_sample)
+            raise_unreadable(&rows, signs, 0, chunk.bad_sample)
         if self._forked():
             return None
         with self._lock:
-            return self._answer(rows, chunk.totals[0]) if self._judge(&chunk) else None
+            return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
 
-    cdef RadaBoundAnswer _pass(self, loss_rows *rows, chunk_of_rows *chunk):
-        """The answer to a row that moves no extreme, as most are; None: nothing has changed."""
+    cdef object _judge_at_once(self, const loss_rows *rows, chunk_of_rows *chunk):
+        """As `query` of a row of bits; NotImplemented: it must be counted, nothing has changed."""
+        cdef work_on_rows work
         cdef int64_t total
+        cdef verdict verdict
         if self._forked():
-            return None
+            return NotImplemented
+        work.kernel = self.set.kernel
+        work.signs = store_of(self.signs)
+        work.rows = rows
+        work.state = &self.state
+        work.chunk = chunk
         self._lock.take()
         try:
-            if self.ledger is None and not self._closed() and pass_row(
-                    self.kernel, store_of(self.signs), rows, &self.state, chunk, &total):
-                return self._answer(rows, total)
-            return None
+            if (self.ledger is not None or self.before is not None or self._closed()
+                    or not judge_row(&work, &total, &verdict)):
+                return NotImplemented
+            if verdict == WITHHELD:
+                self._halted = True  # priced for the rows before it
+                return None
+            return self._answer(rows, total)
         finally:
             self._lock.end()
 
-    cdef RadaBoundAnswer _answer(self, loss_rows *rows, int64_t total):
+    cdef RadaBoundAnswer _answer(self, const loss_rows *rows, int64_t total):
         """To the last row, which was answered."""
         return _make_answer(<double>total / self._sum_of_ones(),
                             <double>self.state.complexity / self._cells(), self.state.n_rows,
-                            not may_be_real(rows), self.rule)
+                            not rows.may_be_real, self.rule)
 
     cdef bint _judge(self, chunk_of_rows *chunk) except -1:
         """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
@@ -289,7 +295,7 @@ cdef class GuardCore(SharedState):
                 return False
             priced = self.state.priced
             while True:
-                judge_rows(self.kernel, &self.state, chunk, 0, NULL, NULL, &verdict)
+                judge_rows(self.set.kernel, &self.state, chunk, NULL, NULL, &verdict)
                 if verdict == ANSWERED or verdict == WITHHELD:
                     break
                 self._remember()  # what follows is Python, where Ctrl-C arrives
@@ -307,12 +313,8 @@ cdef class GuardCore(SharedState):
     # ---- many rows -----------------------------------------------------------------------
 
     def query_many_packed(self, words, *, bint trace=False, n_threads=1):
-        """Judges packed rows in order; returns as `query_many`, or NotImplemented."""
-        cdef loss_rows rows
-        if not _is_packed(words, 2, store_of(self.signs).n_samples):
-            return NotImplemented
-        _packed_rows(&rows, <cnp.ndarray>words)
-        return self._query_many(&rows, words, words.shape[0], trace, n_threads)
+        """Judges packed rows in order; returns as `query_many`."""
+        return self._query_many(words, None, True, trace, n_threads)
 
     def query_many(self, values, labels=None, *, bint trace=False, n_threads=1):
         """Judges rows in order up to the first that is withheld.
@@ -320,18 +322,19 @@ cdef class GuardCore(SharedState):
         Returns (values, complexities, n_rows, halted, complexity, declared): means of the rows
         that passed, with `trace` the complexity after each, how the call left the state, and
         whether the losses are 0 or 1 by their type.  An error leaves it as it was.
-        None: no row may be judged.  NotImplemented: not an array that is read as it is.
+        None: no row may be judged.
         """
-        cdef loss_rows rows
-        if not _is_readable(values, 2, store_of(self.signs).n_samples):
-            return NotImplemented
-        _source_rows(&rows, <cnp.ndarray>values, labels)
-        return self._query_many(&rows, (values, labels), values.shape[0], trace, n_threads)
+        return self._query_many(values, labels, False, trace, n_threads)
 
-    cdef object _query_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, bint trace,
+    cdef object _query_many(self, object values, object labels, bint packed, bint trace,
                             object n_threads):
-        cdef _Run run = _Run(n_rows, trace)
-        cdef ptrdiff_t stop
+        cdef loss_rows rows
+        cdef _Run run
+        cdef ptrdiff_t stop, n_rows
+        values = _as_rows(&rows, values, labels, self.set.packer, 2,
+                          store_of(self.signs).n_samples, packed)
+        n_rows = cnp.PyArray_DIM(values, 0)
+        run = _Run(n_rows, trace)
         if self._forked():
             return None
         with self._lock:
@@ -340,7 +343,7 @@ cdef class GuardCore(SharedState):
                 if self._closed():
                     return None
                 self._remember()
-                stop = self._judge_many(rows, memory, n_rows, run, n_threads)
+                stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
                 if stop < 0:
                     return None
                 self._commit()
@@ -349,13 +352,12 @@ cdef class GuardCore(SharedState):
                 raise
             return (run.totals_array[:stop] / self._sum_of_ones(),
                     run.trace_array[:stop] / self._cells() if trace else None,
-                    self.state.n_rows, self._halted, self.complexity, not may_be_real(rows))
+                    self.state.n_rows, self._halted, self.complexity, not rows.may_be_real)
 
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
-        cdef _SlicedPlan plan = plan_sliced(self.kernel, self.sliced, self.signs, rows,
-                                            n_rows)
+        cdef _SlicedPlan plan = plan_sliced(self.set.kernel, self.sliced, self.signs, rows, n_rows)
         cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
         cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
         cdef ptrdiff_t stop
@@ -385,16 +387,18 @@ cdef class GuardCore(SharedState):
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
                          _SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef _Scratch scratch = _Scratch.of(self.kernel, self.signs, rows, last - first, plan)
+        cdef _Scratch scratch = _Scratch.of(self.set.kernel, self.signs, rows, last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
         cdef ptrdiff_t row = first, end, priced_row = -1
         cdef int64_t priced = 0  # the price before priced_row, which raised it
         cdef verdict verdict
+        scratch.work.state = &self.state
+        scratch.work.totals = run.totals
+        scratch.work.trace = run.trace
         while row < last:
             end = min(last, row + slab)
             with nogil:
-                row = scan_rows(self.kernel, store_of(self.signs), rows, row, end, &self.state,
-                                &scratch.chunk, scratch.slices, run.totals, run.trace, &verdict)
+                row = scan_rows(&scratch.work, row, end, &verdict)
             if verdict == WITHHELD:
                 self._halt(priced if row == priced_row else self.state.priced)
                 return row
@@ -420,7 +424,7 @@ cdef class GuardCore(SharedState):
 
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
-        segments = [_Segment.of(self.kernel, self.signs, rows, length, plan)
+        segments = [_Segment.of(self.set.kernel, self.signs, rows, length, plan)
                     for _ in range(n_threads)]
         while row < n_rows:
             for segment in segments:
@@ -430,7 +434,7 @@ cdef class GuardCore(SharedState):
                 segment.state.priced_rows = INT64_MAX
                 segment.verdict = UNREADABLE  # as far as is known: a thread may end before its task
                 row = segment.last
-            task = _Task.of(self, rows, memory, run)
+            task = _Task.of(rows, memory, run)
             # this thread works too, beside new ones: a new thread starts on an idle core, where
             # one that is woken often stays on the core of whoever woke it
             threads = [Thread(target=task, args=(segment,)) for segment in segments[1:]]
@@ -456,7 +460,7 @@ cdef class GuardCore(SharedState):
         """
         cdef ptrdiff_t strips = self.state.n_strips
         if rows.packed == NULL:
-            strips = 6 + (8 * strips if may_be_real(rows) else strips)
+            strips = 6 + (8 * strips if rows.may_be_real else strips)
         if plan is not None:
             strips = (strips + 1) // 2
         return store_of(self.signs).n_words * strips
@@ -464,7 +468,7 @@ cdef class GuardCore(SharedState):
     cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
                                  int n_threads):
         """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
-        cdef ptrdiff_t block = 1 if plan is None or may_be_real(rows) else self.sliced.block_rows
+        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.sliced.block_rows
         cdef ptrdiff_t most = max(1, SEGMENT_TIMES * _thread_cells // self._row_cells(rows, plan))
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block

@@ -1,4 +1,4 @@
-# How many bits of a row are set, and which row it is: a keyed hash that tells rows apart.
+# Which row it is: a keyed hash that tells rows apart, and nothing else to whoever lacks the key.
 
 cdef extern from *:
     """
@@ -36,27 +36,16 @@ cdef extern from *:
         return word;
     }
 
-    static inline int64_t ones_of(uint64_t x)
-    {
-        x -= x >> 1 & 0x5555555555555555u;
-        x = (x & 0x3333333333333333u) + (x >> 2 & 0x3333333333333333u);
-        x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
-        return (int64_t)(x * 0x0101010101010101u >> 56);
-    }
-
-    /* SipHash-2-4 of n bytes (Aumasson and Bernstein, 2012); and how many of their bits are set. */
-    static uint64_t sip_hash(const unsigned char *bytes, ptrdiff_t n, const uint64_t key[2],
-                             int64_t *n_ones)
+    /* SipHash-2-4 of n bytes (Aumasson and Bernstein, 2012). */
+    static uint64_t sip_hash(const unsigned char *bytes, ptrdiff_t n, const uint64_t key[2])
     {
         uint64_t v[4] = {
             key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
             key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u,
         };
-        int64_t ones = 0;
         for (ptrdiff_t done = 0;; done += 8) {
             ptrdiff_t left = n - done;
             uint64_t word = little_word(bytes + done, left);
-            ones += ones_of(word);
             if (left < 8)
                 word |= (uint64_t)n << 56;
             v[3] ^= word;
@@ -65,18 +54,16 @@ cdef extern from *:
             if (left < 8)
                 break;
         }
-        *n_ones = ones;
         v[2] ^= 0xff;
         sip_rounds(v, 4);
         return v[0] ^ v[1] ^ v[2] ^ v[3];
     }
     """
-    uint64_t sip_hash(const unsigned char *bytes, ptrdiff_t n, const uint64_t *key,
-                      int64_t *n_ones) noexcept nogil
+    uint64_t sip_hash(const unsigned char *bytes, ptrdiff_t n, const uint64_t *key) noexcept nogil
 
 
 def fingerprints(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key not None):
-    """Keyed hashes of rows, and how many of their bits are set.
+    """Keyed hashes of rows.
 
     Parameters
     ----------
@@ -89,13 +76,11 @@ def fingerprints(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key not None):
 
     Returns
     -------
-    ones : ndarray of int64, shape (n_rows,)
-    hashes : ndarray of uint64, shape (n_rows,)
+    ndarray of uint64, shape (n_rows,)
     """
     cdef uint64_t words[2]
     cdef ptrdiff_t row, n_rows = cnp.PyArray_DIM(rows, 0)
-    cdef cnp.ndarray ones = np.empty(n_rows, np.int64), hashes = np.empty(n_rows, np.uint64)
-    cdef int64_t *one = <int64_t *>cnp.PyArray_DATA(ones)
+    cdef cnp.ndarray hashes = np.empty(n_rows, np.uint64)
     cdef uint64_t *hashed = <uint64_t *>cnp.PyArray_DATA(hashes)
     cdef const unsigned char *first = <const unsigned char *>cnp.PyArray_DATA(rows)
     cdef ptrdiff_t stride = cnp.PyArray_STRIDE(rows, 0)
@@ -107,5 +92,5 @@ def fingerprints(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key not None):
     words[1] = int.from_bytes(key[8:], "little")
     with nogil:
         for row in range(n_rows):
-            hashed[row] = sip_hash(first + row * stride, n_bytes, words, one + row)
-    return ones, hashes
+            hashed[row] = sip_hash(first + row * stride, n_bytes, words)
+    return hashes

@@ -3,8 +3,7 @@
 cdef class LossQueries:
     """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
 
-    A subclass sets `_core`, turns what is no array of the kind into one (`_as_values`,
-    `_as_words`), and says why a row is not answered (`_refuse`, which raises).
+    A subclass sets `_core`, and says why a row is not answered (`_refuse`, which raises).
     """
 
     cdef public GuardCore _core
@@ -35,8 +34,6 @@ cdef class LossQueries:
         try:
             with cython.nonecheck(True):
                 answer = core.query(losses)
-                if answer is NotImplemented:
-                    answer = core.query(self._as_values(losses, ndim=1))
             return self._refuse() if answer is None else answer
         except BaseException as error:
             forget_locals(error, outer)
@@ -58,8 +55,6 @@ cdef class LossQueries:
         try:
             with cython.nonecheck(True):
                 answer = core.query_packed(words)
-                if answer is NotImplemented:
-                    answer = core.query_packed(self._as_words(words, ndim=1))
             return self._refuse() if answer is None else answer
         except BaseException as error:
             forget_locals(error, outer)
@@ -106,7 +101,6 @@ cdef class PredictionQueries:
         cdef LabelRows rows = self._rows
         cdef LossQueries asked = self._asked
         cdef GuardCore core
-        answer = None
         outer = handled_exception()
         try:
             if rows is not None and asked is not None and key is None:
@@ -114,7 +108,8 @@ cdef class PredictionQueries:
                 row = rows.find(y_pred, 1)
                 if row is not None and core is not None:
                     answer = core.query(y_pred, row)
-            return self._query(y_pred, guess, key, rerun) if answer is None else answer
+                    return asked._refuse() if answer is None else answer
+            return self._query(y_pred, guess, key, rerun)
         except BaseException as error:
             forget_locals(error, outer)
             raise

@@ -26,12 +26,7 @@ def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
     cdef ptrdiff_t n_rows = cnp.PyArray_DIM(rows, 0), row = 0
     cdef cnp.ndarray sums = np.empty(n_rows, np.int64)
     cdef int unit_shift = 0
-    if packed:
-        if not _is_packed(rows, 2, n_samples):
-            raise ValueError(f"rows must be packed, got {rows.dtype} of shape {np.shape(rows)}")
-        _packed_rows(&losses, rows)
-    else:
-        _source_rows(&losses, rows, None)
+    rows = _as_rows(&losses, rows, None, _chosen.packer, 2, n_samples, packed)
     no_signs.lines = NULL
     no_signs.first_vector = no_signs.first_word = 0
     no_signs.base = 0
@@ -41,15 +36,16 @@ def sums_of_rows(cnp.ndarray rows, int64_t n_samples, *, bint packed):
     no_signs.n_words = (n_samples + WORD_BITS - 1) // WORD_BITS
     cdef ptrdiff_t n_tile = max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
                                 min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
-    cdef cnp.ndarray tile = _aligned_int64(0 if rows_in_place(&losses, no_signs.n_words) else n_tile)
+    cdef cnp.ndarray tile = _aligned_int64(0 if losses.in_place else n_tile)
     chunk.tile = cnp.PyArray_DATA(tile)
+    chunk.tile_rows = min(CHUNK_ROWS, n_rows)
     chunk.workspace = NULL
     chunk.counts = <int64_t *>cnp.PyArray_DATA(sums)  # of which there are none
     chunk.capacity = n_rows
     while row < n_rows:
         chunk.totals = <int64_t *>cnp.PyArray_DATA(sums) + row
         with nogil:
-            count_any_rows(_chosen, &no_signs, &losses, row, n_rows - row, &chunk)
+            count_any_rows(_chosen.kernel, &no_signs, &losses, row, n_rows - row, &chunk)
         if chunk.n_rows == 0:
             raise_unreadable(&losses, &no_signs, row, chunk.bad_sample)
         if chunk.in_units and not unit_shift:

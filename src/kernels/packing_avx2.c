@@ -112,6 +112,6 @@ EACH uint64_t units_of_f64(__m256d loss, int32_t *units)
 
 #include "packing_kinds.h"
 
-const struct packer packer_avx2 = {"avx2", cpu_has_avx2, pack_row, units_row};
+const struct packer packer_avx2 = {pack_row, units_row};
 
 #endif

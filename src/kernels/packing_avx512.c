@@ -86,6 +86,6 @@ EACH uint64_t units_of_f64(__m512d loss, int32_t *units)
 #define HALF_PRECISION
 #include "packing_kinds.h"
 
-const struct packer packer_avx512 = {"avx512", cpu_has_avx512, pack_row, units_row};
+const struct packer packer_avx512 = {pack_row, units_row};
 
 #endif

@@ -105,6 +105,6 @@ EACH uint64_t units_of_f64(float64x2_t loss, int32_t *units)
 #define HALF_PRECISION
 #include "packing_kinds.h"
 
-const struct packer packer_neon = {"neon", cpu_has_neon, pack_row, units_row};
+const struct packer packer_neon = {pack_row, units_row};
 
 #endif

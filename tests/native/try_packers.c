@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "fuzz.h"
+#include "harness.h"
 
 static const int size_of[N_VALUE_KINDS] = {1, 2, 4, 8, 2, 4, 8};
 
@@ -207,7 +207,7 @@ static int compare(const struct source *s, uint64_t bits, uint64_t label)
                                               : -1;
 }
 
-int64_t naive_pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
+int64_t plain_pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
 {
     memset(words, 0, (size_t)((s->n_samples + 63) / 64) * sizeof *words);
     for (int64_t i = 0; i < s->n_samples; i++) {
@@ -223,7 +223,7 @@ int64_t naive_pack_row(const struct source *s, ptrdiff_t row, uint64_t *words)
     return s->n_samples;
 }
 
-int64_t naive_units_row(const struct source *s, ptrdiff_t row, int32_t *units)
+int64_t plain_units_row(const struct source *s, ptrdiff_t row, int32_t *units)
 {
     memset(units, 0, (size_t)((s->n_samples + 63) / 64 * 64) * sizeof *units);
     for (int64_t i = 0; i < s->n_samples; i++) {
@@ -238,7 +238,7 @@ int64_t naive_units_row(const struct source *s, ptrdiff_t row, int32_t *units)
 
 /* ---- the rows of the table --------------------------------------------------------------- */
 
-static int64_t some_samples(void) { return one_in(300) ? up_to(20000) : up_to(700); }
+static int64_t some_samples(void) { return one_in(300) ? size_to(20000) : size_to(700); }
 
 void try_pack_row(void)
 {
@@ -247,13 +247,11 @@ void try_pack_row(void)
     const size_t n_words = (size_t)(n + 63) / 64;
     random_source(&source, n, n_rows, one_in(8));
     uint64_t *wanted = GUARDED(uint64_t, WANTED, n_words);
-    const int64_t read = naive_pack_row(&source, row, wanted);
-    for (int i = 0; packer_row(i) != NULL; i++) {
-        if (!packer_row(i)->supported())
-            continue;
+    const int64_t read = plain_pack_row(&source, row, wanted);
+    for (EACH_SET(set)) {
         uint64_t *words = GUARDED(uint64_t, OUT, n_words);
-        running("pack_row", packer_row(i)->name);
-        check(packer_row(i)->pack_row(&source, row, words) == read, "samples read");
+        running("pack_row", set);
+        check(set->packer->pack_row(&source, row, words) == read, "samples read");
         if (read == n)
             check_equal(words, wanted, n_words * sizeof *words, "words");
     }
@@ -266,13 +264,11 @@ void try_units_row(void)
     const size_t n_units = (size_t)(n + 63) / 64 * 64;
     random_source(&source, n, n_rows, 1);
     int32_t *wanted = GUARDED(int32_t, WANTED, n_units);
-    const int64_t read = naive_units_row(&source, row, wanted);
-    for (int i = 0; packer_row(i) != NULL; i++) {
-        if (!packer_row(i)->supported())
-            continue;
+    const int64_t read = plain_units_row(&source, row, wanted);
+    for (EACH_SET(set)) {
         int32_t *units = GUARDED(int32_t, OUT, n_units);
-        running("units_row", packer_row(i)->name);
-        check(packer_row(i)->units_row(&source, row, units) == read, "samples read");
+        running("units_row", set);
+        check(set->packer->units_row(&source, row, units) == read, "samples read");
         if (read == n)
             check_equal(units, wanted, n_units * sizeof *units, "units");
     }
