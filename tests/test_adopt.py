@@ -47,7 +47,7 @@ RUNS = [
     ("bernstein", 0.118, 126),
     ("mclt", 0.088, 78),
     ("mclt", 0.2, 200),
-    ("fixed-sequence", 0.06, 26),  # by its union part alone
+    ("fixed-sequence", 0.054, 30),  # by its union part alone
     ("fixed-sequence", 0.15, 200),
 ]
 
@@ -71,7 +71,7 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
     assert state_of(there) == state_of(here)
     if kind == "binary":
         assert here.n_queries == n_answered
-        assert n_adopted > 0 or n_answered == 26
+        assert n_adopted > 0 or n_answered == 30
 
 
 @pytest.mark.parametrize("ours", ["bits", "units"])

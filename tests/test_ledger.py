@@ -38,7 +38,7 @@ ASKED = [
     lambda guard: guard.query_many(rows(7, 2100), n_threads=2),
     lambda guard: guard.query_many(rows(8, 2100, real=True), trace=True, n_threads=2),
 ]
-BY_SIGNS = {"bound": "fixed-sequence", "epsilon": 0.12, "max_queries": 50, "n_vectors": 64}
+FIXED = {"bound": "fixed-sequence", "epsilon": 0.054}
 # with the number of answers before each halts: None, it never does
 GUARDS = {
     "bernstein": ({"bound": "bernstein", "epsilon": 0.105}, 16),
@@ -47,8 +47,8 @@ GUARDS = {
     "half-range": ({"bound": "bernstein", "epsilon": 0.105, "estimator": "half-range"}, 16),
     "split": ({"bound": "bernstein-split", "epsilon": 0.15, "two_sided": True}, 141),
     "mclt": ({"bound": "mclt", "epsilon": 0.08, "signs": "generated"}, 40),
-    "fixed sequence, free part": ({"bound": "fixed-sequence", "epsilon": 0.06}, 26),
-    "fixed sequence, by signs": (BY_SIGNS, 138),
+    "fixed sequence": (FIXED, 67),
+    "fixed sequence in threads": (FIXED | {"epsilon": 0.058, "max_queries": 50}, 256),
 }
 MECHANISMS = {
     "guess and check": (GuessAndCheck, {"epsilon": 0.2, "delta": 0.1}),
@@ -205,7 +205,7 @@ MEETINGS = {
     "ours halts, and sooner after theirs": ({"bound": "mclt", "epsilon": 0.09}, 0.1, 159, 108),
     "ours halts after theirs only": ({"bound": "mclt", "epsilon": 0.11}, 0.3, 2100, 54),
     "theirs halts": ({"bound": "bernstein", "epsilon": 0.1}, 0.1, 18, None),
-    "theirs takes the free part": (BY_SIGNS, 0.1, 117, 54),
+    "theirs takes what is free": (FIXED, 0.1, 126, 81),
 }
 
 

@@ -29,7 +29,7 @@ from .union import MOST_QUERIES
 
 _TRIED = 4096  # counts, where the shape of the failures is not proved
 # terms of the continued fraction, for errors of e^-8 and less, and for larger ones; 2 (mod 4)
-_SMALL, _LARGE = 34, 130
+_NATS_FOR_FEW, _SMALL, _LARGE = 8.0, 34, 130
 
 
 def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
@@ -254,6 +254,12 @@ def _drop(c: Any, m: int, nats: Any) -> Any:
     The logarithm of that tail is concave in ln q with slope c / T, since T grows with q.  The
     start is the limit by relative entropy, made nearer by the bound of T by a geometric series.
     """
+    loose = nats < _NATS_FOR_FEW
+    if loose.ndim and loose.any() and not loose.all():  # a limit does not depend on its neighbours
+        y = np.empty(c.shape)
+        for some in (loose, ~loose):
+            y[some] = _drop(c[some], m, nats[some])
+        return y
     inside = (c > 0.0) & (c < m)
     k = np.where(inside, c, 0.5)
     d = m - k
@@ -270,7 +276,7 @@ def _drop(c: Any, m: int, nats: Any) -> Any:
 
 
 def _terms(nats: float) -> int:
-    return _SMALL if nats >= 8.0 else _LARGE
+    return _SMALL if nats >= _NATS_FOR_FEW else _LARGE
 
 
 def _tail_over_first(c: Any, m: Any, odds: Any, terms: int) -> Any:
