@@ -31,7 +31,7 @@ from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability
+    from radabound_fast.store import Durability, Path
     from radabound_fast.store._record import Asked, Query, SearchRecord
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
@@ -484,7 +484,7 @@ class DeclaredSearch:
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         n_samples: int | None = None,
         space: Any = None,
         *,
@@ -536,7 +536,7 @@ class DeclaredSearch:
     @classmethod
     def _open(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         parameters: dict[str, Any] | None,
         durability: Durability,
         holdout: str | None,

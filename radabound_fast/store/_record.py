@@ -68,7 +68,7 @@ class SearchRecord:
         It is something else, of another format, or damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], durability: str = "power") -> None:
+    def __init__(self, path: str, durability: str = "power") -> None:
         self._synchronous = _SYNCHRONOUS[check_choice(_SYNCHRONOUS, durability=durability)]
         self.path = os.path.realpath(path)
         if not os.path.exists(self.path):
@@ -149,7 +149,7 @@ class SearchRecord:
         return int(count)
 
 
-def create_record(path: str | os.PathLike[str], description: dict[str, Any]) -> None:
+def create_record(path: str, description: dict[str, Any]) -> None:
     """Make the database of a new search, whole or not at all.
 
     Parameters
