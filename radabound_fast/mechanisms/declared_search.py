@@ -550,8 +550,8 @@ class DeclaredSearch:
         if made is not None and not os.path.exists(path):
             described = {"parameters": made._parameters(), "holdout": holdout}
             with contextlib.suppress(FileExistsError):  # somebody else was faster
-                create_record(path, described | {"secret": made._secret.hex()})
-        record = SearchRecord(path, durability)
+                create_record(name, described | {"secret": made._secret.hex()})
+        record = SearchRecord(name, durability)
         stored = record.description["parameters"]
         if not same_holdout(record.description.get("holdout")):
             raise ValueError(f"{name} was made for another holdout, or for none by name")
