@@ -5,6 +5,9 @@
 Who does what.  The Python layer says which arguments make sense; here types, lengths and values
 are checked, memory is allocated, the GIL is dropped, and C is called.  C neither allocates nor
 raises.  Nothing here knows a bound: the budget is an integer that the guard puts in.
+
+scan/scan.h pictures one query from Python to the kernel and back; scan/tiles.h has the words of
+size.
 """
 
 import os

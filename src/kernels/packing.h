@@ -33,9 +33,19 @@ enum value_kind {
     N_VALUE_KINDS
 };
 
+/* Bytes of a value; of one whose kind is known only now. */
+enum {
+    size_u8 = 1,
+    size_u16 = 2,
+    size_u32 = 4,
+    size_u64 = 8,
+    size_f16 = 2,
+    size_f32 = 4,
+    size_f64 = 8
+};
 RB_INLINE int value_bytes(enum value_kind kind)
 {
-    return kind >= VALUE_F16 ? 2 << (kind - VALUE_F16) : 1 << kind;
+    return kind >= VALUE_F16 ? size_f16 << (kind - VALUE_F16) : size_u8 << kind;
 }
 
 union class_value {

@@ -14,7 +14,7 @@
 
 #define INTEGER(bits)                                                                              \
     typedef __m512i vector_u##bits;                                                                \
-    enum { size_u##bits = bits / 8, lanes_u##bits = 512 / bits };                                  \
+    enum { lanes_u##bits = 512 / bits };                                                           \
     EACH __m512i load_u##bits(const char *p) { return _mm512_loadu_si512(p); }                     \
     EACH __m512i each_u##bits(union class_value c)                                                 \
     {                                                                                              \
@@ -53,8 +53,6 @@ INTEGER(64)
 REAL(f16, __m512, float, ps)
 REAL(f32, __m512, float, ps)
 REAL(f64, __m512d, double, pd)
-
-enum { size_f16 = 2, size_f32 = 4, size_f64 = 8 };
 
 EACH __m512 load_f16(const char *p)
 {

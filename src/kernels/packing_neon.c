@@ -38,7 +38,7 @@ EACH uint64_t mask64(uint64x2_t lanes) { return vaddvq_u64(vandq_u64(lanes, vld1
 
 #define INTEGER(bits, lanes)                                                                       \
     typedef uint##bits##x##lanes##_t vector_u##bits;                                               \
-    enum { size_u##bits = bits / 8, lanes_u##bits = lanes };                                       \
+    enum { lanes_u##bits = lanes };                                                                \
     LOAD(u##bits, vector_u##bits)                                                                  \
     EACH vector_u##bits each_u##bits(union class_value c)                                          \
     {                                                                                              \
@@ -75,8 +75,6 @@ INTEGER(64, 2)
 REAL(f16, 32, 4, float)
 REAL(f32, 32, 4, float)
 REAL(f64, 64, 2, double)
-
-enum { size_f16 = 2, size_f32 = 4, size_f64 = 8 };
 
 LOAD(f32, float32x4_t)
 LOAD(f64, float64x2_t)
