@@ -44,7 +44,7 @@ def priced_in(stages, slack=20):
         highs = [high if high == NEVER else high * one for _, high in ranges]
         return (
             budget if budget in (-1, NEVER) else budget * one,
-            largest + slack * one,
+            min(largest + slack * one, M * one),
             end,
             scaled[0],
             highs[0],
@@ -310,7 +310,7 @@ def test_a_guard_that_was_taken_up_again_has_the_gate_of_its_next_row(pack):
     for n_rows, budget in [(0, 7), (299, 7), (300, 5), (399, 5), (400, 3), (900, 3)]:
         core = core_of(priced_in(stages))
         progress = core._progress()
-        progress[0] = n_rows
+        progress[0], progress[4] = n_rows, n_rows > 0  # started
         core._resume(progress)
         assert core.budget == budget
 

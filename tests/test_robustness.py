@@ -215,15 +215,3 @@ def test_a_subclass_of_the_guard_sees_every_query_of_a_holdout():
     for row in coins(5, 200, seed=1):
         holdout.query(row)
     assert guard.n_seen == 5
-
-
-def test_a_query_keeps_what_it_reads_while_the_guard_is_made_anew():
-    m = 2_000_000  # long enough for the GIL to be let go of
-    guard = guard_of(m)
-    words = np.zeros(m // 64, np.uint64)
-    worker = threading.Thread(target=lambda: [guard.query_packed(words) for _ in range(20)])
-    worker.start()
-    while worker.is_alive():
-        guard.__init__(m, epsilon=0.9, delta=0.1, bound="mclt", seed=1)
-    worker.join()
-    assert guard.query_packed(words).value == 0.0
