@@ -447,7 +447,7 @@ def test_a_ledger_tells_what_is_new_until_it_is_committed(path):
 
 KINDS = {
     "RadaBound": (RadaBound, {"bound": "mclt", "epsilon": 0.15, **COMMON}),
-    "RadaBound, in order": (RadaBound, COMMON | BY_SIGNS),
+    "RadaBound, in order": (RadaBound, COMMON | FIXED),
     **MECHANISMS,
 }
 
