@@ -159,11 +159,11 @@ class Saved(Owned):
         if kind != cls.__name__:
             raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
         parameters = source.description["parameters"]
-        with _faults_of(name):
+        with faults_of(name):
             most = cls._most_numbers(parameters)
         progress = source.stored(most)  # which finds every accident
         guard = cls._as_stored(name, parameters, wanted, made)
-        with _faults_of(name):
+        with faults_of(name):
             guard._shared._resume(progress)
         return guard
 
@@ -252,7 +252,7 @@ class Saved(Owned):
         ledger: Ledger | None = None
         try:
             ledger = open_ledger(path, durability, new)
-            with _faults_of(name):
+            with faults_of(name):
                 same = same_holdout(ledger.description["holdout"])
             if not same:
                 raise ValueError(f"{name} was made for another holdout, or for none by name")
@@ -275,19 +275,19 @@ class Saved(Owned):
     ) -> Self:
         """A guard with the stored parameters, if they are those that are wanted."""
         if wanted is None:
-            with _faults_of(name):
+            with faults_of(name):
                 guard = cls(**stored)
-                if not _same_json(guard._parameters(), stored):
+                if not same_json(guard._parameters(), stored):
                     raise ValueError("its parameters are not as they were written")
             return guard
-        if made is not None and _same_json(made._parameters(), stored):
+        if made is not None and same_json(made._parameters(), stored):
             return made
         if wanted.get("seed") is None and stored.get("seed") is not None:
-            with _faults_of(name):
+            with faults_of(name):
                 wanted = wanted | {"seed": check_seed(stored["seed"])}
         guard = cls(**wanted)
         for parameter, value in guard._parameters().items():
-            if parameter == "signs" or _same_json(value, stored.get(parameter)):
+            if parameter == "signs" or same_json(value, stored.get(parameter)):
                 continue
             if parameter == "seed":  # the stored one is nobody's business
                 raise ValueError(f"seed must be the one that {name} holds, got {value}")
@@ -329,14 +329,14 @@ _FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, 
 
 
 @contextlib.contextmanager
-def _faults_of(name: str) -> Iterator[None]:
+def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
     """Whatever is wrong with what was read, a forger wrote it: one error, which names the file."""
     try:
         yield
     except _FAULTS as error:
-        raise ValueError(f"{name} does not hold a guard's state: {str(error):.300}") from None
+        raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None
 
 
-def _same_json(value: Any, other: Any) -> bool:
+def same_json(value: Any, other: Any) -> bool:
     """Whether both are written alike: 1, 1.0 and true are not."""
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,11 +1,13 @@
 """What was asked, in a database that processes share: a record that no interval rests on."""
 
+import _thread
 import math
 import multiprocessing
 import os
 import pickle
 import sqlite3
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -189,7 +191,7 @@ def test_a_record_that_is_not_there_raises(path, tmp_path):
         DeclaredSearch.open(tmp_path / "none" / "search.db", M, GRID, delta=0.1)
     search = DeclaredSearch.open(path, M, GRID, delta=0.1)
     path.unlink()
-    with pytest.raises(OSError, match="cannot be read and written"):
+    with pytest.raises(FileNotFoundError, match="search.db"):
         search.query(coin(0), key={"depth": 1, "leaf": 7})
     assert not path.exists()
 
@@ -229,3 +231,137 @@ def test_a_description_that_makes_no_search_raises(path):
     database.close()
     with pytest.raises(ValueError, match="search.db does not hold a search"):
         DeclaredSearch.open(path)
+
+
+# ---- who else may have written it ----------------------------------------------------------------
+
+
+def written(path, *statements):
+    """A record of two answers, after somebody else has been at it."""
+    with DeclaredSearch.open(path, M, GRID, delta=0.1) as search:
+        search.query(coin(0), key={"depth": 1, "leaf": 7})
+        search.query(coin(1) * 0.5, key={"depth": 2, "leaf": 8})
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+# by column: what a search never writes
+ODD_ROWS = {
+    "total": ["-1", "10000000000000000", "'x'", "2.5", "NULL", "x'00'", "1e300"],
+    "shift": ["-1", "1", "25", "64", "'x'", "0.5"],
+    "nats": ["-1.0", "0.5", "9e999", "-9e999", "'x'", "x'00'"],
+    "rerun": ["0", "-1", "'x'", "1.5"],
+    "fingerprint": ["'x'", "1.5", "x'00'"],
+    "code": [
+        "''", "'{'", "'NaN'", "'[1'", "'1 '", "'\"x\"'", "x'00'", "'[[0, 1], [0, 7]]  '",
+        "replace(hex(zeroblob(50000)), '00', '[')", "CAST(x'FFFE' AS TEXT)", "'-1'", "'300'",
+        "'null'", "'[]'", "'[1, 2, 3, 4]'", "'1.5'", "'true'", "'{}'", "'1000000000000000000000'",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(column, value) for column in ODD_ROWS for value in ODD_ROWS[column]]
+)
+def test_a_row_that_no_search_writes_is_named_as_damage(path, column, value):
+    written(path)
+    database = sqlite3.connect(path, isolation_level=None)
+    try:
+        database.execute(f"UPDATE asked SET {column} = {value} WHERE rowid = 2")
+    except sqlite3.IntegrityError:
+        pytest.skip("SQLite itself refuses it")
+    finally:
+        database.close()
+    search, before = DeclaredSearch.open(path), path.read_bytes()
+    for look in (lambda: search.answers, lambda: search.best):
+        with pytest.raises(ValueError, match="search.db (is damaged|does not hold the answers)"):
+            look()
+    if column in ("total", "shift", "nats", "fingerprint") and value != "0.5":
+        with pytest.raises(ValueError, match="search.db is damaged"):
+            search.query(coin(1) * 0.5, key={"depth": 2, "leaf": 8})
+    assert path.read_bytes() == before
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE other (x)",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE TRIGGER t AFTER INSERT ON asked BEGIN DELETE FROM asked; END",
+        "CREATE INDEX i ON asked (total)",
+        "DELETE FROM search",
+        "INSERT INTO search SELECT * FROM search",
+        "UPDATE search SET description = x'00'",
+        "UPDATE search SET description = 5",
+        "UPDATE search SET description = CAST(x'FFFE' AS TEXT)",
+        "UPDATE search SET description = replace(hex(zeroblob(50000)), '00', '[')",
+        "UPDATE search SET description = hex(zeroblob(60000000))",
+        "UPDATE search SET description = description || ' '",
+        "UPDATE search SET description = replace(description, '0.1', 'NaN')",
+        "UPDATE search SET description = replace(description, '0.1', '1')",
+        "UPDATE search SET description = replace(description, '0.1', 'true')",
+        "UPDATE search SET description = replace(description, '1000', '1000.0')",
+        "UPDATE search SET description = replace(description, '1000', '-1000')",
+        'UPDATE search SET description = replace(description, \'"secret": "\', \'"secret": "z\')',
+        "UPDATE search SET description = replace(description, 'Grid', 'Grit')",
+        "PRAGMA user_version = 2",
+        "PRAGMA application_id = 1380011073",
+    ],
+)
+def test_a_record_of_another_form_is_refused(path, statement):
+    written(path, statement)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="search.db") as refused:
+        DeclaredSearch.open(path)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 1000
+    assert path.read_bytes() == before and os.listdir(path.parent) == ["search.db"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="hard links")
+def test_a_record_with_a_second_name_is_not_written(path):
+    search, link = DeclaredSearch.open(path, M, GRID, delta=0.1), path.with_name("link")
+    os.link(path, link)
+    for look in (
+        lambda: search.query(coin(0), key={"depth": 1, "leaf": 7}),
+        lambda: search.n_queries,
+        lambda: DeclaredSearch.open(link),
+        lambda: DeclaredSearch.open(path, M, GRID, delta=0.1),
+    ):
+        with pytest.raises(RuntimeError, match="is one of 2 names of one file"):
+            look()
+    link.unlink()
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
+
+
+def test_the_log_of_another_record_is_not_taken_for_the_new_ones(path):
+    path.with_name("search.db-journal").write_bytes(b"of another")
+    with pytest.raises(ValueError, match="search.db-journal is the log of a database that is gone"):
+        DeclaredSearch.open(path, M, GRID, delta=0.1)
+    assert os.listdir(path.parent) == ["search.db-journal"]
+
+
+@pytest.mark.parametrize("spell", [str, os.fsencode])
+def test_a_path_is_a_path_however_it_is_spelled(path, spell):
+    search = DeclaredSearch.open(spell(path), M, GRID, delta=0.1)
+    search.query(coin(0), key={"depth": 1, "leaf": 7})
+    assert DeclaredSearch.open(spell(path)).n_queries == 1 and os.listdir(path.parent) == [
+        path.name
+    ]
+
+
+def test_ctrl_c_ends_the_wait_for_another_process(path):
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    interrupt = threading.Timer(0.3, _thread.interrupt_main)
+    begun = time.monotonic()
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        search.query(coin(0), key={"depth": 1, "leaf": 7})
+    assert time.monotonic() - begun < 20
+    interrupt.join()
+    holder.close()
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1

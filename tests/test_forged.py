@@ -344,7 +344,7 @@ def test_a_large_state_that_another_owner_commits_is_not_read(tmp_path):
     losses = np.zeros(forge.M)
     with RadaBound.open(path, forge.M, epsilon=0.9, delta=0.5) as guard:
         guard.query(losses)
-        forger = store._ledger._connect(str(path))
+        forger = store._sqlite.connect(str(path), 0)
         forger.execute(f"UPDATE guard SET state = zeroblob({BIG})")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for call in (lambda: guard.query(losses), lambda: guard.n_queries):
@@ -359,7 +359,7 @@ def test_a_view_that_another_owner_puts_in_place_ends(tmp_path):
     losses = np.zeros(forge.M)
     with RadaBound.open(path, forge.M, epsilon=0.9, delta=0.5) as guard:
         guard.query(losses)
-        forger = store._ledger._connect(str(path))
+        forger = store._sqlite.connect(str(path), 0)
         for statement in SCHEMAS["a view that never ends"]:
             forger.execute(statement)
         forger.close()

@@ -53,15 +53,16 @@ def raise_interrupt():
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch):
-    connect = store._ledger._connect
+    connect = store._sqlite.connect
 
-    def quick(path):
-        connection = connect(path)
+    def quick(*arguments):
+        connection = connect(*arguments)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(store._ledger, "_connect", quick)
+    for module in (store._sqlite, store._ledger):
+        monkeypatch.setattr(module, "connect", quick)
 
 
 class Interrupt:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
 from functools import cached_property
 from itertools import repeat
-from math import log
+from math import isclose, log
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -26,6 +25,7 @@ from radabound_fast._checks import (
     check_probability,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
+from radabound_fast._saving import faults_of, same_json
 from radabound_fast.bounds import binomial_interval, kl_interval
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
@@ -463,7 +463,7 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        asked = self._asked.copy() if self._record is None else self._record.all()
+        asked = self._asked.copy() if self._record is None else self._record.all(self._check_ours)
         totals, shifts, nats, _ = zip(*asked.values(), strict=True) if asked else ((), (), (), ())
         columns = np.array(totals, np.int64), np.array(shifts, np.int64), np.array(nats, np.float64)
         numbers = np.arange(len(asked)) + 1
@@ -543,30 +543,32 @@ class DeclaredSearch:
         same_holdout: Callable[[str | None], bool],
     ) -> Self:
         """`open`, where `holdout` is stored in a new database and else compared with."""
-        from radabound_fast.store._record import SearchRecord, create_record
+        from radabound_fast.store._record import open_record
 
-        name = os.fsdecode(path)
+        name, new = os.fsdecode(path), None
         made = None if parameters is None else cls(**parameters)
-        if made is not None and not os.path.exists(path):
+        if made is not None:
             described = {"parameters": made._parameters(), "holdout": holdout}
-            with contextlib.suppress(FileExistsError):  # somebody else was faster
-                create_record(name, described | {"secret": made._secret.hex()})
-        record = SearchRecord(name, durability)
+            new = described | {"secret": made._secret.hex()}
+        record = open_record(path, durability, new)
         stored = record.description["parameters"]
-        if not same_holdout(record.description.get("holdout")):
+        with faults_of(name, "a search"):
+            same = same_holdout(record.description["holdout"])
+            secret = bytes.fromhex(record.description["secret"])
+        if not same:
             raise ValueError(f"{name} was made for another holdout, or for none by name")
         if made is None:
-            try:
+            with faults_of(name, "a search"):
                 made = cls(**stored | {"space": from_description(stored["space"])})
-            except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-                raise ValueError(f"{name} does not hold a search") from error
+                if not same_json(made._parameters(), stored):
+                    raise ValueError("its parameters are not as they were written")
         for parameter, value in made._parameters().items():
             if value != stored.get(parameter):
                 raise ValueError(
                     f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
                     f"made, got {value!r:.200}"
                 )
-        made._secret, made._record = bytes.fromhex(record.description["secret"]), record
+        made._secret, made._record = secret, record
         return made
 
     def _parameters(self) -> dict[str, Any]:
@@ -629,6 +631,13 @@ class DeclaredSearch:
             raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
         found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
         return [query for query, _ in found], np.array([nats for _, nats in found], np.float64)
+
+    def _check_ours(self, query: Query, nats: float) -> None:
+        """Raise unless this is a query in the space, and costs so much."""
+        code, rerun = query
+        ours, expected = self._find(self.space.key_of(code), rerun)
+        if repr(ours) != repr(query) or not isclose(nats, expected):  # True is no 1 here
+            raise ValueError(f"{query!r:.100} for {nats} nats is no query of this search")
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())

@@ -11,26 +11,27 @@ from numpy.typing import NDArray
 Description = dict[str, Any]
 Progress = NDArray[np.int64]
 
-MOST_BYTES = 2**16  # of the text
-_TYPES: dict[str, Any] = {"kind": str, "parameters": dict, "holdout": (str, type(None))}
+MOST_BYTES = 2**16  # of the text that describes a guard
+_TYPES: dict[str, Any] = {
+    "kind": str, "parameters": dict, "holdout": (str, type(None)), "secret": str
+}  # fmt: skip
 
 
-def text_of(value: Any) -> str:
+def text_of(value: Any, most_bytes: int = MOST_BYTES) -> str:
     """JSON, which `parsed` reads.  ValueError if it is too long."""
     text = json.dumps(value, allow_nan=False, sort_keys=True)
-    if len(text) > MOST_BYTES:  # all of it is ASCII
+    if len(text) > most_bytes:  # all of it is ASCII
         raise ValueError(
-            f"a guard's description takes at most {MOST_BYTES} bytes, got {len(text)}: "
-            "shorten holdout_id"
+            f"the description takes at most {most_bytes} bytes, got {len(text)}: shorten holdout_id"
         )
     return text
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str, most_bytes: int = MOST_BYTES) -> Any:
     """What `text_of` wrote.  ValueError if that wrote something else, however deep."""
     try:
         value = json.loads(text)
-        if text_of(value) == text:
+        if text_of(value, most_bytes) == text:
             return value
     except (ValueError, RecursionError):
         pass

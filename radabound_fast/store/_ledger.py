@@ -8,10 +8,8 @@ import errno
 import hashlib
 import math
 import os
-import pathlib
 import sqlite3
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Literal
@@ -35,13 +33,10 @@ from radabound_fast.store._folder import (
     identity_of,
     in_turn,
     naming,
-    part_prefix,
-    put_new,
     real_path,
-    sync_folder,
     undisturbed,
-    why_not_written,
 )
+from radabound_fast.store._sqlite import MOST_STEPS, connect, explained, make_database
 
 if sys.platform != "win32":
     import fcntl
@@ -71,23 +66,6 @@ _LOG_BYTES = 2**23
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 # the bytes on which SQLite holds a lock while a database is open
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
-# a statement of ours takes a few dozen steps of SQLite's machine
-_MOST_STEPS = 100_000
-
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
-_ERRNO_OF = {
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_READONLY: errno.EROFS,
-    sqlite3.SQLITE_PERM: errno.EACCES,
-}
-# 0: text that is not UTF-8; ERROR: a schema that is not ours
-_BROKEN = (
-    0,
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_FORMAT,
-)
 
 
 def open_ledger(
@@ -141,26 +119,17 @@ def _create(target: str, name: str, description: Description, progress: Progress
     blob = _blob(text, progress)
     row_bytes = len(text) + len(blob) + _BESIDE_THE_ROW
     page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
-    folder, prefix = os.path.dirname(target), part_prefix(target)
-    with (
-        naming(name),
-        tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder) as scratch,
-    ):
-        part = os.path.join(scratch, "guard")
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            with contextlib.closing(_connect(part)) as database:
-                database.execute(f"PRAGMA page_size = {page_bytes}")
-                database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                database.execute(f"PRAGMA user_version = {_VERSION}")
-                database.execute(_TABLE)
-                database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
-                # last: on a full disk what is in a log may never get into the file
-                database.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.Error as error:
-            raise _explained(error, part, name) from None
-        put_new(part, target)
-        sync_folder(folder)
+
+    def fill(database: sqlite3.Connection) -> None:
+        database.execute(f"PRAGMA page_size = {page_bytes}")
+        database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {_VERSION}")
+        database.execute(_TABLE)
+        database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
+        # last: on a full disk what is in a log may never get into the file
+        database.execute("PRAGMA journal_mode = WAL")
+
+    make_database(target, name, fill)
 
 
 class Ledger:
@@ -223,9 +192,9 @@ class Ledger:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
         self._check_beside(name)
         try:
-            self._database = _connect(self.path)
+            self._database = connect(self.path, _ASK_AGAIN_MS)
         except sqlite3.Error as error:
-            raise _explained(error, self.path, name) from None
+            raise explained(error, self.path, name) from None
         self._close = weakref.finalize(self, _put_away, self._database, self.path, self._identity)
         try:
             self._close.atexit = False
@@ -287,11 +256,8 @@ class Ledger:
     def _check_form(self, name: str) -> None:
         """Read the description, once all that SQLite will be asked of is as we make it."""
         database = self._database
-        # what a schema says is not to be run, and what a page says not to be believed
-        self._rows("PRAGMA trusted_schema = OFF")
-        self._rows("PRAGMA cell_size_check = ON")
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-        database.set_progress_handler(lambda: 1, _MOST_STEPS)
+        database.set_progress_handler(lambda: 1, MOST_STEPS)
         if self._value("PRAGMA application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
         version = self._value("PRAGMA user_version")
@@ -418,9 +384,9 @@ class Ledger:
                 return self._database.execute(statement, values).fetchmany(2)
             # SQLite's messages quote what they find, which need not be text
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                explained = _explained(error, self.path)
-            if not isinstance(explained, TimeoutError) or time.monotonic() > give_up:
-                raise explained
+                reason = explained(error, self.path)
+            if not isinstance(reason, TimeoutError) or time.monotonic() > give_up:
+                raise reason
             give_up = min(give_up, time.monotonic() + BUSY_SECONDS)
 
     def _value(self, statement: str) -> Any:
@@ -430,17 +396,6 @@ class Ledger:
 
 
 # ---- the file and the connection -------------------------------------------------------------
-
-
-def _connect(path: str) -> sqlite3.Connection:
-    """A connection to a file that exists, which commits when it is told to."""
-    return sqlite3.connect(
-        f"{pathlib.Path(path).as_uri()}?mode=rw",
-        uri=True,
-        timeout=_ASK_AGAIN_MS / 1000,
-        isolation_level=None,
-        check_same_thread=False,
-    )
 
 
 def _put_away(database: sqlite3.Connection, path: str, identity: tuple[int, int]) -> None:
@@ -469,24 +424,6 @@ def _open_elsewhere(path: str) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def _explained(error: Exception, path: str, name: str | None = None) -> Exception:
-    """SQLite's error as one of Python's own, with the name of the file."""
-    name = name or path
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
-    if code in _BUSY:
-        return TimeoutError(f"{name} was busy for {BUSY_SECONDS:g} seconds; nothing was counted")
-    if code == sqlite3.SQLITE_INTERRUPT:
-        return ValueError(f"{name} is damaged or not a guard's database: it takes too many steps")
-    if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
-        return ValueError(f"{name} is damaged or not a guard's database: {error}")
-    if code not in _ERRNO_OF:  # SQLite does not tell why it could not write
-        reason = why_not_written(os.path.dirname(path))
-        if reason is not None and reason.errno is not None:
-            return OSError(reason.errno, os.strerror(reason.errno), name)
-    known = _ERRNO_OF.get(code)
-    return OSError(known or errno.EIO, os.strerror(known) if known else str(error), name)
 
 
 _open_ledgers: weakref.WeakValueDictionary[int, Ledger] = weakref.WeakValueDictionary()

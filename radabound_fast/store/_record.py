@@ -8,19 +8,32 @@ kept meanwhile is a path, which may be pickled, sent and forked.
 from __future__ import annotations
 
 import contextlib
-import errno
-import json
+import math
 import os
-import pathlib
 import sqlite3
-import tempfile
 import threading
-from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from radabound_fast._checks import check_choice
+from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._saving import faults_of
 from radabound_fast._values import as_tuple
-from radabound_fast.store._folder import sync_folder
+from radabound_fast.store._description import Description, check_description, parsed, text_of
+from radabound_fast.store._folder import (
+    BUSY_SECONDS,
+    Path,
+    check_mounted_with_folder,
+    check_one_name,
+    in_turn,
+    naming,
+    real_path,
+    undisturbed,
+)
+from radabound_fast.store._sqlite import connect, explained, make_database
+
+T = TypeVar("T")
 
 # Which query: the code of its key, and the rerun.
 Query = tuple[Hashable, int]
@@ -37,7 +50,11 @@ _TABLES = [
     "UNIQUE (code, rerun))",
 ]
 _COLUMNS = "total, shift, nats, fingerprint"
-_BUSY_SECONDS = 60
+_PARTS = ("parameters", "holdout", "secret")
+# a space may have long lists of values
+_MOST_BYTES = 2**26
+# how long SQLite itself waits for a lock before it says so, and Ctrl-C is looked at
+_ASK_AGAIN_MS = 50
 _SYNCHRONOUS = {"power": "FULL", "process": "OFF"}
 _OFFSET = 2**63  # a fingerprint as the signed integers that SQLite has
 
@@ -50,12 +67,12 @@ if hasattr(os, "register_at_fork"):
 
 
 class SearchRecord:
-    """The database at a path; see `create_record`.
+    """The database at a path; see `open_record`.
 
     Parameters
     ----------
     path : path
-        Of a database that `create_record` made.
+        Of a database.
     durability : {"power", "process"}
         "power": every commit waits for the disk.  "process": none does, and a power cut may cost
         the record.
@@ -66,49 +83,66 @@ class SearchRecord:
         There is no such file, or it cannot be read and written.
     ValueError
         It is something else, of another format, or damaged.
+    RuntimeError
+        It has several names, or is mounted without its folder: what is left of a transaction that
+        was broken off is beside one name alone.
     """
 
-    def __init__(self, path: str, durability: str = "power") -> None:
-        self._synchronous = _SYNCHRONOUS[check_choice(_SYNCHRONOUS, durability=durability)]
-        self.path = os.path.realpath(path)
-        if not os.path.exists(self.path):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-        with self._transaction() as database:
-            self.description = self._check(database)
+    description: Description
 
-    def _check(self, database: sqlite3.Connection) -> dict[str, Any]:
+    def __init__(self, path: Path, durability: str = "power") -> None:
+        self._synchronous = _SYNCHRONOUS[check_choice(_SYNCHRONOUS, durability=durability)]
+        self.path = real_path(path)
+        with naming(os.fsdecode(path)):
+            os.stat(self.path)
+        check_mounted_with_folder(self.path, os.fsdecode(path))
+        self._checked: set[tuple[Query, float]] = set()
+        self.description = self._do(self._check)
+
+    def _check(self, database: sqlite3.Connection) -> Description:
         for pragma, wanted in (("application_id", _APPLICATION_ID), ("user_version", _VERSION)):
             (found,) = database.execute(f"PRAGMA {pragma}").fetchone()
             if found != wanted:
-                raise ValueError(f"{self.path} is not the record of a search, or of a later format")
+                raise ValueError(f"{self.path} is not the record of a search, or of another format")
         tables = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if [sql for (sql,) in tables.fetchmany(3)] != _TABLES:
             raise ValueError(f"{self.path} is damaged: its tables are not as a search makes them")
-        ((text,),) = database.execute("SELECT description FROM search").fetchmany(2)
-        description = json.loads(text)
-        if not isinstance(description, dict) or {
-            name: type(value) for name, value in description.items() if name != "holdout"
-        } != {"parameters": dict, "secret": str}:
-            raise ValueError(f"{self.path} is damaged: its description is not as it was written")
-        return description
+        rows = database.execute("SELECT description FROM search").fetchmany(2)
+        if len(rows) != 1 or not isinstance(rows[0][0], str):
+            raise ValueError(f"{self.path} is damaged: it must hold one description")
+        try:
+            return check_description(parsed(rows[0][0], _MOST_BYTES), *_PARTS)
+        except ValueError as error:
+            raise ValueError(f"{self.path} is damaged: {error}") from None
 
-    @contextlib.contextmanager
-    def _transaction(self, kind: str = "") -> Iterator[sqlite3.Connection]:
-        """All or nothing; IMMEDIATE: and nobody else writes in between."""
-        with _at_work:
+    def _do(self, work: Callable[[sqlite3.Connection], T], kind: str = "") -> T:
+        """`work`, all of it or nothing; IMMEDIATE: and nobody else writes in between.
+
+        What others hold up is tried again for a while; Ctrl-C ends that.
+        """
+        give_up = math.inf
+        while True:
             try:
-                with contextlib.closing(_connect(self.path)) as database:
-                    database.execute("PRAGMA trusted_schema = OFF")
+                return self._try(work, kind)
+            except TimeoutError:
+                if time.monotonic() > give_up:
+                    raise
+                give_up = min(give_up, time.monotonic() + BUSY_SECONDS)
+
+    def _try(self, work: Callable[[sqlite3.Connection], T], kind: str) -> T:
+        with _at_work:
+            with naming(self.path):
+                check_one_name(os.stat(self.path), self.path)
+            try:
+                with contextlib.closing(connect(self.path, _ASK_AGAIN_MS)) as database:
+                    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
                     database.execute(f"PRAGMA synchronous = {self._synchronous}")
                     database.execute(f"BEGIN {kind}")
-                    yield database
+                    done = work(database)
                     database.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-                fault = TimeoutError if busy else OSError
-                raise fault(f"{self.path} cannot be read and written: {error}") from None
-            except (sqlite3.Error, json.JSONDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{self.path} is damaged: {error}") from None
+                    return done
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                raise explained(error, self.path) from None
 
     def add(self, asked: dict[Query, Asked], check: Callable[[Query, Asked], None]) -> int:
         """Add queries, and return how many there are then.
@@ -116,83 +150,110 @@ class SearchRecord:
         Of each that was there before, `check` is told how it was asked; if it raises, nothing is
         added.
         """
-        rows = []
-        with self._transaction("IMMEDIATE") as database:
+
+        def work(database: sqlite3.Connection) -> int:
+            rows = []
             for query, (total, shift, nats, fingerprint) in asked.items():
-                code, rerun = json.dumps(query[0]), query[1]
+                code, rerun = text_of(query[0], _MOST_BYTES), query[1]
                 found = database.execute(
-                    f"SELECT {_COLUMNS} FROM asked WHERE code = ? AND rerun = ?", (code, rerun)
+                    f"SELECT code, rerun, {_COLUMNS} FROM asked WHERE code = ? AND rerun = ?",
+                    (code, rerun),
                 ).fetchone()
                 if found is None:
                     rows.append((code, rerun, total, shift, nats, fingerprint - _OFFSET))
                 else:
-                    check(query, (*found[:3], found[3] + _OFFSET))
+                    check(query, self._read(*found)[1])
             database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?)", rows)
             return self._count(database)
 
-    def all(self) -> dict[Query, Asked]:
-        """Every query so far, in the order in which they were first asked."""
-        with self._transaction() as database:
+        return self._do(work, "IMMEDIATE")
+
+    def all(self, check: Callable[[Query, float], None]) -> dict[Query, Asked]:
+        """Every query so far, in the order in which they were first asked.
+
+        `check` raises unless a query may cost so many nats; of each it is asked once.
+        """
+
+        def work(database: sqlite3.Connection) -> dict[Query, Asked]:
             rows = database.execute(f"SELECT code, rerun, {_COLUMNS} FROM asked ORDER BY rowid")
-            return {
-                (as_tuple(json.loads(code)), rerun): (total, shift, nats, fingerprint + _OFFSET)
-                for code, rerun, total, shift, nats, fingerprint in rows
-            }
+            return dict(self._read(*row) for row in rows)
+
+        found = self._do(work)
+        with faults_of(self.path, "the answers of a search"):
+            for query, (_, _, nats, _) in found.items():
+                if (query, nats) not in self._checked:
+                    check(query, nats)
+                    self._checked.add((query, nats))
+        return found
+
+    def _read(self, code: Any, rerun: Any, *asked: Any) -> tuple[Query, Asked]:
+        """A row, if a search can have written it: SQLite's columns may hold anything."""
+        total, shift, nats, fingerprint = asked
+        whole = all(type(value) is int for value in (rerun, total, shift, fingerprint))
+        most = self.description["parameters"].get("n_samples")
+        if (
+            type(code) is str
+            and type(nats) is float
+            and type(most) is int
+            and whole
+            and rerun >= 1
+            and shift in (0, UNIT_SHIFT)
+            and 0 <= total <= most << shift
+            and 0.0 <= nats < math.inf
+        ):
+            with contextlib.suppress(ValueError, TypeError):
+                query = as_tuple(parsed(code, _MOST_BYTES)), rerun
+                hash(query)
+                return query, (total, shift, nats, fingerprint + _OFFSET)
+        raise ValueError(f"{self.path} is damaged: it holds an answer that no search gives")
 
     def __len__(self) -> int:
-        with self._transaction() as database:
-            return self._count(database)
+        return self._do(self._count)
 
-    def _count(self, database: sqlite3.Connection) -> int:
+    @staticmethod
+    def _count(database: sqlite3.Connection) -> int:
         # no row is ever deleted
         (count,) = database.execute("SELECT coalesce(max(rowid), 0) FROM asked").fetchone()
         return int(count)
 
 
-def create_record(path: str, description: dict[str, Any]) -> None:
-    """Make the database of a new search, whole or not at all.
+def open_record(path: Path, durability: str, new: Description | None = None) -> SearchRecord:
+    """The record at `path`; where there is none, one with this description.
 
     Parameters
     ----------
-    path : path
-        Where nothing is yet.
-    description : dict
-        JSON values.
+    path, durability
+        As for `SearchRecord`.
+    new : dict, optional
+        JSON values under the keys "parameters", "holdout" and "secret".  Of several processes that
+        bring one, one is made.
 
     Raises
     ------
-    FileExistsError
-        Something is there: of several processes that create it at once, one succeeds.
-    OSError
-        It cannot be written.
+    FileNotFoundError, ValueError, OSError, RuntimeError
+        As `SearchRecord` does.
     """
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
-    text = json.dumps(description, allow_nan=False, sort_keys=True)
-    with tempfile.TemporaryDirectory(prefix=f"{name}.", suffix=".tmp", dir=folder) as scratch:
-        part = os.path.join(scratch, name)
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            with contextlib.closing(_connect(part)) as database:
-                database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                database.execute(f"PRAGMA user_version = {_VERSION}")
-                for table in _TABLES:
-                    database.execute(table)
-                database.execute("INSERT INTO search VALUES (?)", (text,))
-        except sqlite3.Error as error:
-            raise OSError(f"{os.fspath(path)} cannot be written: {error}") from None
-        # unlike a rename, a link never takes the place of what is there
-        os.link(part, target)
-    sync_folder(folder)
+    target, name = real_path(path), os.fsdecode(path)
 
+    def make() -> None:
+        if new is None or os.path.lexists(target):
+            return
+        if os.path.lexists(f"{target}-journal"):
+            raise ValueError(
+                f"{name}-journal is the log of a database that is gone, and would be taken for the "
+                "new one's: put that back, or delete the log"
+            )
+        text = text_of(new, _MOST_BYTES)
 
-def _connect(path: str) -> sqlite3.Connection:
-    """A connection to a file that exists, which commits when it is told to."""
-    return sqlite3.connect(
-        f"{pathlib.Path(path).as_uri()}?mode=rw",
-        uri=True,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-    )
+        def fill(database: sqlite3.Connection) -> None:
+            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+            for table in _TABLES:
+                database.execute(table)
+            database.execute("INSERT INTO search VALUES (?)", (text,))
+
+        with undisturbed():
+            make_database(target, name, fill)
+
+    in_turn(os.path.dirname(target), make)
+    return SearchRecord(path, durability)
