@@ -243,7 +243,7 @@ def verdict(cells: list[Cell], opening: str = "") -> str:
         {cells[0].n_runs:,} runs each; delta = {DELTAS[0]:g} and {DELTAS[1]:g}. A run is a miss if a
         mean of the class is further from its truth than the bound says (at a fixed number of
         queries), or if an answer that was given is off by more than epsilon (at the halting time,
-        with the worst of four epsilons, at which the rule halts midway). {too_often} of
+        with the worst of several epsilons, at which the rule halts midway). {too_often} of
         {len(proved):,} cells of proved bounds have more misses than the binomial quantile at
         1 - {FALSE_ALARM:g} allows. Relative to delta, the largest share of misses of a proved bound
         is {worst([cell for cell in proved if cell.row.form != HALTING])} at a fixed number of

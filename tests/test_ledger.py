@@ -533,3 +533,13 @@ def test_a_change_that_fails_in_commit_lets_the_others_go_on(path, kind, paramet
         begun = time.monotonic()
         assert other.query(losses[1], guess=guesses[1]).n_queries == 1
         assert time.monotonic() - begun < 10
+
+
+def test_a_database_is_asked_more_often_than_one_statement_may_take_steps(path):
+    """SQLite counts the steps of a prepared statement on from one run to the next."""
+    parameters = {"epsilon": 0.9, "delta": 0.1, "bound": "mclt"}
+    with RadaBound.open(path, 100, durability="process", **parameters) as guard:
+        nothing = np.zeros(2, np.uint64)
+        for _ in range(12_000):
+            guard.query_packed(nothing)
+        assert guard.n_queries == 12_000

@@ -272,7 +272,7 @@ def _drop(c: Any, m: int, nats: Any) -> Any:
         log_tail = d * np.log1p(k * e / d) - k * y + first + np.log(t)
         y = between(y + (log_tail + nats) * t / k)
     # no errors: any y will do, times 0; nothing else: the tail is q^m
-    return np.where(inside, y + OUT * (d / m + y), nats / m)
+    return np.where(inside, y + OUT * (d / m + y), nats / m * (1.0 + OUT))
 
 
 def _terms(nats: float) -> int:

@@ -132,6 +132,17 @@ def _create(target: str, name: str, description: Description, progress: Progress
     make_database(target, name, fill)
 
 
+class Calls:
+    """How often SQLite has called within one run of a statement."""
+
+    n = 0
+
+    def another(self) -> bool:
+        """Whether it has before, so that the statement takes too many steps."""
+        self.n += 1
+        return self.n > 1
+
+
 class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
@@ -257,7 +268,9 @@ class Ledger:
         """Read the description, once all that SQLite will be asked of is as we make it."""
         database = self._database
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-        database.set_progress_handler(lambda: 1, MOST_STEPS)
+        # SQLite counts on from one run of a statement to the next: a first call says nothing yet
+        calls = self._calls = Calls()
+        database.set_progress_handler(calls.another, MOST_STEPS)
         if self._value("PRAGMA application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
         version = self._value("PRAGMA user_version")
@@ -380,6 +393,7 @@ class Ledger:
         """
         give_up = math.inf
         while True:
+            self._calls.n = 0
             try:
                 return self._database.execute(statement, values).fetchmany(2)
             # SQLite's messages quote what they find, which need not be text

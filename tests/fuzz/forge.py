@@ -70,7 +70,7 @@ def write(way, path, description, numbers):
     if way == "file":
         n_numbers = len(numbers) // 8
         header = f'{{"arrays": {{"progress": [{n_numbers}]}}, "state": {description}}}'
-        write_file(path, header.encode("latin-1"), numbers)
+        write_file(path, header.encode("utf-8"), numbers)
     else:
         write_database(path, description, numbers)
 
