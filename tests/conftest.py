@@ -1,6 +1,9 @@
 """Fixtures that several test files share."""
 
+import dis
+import functools
 import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,3 +55,56 @@ def pack():
         return np.ascontiguousarray(np.pad(bits, padding)).view(np.uint64)
 
     return packed
+
+
+# of a call, in the middle of which it does not
+PARTS = ("CACHE", "PRECALL")
+
+
+@functools.cache
+def places(code):
+    """Where CPython runs signal handlers: on entry, after calls and when it jumps back."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in PARTS]
+    looks = ("CALL", "RESUME", "JUMP_BACKWARD")
+    return {
+        after.offset
+        for step, after in zip(steps, steps[1:], strict=False)
+        if any(name in step.opname for name in looks)
+    }
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt at the place of this number in the library's Python code."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # in Python 3.12, before settrace
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def enter(self, frame, event, _):
+        name = frame.f_code.co_filename
+        if "radabound_fast" not in name and "contextlib" not in name:
+            return None
+        frame.f_trace = self.step  # from Python 3.13 on, before opcodes are asked for
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, _):
+        if event == "opcode" and frame.f_lasti in places(frame.f_code):
+            self.left -= 1
+            if self.left == -1:
+                raise KeyboardInterrupt
+        return self.step
+
+
+@pytest.fixture
+def interrupt_at():
+    """Ctrl-C at each place in turn where Python looks for it, within the library."""
+    return Interrupt

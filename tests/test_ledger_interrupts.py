@@ -1,10 +1,8 @@
 """Ctrl-C at every place where Python looks for it: nothing half counted, no lock kept."""
 
 import _thread
-import dis
-import functools
+import contextlib
 import sqlite3
-import sys
 import threading
 import time
 from itertools import count
@@ -12,7 +10,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from radabound_fast import RadaBound, store
+from radabound_fast import HoldoutExhausted, RadaBound, store
 from radabound_fast.mechanisms import Ladder, Thresholdout
 
 M = 200
@@ -28,53 +26,6 @@ CALLS = {
 }
 
 
-# of a call, in the middle of which it does not
-PARTS = ("CACHE", "PRECALL")
-
-
-@functools.cache
-def places(code):
-    """Where CPython runs signal handlers: on entry, after calls and when it jumps back."""
-    steps = [step for step in dis.get_instructions(code) if step.opname not in PARTS]
-    looks = ("CALL", "RESUME", "JUMP_BACKWARD")
-    return {
-        after.offset
-        for step, after in zip(steps, steps[1:], strict=False)
-        if any(name in step.opname for name in looks)
-    }
-
-
-class Interrupt:
-    """Raises KeyboardInterrupt at the place of this number in the library's Python code."""
-
-    def __init__(self, number):
-        self.left = number
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys._getframe().f_trace_opcodes = True  # in Python 3.12, before settrace
-        sys.settrace(self.enter)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-    def enter(self, frame, event, _):
-        name = frame.f_code.co_filename
-        if "radabound_fast" not in name and "contextlib" not in name:
-            return None
-        frame.f_trace = self.step  # from Python 3.13 on, before opcodes are asked for
-        frame.f_trace_opcodes = True
-        return self.step
-
-    def step(self, frame, event, _):
-        if event == "opcode" and frame.f_lasti in places(frame.f_code):
-            self.left -= 1
-            if self.left == -1:
-                raise KeyboardInterrupt
-        return self.step
-
-
 def in_time(work):
     """Whether it ends: a lock that is kept would hold it up for ever."""
     thread = threading.Thread(target=work, daemon=True)
@@ -87,7 +38,7 @@ def in_time(work):
 @pytest.mark.parametrize("ask", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), ids=GUARDS)
 def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
-    tmp_path, kind, parameters, ask, opened
+    tmp_path, kind, parameters, ask, opened, interrupt_at
 ):
     before, after = kind(M, **parameters), kind(M, **parameters)
     for guard in (before, after):
@@ -103,7 +54,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
             guard = kind.open(path, M, durability="process", **parameters)
         guard.query(LOSSES[0], guess=0.9)
         try:
-            with Interrupt(number) as interrupt:
+            with interrupt_at(number) as interrupt:
                 ask(guard)
         except KeyboardInterrupt as caught:
             kept = caught  # with its frames, as an interactive interpreter keeps them
@@ -121,6 +72,69 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
         assert len(found) > 2
     if opened:  # interrupted before the commit and after it
         assert {0, 1} == set(found)
+
+
+MANY = 10**6  # more than there are places
+WITHHELD = {
+    "epsilon": 0.045,
+    "delta": 0.1,
+    "bound": "fixed-sequence",
+    "max_queries": 10**6,
+    "seed": 1,
+}
+
+
+@pytest.mark.parametrize("opened", [True, False], ids=["opened", "in memory"])
+@pytest.mark.parametrize("real", [False, True], ids=["binary", "real"])
+@pytest.mark.parametrize("many", [False, True], ids=["query", "query_many"])
+def test_no_interrupt_leaves_the_price_of_a_withheld_row(
+    tmp_path, opened, real, many, interrupt_at
+):
+    rng = np.random.default_rng(1)
+    answered, withheld = rng.random(1000) < 0.02, (rng.random(1000) < 0.5) * (0.75 if real else 1)
+
+    def guard_at(number):
+        guard = RadaBound(1000, **WITHHELD)
+        if opened:
+            path = tmp_path / str(number)
+            guard = RadaBound.open(path, 1000, durability="process", **WITHHELD)
+        guard.query(answered)
+        return guard
+
+    def ask(guard):
+        if not many:
+            guard.query(withheld)
+        elif not guard.query_many(withheld[np.newaxis]).halted:
+            pytest.fail("answered")
+
+    def seen(guard):
+        core = guard._core
+        return core._progress().tolist(), core.budget, core.largest >> core.unit_shift
+
+    before, after = guard_at("before"), guard_at("after")
+    states = [seen(before)]
+    with contextlib.suppress(HoldoutExhausted):
+        ask(after)
+    states.append(seen(after))
+    assert after.halted and states[0][2] == states[1][2] == answered.sum()
+
+    def interrupted(number):
+        """What is seen then, and how many places were left."""
+        guard = guard_at(number)
+        try:
+            with interrupt_at(number) as interrupt:
+                ask(guard)
+        except (HoldoutExhausted, KeyboardInterrupt):
+            pass
+        halted = guard.halted  # which takes over what was committed before the interrupt came
+        assert states.index(seen(guard)) == halted
+        return int(halted), interrupt.left
+
+    found, left = interrupted(MANY)
+    assert found == 1  # it was not interrupted
+    n_places = MANY - left
+    tried = np.unique(np.linspace(0, n_places - 1, 60, dtype=int)).tolist()
+    assert 0 in {interrupted(number)[0] for number in tried}
 
 
 @pytest.fixture
