@@ -14,31 +14,11 @@ import numpy as np
 import pytest
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound, RademacherAverage, SignMatrix
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import DeclaredSearch, Ladder
 
 M = 1000
 LABELS = np.random.default_rng(0).integers(0, 2, M)
-GOOD, BAD = (np.random.default_rng(1).random(M) < rate for rate in (0.02, 0.5))
-# the second query of each halts it
-GUARDS = {
-    "mclt": (RadaBound, {"epsilon": 0.04, "delta": 0.1, "bound": "mclt", "seed": 1}),
-    "fixed-sequence": (
-        RadaBound,
-        {
-            "epsilon": 0.045,
-            "delta": 0.1,
-            "bound": "fixed-sequence",
-            "max_queries": 10**6,
-            "seed": 1,
-        },
-    ),
-    "guess and check": (GuessAndCheck, {"epsilon": 0.05, "delta": 0.1}),
-    "ladder": (Ladder, {"delta": 0.1, "max_queries": 1}),
-    "ladder with a step": (Ladder, {"delta": 0.1, "step": 0.01, "max_queries": 1}),
-    "thresholdout": (Thresholdout, {"threshold": 0.1, "noise": 0.01, "budget": 1, "seed": 3}),
-}
-N_PLACES = 15  # of some hundred in a call: each of its functions is met
-GUESSES = {"guess and check": (0.02, 0.5), "thresholdout": (0.9, 0.9)}
+N_PLACES = 8  # of some hundred in a call
 
 
 def frames_of(error, outer=None):
@@ -74,20 +54,19 @@ def failed(ask):
 
 
 @pytest.fixture(params=["in memory", "opened"])
-def made(request, tmp_path):
-    """Makes a guard, and closes it in the end."""
-    opened = []
+def make(request, halting, tmp_path):
+    """Makes the guard anew, and closes all in the end."""
+    made = []
 
-    def make(kind, parameters):
-        if request.param == "in memory":
-            return kind(M, **parameters)
-        path = tmp_path / f"{len(opened)}.db"
-        opened.append(kind.open(path, M, durability="process", **parameters))
-        return opened[-1]
+    def make():
+        path = None if request.param == "in memory" else tmp_path / f"{len(made)}.db"
+        made.append(halting.make(path))
+        return made[-1]
 
     yield make
-    for guard in opened:
-        guard.close()
+    for guard in made:
+        if guard._ledger is not None:
+            guard.close()
 
 
 @pytest.fixture(params=["losses", "predictions"])
@@ -135,12 +114,10 @@ def misuse(asker, rows, guesses, many):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
-@pytest.mark.parametrize("name", GUARDS)
-def test_no_failing_query_keeps_what_it_was_asked(name, made, asks, many, tmp_path):
-    guard = made(*GUARDS[name])
-    asker, of = asks[0](guard), asks[1]
-    first, second = GUESSES.get(name, (0.5, 0.5))
-    good, bad = of(GOOD), of(BAD)
+def test_no_failing_query_keeps_what_it_was_asked(halting, make, asks, many, tmp_path):
+    guard = make()
+    asker, (good, bad) = asks[0](guard), map(asks[1], halting.losses)
+    first, second = halting.guesses
 
     def ask(rows, guess):
         if many:
@@ -168,11 +145,9 @@ def test_no_failing_query_keeps_what_it_was_asked(name, made, asks, many, tmp_pa
     assert_tells_nothing(error)
 
 
-@pytest.mark.parametrize("name", GUARDS)
-def test_no_interrupted_query_keeps_what_it_was_asked(name, made, asks, interrupt_at):
-    kind, parameters = GUARDS[name]
-    first, second = GUESSES.get(name, (0.5, 0.5))
-    good, bad = asks[1](GOOD), asks[1](BAD)
+def test_no_interrupted_query_keeps_what_it_was_asked(halting, make, asks, interrupt_at):
+    first, second = halting.guesses
+    good, bad = map(asks[1], halting.losses)
     calls = [
         lambda asker: asker.query(good, guess=first),
         lambda asker: asker.query(bad, guess=second),
@@ -181,7 +156,7 @@ def test_no_interrupted_query_keeps_what_it_was_asked(name, made, asks, interrup
 
     def interrupted(call, number):
         """How many places were left, and the KeyboardInterrupt."""
-        guard = made(kind, parameters)
+        guard = make()
         asker, caught = asks[0](guard), None
         if call is calls[1]:
             asker.query(good, guess=first)
@@ -207,16 +182,15 @@ def test_no_interrupted_query_keeps_what_it_was_asked(name, made, asks, interrup
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("name", GUARDS)
-def test_no_query_of_a_forked_child_keeps_what_it_was_asked(name, asks):
-    asker, of = asks[0](GUARDS[name][0](M, **GUARDS[name][1])), asks[1]
+def test_no_query_of_a_forked_child_keeps_what_it_was_asked(halting, asks):
+    asker, losses = asks[0](halting.make()), asks[1](halting.losses[0])
     child = os.fork()
     if child == 0:
         status = 1
         try:
             for call in (
-                lambda: asker.query(of(GOOD), guess=0.5),
-                lambda: asker.query_many(of(GOOD)[np.newaxis], guesses=[0.5]),
+                lambda: asker.query(losses, guess=0.5),
+                lambda: asker.query_many(losses[np.newaxis], guesses=[0.5]),
             ):
                 error = failed(call)
                 assert "os.fork" in str(error)
@@ -242,27 +216,24 @@ class Full:
         pass
 
 
-@pytest.mark.parametrize("name", GUARDS)
-def test_no_failing_commit_keeps_what_was_asked_or_is_stored(name, asks):
-    guard = GUARDS[name][0](M, **GUARDS[name][1])
-    asker, of = asks[0](guard), asks[1]
+def test_no_failing_commit_keeps_what_was_asked_or_is_stored(halting, asks):
+    guard = halting.make()
+    asker, losses = asks[0](guard), asks[1](halting.losses[0])
     guard._shared._keep(Full())
-    first = GUESSES.get(name, (0.5,))[0]
+    first = halting.guesses[0]
     for call in (
-        lambda: asker.query(of(GOOD), guess=first),
-        lambda: asker.query_many(of(GOOD)[np.newaxis], guesses=[first]),
+        lambda: asker.query(losses, guess=first),
+        lambda: asker.query_many(losses[np.newaxis], guesses=[first]),
     ):
         error = failed(call)
         assert isinstance(error, OSError)
         assert_tells_nothing(error)
 
 
-@pytest.mark.parametrize("name", GUARDS)
-def test_no_failing_read_of_a_database_keeps_what_is_stored(name, tmp_path):
-    kind, parameters = GUARDS[name]
-    with kind.open(tmp_path / "guard.db", M, durability="process", **parameters) as guard:
-        guard.query(GOOD, guess=GUESSES.get(name, (0.5,))[0])
-        with kind.open(tmp_path / "guard.db") as other:
+def test_no_failing_read_of_a_database_keeps_what_is_stored(halting, tmp_path):
+    with halting.make(tmp_path / "guard.db") as guard:
+        guard.query(halting.losses[0], guess=halting.guesses[0])
+        with halting.make(tmp_path / "guard.db") as other:
             other._ledger.begin()
             other._ledger.commit(np.empty(0, np.int64))
             for read in (lambda: other.n_queries, lambda: other.halted):
@@ -272,11 +243,10 @@ def test_no_failing_read_of_a_database_keeps_what_is_stored(name, tmp_path):
                 assert_tells_nothing(error, compiled=False)
 
 
-@pytest.mark.parametrize("name", GUARDS)
-def test_no_failing_save_load_or_open_keeps_what_is_stored(name, tmp_path):
-    kind, parameters = GUARDS[name]
-    guard = kind(M, **parameters)
-    guard.query(GOOD, guess=GUESSES.get(name, (0.5,))[0])
+def test_no_failing_save_load_or_open_keeps_what_is_stored(halting, tmp_path):
+    kind, parameters = halting.kind, halting.parameters
+    guard = halting.make()
+    guard.query(halting.losses[0], guess=halting.guesses[0])
     assert_tells_nothing(failed(lambda: guard.save(tmp_path / "no" / "folder")))
     guard.save(tmp_path / "saved")
     blob = bytearray((tmp_path / "saved").read_bytes())
@@ -308,20 +278,21 @@ def test_no_holdout_that_cannot_be_made_keeps_its_labels(labels, arguments):
 
 
 def test_no_search_and_no_average_keeps_what_it_was_given():
+    good, bad = np.random.default_rng(1).random((2, M)) < np.array([[0.02], [0.5]])
     search = DeclaredSearch(M, 100, delta=0.1)
     holdout = Holdout(LABELS, search)
-    search.query(GOOD, key=1)
+    search.query(good, key=1)
     for call in (
-        lambda: search.query(BAD, key=1),
-        lambda: search.query(BAD, key=100),
-        lambda: search.query(BAD[1:], key=2),
-        lambda: search.query_many(np.array([BAD, BAD]), keys=[2]),
-        lambda: holdout.query(LABELS ^ BAD, key=1),
-        lambda: holdout.query(LABELS ^ BAD),
+        lambda: search.query(bad, key=1),
+        lambda: search.query(bad, key=100),
+        lambda: search.query(bad[1:], key=2),
+        lambda: search.query_many(np.array([bad, bad]), keys=[2]),
+        lambda: holdout.query(LABELS ^ bad, key=1),
+        lambda: holdout.query(LABELS ^ bad),
         lambda: holdout.query(LABELS + 7, key=2),
-        lambda: holdout.query_many((LABELS ^ BAD)[np.newaxis], keys=[1]),
-        lambda: RademacherAverage(SignMatrix(M, seed=1)).update(GOOD + 2),
-        lambda: RademacherAverage(SignMatrix(M, seed=1)).update_packed(GOOD + 2),
+        lambda: holdout.query_many((LABELS ^ bad)[np.newaxis], keys=[1]),
+        lambda: RademacherAverage(SignMatrix(M, seed=1)).update(good + 2),
+        lambda: RademacherAverage(SignMatrix(M, seed=1)).update_packed(good + 2),
     ):
         assert_tells_nothing(failed(call))
 
