@@ -132,7 +132,9 @@ def adopted(guard: RadaBound, sums: Sums) -> RadaBoundAnswers | None:
     largest = int(sums.totals.max())
     n_rows, shift = len(sums.totals), sums.shift
     state = guard._core.adopt(
-        _kernel.lay_out(sums.maxima, sums.minima, n_rows=n_rows, unit_shift=shift, largest=largest)
+        _kernel.lay_out(sums.maxima, sums.minima, n_rows=n_rows, unit_shift=shift, largest=largest),
+        sums.totals,
+        may_be_real=sums.may_be_real,
     )
     if state is None:
         return None

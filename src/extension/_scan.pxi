@@ -61,6 +61,8 @@ cdef extern from "scan/scan.h" nogil:
 
     void rescale_state(guard_state *)
     void merge_state(guard_state *, const guard_state *)
+    ptrdiff_t judge_merged(guard_state *, const int64_t *totals, ptrdiff_t n_rows, int may_be_real,
+                           verdict *)
     ptrdiff_t judge_rows(const kernel *, guard_state *, chunk_of_rows *, int64_t *totals_out,
                          int64_t *trace_out, verdict *)
 

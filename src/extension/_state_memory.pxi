@@ -21,6 +21,11 @@ cdef void copy_state(guard_state *state, const guard_state *other) noexcept nogi
     state.minima = minima
 
 
+cdef int64_t largest_of(const guard_state *state) noexcept nogil:
+    """The largest sum of a row so far, if the gate depends on it; else 0."""
+    return 0 if state.priced == INT64_MAX else state.priced
+
+
 cdef class _StateMemory:
     """A struct guard_state and the memory behind it."""
 
