@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from ._roots import peak
 from .kl import kl_drop, kl_free
 from .union import MOST_QUERIES
 
+_ULPS = 2.0**-49  # more than rounding moves a logarithm, relative to its parts
 _TRIED = 4096  # counts, where the shape of the failures is not proved
 # terms of the continued fraction, for errors of e^-8 and less, and for larger ones; 2 (mod 4)
 _NATS_FOR_FEW, _SMALL, _LARGE = 8.0, 34, 130
@@ -47,7 +49,7 @@ def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
     Returns
     -------
     float
-        Rounded up, by about ``2e-15 (m p - c) / (1-p)`` beyond 4 standard deviations; 0 for
+        Rounded up, by less than ``4e-15 (1 + m p - c - ln P) + 3e-11`` where P < exp(-5); 0 for
         ``c >= m p``, where nothing is claimed.
 
     >>> round(binomial_log_tail(1800, n_samples=4000, mean=0.5), 3)
@@ -57,7 +59,7 @@ def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
     c = check_integer(count=count)
     if not 0 <= c <= m:
         raise ValueError(f"count must be in [0, {m}], got {c}")
-    return 0.0 if c == m else _log_tail(c, m, p - c / m)
+    return 0.0 if c == m else _log_tail(c, m, *_in_two(m * Fraction(p) - c))
 
 
 def binomial_log_failure(n_samples: int, epsilon: float) -> float:
@@ -151,15 +153,16 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     if not _is_log_concave(m, epsilon):
         # every mean up to low needs its upper limit within epsilon, and its lower limit too
         tried = np.arange(min(m + 1, _TRIED))
-        fails = (_log_tails(tried, m, epsilon) > -nats) | (
-            _log_tails(m - tried, m, epsilon) > -nats
-        )
+        step = _in_two(m * Fraction(epsilon))
+        fails = _log_tails(tried, m, *step) > -nats
+        fails |= _log_tails(m - tried, m, *step) > -nats
         low = int(np.argmax(fails)) - 1 if fails.any() else tried.size - 1
         return max(low, math.floor(kl_free(epsilon, nats / m) * m))
     # the counts whose upper limit is too far are an interval; below, in mirror image
-    first = bisect_left(range(worst), True, key=lambda c: _log_tail(c, m, epsilon) > -nats)
-    rest = range(worst, m + 1)
-    last = rest[bisect_left(rest, True, key=lambda c: _log_tail(c, m, epsilon) <= -nats) - 1]
+    step = _in_two(m * Fraction(epsilon))
+    first = bisect_left(range(worst), True, key=lambda c: _log_tail(c, m, *step) > -nats)
+    above = range(worst, m + 1)
+    last = above[bisect_left(above, True, key=lambda c: _log_tail(c, m, *step) <= -nats) - 1]
     return min(first, m - last) - 1
 
 
@@ -199,10 +202,11 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
 @lru_cache(maxsize=64)
 def _worst(m: int, epsilon: float) -> tuple[int, float]:
     """The count at which the failure is most likely, and the logarithm of its probability."""
+    step = _in_two(m * Fraction(epsilon))
     if _is_log_concave(m, epsilon):
-        return peak(lambda c: _log_tail(c, m, epsilon), m)
+        return peak(lambda c: _log_tail(c, m, *step), m)
     if m <= _TRIED:
-        log_tails = _log_tails(np.arange(m + 1), m, epsilon)
+        log_tails = _log_tails(np.arange(m + 1), m, *step)
         return int(np.argmax(log_tails)), float(log_tails.max())
     return 0, -2.0 * m * epsilon * epsilon
 
@@ -212,39 +216,57 @@ def _is_log_concave(m: int, epsilon: float) -> bool:
     return m * epsilon > 1.0 and (m - 1) * (epsilon - 1.0 / m) ** 2 >= 2.0 / 3.0
 
 
-def _log_tail(c: int, m: int, step: float) -> float:
-    """``ln P(Bin(m, c/m + step) <= c)`` for c < m, rounded up; minus infinity for p >= 1."""
-    d, s = m - c, m * step
+def _in_two(exact: Fraction) -> tuple[float, float]:
+    """The nearest float, and what it leaves: twice the digits."""
+    return float(exact), float(exact - Fraction(float(exact)))
+
+
+def _log_tail(c: int, m: int, s: float, rest: float) -> float:
+    """``ln P(Bin(m, (c + s)/m) <= c)`` for c < m, rounded up; minus infinity from (c + s)/m = 1 on.
+
+    s in two parts, as of `_in_two`: of what is left to m the digits would else be lost.
+    """
+    d = m - c
     if s <= 0.0:
         return 0.0
-    if s >= d:
+    if (d - s) - rest <= 0.0:
         return -math.inf
     if c == 0:
-        return m * math.log1p(-step) * (1.0 - OUT)
-    return min(float(_log_tail_inside(c, d, s)), 0.0)
+        return _log_none(m, s, rest)
+    return min(float(_log_tail_inside(c, d, s, rest)), 0.0)
 
 
-def _log_tails(c: NDArray[Any], m: int, step: float) -> NDArray[np.float64]:
-    """The same for many counts and a step above 0."""
-    s = m * step
-    log_tails = np.where(c == 0, m * math.log1p(-step) * (1.0 - OUT), -math.inf)
-    inside = (c > 0) & (s < m - c)
+def _log_tails(c: NDArray[Any], m: int, s: float, rest: float) -> NDArray[np.float64]:
+    """The same for many counts and an s above 0."""
+    inside = (c > 0) & ((m - c - s) - rest > 0.0)
+    log_tails = np.where(c == 0, _log_none(m, s, rest), -math.inf)
     some = c[inside].astype(np.float64)
     if some.size:
-        log_tails[inside] = np.minimum(_log_tail_inside(some, m - some, s), 0.0)
+        log_tails[inside] = np.minimum(_log_tail_inside(some, m - some, s, rest), 0.0)
     return log_tails
 
 
-def _log_tail_inside(c: Any, d: Any, s: float) -> Any:
+def _log_none(m: int, s: float, rest: float) -> float:
+    """``ln P(Bin(m, s/m) = 0)``, rounded up."""
+    q = (m - s) - rest
+    return m * (math.log1p(-s / m) if s < 0.5 * m else math.log(q / m)) * (1.0 - _ULPS)
+
+
+def _log_tail_inside(c: Any, d: Any, s: float, rest: float) -> Any:
     """``ln P(Bin(m, (c + s)/m) <= c)`` for m = c + d and 0 < s < d, c > 0; rounded up."""
     many = isinstance(c, np.ndarray)
     log, log1p = (np.log, np.log1p) if many else (math.log, math.log1p)
-    m = c + d
-    exponent = -c * log1p(s / c) - d * log1p(-s / d)
+    m, left = c + d, (d - s) - rest  # left: m (1 - p)
+    near = s < 0.5 * d
+    drop: Any  # ln(d / left)
+    if many:
+        drop = np.where(near, -log1p(-np.where(near, s / d, 0.0)), log(d / left))
+    else:
+        drop = -log1p(-s / d) if near else log(d / left)
+    exponent = d * drop - c * log1p(s / c)
     terms = _terms(exponent.min() if many else exponent)
-    ratio = _tail_over_first(d, m, (d - s) / (c + s), terms)
-    # some ulps of p move the exponent by s / (1 - p) times as much
-    margin = 2.0**-49 * (1.0 + exponent + s * (m / (d - s)))
+    ratio = _tail_over_first(d, m, left / (c + s), terms)
+    margin = _ULPS * (1.0 + exponent + s)  # of either product
     return _log_first(c, d) - exponent + log(ratio) + margin
 
 
