@@ -5,6 +5,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import traceback
 from dataclasses import replace
 
 import numpy as np
@@ -423,6 +424,38 @@ def test_neither_seed_nor_labels_nor_totals_are_in_a_repr():
     for told in (repr(guard.task()), repr(holdout.task()), repr(partial), str(partial)):
         assert not any(secret in told for secret in ("123456789", "emu", "321"))
     assert repr(holdout.task()) == "Task(n_samples=1000, n_vectors=12)"
+
+
+def fails(*_):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda guard, losses: guard.task().reduce(losses * 2.0),
+        lambda guard, losses: guard.task().reduce(losses[:, :63]),
+        lambda guard, losses: guard.task().reduce_packed(np.full((3, 16), 2**64 - 1, np.uint64)),
+        lambda guard, losses: Holdout(losses[0], guard).task().reduce(losses + 7),
+        lambda guard, losses: guard.take([guard.task().reduce(losses[:5]), None]),
+        lambda guard, losses: guard.take([guard.task().reduce(losses)]),
+        lambda guard, losses: guard.take([guard.task().reduce(losses)], fetch=fails),
+        lambda guard, losses: guard.take([guard.task().reduce(losses)], fetch=lambda i: ~losses),
+        lambda guard, losses: Holdout(losses[0], guard).take(
+            [guard.task().reduce(losses)], fetch=lambda i: losses
+        ),
+        lambda guard, losses: next(guard.iter_query_many(losses * 2.0, block=9)),
+        lambda guard, losses: next(Holdout(losses[0], guard).iter_query_many(losses + 7, block=9)),
+    ],
+)
+def test_no_error_keeps_what_it_was_about(ask):
+    """No frame of the library below this file's has a variable: losses, totals, labels."""
+    with pytest.raises((TypeError, ValueError, ZeroDivisionError)) as caught:
+        ask(guard_of(), losses_of("bits", 150))
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    ours = [frame for frame in frames if "radabound_fast/" in frame.f_code.co_filename]
+    assert [frame.f_code.co_name for frame in ours if frame.f_locals] == []
+    assert len(frames) > 1
 
 
 # ---- bytes ---------------------------------------------------------------------------------

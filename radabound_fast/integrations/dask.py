@@ -253,7 +253,9 @@ def _submitted(
         ]
         step = len(shards)
         firsts = range(0, len(kept), step)
-        partials = [delayed(sum)(counted[row : row + step]) for row in firsts]
+        partials = counted
+        if step > 1:
+            partials = [delayed(sum)(counted[row : row + step]) for row in firsts]
         futures = client.compute([*kept, *partials])
         for row, future in zip(firsts, futures[len(kept) :], strict=True):
             yield futures[row : row + step], future
