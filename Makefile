@@ -23,7 +23,7 @@ test-slow: .venv/test
 LOWEST := "numpy==1.26.*" "scipy==1.11.*" "scikit-learn==1.6.*"
 test-lowest: .venv/test
 	$(PYTHON) -m venv build/lowest
-	build/lowest/bin/python -m pip install --quiet $(LOWEST) joblib tqdm pandas pytest hypothesis
+	build/lowest/bin/python -m pip install --quiet $(LOWEST) joblib tqdm pandas mpmath pytest hypothesis
 	build/lowest/bin/python -m pytest -q -m "not slow and not source" $(addprefix tests/test_,\
 		$(addsuffix .py,kernels blocks widen packing labels guard signs files answers spaces \
 		holdout mechanisms declared_search ladder guess_and_check fixed_sequence rademacher \
