@@ -16,12 +16,11 @@ from radabound_fast._ownership import Owned
 if TYPE_CHECKING:
     from radabound_fast._kernel import SharedState
     from radabound_fast.store import Durability, Ledger, Path, StateFile
+    from radabound_fast.store._description import Description, Progress
 
 
 class Saved(Owned):
     """Base class of a guard: JSON parameters that never change, and integers that do."""
-
-    _saver: object  # the call of `save` that retired it
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,13 +49,13 @@ class Saved(Owned):
                 f"this {type(self).__name__} is retired, saved or closed: load or open its file"
             )
 
+    def _description(self) -> Description:
+        """What never changes."""
+        return {"kind": type(self).__name__, "parameters": self._parameters()}
+
     def _state(self) -> dict[str, Any]:
-        """What never changes, and the progress."""
-        return {
-            "kind": type(self).__name__,
-            "parameters": self._parameters(),
-            "progress": self._shared._progress(),
-        }
+        """The same, and the progress."""
+        return self._description() | {"progress": self._shared._progress()}
 
     # ---- a file that one process owns ------------------------------------------------------
 
@@ -83,31 +82,25 @@ class Saved(Owned):
         self._check_owner()
         if self._ledger is not None:
             raise RuntimeError("this guard was opened from a database, where all of it is already")
-        this_call, written = object(), False
-        try:
-            if vars(self).setdefault("_saver", this_call) is not this_call:
-                raise RuntimeError("this guard was saved already and is retired")
-            self._shared._retire(True)
-            with undisturbed():
-                self._write(path)
-                written = True
-        except BaseException:
-            if not written and vars(self).get("_saver") is this_call:
-                self._shared._retire(False)
-                del self._saver
-            raise
 
-    def _write(self, path: Path) -> None:
+        def write(progress: Progress) -> None:
+            with undisturbed():
+                self._write(path, progress)
+                self._shared._retired = True  # before Ctrl-C is heard again
+
+        if not self._shared._hand_over(write):
+            raise RuntimeError("this guard was saved already and is retired")
+
+    def _write(self, path: Path, progress: Progress) -> None:
         """To its file, which somebody else may then load; to a new one if it has none."""
         from radabound_fast.store import save_state
         from radabound_fast.store._folder import real_path
 
-        file, description = self._file, self._state()
-        progress = description.pop("progress")
+        file = self._file
         if file is None or file.gone:
-            save_state(path, description, progress)
+            save_state(path, self._description(), progress)
         elif file.path == real_path(path):
-            file.replace(description, progress)
+            file.replace(self._description(), progress)
         else:
             raise ValueError(
                 f"path must be {file.path}, from which this guard was loaded and where its old "
@@ -307,7 +300,7 @@ class Saved(Owned):
         """
         ledger = self._opened()
         self._check_owner()
-        self._shared._retire(True)
+        self._shared._retire()
         ledger.close()
 
     def __enter__(self) -> Self:

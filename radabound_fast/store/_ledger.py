@@ -10,6 +10,7 @@ import math
 import os
 import sqlite3
 import sys
+import threading
 import time
 import weakref
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from radabound_fast._checks import check_choice
+from radabound_fast._kernel import broken_into
 from radabound_fast.store._description import (
     MOST_BYTES,
     Description,
@@ -185,6 +187,7 @@ class Ledger:
         self._durability = durability
         self.path, name = real_path(path), os.fsdecode(path)
         self._seen: bytes | None = None
+        self._thread = 0  # that began the last transaction
         self._files: list[tuple[str, tuple[int, int]]] = []
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
@@ -366,6 +369,7 @@ class Ledger:
         if self._database.in_transaction:  # a rollback was interrupted
             self.rollback()
         self._check_files()
+        self._thread = threading.get_ident()
         self._rows("BEGIN IMMEDIATE")
         return self._read()
 
@@ -401,7 +405,18 @@ class Ledger:
                 reason = explained(error, self.path)
             if not isinstance(reason, TimeoutError) or time.monotonic() > give_up:
                 raise reason
+            if self._is_within():
+                raise broken_into(self.path)
             give_up = min(give_up, time.monotonic() + BUSY_SECONDS)
+
+    def _is_within(self) -> bool:
+        """Whether this very thread is in the transaction of another guard on the file."""
+        return any(
+            other is not self
+            and other._thread == threading.get_ident()
+            and other._database.in_transaction
+            for other in self._open_here()
+        )
 
     def _value(self, statement: str) -> Any:
         """What it finds in its one row of one column."""
