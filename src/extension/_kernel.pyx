@@ -11,6 +11,7 @@ size.
 """
 
 import os
+from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 

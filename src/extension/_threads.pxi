@@ -26,3 +26,4 @@ cdef class _Task:
         segment.scratch.work.totals = self.run.totals
         with nogil:
             scan_rows(&segment.scratch.work, segment.first, segment.last, &segment.verdict)
+        segment.at_work.release()
