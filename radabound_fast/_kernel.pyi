@@ -70,7 +70,6 @@ class RadaBoundAnswer(Answer):
 def stored_answer(
     value: float, complexity: float, n_queries: int, told: tuple[float, float, float, float]
 ) -> RadaBoundAnswer: ...
-
 def broken_into(what: str) -> RuntimeError: ...
 
 @final

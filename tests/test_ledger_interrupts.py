@@ -199,16 +199,6 @@ def test_an_interrupt_anywhere_in_a_save_saves_it_or_not(
     assert {"lives", "saved"} == set(seen) and len(seen) > 30
 
 
-@pytest.fixture
-def quick_collections():
-    """Everything that is there already is left alone: what other tests leave would be gone through
-    at every place."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 OF_OPENING = ("_saving.py", os.path.join("radabound_fast", "store"))  # and not of making a guard
 
 

@@ -19,8 +19,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, RadaBound, RademacherAverage, SignMatrix, _kernel, pack_losses
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast import (
+    Holdout,
+    RadaBound,
+    RademacherAverage,
+    SignMatrix,
+    _kernel,
+    pack_losses,
+    store,
+)
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder, Thresholdout
 
 M = 200
 # means that rise, so that a gate is priced at each row
@@ -224,7 +232,7 @@ def drop_what_is_watched(use):
 @each_guard
 @pytest.mark.parametrize("drop", [drop_one, drop_a_cycle, drop_what_is_watched])
 def test_what_is_dropped_within_a_call_is_refused_and_the_call_goes_on(
-    kind, parameters, drop, monkeypatch
+    kind, parameters, drop, monkeypatch, quick_collections
 ):
     guard, twin = kind(M, **parameters), kind(M, **parameters)
     heard = []
@@ -287,7 +295,7 @@ def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refuse
     holder = sqlite3.connect(tmp_path / "guard.db", isolation_level=None)
     for ask in CALLS.values():
         holder.execute("BEGIN IMMEDIATE")
-        killer = threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM])
+        killer = threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGTERM])
         killer.start()
         begun = time.monotonic()
         with Handled(guard.close), pytest.raises(RuntimeError, match=WITHIN):
@@ -298,6 +306,153 @@ def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refuse
     holder.close()
     assert guard.query(LOSSES[0], guess=0.5).n_queries == 1
     guard.close()
+
+
+@each_guard
+def test_what_uses_a_guard_while_it_is_saved_is_refused_and_it_is_saved(kind, parameters, tmp_path):
+    guard, twin = kind(M, **parameters), kind(M, **parameters)
+    within = []
+    with traced(lambda: within.append(tried_within(guard, tmp_path))):
+        guard.save(tmp_path / "guard")
+    assert any(within) and os.listdir(tmp_path) == ["guard"]
+    loaded = kind.load(tmp_path / "guard")
+    assert state_of(loaded) == state_of(twin)
+    within.clear()
+    CALLS["query"](loaded)
+    with traced(lambda: within.append(tried_within(loaded, tmp_path))):
+        loaded.save(tmp_path / "guard")
+    assert any(within) and kind.load(tmp_path / "guard").n_queries == 1
+
+
+@each_guard
+@pytest.mark.parametrize("ask", [CALLS["query"], CALLS["query_many"]], ids=["query", "query_many"])
+def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
+    kind, parameters, ask, tmp_path
+):
+    labels, within = np.zeros(M, bool), []
+    twin = Holdout(labels, kind(M, **parameters), classes=[False, True])
+    path = tmp_path / "guard.db"
+    with Holdout.open(path, labels, kind, classes=[False, True], **parameters) as holdout:
+
+        def use():
+            if not within and tried_within(holdout.guard, tmp_path):
+                within.append((holdout.halted, holdout.n_queries))
+                for call in (CALLS["query"], CALLS["query_many"], lambda asked: asked.close()):
+                    with pytest.raises(RuntimeError, match=WITHIN):
+                        call(holdout)
+
+        with traced(use):
+            answer = ask(holdout)
+        assert within == [(False, 0)]
+        assert repr(answer) == repr(ask(twin)) and holdout.n_queries == twin.n_queries
+
+
+# ---- within another guard's call -----------------------------------------------------------------
+
+
+@each_guard
+@pytest.mark.parametrize("ask", [CALLS["query"], CALLS["query_many"]], ids=["query", "query_many"])
+def test_another_guard_on_the_database_is_refused_within_a_transaction(
+    kind, parameters, ask, tmp_path
+):
+    path, took = tmp_path / "guard.db", []
+    with kind.open(path, M, durability="process", **parameters) as guard, kind.open(path) as other:
+
+        def use():
+            if not guard._ledger._database.in_transaction or len(took) == 20:
+                return
+            begun = time.monotonic()
+            assert other.halted is False and other.n_queries == 0
+            with pytest.raises(RuntimeError, match=f"guard.db is {WITHIN}"):
+                ask(other)
+            if not took:
+                with kind.open(path) as third, pytest.raises(RuntimeError, match=WITHIN):
+                    ask(third)
+            took.append(time.monotonic() - begun)
+
+        with traced(use):
+            answered = ask(guard)
+        assert took and max(took) < 10
+        assert guard.n_queries == other.n_queries == answered.n_queries
+        assert ask(other).n_queries == 2 * answered.n_queries
+    assert kind.open(path).n_queries == 2 * answered.n_queries
+
+
+WAYS = {
+    "open a new one": lambda path: RadaBound.open(path, M, **FIXED).close(),
+    "save": lambda path: RadaBound(M, **FIXED).save(path),
+    "open a search": lambda path: DeclaredSearch.open(path, M, 9, delta=0.1),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
+@pytest.mark.parametrize("inner", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("outer", WAYS.values(), ids=WAYS)
+def test_what_makes_a_file_within_another_making_in_the_folder_is_refused(outer, inner, tmp_path):
+    seen = []
+
+    def use():
+        begun, has_turn = time.monotonic(), bool(store._folder._turns)
+        if has_turn not in (turn for turn, _ in seen):  # once without and once with
+            if has_turn:
+                with pytest.raises(RuntimeError, match=f"in {tmp_path} is {WITHIN}"):
+                    inner(tmp_path / "inner")
+            else:
+                inner(tmp_path / "inner")
+            seen.append((has_turn, time.monotonic() - begun))
+
+    with traced(use):
+        outer(tmp_path / "outer")
+    assert [turn for turn, _ in seen] == [False, True] and max(took for _, took in seen) < 10
+    assert sorted(os.listdir(tmp_path)) == ["inner", "outer"] and not store._folder._turns
+    inner(tmp_path / "next")
+
+
+def test_a_search_within_its_own_call_is_answered_or_refused_at_once(tmp_path):
+    search = DeclaredSearch.open(tmp_path / "search.db", M, 99, delta=0.1)
+    again = DeclaredSearch.open(tmp_path / "search.db")
+    answered, took = [], []
+
+    def use():
+        begun = time.monotonic()
+        for other in (search, again):
+            assert other.halted is False
+            assert other.n_queries - len(answered) in (0, 1)  # with the query around this
+            try:
+                other.query(LOSSES[1], key=len(answered) + 1)
+            except RuntimeError as error:
+                assert WITHIN in str(error)
+                took.append(time.monotonic() - begun)
+            else:
+                answered.append(len(answered) + 1)
+
+    with traced(use):
+        search.query(LOSSES[0], key=0)
+    assert answered and took and max(took) < 10 and not store._record._in_work
+    assert sorted(again.answers.keys) == [0, *answered]
+
+
+@pytest.mark.parametrize("place", ["in memory", "opened"])
+def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
+    """A trace function for all threads would wait for the lock that the call has."""
+    made = {"epsilon": 0.9, "delta": 0.1, "bound": "mclt", "seed": 1}
+    guard = RadaBound(1000, **made)
+    if place == "opened":
+        guard = RadaBound.open(tmp_path / "guard.db", 1000, **made)
+    rows = np.random.default_rng(0).random((2000, 1000)) < 0.3
+    seen, answers = [], []
+
+    def work():
+        threading.settrace(lambda *_: seen.append(guard.n_queries))
+        try:
+            answers.append(guard.query_many(rows, n_threads=4))
+        finally:
+            threading.settrace(None)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive() and answers[0].n_answered == 2000 and not seen
 
 
 # ---- another thread has the lock -----------------------------------------------------------------
@@ -325,7 +480,7 @@ def busy(lock):
 
 def interrupted(wait, interrupt):
     """Whether KeyboardInterrupt ends a wait soon."""
-    timer = threading.Timer(0.1, interrupt)
+    timer = threading.Timer(0.05, interrupt)
     timer.start()
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -355,7 +510,7 @@ def test_a_wait_that_is_not_interrupted_ends_with_the_answer(pair):
     with busy(guard._shared._lock):
         thread = threading.Thread(target=lambda: answers.append(guard.query(LOSSES[0], guess=0.5)))
         thread.start()
-        thread.join(0.2)
+        thread.join(0.1)
         assert not answers
     thread.join(60)
     assert answers[0].n_queries == guard.n_queries == 1
