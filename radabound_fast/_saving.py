@@ -69,9 +69,10 @@ class Saved(Owned):
         Raises
         ------
         RuntimeError
-            This guard was saved before, lives in a database, or belongs to the parent of this
-            process.  Or the file that it was loaded from was moved away, replaced, or given a
-            second name.
+            This guard was saved before, lives in a database, belongs to the parent of this
+            process, or is in the middle of a call on this very thread, as a signal handler or a
+            destructor may find it.  Or the file that it was loaded from was moved away, replaced,
+            or given a second name.
         ValueError
             `path` exists and this guard was not loaded from it.
         OSError
@@ -215,7 +216,8 @@ class Saved(Owned):
         RuntimeError
             Whoever opened it next would not see this guard's answers: the file has a second name
             (a hard link), is mounted without its folder, or is open while one of the files beside
-            it is gone.  Or the parent of this process had it open when it forked.
+            it is gone.  Or the parent of this process had it open when it forked; or this very
+            thread is in the middle of opening or making a file in the same folder.
         """
         known = None if n_samples is None and not parameters else {"n_samples": n_samples}
         wanted = None if known is None else known | parameters
@@ -297,6 +299,8 @@ class Saved(Owned):
         ------
         RuntimeError
             This guard was not opened from a database, so that closing it would lose its count.
+            Or it is in the middle of a call on this very thread: a signal handler that is to end
+            the program raises `SystemExit`, and a ``with`` block closes the guard.
         """
         ledger = self._opened()
         self._check_owner()

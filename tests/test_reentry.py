@@ -8,12 +8,15 @@ import _thread
 import contextlib
 import gc
 import os
+import re
 import signal
 import sqlite3
+import subprocess
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,13 +89,13 @@ def tried_within(guard, folder):
 
 
 @contextlib.contextmanager
-def traced(function):
-    """Calls it whenever a function of the library begins or ends."""
+def traced(function, events=("call", "return")):
+    """Calls it at these events of functions of the library: whenever one begins or ends."""
 
     def trace(frame, event, _):
         if "radabound_fast" not in frame.f_code.co_filename:
             return None
-        if event in ("call", "return"):
+        if event in events:
             function()
         return trace
 
@@ -401,7 +404,7 @@ def test_what_makes_a_file_within_another_making_in_the_folder_is_refused(outer,
                 inner(tmp_path / "inner")
             seen.append((has_turn, time.monotonic() - begun))
 
-    with traced(use):
+    with traced(use, ["call", "line", "return"]):
         outer(tmp_path / "outer")
     assert [turn for turn, _ in seen] == [False, True] and max(took for _, took in seen) < 10
     assert sorted(os.listdir(tmp_path)) == ["inner", "outer"] and not store._folder._turns
@@ -453,6 +456,31 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
     thread.start()
     thread.join(60)
     assert not thread.is_alive() and answers[0].n_answered == 2000 and not seen
+
+
+@pytest.mark.source
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are for POSIX")
+def test_the_handler_that_the_page_shows_closes_the_guard_with_every_answer_counted(tmp_path):
+    page = Path(__file__).parents[1] / "docs" / "reliability.md"
+    (shown,) = re.findall(r"```python\n(import signal.*?)```", page.read_text("utf-8"), re.S)
+    last = "    guard.query(np.arange(4000) % 5 == 0)\n"
+    assert shown.endswith(last)
+    asking = "    while True:\n    " + last + "        print('x', flush=True)\n"
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", shown.removesuffix(last) + asking],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with process:
+            told = process.stdout.read(4)  # two answers
+            process.send_signal(signal.SIGTERM)
+            n_told = (told + process.stdout.read()).count("x")
+        assert process.returncode == 1 and os.listdir(tmp_path) == ["guard.db"]
+        with RadaBound.open(tmp_path / "guard.db") as guard:
+            assert guard.n_queries in (n_told, n_told + 1)
+        (tmp_path / "guard.db").unlink()
 
 
 # ---- another thread has the lock -----------------------------------------------------------------

@@ -99,12 +99,12 @@ def in_turn(folder: str, work: Callable[[], T]) -> T:
         os.close(descriptor)
         raise broken_into(f"an open or a save in {folder}")
     try:
+        _turns.add(mine)
         give_up = time.monotonic() + BUSY_SECONDS
         while not _locked(descriptor):
             if time.monotonic() > give_up:
                 raise TimeoutError(f"{folder} was locked for {BUSY_SECONDS:g} seconds")
             time.sleep(0.001)
-        _turns.add(mine)
         done = work()
     finally:
         try:
@@ -116,7 +116,7 @@ def in_turn(folder: str, work: Callable[[], T]) -> T:
     return done
 
 
-# who has the turn of a folder: its device and inode, the process, the thread
+# who has the turn of a folder, or waits for it: its device and inode, the process, the thread
 _turns: set[tuple[int, int, int, int]] = set()
 
 

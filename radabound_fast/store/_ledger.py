@@ -134,17 +134,6 @@ def _create(target: str, name: str, description: Description, progress: Progress
     make_database(target, name, fill)
 
 
-class Calls:
-    """How often SQLite has called within one run of a statement."""
-
-    n = 0
-
-    def another(self) -> bool:
-        """Whether it has before, so that the statement takes too many steps."""
-        self.n += 1
-        return self.n > 1
-
-
 class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
@@ -271,9 +260,10 @@ class Ledger:
         """Read the description, once all that SQLite will be asked of is as we make it."""
         database = self._database
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-        # SQLite counts on from one run of a statement to the next: a first call says nothing yet
-        calls = self._calls = Calls()
-        database.set_progress_handler(calls.another, MOST_STEPS)
+        # what SQLite is told when it asks whether a statement takes too many steps; it is no
+        # function of Python, in which Ctrl-C would be taken for that answer
+        self._too_many: list[bool] = []
+        database.set_progress_handler(self._too_many.pop, MOST_STEPS)
         if self._value("PRAGMA application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
         version = self._value("PRAGMA user_version")
@@ -397,7 +387,8 @@ class Ledger:
         """
         give_up = math.inf
         while True:
-            self._calls.n = 0
+            # SQLite counts on from one run of a statement to the next: a first call says nothing
+            self._too_many[:] = (True, False)
             try:
                 return self._database.execute(statement, values).fetchmany(2)
             # SQLite's messages quote what they find, which need not be text
