@@ -78,18 +78,10 @@ class Saved(Owned):
         OSError
             The file cannot be written.
         """
-        from radabound_fast.store._folder import undisturbed
-
         self._check_owner()
         if self._ledger is not None:
             raise RuntimeError("this guard was opened from a database, where all of it is already")
-
-        def write(progress: Progress) -> None:
-            with undisturbed():
-                self._write(path, progress)
-                self._shared._retired = True  # before Ctrl-C is heard again
-
-        if not self._shared._hand_over(write):
+        if not self._shared._hand_over(lambda progress: self._write(path, progress)):
             raise RuntimeError("this guard was saved already and is retired")
 
     def _write(self, path: Path, progress: Progress) -> None:
@@ -98,17 +90,21 @@ class Saved(Owned):
         from radabound_fast.store._folder import real_path
 
         file = self._file
+
+        def retire() -> None:
+            self._shared._retired = True
+            if file is not None:
+                file.release()
+
         if file is None or file.gone:
-            save_state(path, self._description(), progress)
+            save_state(path, self._description(), progress, retire)
         elif file.path == real_path(path):
-            file.replace(self._description(), progress)
+            file.replace(self._description(), progress, retire)
         else:
             raise ValueError(
                 f"path must be {file.path}, from which this guard was loaded and where its old "
                 f"state would stay, got {os.fsdecode(path)}"
             )
-        if file is not None:
-            file.release()
 
     @classmethod
     @sealed
