@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.testing import assert_array_equal
 
+from radabound_fast import _kernel
 from radabound_fast.bounds import binomial_interval, kl_interval, kl_minus, kl_plus
 
 DIGITS = 50
@@ -110,9 +111,26 @@ def test_arrays_are_taken_element_by_element_and_broadcast(interval):
 def test_one_limit_is_that_of_many_to_the_last_bit(m, nats):
     rng = np.random.default_rng(m)
     counts, nats = rng.integers(0, m, 500, endpoint=True), rng.uniform(*nats, 500)
-    for interval, given in ((binomial_interval, counts), (kl_interval, counts / m)):
-        one_by_one = [interval(*each) for each in zip(given.tolist(), [m] * 500, nats.tolist())]
-        assert_array_equal(np.transpose(one_by_one), interval(given, m, nats))
+    for interval, values in ((binomial_interval, counts), (kl_interval, counts / m)):
+        pairs = zip(values.tolist(), nats.tolist(), strict=True)
+        one_by_one = [interval(value, m, each) for value, each in pairs]
+        assert_array_equal(np.transpose(one_by_one), interval(values, m, nats))
+
+
+def test_functions_of_one_float_are_numpys():
+    for function in (np.exp, np.expm1, np.log, np.log1p):
+        values = np.random.default_rng(0).random(1000)
+        assert [_kernel.OneFloat(function)(x) for x in values.tolist()] == function(values).tolist()
+    with pytest.raises(ValueError, match="function must take a float64, got <ufunc 'invert'>"):
+        _kernel.OneFloat(np.invert)
+    with pytest.raises(ValueError, match="function must take a float64, got <ufunc 'add'>"):
+        _kernel.OneFloat(np.add)
+
+
+def test_the_ratio_of_a_tail_takes_counts_and_odds_of_one_length():
+    for c, odds in ((np.ones(3), np.ones(2)), (np.ones((1, 2)), np.ones((1, 2)))):
+        with pytest.raises(ValueError, match="c and odds must be of one dimension"):
+            _kernel.tail_over_first(c, 10.0, odds, 2)
 
 
 @pytest.mark.parametrize("levels", [1, 3, 400])

@@ -19,7 +19,7 @@ cdef class OneFloat:
     def __cinit__(self, cnp.ufunc function not None):
         cdef int i
         self._function = function
-        for i in range(function.ntypes):
+        for i in range(function.ntypes if function.nargs == 2 else 0):
             if function.types[2 * i] == function.types[2 * i + 1] == cnp.NPY_DOUBLE:
                 self._loop = function.functions[i]
                 self._data = function.data[i]
