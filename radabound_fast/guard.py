@@ -64,7 +64,9 @@ class RadaBound(Saved, _kernel.LossQueries):
     -----
     ``guard.guarantee`` says in words what is proved for this configuration.  Real-valued losses
     are rounded to multiples of 2**-24; the function judged, and its mean, are the rounded one's.
-    Methods may be called from several threads.  Source: De Stefani and Upfal (2019), Algorithm 1,
+    Methods may be called from several threads.  What a signal handler, a destructor or a trace
+    function calls in the middle of a call, on its very thread, is a RuntimeError; it may read
+    `halted` and `n_queries`.  Source: De Stefani and Upfal (2019), Algorithm 1,
     Theorem 7, with the misprints corrected that docs/theory.md lists.
 
     Examples

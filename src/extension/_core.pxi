@@ -448,8 +448,6 @@ cdef class GuardCore(SharedState):
         A segment in which a row might not pass, or with a trace the complexity grew, is done
         again on one thread from where it should have started.
         """
-        from threading import Thread
-
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
         segments = [_Segment.of(self.set.kernel, self.signs, rows, length, plan)
@@ -460,17 +458,16 @@ cdef class GuardCore(SharedState):
                 copy_state(&segment.state, &self.state)
                 segment.state.budget = segment.state.priced = INT64_MAX
                 segment.state.priced_rows = INT64_MAX
-                segment.verdict = UNREADABLE  # as far as is known: a thread may end before its task
                 row = segment.last
             task = _Task.of(rows, memory, run)
             # this thread works too, beside new ones: a new thread starts on an idle core, where
-            # one that is woken often stays on the core of whoever woke it
-            threads = [Thread(target=task, args=(segment,)) for segment in segments[1:]]
-            for thread in threads:
-                thread.start()
+            # one that is woken often stays on the core of whoever woke it.  None of threading's: they
+            # run Python, where a trace function or a destructor may wait for the lock that is held
+            for segment in segments[1:]:
+                start_new_thread(task, (segment,))
             task(segments[0])
-            for thread in threads:
-                thread.join()
+            for segment in segments:
+                segment.wait()
             for segment in segments:
                 if segment.verdict != ANSWERED or not self._adopt_scan(
                         segment, rows, segment.first, segment.last, run):

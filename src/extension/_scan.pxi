@@ -104,6 +104,7 @@ cdef class _Scratch:
 
     cdef work_on_rows work
     cdef chunk_of_rows chunk
+    cdef SignStore _signs
     cdef _SlicedMemory _blocks
     cdef void *_memory
 
@@ -131,6 +132,7 @@ cdef class _Scratch:
         self.chunk.counts = self.chunk.totals + capacity
         self.chunk.capacity = capacity
         self.work.kernel = kernel
+        self._signs = signs  # a thread may outlive the call, and the guard
         self.work.signs = store_of(signs)
         self.work.rows = rows
         self.work.chunk = &self.chunk
