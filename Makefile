@@ -1,7 +1,7 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
-# make bench | make bench-quick | make docs
+# make bench | make bench-quick | make docs | make edge
 # make sanitize | make native | make qemu | make fuzz | make tsan | make faults
-.PHONY: demo test test-slow bench bench-quick docs sanitize native qemu fuzz fuzz-quick tsan \
+.PHONY: demo test test-slow bench bench-quick docs edge sanitize native qemu fuzz fuzz-quick tsan \
 	faults clean
 .DELETE_ON_ERROR:
 
@@ -20,6 +20,10 @@ test-slow: .venv/test
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
+
+# the guard for microcontrollers as a library of its own
+edge:
+	$(PYTHON) src/edge/package/make_tarball.py
 
 # what the environment says of BLAS would make the peers slower or faster than a user's
 BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python

@@ -236,7 +236,9 @@ class EdgeState:
         n_vectors, n_samples, half_range, n_answered, halted, most = others
         if len(body) != _BODY.size + 8 * n_vectors or checksum != _checksum(body):
             raise ValueError("this state is not whole")
-        if not (0 < n_samples <= MOST_SAMPLES and most <= n_samples <= largest[-1]):
+        if not (
+            n_vectors > 0 and 0 < n_samples <= MOST_SAMPLES and most <= n_samples <= largest[-1]
+        ):
             raise ValueError("this state was not made by `EdgeState.new`")
         extremes = np.frombuffer(body, "<i4", offset=_BODY.size).reshape(2, n_vectors).tolist()
         return cls(

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "edge/radabound_edge.h"
+#include "radabound_edge.h"
 
 /* ---- the storage: a file with both slots, one after the other ------------------------------- */
 

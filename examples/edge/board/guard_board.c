@@ -8,7 +8,7 @@
  * as a debugger reads it out.  Exit status: 0 end of the losses, 3 halted, 1 anything else.
  */
 #include "board.h"
-#include "edge/radabound_edge.h"
+#include "radabound_edge.h"
 
 enum { LAST_PAGES = 0x3f800, N_SLOTS = 2 };
 

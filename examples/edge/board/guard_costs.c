@@ -3,7 +3,7 @@
  *     guard_costs STATE          under QEMU with -icount: its clock goes on with instructions
  */
 #include "board.h"
-#include "edge/radabound_edge.h"
+#include "radabound_edge.h"
 
 enum { N_LOSSES = 64 * 64, COLOUR = 0x5a, PAINTED = 2048, CALIBRATION = 1000000 };
 

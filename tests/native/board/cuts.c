@@ -5,7 +5,7 @@
  * bits are programmed.  Which instant is next stands in flash too, a bit for every cut.
  */
 #include "board.h"
-#include "edge/radabound_edge.h"
+#include "radabound_edge.h"
 
 void __real_erase_page(uintptr_t page);
 void __real_write_word(uintptr_t place, uint32_t word);
