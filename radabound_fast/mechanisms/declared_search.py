@@ -27,6 +27,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast._saving import faults_of, same_json
 from radabound_fast.bounds import binomial_interval, kl_interval
+from radabound_fast.bounds._limits import at_least
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
 
@@ -66,7 +67,7 @@ class _Terms(NamedTuple):
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         above = highs - values
-        return np.maximum(above, values - lows) if self.two_sided else above
+        return at_least(above, values - lows) if self.two_sided else above
 
 
 _TOLD = ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"]

@@ -59,11 +59,16 @@ static uint32_t plain_judge(struct radabound_edge_state *state, const uint8_t *r
 
 static void seal(struct radabound_edge_state *state)
 {
-    uint64_t words[sizeof *state / 8], sum = 0;
+    uint8_t bytes[sizeof *state];
+    uint64_t sum = 0;
     memcpy(state->format, "radedge1", 8);
-    memcpy(words, state, sizeof *state);
-    for (size_t i = 2; i < sizeof *state / 8; i++)
-        sum = mix64(sum ^ words[i]);
+    memcpy(bytes, state, sizeof *state);
+    for (size_t i = 16; i < sizeof *state; i += 8) {
+        uint64_t word = 0;
+        for (size_t j = 0; j < 8; j++) /* little-endian, whatever the machine */
+            word |= (uint64_t)bytes[i + j] << 8 * j;
+        sum = mix64(sum ^ word);
+    }
     state->checksum = sum;
 }
 
