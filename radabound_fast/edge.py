@@ -31,6 +31,7 @@ _MASK = 2**64 - 1
 # all that follows format and checksum, up to the extremes
 _BODY = struct.Struct(f"<dd16sQ Q {N_PRICES}q {N_PRICES}I {N_STAGES}I {N_STAGES}I 6I")
 _HEAD = struct.Struct("<8sQ")
+_N_VECTORS_AT = _HEAD.size + _BODY.size - 24
 
 
 class Step(NamedTuple):
@@ -218,7 +219,7 @@ class EdgeState:
 
     @classmethod
     def from_bytes(cls, slot: bytes) -> Self:
-        """One slot.
+        """One slot; what follows it, such as the rest of a page of flash, is not looked at.
 
         Raises
         ------
@@ -227,14 +228,16 @@ class EdgeState:
         """
         if len(slot) < _HEAD.size + _BODY.size or not slot.startswith(FORMAT):
             raise ValueError("this is no state of a guard in C")
-        checksum, body = _HEAD.unpack_from(slot)[1], slot[_HEAD.size :]
+        (n_vectors,) = struct.unpack_from("<I", slot, _N_VECTORS_AT)
+        end = _HEAD.size + _BODY.size + 8 * n_vectors
+        checksum, body = _HEAD.unpack_from(slot)[1], slot[_HEAD.size : end]
         numbers = iter(_BODY.unpack_from(body))
         epsilon, delta, bound, max_queries, seed = (next(numbers) for _ in range(5))
         budgets, largest, ends, below, others = (
             [next(numbers) for _ in range(n)] for n in (N_PRICES, N_PRICES, N_STAGES, N_STAGES, 6)
         )
-        n_vectors, n_samples, half_range, n_answered, halted, most = others
-        if len(body) != _BODY.size + 8 * n_vectors or checksum != _checksum(body):
+        _, n_samples, half_range, n_answered, halted, most = others
+        if len(slot) < end or checksum != _checksum(body):
             raise ValueError("this state is not whole")
         if not (
             n_vectors > 0 and 0 < n_samples <= MOST_SAMPLES and most <= n_samples <= largest[-1]
@@ -261,7 +264,7 @@ class EdgeState:
 
     @classmethod
     def from_file(cls, content: bytes) -> Self:
-        """The newer of the slots that are whole, of two that follow one another.
+        """The newer of the slots that are whole, of two: each at the start of a half.
 
         Raises
         ------

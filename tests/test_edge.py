@@ -9,13 +9,15 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from radabound_fast import HoldoutExhausted, RadaBound, SignMatrix
-from radabound_fast.edge import EdgeState
+from radabound_fast.edge import EdgeState, margins_header
+from radabound_fast.mechanisms import DeclaredSearch
 
 ROOT = Path(__file__).parents[1]
 EDGE = ROOT / "examples" / "edge"
@@ -35,6 +37,20 @@ ANSWER = re.compile(
 HALT = re.compile(r"halted after (\d+) answers, complexity (\d+)(?: of -?\d+)?")
 
 
+def on_microbit(program, *arguments):
+    """The process of QEMU that has run a program with these arguments."""
+    given = "".join(f",arg={argument}" for argument in (program.name, *arguments))
+    done = subprocess.run(
+        ["qemu-system-arm", "-M", "microbit", "-nographic", "-monitor", "none", "-serial", "none"]
+        + ["-semihosting-config", f"enable=on,target=native{given}", "-kernel", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    done.stdout = done.stderr  # where QEMU prints what a board does
+    return done
+
+
 def build(machine, out, n_vectors=32, extra=""):
     """make's target for one machine -> a function that runs it: state file, losses -> process."""
     for tool in ["make", *TOOLS[machine]]:
@@ -50,17 +66,7 @@ def build(machine, out, n_vectors=32, extra=""):
         if machine == "microbit":
             path = state.with_suffix(".losses")
             path.write_bytes(stream)
-            given = f"enable=on,target=native,arg=guard_board,arg={state},arg={path}"
-            quiet = ["-nographic", "-monitor", "none", "-serial", "none"]
-            done = subprocess.run(
-                ["qemu-system-arm", "-M", "microbit", *quiet, "-semihosting-config", given]
-                + ["-kernel", program],
-                capture_output=True,
-                text=True,
-                timeout=120,
-            )
-            done.stdout = done.stderr  # where QEMU prints what a board does
-            return done
+            return on_microbit(program, state, path)
         prefix = ["qemu-arm", "-L", "/usr/arm-linux-gnueabihf"] if machine == "armhf" else []
         done = subprocess.run([*prefix, program, state], input=stream, capture_output=True)
         done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
@@ -217,6 +223,48 @@ def test_a_row_of_ten_million_losses_is_a_stream_too(tmp_path):
     assert [row[2] for row in found] == [round(answer.complexity * cells) for answer in answers]
 
 
+PRINTED = """
+#include "board.h"
+#include "intervals.h"
+int main(void)
+{
+    for (uint32_t count = 0; count <= RADABOUND_EDGE_INTERVAL_SAMPLES; count++) {
+        uint32_t low, high;
+        radabound_edge_interval(count, &low, &high);
+        print_number(low);
+        print(" ");
+        print_number(high);
+        print("\\n");
+    }
+    return 0;
+}
+"""
+
+
+def test_the_microbit_looks_up_the_intervals_of_a_declared_search(tmp_path):
+    for tool in TOOLS["microbit"]:
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    (tmp_path / "intervals.h").write_text(margins_header(1000, 80, 0.1))
+    (tmp_path / "intervals.c").write_text(PRINTED)
+    board, program = EDGE / "board", tmp_path / "intervals"
+    sources = [
+        tmp_path / "intervals.c",
+        *(board / f"{name}.c" for name in ("startup", "semihosting")),
+    ]
+    flags = ["-mcpu=cortex-m0", "-mthumb", "-Os", "-Wall", "-Werror", "-ffreestanding", "-nostdlib"]
+    flags += ["-fno-tree-loop-distribute-patterns", f"-I{board}", "-T", board / "board.ld"]
+    subprocess.run(["arm-none-eabi-gcc", *flags, *sources, "-lgcc", "-o", program], check=True)
+    done = on_microbit(program)
+    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=int)
+    for count, (low, high) in enumerate(found.tolist()):
+        search = DeclaredSearch(1000, 80, delta=0.1)  # a key has one model
+        answer = search.query(np.arange(1000) < count, key=0)
+        assert low <= Fraction(answer.low) * 1000 < low + 2
+        assert high - 2 < Fraction(answer.high) * 1000 <= high
+    assert len(found) == 1001
+
+
 @pytest.fixture
 def program(machine):
     return machine()
@@ -309,3 +357,32 @@ def test_two_programs_cannot_share_a_state(native, made):
         fcntl.lockf(held, fcntl.LOCK_EX)
         done = native(Path(held.name), rows(1000, 7))
     assert done.returncode == 1 and "in use" in done.stderr and done.stdout == ""
+
+
+def test_what_the_page_shows_of_a_run_is_true(tmp_path):
+    """docs/edge.md, its state with seed 0 and losses of a generator."""
+    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8")
+    state = tmp_path / "guard.state"
+    new = EdgeState.new(4000, epsilon=0.035, delta=0.1, bound="fixed-sequence", seed=0)
+    state.write_bytes(2 * new.to_bytes())
+    losses = np.random.default_rng(0).random((2000, 4000)) < 0.21
+    first, second = build("native", tmp_path)(state, losses[:2]).stdout.splitlines()
+    _, last = judged(new, losses)  # without a write to the disk for each row
+    spent = f"complexity {last.complexity} of {last.budget}"
+    shown = [first, second, "...", f"halted after {last.n_answered} answers, {spent}"]
+    assert "".join(f"    {line}\n" for line in shown) in page
+    assert f"halted after {last.n_answered:,} answers, {spent}" in page
+
+
+def test_the_program_of_the_page_compiles(tmp_path):
+    if shutil.which("cc") is None:
+        pytest.skip("needs cc")
+    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8")
+    first, statements = re.findall(r"```c\n(.*?)```", page, re.S)[0].split("\n\nif", 1)
+    given = "#include <stddef.h>\nint read_slot(void *, int, void *), broken(void);\n"
+    given += "int write_slot(void *, int, const void *), predict(const int *, uint32_t);\n"
+    given += "extern int model, label[]; void report(uint32_t), stop_choosing(void);\n"
+    text = f"#include <stdint.h>\n{given}{first}\nint use(void)\n{{\nif{statements}return 0;\n}}\n"
+    (tmp_path / "use.c").write_text(text)
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src' / 'edge'}"]
+    subprocess.run([*command, "-c", "use.c"], cwd=tmp_path, check=True)

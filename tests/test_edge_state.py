@@ -141,10 +141,17 @@ def test_every_damaged_byte_is_noticed():
             EdgeState.from_bytes(bytes(damaged))
 
 
-@pytest.mark.parametrize("length", [0, 1, 8, 100, 311, 312, 567, 569])
-def test_a_slot_of_another_length_is_refused(length):
+@pytest.mark.parametrize("length", [0, 1, 8, 100, 311, 312, 567])
+def test_a_slot_that_is_cut_short_is_refused(length):
     with pytest.raises(ValueError, match="state"):
-        EdgeState.from_bytes((new().to_bytes() + b"\0")[:length])
+        EdgeState.from_bytes(new().to_bytes()[:length])
+
+
+def test_pages_of_flash_are_read_as_they_were_read_out():
+    old, late = new(), replace(new(), n_answered=1, largest=3)
+    pages = [state.to_bytes() + b"\xff" * (1024 - 568) for state in (old, late)]
+    assert EdgeState.from_file(b"".join(pages)) == late
+    assert EdgeState.from_file(b"".join(reversed(pages))) == late
 
 
 def test_the_newer_slot_counts_and_a_torn_one_does_not():
