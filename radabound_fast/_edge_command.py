@@ -92,7 +92,7 @@ def _add_show(parts: Any) -> None:
         "shows neither the seed nor a count.",
     )
     parser.set_defaults(run=_show)
-    parser.add_argument("path", metavar="STATE", help="a state file, or both pages as they were read out")
+    parser.add_argument("path", metavar="STATE", help="a state file, or both pages of flash")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 

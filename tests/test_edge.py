@@ -301,6 +301,22 @@ def test_stopping_and_going_on_changes_nothing(native, made):
     assert parts.count("mean") == whole.stdout.count("mean")
 
 
+def test_a_torn_write_loses_no_answer_that_was_shown(native, made):
+    losses, state = rows(1000, 7), made()
+    n = len(state.read_bytes()) // 2
+    native(state, losses[:4])
+    before = state.read_bytes()
+    shown = native(state, losses[4:5]).stdout
+    after = state.read_bytes()
+    newest = [i for i in (0, 1) if before[i * n : (i + 1) * n] != after[i * n : (i + 1) * n]]
+    assert newest == [1]  # the fifth row; the fourth is still in the other slot
+    for written in [0, 1, 8, 16, 24, 100, n - 4, n]:
+        state.write_bytes(after[: n + written] + before[n + written :])
+        torn = native(state, losses[4:5]).stdout
+        # nothing of it counts, and the row is asked again, or all of it does
+        assert torn.startswith("6:") if written == n else torn == shown
+
+
 def test_a_damaged_state_is_refused_and_left_as_it_is(program, made):
     losses = rows(1000, 7)
     n = len(made().read_bytes()) // 2
