@@ -11,6 +11,8 @@ from typing import Any
 from radabound_fast._checks import counted
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.edge import EdgeState, margins_header
+from radabound_fast.guard import RadaBound
+from radabound_fast.planning import what_would_work
 
 _MOST_BYTES = 2**28  # of a state file: 2^23 vectors have half of that
 
@@ -58,22 +60,25 @@ def _add_new_state(parts: Any) -> None:
 
 
 def _new_state(args: argparse.Namespace) -> int:
-    slot = EdgeState.new(
-        args.n_samples,
-        epsilon=args.epsilon,
-        delta=args.delta,
-        n_vectors=args.n_vectors,
-        bound=args.bound,
-        max_queries=args.max_queries,
-        seed=args.seed,
-    ).to_bytes()
+    given: dict[str, Any] = {
+        "epsilon": args.epsilon,
+        "delta": args.delta,
+        "n_vectors": args.n_vectors,
+        "bound": args.bound,
+        "max_queries": args.max_queries,
+        "seed": args.seed,
+    }
+    state = EdgeState.new(args.n_samples, **given)
+    if state.budget < 0 and not state.free:  # better told here than by the device
+        needs = what_would_work(RadaBound(args.n_samples, signs="generated", **given))
+        raise ValueError(f"the holdout cannot answer a first query{needs}")
     # never over a state that is in use, and for its owner alone: whoever reads it knows the signs
     file = os.open(
         args.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
     )
     try:
         with os.fdopen(file, "wb") as opened:
-            opened.write(2 * slot)
+            opened.write(2 * state.to_bytes())
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(args.path)

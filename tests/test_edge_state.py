@@ -217,6 +217,14 @@ def test_new_state_leaves_no_file_after_a_bad_argument(command):
     assert not Path("guard.state").exists()
 
 
+def test_new_state_refuses_what_could_not_answer_a_first_row_and_says_what_could(command):
+    poor = ["--n-samples", "200", "--epsilon", "0.03", "--delta", "0.1"]
+    code, out, error = command("new-state", "guard.state", *poor)
+    assert (code, out) == (2, "") and not Path("guard.state").exists()
+    assert "the holdout cannot answer a first query; bernstein needs" in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_new_state_that_cannot_be_written_leaves_nothing(command, monkeypatch):
     opened = os.open
