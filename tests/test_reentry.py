@@ -70,7 +70,7 @@ def locking(guard, folder):
     if isinstance(guard, RadaBound):
         core = guard._core
         progress = _kernel.lay_out(*[np.zeros(32, np.int64)] * 2, n_rows=1, unit_shift=0, largest=0)
-        calls += [core.extremes, lambda: core.adopt(progress)]
+        calls += [core.extremes, lambda: core.adopt(progress, np.zeros(1, np.int64))]
     return calls
 
 
