@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex
 
 from radabound_fast import _kernel
+from radabound_fast._answers import Answers, AnswerStream
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms.declared_search import DeclaredSearch
+from radabound_fast.packing import as_array
+from radabound_fast.partial import Partial, Task
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -228,6 +233,92 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self.guard._query_many_predictions(values, labels, **options)
         words = _kernel.pack_rows(values, labels)
         return self.guard.query_many_packed(words, guesses=guesses, **options)
+
+    def iter_query_many(
+        self, Y_pred: Any, *, block: int, guesses: Any = None, keys: Any = None, **options: Any
+    ) -> Iterator[Any]:
+        """`query_many`, a block of rows at a time: for more answers than should be held at once.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples)
+            Whatever has a shape and slices of rows is read a block at a time: arrays on disk too.
+        block : int
+            Rows of a block.
+        guesses, keys, **options
+            As for `query_many`.
+
+        Yields
+        ------
+        Answers
+            Of each block.  A halt ends the stream with the answers before it and `halted`; so
+            does another process's between two blocks.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before the first block.
+        TypeError, ValueError
+            Not predictions of these classes; the blocks before have been counted.
+        """
+        rows = Y_pred if hasattr(Y_pred, "shape") else as_array(Y_pred, "Y_pred")
+        along = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
+        along = {name: values for name, values in along.items() if values is not None}
+
+        def ask(part: slice) -> Any:
+            here = {name: values[part] for name, values in along.items()}
+            return self.query_many(rows[part], **here, **options)
+
+        return AnswerStream(ask, self._answered_nothing, len(rows), block)
+
+    def _answered_nothing(self) -> Any:
+        if isinstance(self.guard, RadaBound):
+            return self.guard._answered_nothing(halted=True)
+        return Answers([], halted=True, n_queries=self.guard.n_queries)
+
+    def task(self) -> Task:
+        """`RadaBound.task`, with the labels: its `reduce` takes predictions.
+
+        Raises
+        ------
+        TypeError
+            The guard is a mechanism: it needs each loss's mean alone.
+        """
+        return replace(self._radabound().task(), labels=self._labels)
+
+    @sealed
+    def take(
+        self, partials: Iterable[Partial], *, fetch: Callable[[int], Any] | None = None
+    ) -> Any:
+        """`RadaBound.take`; ``fetch(i)`` returns predictions, or the words of a packed partial.
+
+        Parameters, results and errors are those of `RadaBound.take`; TypeError as well if the
+        guard is a mechanism.
+        """
+        packed: list[bool] = []
+
+        def as_packed() -> Iterator[Partial]:
+            for partial in partials:
+                if isinstance(partial, Partial):
+                    packed.append(partial.packed)
+                    partial = replace(partial, packed=True)
+                yield partial
+
+        def words(number: int) -> Any:
+            assert fetch is not None
+            rows = fetch(number)
+            if packed[number]:
+                return rows
+            return _kernel.pack_rows(*self._labels.match(rows, ndim=2))
+
+        return self._radabound().take(as_packed(), fetch=None if fetch is None else words)
+
+    def _radabound(self) -> RadaBound:
+        if not isinstance(self._guard, RadaBound):
+            raise TypeError(
+                f"only a RadaBound takes partials, this guard is a {type(self._guard).__name__}"
+            )
+        return self._guard
 
     def n_left(self, mean: float | None = None) -> int:
         """How many queries more will be answered for certain: see `RadaBound.n_left`.

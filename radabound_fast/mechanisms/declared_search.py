@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
 from functools import cached_property
 from itertools import repeat
 from math import isclose, log
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -43,6 +44,10 @@ Floats = NDArray[np.float64]
 
 Told = tuple[int, int, float]  # what an answer has of `Asked`: all but the fingerprint
 Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # `Told` of several
+
+# `Asked` as bytes: a third of the memory of a tuple, and nothing for the garbage collector
+_ASKED = np.dtype([("total", "<i8"), ("shift", "<i8"), ("nats", "<f8"), ("fingerprint", "<u8")])
+_ONE_ASKED = Struct("<qqdQ")
 
 
 class _Terms(NamedTuple):
@@ -172,12 +177,13 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     def __init__(
         self,
         terms: _Terms,
-        queries: list[Query],
+        codes: list[Hashable],
+        reruns: NDArray[np.int64],
         columns: Columns,
         numbers: NDArray[np.int64],
         n_queries: int,
     ) -> None:
-        self._terms, self._queries = terms, queries
+        self._terms, self._codes, self.reruns = terms, codes, reruns
         self._totals, self._shifts, self.nats = columns
         self.numbers, self.n_queries, self.halted = numbers, n_queries, False
 
@@ -209,11 +215,7 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     @cached_property
     def keys(self) -> list[Any]:
-        return [self._terms.space.key_of(code) for code, _ in self._queries]
-
-    @cached_property
-    def reruns(self) -> NDArray[np.int64]:
-        return np.array([rerun for _, rerun in self._queries], np.int64)
+        return [self._terms.space.key_of(code) for code in self._codes]
 
     @overload
     def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
@@ -230,11 +232,11 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     def _answer(self, row: int) -> DeclaredSearchAnswer:
         told = int(self._totals[row]), int(self._shifts[row]), float(self.nats[row])
-        number = int(self.numbers[row])
-        return DeclaredSearchAnswer(self._terms, self._queries[row], told, number)
+        query, number = (self._codes[row], int(self.reruns[row])), int(self.numbers[row])
+        return DeclaredSearchAnswer(self._terms, query, told, number)
 
     def __len__(self) -> int:
-        return len(self._queries)
+        return len(self._codes)
 
     def _own_columns(self) -> dict[str, Any]:
         return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
@@ -323,7 +325,7 @@ class DeclaredSearch:
         self._record: SearchRecord | None = None  # what it was opened from
         # a query changes this and nothing else, in one step, so that threads need no lock and an
         # interrupt leaves nothing half done
-        self._asked: dict[Query, Asked] = {}
+        self._asked: dict[Hashable, bytes] = {}
 
     @property
     def size(self) -> int | None:
@@ -464,11 +466,19 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        asked = self._asked.copy() if self._record is None else self._record.all(self._check_ours)
-        totals, shifts, nats, _ = zip(*asked.values(), strict=True) if asked else ((), (), (), ())
-        columns = np.array(totals, np.int64), np.array(shifts, np.int64), np.array(nats, np.float64)
-        numbers = np.arange(len(asked)) + 1
-        return DeclaredSearchAnswers(self._terms, list(asked), columns, numbers, len(asked))
+        if self._record is None:
+            asked = self._asked.copy()
+            queries: Any = asked if self.reruns else zip(asked, repeat(1))
+            table = np.frombuffer(b"".join(asked.values()), _ASKED)
+        else:
+            queries = self._record.all(self._check_ours)
+            table = np.array(list(queries.values()), _ASKED)
+        codes, reruns = zip(*queries, strict=True) if len(table) else ((), ())
+        columns = np.array(table["total"]), np.array(table["shift"]), np.array(table["nats"])
+        numbers = np.arange(len(table)) + 1
+        return DeclaredSearchAnswers(
+            self._terms, list(codes), np.array(reruns, np.int64), columns, numbers, len(table)
+        )
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
@@ -619,19 +629,25 @@ class DeclaredSearch:
                     f"rerun must be 1 unless the search is declared with reruns=True, got {rerun!r}"
                 )
             return (code, 1), nats
-        rerun = check_count(rerun=rerun)
+        rerun = check_count(rerun=rerun, at_most=2**63 - 1)
         return (code, rerun), nats + log(rerun) + log(rerun + 1)
 
-    def _find_many(self, keys: Any, reruns: Any) -> tuple[list[Query], Floats]:
+    def _find_many(
+        self, keys: Any, reruns: Any
+    ) -> tuple[list[Hashable], NDArray[np.int64], Floats]:
         if reruns is None and not self.reruns:
             codes, nats = self.space.find_many(keys)
-            return list(zip(codes, repeat(1))), nats
+            return codes, np.ones(len(codes), np.int64), nats
         listed = list(keys)
         which = [1] * len(listed) if reruns is None else list(reruns)
         if len(which) != len(listed):
             raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
         found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
-        return [query for query, _ in found], np.array([nats for _, nats in found], np.float64)
+        return (
+            [code for (code, _), _ in found],
+            np.array([rerun for (_, rerun), _ in found], np.int64),
+            np.array([nats for _, nats in found], np.float64),
+        )
 
     def _check_ours(self, query: Query, nats: float) -> None:
         """Raise unless this is a query in the space, and costs so much."""
@@ -643,9 +659,10 @@ class DeclaredSearch:
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
         if self._record is None:
-            before = self._asked.setdefault(query, asked)
-            if before is not asked:
-                self._check_same(query, before, rows, 0)
+            new = _ONE_ASKED.pack(*asked)
+            before = self._asked.setdefault(query if self.reruns else query[0], new)
+            if before is not new:
+                self._check_same(query, _ONE_ASKED.unpack(before), rows, 0)
             n_queries = len(self._asked)
         else:
             n_queries = self._record.add(
@@ -653,35 +670,45 @@ class DeclaredSearch:
             )
         return DeclaredSearchAnswer(self._terms, query, asked[:3], n_queries)
 
-    def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
+    def _many(
+        self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
+    ) -> DeclaredSearchAnswers:
         n_rows = len(rows.totals)
-        if len(queries) != n_rows:
-            raise ValueError(f"keys must be one a row, {n_rows}, got {len(queries)}")
-        columns = (rows.totals, np.full(n_rows, rows.shift), nats)
-        listed = (column.tolist() for column in (*columns, rows.fingerprints))
-        asked: list[Asked] = list(zip(*listed, strict=True))
-        fresh = dict(zip(queries, asked, strict=True))
+        if len(codes) != n_rows:
+            raise ValueError(f"keys must be one a row, {n_rows}, got {len(codes)}")
+        columns = rows.totals, np.full(n_rows, rows.shift), nats
+        table = np.empty(n_rows, _ASKED)
+        for name, column in zip(_ASKED.names or (), (*columns, rows.fingerprints), strict=True):
+            table[name] = column
+        asked = table.view(f"V{_ASKED.itemsize}").tolist()
+        places = list(zip(codes, reruns.tolist(), strict=True)) if self.reruns else codes
+        fresh = dict(zip(places, asked, strict=True))
         is_new = np.ones(n_rows, np.bool_)
-        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
+        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh.keys()):
             fresh = {}
-            for row, query in enumerate(queries):
-                before = self._asked.get(query) or fresh.setdefault(query, asked[row])
+            for row, place in enumerate(places):
+                before = self._asked.get(place) or fresh.setdefault(place, asked[row])
                 if before is not asked[row]:
-                    self._check_same(query, before, rows, row)
+                    query = codes[row], int(reruns[row])
+                    self._check_same(query, _ONE_ASKED.unpack(before), rows, row)
                     is_new[row] = False
         if self._record is None:
             self._asked.update(fresh)
             n_queries = len(self._asked)
         else:
-            row_of = dict(zip(reversed(queries), reversed(range(n_rows)), strict=True))
+            queries = list(zip(codes, reruns.tolist(), strict=True))
+            row_of: dict[Query, int] = {}
+            for row, query in enumerate(queries):
+                row_of.setdefault(query, row)
 
             def check(query: Query, before: Asked) -> None:
                 self._check_same(query, before, rows, row_of[query])
                 is_new[row_of[query]] = False
 
-            n_queries = self._record.add(fresh, check)
+            added = {query: _ONE_ASKED.unpack(asked[row]) for query, row in row_of.items()}
+            n_queries = self._record.add(added, check)
         numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
-        return DeclaredSearchAnswers(self._terms, queries, columns, numbers, n_queries)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
