@@ -65,6 +65,17 @@ def test_the_tarball_has_every_file_that_its_sources_include(packed):
             assert (path.parent / name).exists() or (packed / "src" / name).exists(), (path, name)
 
 
+def test_the_commands_of_its_readme_build_the_examples(packed):
+    text = (packed / "README.md").read_text().replace("\\\n", " ")
+    commands = [line.split() for line in re.findall(r"^    (\S.*)$", text, re.M)]
+    assert [command[0] for command in commands] == ["cc", "arm-none-eabi-gcc", "qemu-system-arm"]
+    for command in commands[:2]:
+        needs(command[0])
+        run(*command, cwd=packed)
+        assert (packed / command[-1]).exists()
+        (packed / command[-1]).unlink()
+
+
 CONSUMER = """
 #include <radabound_edge.h>
 #include <string.h>

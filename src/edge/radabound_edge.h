@@ -62,7 +62,8 @@ struct radabound_edge_state {
     int64_t budgets[RADABOUND_EDGE_PRICES];
     uint32_t totals[RADABOUND_EDGE_PRICES];
     /* before ends[i] answers, whatever the complexity: counts under below[i], or as near n_samples */
-    uint32_t ends[RADABOUND_EDGE_STAGES], below[RADABOUND_EDGE_STAGES];
+    uint32_t ends[RADABOUND_EDGE_STAGES];
+    uint32_t below[RADABOUND_EDGE_STAGES];
     uint32_t n_vectors;
     uint32_t n_samples; /* below 2^31 */
     uint32_t half_range;
@@ -70,7 +71,8 @@ struct radabound_edge_state {
     uint32_t halted;
     uint32_t largest; /* count of a row so far, a withheld one included */
     /* of the signed sums of all rows so far; nothing before the first */
-    int32_t maxima[RADABOUND_EDGE_VECTORS], minima[RADABOUND_EDGE_VECTORS];
+    int32_t maxima[RADABOUND_EDGE_VECTORS];
+    int32_t minima[RADABOUND_EDGE_VECTORS];
 };
 
 enum { RADABOUND_EDGE_STATE_BYTES = sizeof(struct radabound_edge_state) };
@@ -92,7 +94,8 @@ struct radabound_edge {
     const struct radabound_edge_storage *storage;
     uint32_t ready;
     /* of the row in hand */
-    uint32_t n_pushed, total;
+    uint32_t n_pushed;
+    uint32_t total;
     uint32_t halves[2]; /* of its last word of 64 losses */
     uint32_t counts[RADABOUND_EDGE_VECTORS];
 };

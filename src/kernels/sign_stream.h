@@ -21,7 +21,7 @@ RB_INLINE uint64_t mix64(uint64_t z)
 
 RB_INLINE uint64_t sign_counter(uint64_t base, int64_t vector, int64_t word)
 {
-    return base + SIGN_GOLDEN * ((uint64_t)vector * SIGN_VECTOR_STEP + (uint64_t)word + 1);
+    return base + SIGN_GOLDEN * ((uint64_t)vector * SIGN_VECTOR_STEP + (uint64_t)word + 1u);
 }
 
 #endif

@@ -19,9 +19,7 @@ static int64_t plain_complexity(const struct radabound_edge_state *state)
 {
     int64_t sum = 0;
     for (int v = 0; v < N_VECTORS; v++)
-        sum += state->half_range       ? (int64_t)state->maxima[v] - state->minima[v]
-               : state->maxima[v] > 0 ? state->maxima[v]
-                                      : 0;
+        sum += positive((int64_t)state->maxima[v] - (state->half_range ? state->minima[v] : 0));
     return sum;
 }
 
