@@ -1,7 +1,9 @@
 """Losses counted anywhere and taken in by their guard: what `query_many` gives, bit for bit."""
 
+import hashlib
 import itertools
 import pickle
+import random
 import struct
 import subprocess
 import sys
@@ -528,6 +530,31 @@ def test_forged_numbers_are_refused():
         with pytest.raises(ValueError):
             Partial.from_bytes(partial.to_bytes())
             pytest.fail(f"number {number}")
+
+
+def test_forged_bytes_are_refused_or_taken_and_nothing_else_happens():
+    """Bytes of the head or the body are changed, and the checksum with them."""
+    rng, losses = random.Random(0), losses_of("bits", 5)
+    task = guard_of(n_vectors=3).task()
+    blobs = [
+        task.reduce(losses).to_bytes(),
+        (task.reduce(losses[:, :64]) + task.reduce(losses[:, 128:192], start=128)).to_bytes(),
+    ]
+    outcomes = set()
+    for _ in range(3000):
+        blob = bytearray(rng.choice(blobs))
+        for _ in range(rng.choice((1, 1, 3))):
+            place = rng.choice((rng.randrange(12, 68), rng.randrange(68, len(blob) - 32)))
+            blob[place] = rng.choice((0, 1, 255, blob[place] ^ (1 << rng.randrange(8))))
+        blob[16:24] = struct.pack("<Q", len(blob))
+        content = bytes(blob[:-32])
+        try:
+            partial = Partial.from_bytes(content + hashlib.sha256(content).digest())
+            guard_of(n_vectors=3).take([partial], fetch=lambda i: losses)
+            outcomes.add("taken")
+        except ValueError:
+            outcomes.add("refused")
+    assert outcomes == {"taken", "refused"}
 
 
 def test_a_task_is_small_and_a_whole_partial_too():
