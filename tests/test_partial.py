@@ -281,6 +281,35 @@ def test_what_is_taken_is_committed_and_another_process_may_halt_between(tmp_pat
         assert_array_equal(answers.numbers, np.arange(20) + 1)
 
 
+@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.06), ("fixed-sequence", 0.057)])
+def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilon):
+    """The last partial may be counted without having been told, as with `query_many`."""
+    blocks = np.split(losses_of("bits", 40), 4)
+    guard = guard_of(bound=bound, epsilon=epsilon)
+    known = [state_of(guard)]
+    for rows in blocks:
+        if not guard.halted:
+            guard.query_many(rows)
+            known.append(state_of(guard))
+    partials = [guard.task().reduce(rows) for rows in blocks]
+    n_seen, number = set(), 0
+    while True:
+        guard = guard_of(bound=bound, epsilon=epsilon)
+        try:
+            with interrupt_at(number):
+                guard.take(partials, fetch=blocks.__getitem__)
+        except KeyboardInterrupt as stop:
+            assert state_of(guard) in known
+            n_told = len(getattr(stop, "answers", []))
+            n_seen.add((guard.n_queries, n_told))
+            assert n_told <= guard.n_queries <= n_told + 10 or not hasattr(stop, "answers")
+        else:
+            break
+        number += 1 if bound == "mclt" else 61  # there is far more Python in its price
+    assert number > 50 and len(n_seen) > 2
+    assert state_of(guard) == known[-1]
+
+
 # ---- predictions ---------------------------------------------------------------------------
 
 
