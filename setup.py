@@ -56,5 +56,5 @@ setup(
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
             extra_compile_args=FLAGS,
         )
-    ]
+    ],
 )
