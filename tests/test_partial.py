@@ -1,7 +1,10 @@
 """Losses counted anywhere and taken in by their guard: what `query_many` gives, bit for bit."""
 
+import contextlib
+import hashlib
 import itertools
 import pickle
+import random
 import struct
 import subprocess
 import sys
@@ -278,6 +281,35 @@ def test_what_is_taken_is_committed_and_another_process_may_halt_between(tmp_pat
         assert_array_equal(answers.numbers, np.arange(20) + 1)
 
 
+@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.06), ("fixed-sequence", 0.057)])
+def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilon):
+    """The last partial may be counted without having been told, as with `query_many`."""
+    blocks = np.split(losses_of("bits", 40), 4)
+    guard = guard_of(bound=bound, epsilon=epsilon)
+    known = [state_of(guard)]
+    for rows in blocks:
+        if not guard.halted:
+            guard.query_many(rows)
+            known.append(state_of(guard))
+    partials = [guard.task().reduce(rows) for rows in blocks]
+    n_seen, number = set(), 0
+    while True:
+        guard = guard_of(bound=bound, epsilon=epsilon)
+        try:
+            with interrupt_at(number):
+                guard.take(partials, fetch=blocks.__getitem__)
+        except KeyboardInterrupt as stop:
+            assert state_of(guard) in known
+            n_told = len(getattr(stop, "answers", []))
+            n_seen.add((guard.n_queries, n_told))
+            assert n_told <= guard.n_queries <= n_told + 10 or not hasattr(stop, "answers")
+        else:
+            break
+        number += 1 if bound == "mclt" else 61  # there is far more Python in its price
+    assert number > 50 and len(n_seen) > 2
+    assert state_of(guard) == known[-1]
+
+
 # ---- predictions ---------------------------------------------------------------------------
 
 
@@ -528,6 +560,33 @@ def test_forged_numbers_are_refused():
         with pytest.raises(ValueError):
             Partial.from_bytes(partial.to_bytes())
             pytest.fail(f"number {number}")
+
+
+def test_forged_bytes_are_refused_or_taken_and_nothing_else_happens():
+    """Bytes of the head or the body are changed, and the checksum with them."""
+    rng, losses = random.Random(0), losses_of("bits", 5)
+    task = guard_of(n_vectors=3).task()
+    blobs = [
+        task.reduce(losses).to_bytes(),
+        (task.reduce(losses[:, :64]) + task.reduce(losses[:, 128:192], start=128)).to_bytes(),
+    ]
+    outcomes = set()
+    for _ in range(3000):
+        blob = bytearray(rng.choice(blobs))
+        for _ in range(rng.choice((1, 1, 3))):
+            place = rng.choice((rng.randrange(12, 68), rng.randrange(68, len(blob) - 32)))
+            blob[place] = rng.choice((0, 1, 255, blob[place] ^ (1 << rng.randrange(8))))
+        blob[16:24] = struct.pack("<Q", len(blob))
+        content = bytes(blob[:-32])
+        try:
+            partial = Partial.from_bytes(content + hashlib.sha256(content).digest())
+        except ValueError:
+            outcomes.add("refused")
+            continue
+        with contextlib.suppress(TypeError, ValueError):  # words are fetched, or other rows
+            guard_of(n_vectors=3).take([partial], fetch=lambda i: losses)
+            outcomes.add("taken")
+    assert outcomes == {"taken", "refused"}
 
 
 def test_a_task_is_small_and_a_whole_partial_too():
