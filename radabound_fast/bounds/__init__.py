@@ -7,6 +7,7 @@ table of the bounds a guard may halt by::
     fixed           McDiarmid and the symmetrised bound, for a class fixed in advance
     selfbounding    the self-bounding split and its low-error form, the same
     union, kl       the union bound, Hoeffding's and by relative entropy
+    paired, betting difference of two models, and means of real-valued losses
     adaptive        transcript codes, and Thresholdout's sample size
     row, table      the type of a row, and the rows
     guarantees      the sentences
@@ -24,6 +25,7 @@ from .adaptive import (
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
+from .betting import betting_interval
 from .bound import Bound
 from .fixed import (
     mcdiarmid_excess,
@@ -36,6 +38,7 @@ from .fixed import (
     symmetrised_tail,
 )
 from .kl import kl_minus, kl_plus, kl_tolerance
+from .paired import paired_interval
 from .paper import (
     bernstein_excess,
     bernstein_log_tail,
@@ -61,6 +64,7 @@ __all__ = [
     "BOUNDS",
     "Bound",
     "Free",
+    "betting_interval",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",
@@ -88,6 +92,7 @@ __all__ = [
     "mclt_excess",
     "mclt_log_tail",
     "mclt_tail",
+    "paired_interval",
     "rademacher_excess",
     "rademacher_log_tail",
     "rademacher_tail",

@@ -76,12 +76,13 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
 
 
 def _shared(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of the edges 0, 1/BINS, ..., 1 that add up to the number of values and to their sum."""
+    """Weights of the edges 0, 1/BINS, ..., 1, with the number and the sum of the values."""
     places = values * BINS
     below = np.minimum(places.astype(np.int64), BINS - 1)
     above = np.bincount(below, places - below, minlength=BINS)
     counts = np.bincount(below, minlength=BINS).astype(np.float64)
-    return np.append(counts - above, 0.0) + np.concatenate([[0.0], above])
+    shared: NDArray[np.float64] = np.append(counts - above, 0.0) + np.append(0.0, above)
+    return shared
 
 
 def _lower_limit(

@@ -9,9 +9,7 @@ from ._arguments import check_not_negative
 from .kl import kl_plus
 
 
-def paired_interval(
-    n_plus: int, n_minus: int, n_samples: int, nats: float
-) -> tuple[float, float]:
+def paired_interval(n_plus: int, n_minus: int, n_samples: int, nats: float) -> tuple[float, float]:
     """Where the expectation of a paired difference lies.
 
     d is 1 on `n_plus` samples, -1 on `n_minus` and 0 on the others: of two models, where only
