@@ -4,7 +4,8 @@
 from its truth than it says.  *At the halting time* queries are asked while a rule allows, and it
 misses if an answer it gave is off by more than the epsilon fixed in advance.  Epsilons are chosen
 such that the rule halts about when a tenth, a half, or all of the queries have been asked, by
-the average of a few draws of their own (`pilot`); the worst of them is reported.
+the average of a few draws of their own (`pilot`), or for fixed-sequence such that its signs do, or
+its union bound; the worst of them is reported.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from radabound_fast import bounds
-from radabound_fast.bounds import BOUNDS, Free
-from radabound_fast.bounds.union import NOTHING_FREE
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS, Free
 
 SIZES = (200, 1000, 4000)  # m
 VECTORS = (1, 32, 128)  # l: a draw has the most, and the first few of them stand for fewer
@@ -157,11 +157,11 @@ class Rule(NamedTuple):
     by_mean: bool  # whether the budget depends on the largest mean
     width: Callable[[float, float, int, int, float], float]  # complexity, mean, m, l, delta
     budget: Callable[[float, float, int, int, float], float]  # epsilon, mean, m, l, delta
-    free: Callable[[float, int, int, float], Free]  # epsilon, K, m, delta
+    free: Callable[[float, int, int, float], Free | None]  # epsilon, K, m, delta
 
 
-def none_free(*_: Any) -> Free:
-    return NOTHING_FREE
+def none_free(*_: Any) -> None:
+    return None
 
 
 def row_budget(
@@ -219,7 +219,7 @@ RULES = [
     ),
     fixed_sequence_rule("fixed-sequence", with_max_queries=False),
     fixed_sequence_rule("fixed-sequence, max_queries", with_max_queries=True),
-    *map(paper_rule, ("bernstein", "bernstein-split", "mclt")),
+    *map(paper_rule, PAPER_BOUNDS),
 ]
 
 
@@ -232,8 +232,14 @@ class Gate:
         self.rule, self.epsilon, self.delta = rule, epsilon, delta
         self.misses = 0
         self._budget = cache(lambda count: rule.budget(epsilon, count / m, m, n_vectors, delta))
-        self._free = rule.free(epsilon, n_queries, m, delta)
         self._m = m
+        # so many errors, or correct ones, are answered without signs
+        self._low = np.full(n_queries, -1)
+        free, asked = rule.free(epsilon, n_queries, m, delta), 0
+        while free is not None and asked < n_queries:
+            stage = free.stage(asked)
+            self._low[asked : stage.n_queries] = stage.low_count
+            asked = stage.n_queries
 
     def n_answered(self, run: Seen) -> int:
         """How many queries are answered before the first that is not."""
@@ -246,26 +252,40 @@ class Gate:
         n = bisect_left(
             range(len(complexity)), True, key=lambda k: complexity[k] > self._budget(int(counts[k]))
         )
-        means = run.path.means
-        while means is not None and n < min(len(means), self._free.n_queries):
-            if self._free.low < means[n] < self._free.high:
-                break
-            n += 1
-        return n
+        if run.path.means is None:
+            return n
+        counts = np.rint(run.path.means[n:] * self._m)
+        withheld = np.minimum(counts, self._m - counts) > self._low[n:]
+        return n + int(np.argmax(withheld)) if withheld.any() else len(complexity)
 
     def ask(self, run: Seen) -> None:
         n = self.n_answered(run)
         self.misses += bool(n and run.gap[n - 1] > self.epsilon)
 
 
-def gates(pilot: list[Seen], m: int, n_vectors: int) -> list[Gate]:
+def union_epsilon(pilot: list[Seen], k: int, m: int, delta: float) -> float:
+    """By which the dyadic half of fixed-sequence would answer the first k queries."""
+    free = BOUNDS["fixed-sequence"].free(m, 0.5, delta, 1)
+    places = np.arange(1, k + 2)
+    widths = []
+    for run in pilot:
+        means = run.path.means[: k + 1]
+        low, high = free.interval(means, places, declared=True)
+        widths.append(np.maximum(high - means, means - low).max())
+    return float(np.mean(widths))
+
+
+def gates(pilot: list[Seen], m: int, n_vectors: int, rules: list[Rule]) -> list[Gate]:
     """Every rule at every delta, with the epsilons at which it would halt at the stops."""
     queries = len(pilot[0].gap)
     made = []
-    for rule in RULES:
+    for rule in rules:
         for delta in DELTAS:
             for stop in STOPS:
                 k = max(0, math.ceil(stop * queries) - 1)
+                if rule.free is not none_free and pilot[0].path.means is not None:
+                    epsilon = min(union_epsilon(pilot, k, m, delta), 0.999)
+                    made.append(Gate(rule, epsilon, m, n_vectors, delta, queries))
                 complexity = np.mean(
                     [
                         run.half_range[k] if rule.estimator == "half-range" else run.plain[k]
@@ -279,9 +299,9 @@ def gates(pilot: list[Seen], m: int, n_vectors: int) -> list[Gate]:
     return made
 
 
-def misses_at_the_halt(asked: list[Gate], n_vectors: int) -> Iterator[Row]:
+def misses_at_the_halt(asked: list[Gate], n_vectors: int, rules: list[Rule]) -> Iterator[Row]:
     """The worst epsilon of every rule and delta."""
-    for rule in RULES:
+    for rule in rules:
         for delta in DELTAS:
             same = [gate for gate in asked if gate.rule is rule and gate.delta == delta]
             worst = max(same, key=lambda gate: gate.misses)
@@ -307,12 +327,18 @@ def last(run: Seen) -> Seen:
     return Seen(end, run.half_range[-1:], run.plain[-1:], run.gap[-1:])
 
 
-def simulate(name: str, m: int, n_runs: int, stream: int = 0) -> list[Row]:
-    """The misses of every bound on one class at one sample size, for every l."""
+def simulate(
+    name: str, m: int, n_runs: int, stream: int = 0, only: tuple[str, ...] = ()
+) -> list[Row]:
+    """The misses of every bound on one class at one sample size, for every l.
+
+    With `only`, of these rules alone, at the halting time.
+    """
     draw = CLASSES[name](m)
     cell = [stream, list(CLASSES).index(name), m]
+    rules = [rule for rule in RULES if not only or rule.name in only]
     pilot = list(draws(draw, [*cell, 1], N_PILOT))
-    asked = {n: gates([seen(path, m, n) for path in pilot], m, n) for n in VECTORS}
+    asked = {n: gates([seen(path, m, n) for path in pilot], m, n, rules) for n in VECTORS}
     ends: dict[int, list[Seen]] = {n: [] for n in VECTORS}
     for path in draws(draw, [*cell, 0], n_runs):
         for n in VECTORS:
@@ -323,5 +349,8 @@ def simulate(name: str, m: int, n_runs: int, stream: int = 0) -> list[Row]:
     return [
         row
         for n in VECTORS
-        for row in (*misses_at_fixed_k(ends[n], m, n), *misses_at_the_halt(asked[n], n))
+        for row in (
+            *(() if only else misses_at_fixed_k(ends[n], m, n)),
+            *misses_at_the_halt(asked[n], n, rules),
+        )
     ]

@@ -53,7 +53,7 @@ class Number(NamedTuple):
 def results_in(text: str) -> set[str]:
     """Every number that looks like a result, up to the section that coverage_table.py makes."""
     body = text.partition("\n## Coverage by simulation\n")[0]
-    return set(re.findall(r"(?<![\d.,])(-?\d+\.\d+(?:e-\d+)?|\d{1,3}(?:,\d{3})+)(?!\d)", body))
+    return set(re.findall(r"(?<![\d.,])(-?\d+\.\d+(?:e-\d+)?|\d{1,3}(?:,\d{3})+)(?!\d|\.\d)", body))
 
 
 def stands_in(text: str, number: Number) -> bool:
@@ -166,25 +166,86 @@ def self_bounding() -> Iterator[Number]:
 
 
 def union() -> Iterator[Number]:
-    table = {
-        0.03: ("66", "26", "7"),
-        0.04: ("18,110", "7,244", "134"),
-        0.05: ("24,258,259", "9,703,303", "4,924"),
-    }
-    for epsilon, (alone, inside, weighted) in table.items():
-        queries = bounds.union_queries(M, epsilon, DELTA)
-        yield Number(f"union, alone, {epsilon}", alone, queries)
-        queries = BOUNDS["fixed-sequence"].free(M, epsilon, DELTA).n_queries
-        yield Number(f"union, fixed-sequence, {epsilon}", inside, queries)
-        queries = bounds.union_queries(M, epsilon, DELTA, flat=False)
-        yield Number(f"union, 1/(k(k+1)), {epsilon}", weighted, queries)
-    queries = BOUNDS["fixed-sequence"].free(M, 0.046, DELTA).n_queries
-    yield Number("union, fixed-sequence, 0.046", "449,538", queries)
+    rows = (
+        (1000, 0.06, "66", "599", "119", "7"),
+        (4000, 0.03, "66", "635", "127", "7"),
+        (4000, 0.04, "18,110", "220,216", "44,043", "134"),
+        (4000, 0.05, "24,258,259", "359,609,945", "71,921,989", "4,924"),
+        (20_000, 0.015, "405", "4,388", "877", "19"),
+        (100_000, 0.007, "901", "10,323", "2,064", "29"),
+    )
+    for m, epsilon, hoeffding, exact, inside, weighted in rows:
+        where = f"{m}, {epsilon}"
+        yield Number(f"union, {where}", hoeffding, bounds.union_queries(m, epsilon, DELTA))
+        yield Number(f"exact, {where}", exact, bounds.binomial_queries(m, epsilon, DELTA))
+        free = BOUNDS["fixed-sequence"].free(m, epsilon, DELTA)
+        yield Number(f"fixed-sequence, {where}", inside, free.n_queries)
+        queries = bounds.union_queries(m, epsilon, DELTA, flat=False)
+        yield Number(f"1/(k(k+1)), {where}", weighted, queries)
+
+
+def fixed_sequence() -> Iterator[Number]:
+    row = BOUNDS["fixed-sequence"]
+    queries = row.free(M, 0.046, DELTA).n_queries
+    yield Number("fixed-sequence, 0.046", "3,091,984", queries)
+    real = row.free(M, 0.04, DELTA).end_of(lambda stage: stage.low_mean == 0.5)
+    yield Number("real-valued, 0.04", "127", real)
+    afforded = bounds.union_queries(M, 0.04, DELTA / 5)
+    shared = row.free(M, 0.04, DELTA, afforded)
+    assert shared.end_of(lambda stage: stage.low_mean == 0.5) == afforded
+    yield Number("real-valued, max_queries", "3,622", afforded)
+    for m, rate, epsilon, before, now in (
+        (4000, 0.02, 0.02, "0", "33,554,431"),
+        (4000, 0.05, 0.03, "26", "268,435,455"),
+        (20_000, 0.02, 0.008, "0", "67,108,863"),
+        (1000, 0.02, 0.04, "0", "65,535"),
+    ):
+        free, count = row.free(m, epsilon, DELTA), round(rate * m)
+        where = f"{m}, {rate}, {epsilon}"
+        yield Number(f"before, {where}", before, bounds.union_queries(m, epsilon, 0.4 * DELTA))
+        passes = free.end_of(lambda stage, count=count: stage.low_count >= count)
+        yield Number(f"now, {where}", now, passes)
+    yield Number(
+        "the pool of the counterexample", "599", bounds.binomial_queries(1000, 0.06, DELTA)
+    )
     width = bounds.low_error_half_width(0.0, 0.5, M, 256, 0.6 * DELTA)
     yield Number("low error at 3/5 of delta", "0.0259", width)
     yield Number("kl_plus(.02, .004)", "0.0352", bounds.kl_plus(0.02, 0.004))
     yield Number("kl_minus(.02, .004)", "0.0099", bounds.kl_minus(0.02, 0.004))
     yield Number("Hoeffding, b = .004", "0.0447", math.sqrt(0.004 / 2))
+
+
+def intervals() -> Iterator[Number]:
+    """How far the truth may lie above the mean: of a fixed sequence, then of a declared space."""
+    free = BOUNDS["fixed-sequence"].free(M, 0.05, DELTA)
+    shared = BOUNDS["fixed-sequence"].free(M, 0.05, DELTA, 1000)
+    for k, of, texts in (
+        (1, free, ("0.0205", "0.0168", "0.0064")),
+        (10, free, ("0.0304", "0.0251", "0.0099")),
+        (1000, free, ("0.0403", "0.0336", "0.0136")),
+        (1000, shared, ("0.0338", "0.0280", "0.0111")),
+        (10**6, free, ("0.0499", "0.0420", "0.0175")),
+    ):
+        for rate, text in zip((0.5, 0.2, 0.02), texts, strict=True):
+            high = of.interval(rate, k, declared=True)[1]
+            yield Number(f"interval, k = {k}, error {rate}", text, high - rate)
+    for keys, m, *texts in (
+        (10**3, 1000, "0.0704", "0.0527", "0.0232"),
+        (10**3, 4000, "0.0352", "0.0255", "0.0100"),
+        (10**3, 100_000, "0.0070", "0.0050", "0.0018"),
+        (10**6, 1000, "0.0917", "0.0733", "0.0341"),
+        (10**6, 4000, "0.0458", "0.0352", "0.0143"),
+        (10**6, 100_000, "0.0092", "0.0068", "0.0025"),
+        (10**12, 1000, "0.1237", "0.1047", "0.0529"),
+        (10**12, 4000, "0.0619", "0.0499", "0.0213"),
+        (10**12, 100_000, "0.0124", "0.0095", "0.0035"),
+    ):
+        width = bounds.union_half_width(1, m, DELTA, max_queries=keys)
+        yield Number(f"{keys:.0e} keys, m = {m}", texts[0], width)
+        for rate, text in zip((0.2, 0.02), texts[1:], strict=True):
+            nats = math.log(2 * keys / DELTA)
+            high = bounds.binomial_interval(round(rate * m), m, nats)[1]
+            yield Number(f"{keys:.0e} keys, m = {m}, error {rate}", text, high - rate)
 
 
 def adaptive() -> Iterator[Number]:
@@ -221,7 +282,8 @@ def adaptive() -> Iterator[Number]:
 
 def exact_numbers() -> Iterator[Number]:
     """What needs no random numbers."""
-    for part in (misprints, counterexamples, beyond, self_bounding, union, adaptive):
+    parts = (misprints, counterexamples, beyond, self_bounding, union, fixed_sequence, intervals)
+    for part in (*parts, adaptive):
         yield from part()
 
 
@@ -365,9 +427,23 @@ def attacks() -> Iterator[Number]:
     yield Number("climb, 2 R~ there", "0.0123", 2 * complexity, 9e-4)
 
 
+def order() -> Iterator[Number]:
+    """Fixed models in an order that the answers choose: 25 coins, and their weighted vote."""
+    random = np.random.default_rng(2019)
+    misses, runs = 0, 20_000
+    for _ in range(runs // 200):
+        right = 2 * random.integers(0, 2, (200, 25, 1000), dtype=np.int8) - 1
+        weights = np.where(right.mean(2) > 0, 1, -1)  # the mean loss is below 1/2
+        votes = np.einsum("rk,rki->ri", weights, right)
+        misses += int(np.sum(np.abs((votes < 0).mean(1) - 0.5) > 0.06))
+    assert BOUNDS["fixed-sequence"].free(1000, 0.06, DELTA).n_queries >= 26
+    error = 4 * math.sqrt(2 * 0.207 * 0.793 / runs)
+    yield Number("an order chosen by the answers", "0.207", misses / runs, error)
+
+
 def simulated_numbers() -> Iterator[Number]:
     """What comes from simulation; most of the running time."""
-    for part in (estimators, low_error, attacks):
+    for part in (estimators, low_error, attacks, order):
         yield from part()
 
 

@@ -36,13 +36,15 @@ def main():
         losses_of, chunks=(20, len(y_holdout)), dtype=bool, meta=np.empty((0, 0), bool)
     )
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        # the dashboard at any port that is free
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         answers = query_many(guard(), losses, client=client)
     here = guard().query_many(losses_of(np.arange(answers.n_answered + 1)))
     print(f"{answers.n_answered} of {losses.shape[0]} answered, halted: {answers.halted}")
-    print(f"lowest error {answers.values.min():.3f} +- {answers.half_width}")
+    best = answers[int(answers.values.argmin())]
+    print(f"lowest error {best.value:.3f}, in [{best.low:.3f}, {best.high:.3f}]")
     print(f"the same here: {np.array_equal(here.values, answers.values)}")
 
 

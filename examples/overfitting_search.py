@@ -78,11 +78,12 @@ def main(picture=None):
         )
 
     if picture is not None:
+        told = np.array(scores)
         figure = search_figure(
             scores,
             true,
+            {f"± {100 * EPSILON:g} points": (told - EPSILON, told + EPSILON)},
             halts,
-            epsilon=EPSILON,
             title="The error on the holdout falls, the model gets worse",
             subtitle="161 weights, random steps; 1,000 held-out flights, truth from 40,000",
         )

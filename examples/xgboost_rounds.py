@@ -1,7 +1,7 @@
 """How many rounds of boosting?  Asked of a holdout that may answer only so often.
 
-The trees depend on the training part alone, so the ensembles are fixed before any answer: the
-condition of "fixed-sequence".
+The trees depend on the training part alone, so the ensembles and their order are fixed before any
+answer: what "fixed-sequence" needs.  That holds for one run on one guard.
 """
 
 import xgboost

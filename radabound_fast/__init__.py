@@ -6,10 +6,10 @@ while they can vouch for it and raise `HoldoutExhausted` when the holdout is spe
 
 from typing import Any
 
-from radabound_fast import bounds, mechanisms
-from radabound_fast._answers import Answers
+from radabound_fast import bounds, mechanisms, spaces
+from radabound_fast._answers import Answers, RadaBoundAnswers
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast._kernel import Answer
+from radabound_fast._kernel import Answer, RadaBoundAnswer
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
 from radabound_fast.packing import pack_losses
@@ -24,12 +24,15 @@ __all__ = [
     "HoldoutExhausted",
     "Plan",
     "RadaBound",
+    "RadaBoundAnswer",
+    "RadaBoundAnswers",
     "RademacherAverage",
     "SignMatrix",
     "bounds",
     "mechanisms",
     "pack_losses",
     "plan",
+    "spaces",
 ]
 
 

@@ -6,17 +6,18 @@ query is nowhere: a guard returns the answered prefix only.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import Answers, Holdout, RadaBound, plan
+from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, plan
+from radabound_fast._checks import counted
+from radabound_fast._output import whole_file
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.packing import as_words
 
 
 class Replay:
@@ -29,7 +30,7 @@ class Replay:
     labels : array_like, optional
         With them, blocks are predictions; without, losses.
     packed : bool
-        Blocks are uint8 with 8 samples to a byte.
+        Rows of blocks are words, as `pack_losses` makes them.
     trace : bool
         Whether every answer is kept, for `write_csv` and `complexities`.
     """
@@ -38,14 +39,16 @@ class Replay:
         self, guard: RadaBound, labels: Any = None, *, packed: bool = False, trace: bool = False
     ) -> None:
         self.guard = guard
+        self._declared = True
         self._trace = trace
-        self._answers: list[Answers] = []
-        self._query_many: Callable[..., Answers]
+        self._answers: list[RadaBoundAnswers] = []
+        self._query_many: Callable[..., RadaBoundAnswers]
         if labels is None:
             self._query_many = guard.query_many_packed if packed else guard.query_many
         else:
             self._query_many = Holdout(labels, guard).query_many
         self._unpack = packed and labels is not None
+        self._losses = labels is None
 
     def ask(self, block: NDArray[Any]) -> None:
         """Ask the rows of `block`, unless the guard has halted."""
@@ -53,6 +56,8 @@ class Replay:
             return
         if self._unpack:
             block = unpacked(block, self.guard.n_samples)
+        if self._losses and block.dtype.kind not in "biu":
+            self._declared = False
         answers = self._query_many(block, trace=self._trace)
         if self._trace:
             self._answers.append(answers)
@@ -61,6 +66,16 @@ class Replay:
     def halting_query(self) -> int | None:
         """The query that was withheld; None if all were answered."""
         return self.guard.n_queries + 1 if self.guard.halted else None
+
+    @property
+    def n_left(self) -> int:
+        """How many more queries like these would be answered, whatever they are."""
+        return self.guard.n_left(declared=self._declared)
+
+    @property
+    def n_without_signs(self) -> int:
+        """How many queries are answered from the first on whatever they are."""
+        return self.guard._rule.free_left(0, None, self._declared)
 
     def column(self, name: str) -> NDArray[np.float64]:
         """``values``, ``complexities`` or ``delta_primes``, one per answered query."""
@@ -72,12 +87,12 @@ class Replay:
         return np.append(answered, self.guard.complexity) if self.guard.halted else answered
 
 
-def unpacked(block: NDArray[np.uint8], n_samples: int) -> NDArray[np.uint8]:
+def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
     """Packed predictions of 0 and 1, one per byte; ValueError if a bit past the last is set."""
-    spare = -n_samples % 8
-    if spare and (block[:, -1] >> (8 - spare)).any():
-        raise ValueError(f"packed predictions must have no bit set past n_samples={n_samples}")
-    return np.unpackbits(block, axis=1, count=n_samples, bitorder="little")
+    packed = as_words(words, n_samples).astype("<u8", copy=False)
+    return np.unpackbits(
+        np.ascontiguousarray(packed).view(np.uint8), axis=1, count=n_samples, bitorder="little"
+    )
 
 
 def replay(name: str, blocks: Iterable[NDArray[Any]], replays: list[Replay]) -> int:
@@ -113,14 +128,24 @@ def table(replays: list[Replay]) -> str:
 
 
 def _outcome(each: Replay) -> str:
-    guard = each.guard
+    guard, left = each.guard, each.n_left
+    if not guard.halted and left:
+        whole = guard.n_queries + left
+        share = f"{100 * left // whole} % of {whole:,}"
+        return f"all answered; {left:,} more will be, whatever they are ({share})"
     if not guard.halted:
-        return f"all answered; {100 * guard.remaining:.0f} % of the complexity budget is left"
+        within = f"complexity {guard.complexity:.6f}, budget {guard.budget:.6f}"
+        return f"all answered; the next may be withheld: {within}"
     halt = f"halted at query {each.halting_query:,}: "
-    if guard.budget < 0:
+    if guard.budget < 0 and guard.n_queries == 0:
         return halt + (
-            f"{guard.n_samples:,} samples cannot vouch for any answer at this epsilon and delta"
+            f"{counted(guard.n_samples, 'sample')} cannot vouch for any answer at this epsilon "
+            "and delta"
         )
+    if each.n_without_signs:
+        halt += "the union bound has no more for it, and "
+    if guard.budget < 0:
+        return halt + f"{guard.n_samples:,} samples are too few for the complexity to vouch for any"
     if guard.complexity <= guard.budget:  # which is that of the answered means
         return halt + f"the budget, {guard.budget:.6f}, is for smaller means than its own"
     return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
@@ -150,30 +175,13 @@ def record(each: Replay, estimator: str | None) -> dict[str, Any]:
         "halting_query": each.halting_query,
         "complexity": guard.complexity,
         "budget": guard.budget,
-        "remaining": guard.remaining,
+        "n_left": each.n_left,
         "threshold": guard.threshold,
         "guarantee": guard.guarantee,
     }
 
 
-@contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[str]:
-    """A name to write to: the file appears at `path` when it is whole, or not at all."""
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):  # such as /dev/stdout
-        yield target
-        return
-    part = f"{target}.part"
-    try:
-        yield part
-        os.replace(part, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(part)
-        raise
-
-
-def write_csv(path: str | os.PathLike[str], replays: list[Replay]) -> None:
+def write_csv(path: str, replays: list[Replay]) -> None:
     """One row per bound and answered query: bound, query, value, complexity, delta_prime."""
     names = ("values", "complexities", "delta_primes")
     with (
@@ -186,9 +194,3 @@ def write_csv(path: str | os.PathLike[str], replays: list[Replay]) -> None:
             columns = (each.column(name).tolist() for name in names)
             for query, answer in enumerate(zip(*columns, strict=True), start=1):
                 writer.writerow([each.guard.bound, query, *answer])
-
-
-def write_figure(path: str | os.PathLike[str], figure: Any) -> None:
-    """A matplotlib figure as PNG."""
-    with whole_file(path) as name:
-        figure.savefig(name, format="png")

@@ -105,6 +105,14 @@ def check_seed(seed: Any) -> int:
     return value
 
 
+def check_bool(**named: Any) -> bool:
+    """True or False, and nothing that counts as one."""
+    name, value = _only(named)
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def check_choice(choices: Iterable[str], **named: Any) -> str:
     """One of the known names; the message lists them."""
     name, value = _only(named)
@@ -113,3 +121,8 @@ def check_choice(choices: Iterable[str], **named: Any) -> str:
         listed = ", ".join(repr(choice) for choice in known)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
     return value
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A number and what is counted: ``1 query``, ``2,000 queries``."""
+    return f"{n:,} {one if n == 1 else many or f'{one}s'}"

@@ -38,8 +38,8 @@ class HoldoutExhausted(RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # exceptions rebuild themselves from positional arguments alone, which loses keywords
-        return _rebuild, (str(self), dict(self.__dict__))
+        return _rebuild, (str(self),), dict(self.__dict__)
 
 
-def _rebuild(reason: str, attributes: dict[str, object]) -> HoldoutExhausted:
-    return HoldoutExhausted(reason, **attributes)  # type: ignore[arg-type]
+def _rebuild(reason: str) -> HoldoutExhausted:
+    return HoldoutExhausted(reason, n_queries=0)  # its attributes follow

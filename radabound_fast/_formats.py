@@ -1,26 +1,29 @@
-"""The file formats behind `files`: each function opens one and tells its shape.
+"""The formats of arrays behind `files`, .csv apart: each function opens one and tells its shape.
 
-A format is a row of `FORMATS`: suffix, function ``(name, transpose, text) -> Source``.  What
-a function checks before it returns is what can be known without reading the whole; a .csv
-file is read once to count its lines and cells.
+A format is a row of `FORMATS`: suffix, function ``(name, transpose) -> Source``.  What a function
+checks before it returns is what can be known without reading the whole.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import itertools
 import json
+import lzma
 import math
 import os
+import re
+import struct
 import sys
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
+
+from radabound_fast._checks import counted
+from radabound_fast._extras import needs
+from radabound_fast.packing import side_by_side
 
 
 class Source(NamedTuple):
@@ -35,14 +38,6 @@ def split_key(name: str) -> tuple[str, str | None]:
     """``FILE.npz:key`` in its two parts; the key is None where there is none."""
     at = name.lower().rfind(".npz:")
     return (name, None) if at < 0 else (name[: at + 4], name[at + 5 :])
-
-
-def suffix_of(name: str) -> str:
-    """The suffix of a known format, or a ValueError that lists them."""
-    suffix = os.path.splitext(split_key(name)[0])[1].lower()
-    if suffix not in FORMATS:
-        raise ValueError(f"{name} must end in {', '.join(FORMATS)} or .npz:key")
-    return suffix
 
 
 def legible(name: str, block: np.ndarray) -> np.ndarray:
@@ -60,11 +55,13 @@ def _reading(name: str, kind: str) -> Iterator[None]:
     try:
         yield
     except (
-        csv.Error,
-        UnicodeDecodeError,
         zipfile.BadZipFile,
         zlib.error,
+        lzma.LZMAError,
+        struct.error,
+        UnicodeDecodeError,
         EOFError,
+        OverflowError,
         RuntimeError,  # zipfile: encrypted, or a compression it does not know
     ) as error:
         raise ValueError(f"{name} is not a readable {kind} file: {_one_line(error)}") from error
@@ -76,10 +73,11 @@ def _reading(name: str, kind: str) -> Iterator[None]:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    line = " ".join(str(error).split()) or type(error).__name__
+    return line if len(line) <= 150 else f"{line[:150]}..."
 
 
-def _of_array(array: np.ndarray) -> Source:
+def of_array(array: np.ndarray) -> Source:
     def blocks(n_rows: int) -> Iterator[np.ndarray]:
         for start in range(0, len(array), n_rows):
             yield array[start : start + n_rows]
@@ -87,11 +85,11 @@ def _of_array(array: np.ndarray) -> Source:
     return Source(array.shape, array.dtype, blocks)
 
 
-def _transposed(source: Source) -> Source:
+def transposed(source: Source) -> Source:
     """The transpose, which needs the whole array in memory."""
     if 0 in source.shape:
         return Source(source.shape[::-1], source.dtype, source.blocks)
-    return _of_array(np.concatenate(list(source.blocks(source.shape[0]))).T)
+    return of_array(np.concatenate(list(source.blocks(source.shape[0]))).T)
 
 
 # .npy and .npz
@@ -101,60 +99,122 @@ class _Header(NamedTuple):
     shape: tuple[int, ...]
     fortran_order: bool
     dtype: np.dtype[Any]
+    n_bytes: int  # of itself
+
+    @property
+    def n_data_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+_MAX_HEADER = 10_000  # bytes, as in NumPy
+# what every writer of the format makes; not evaluated, for it comes from anywhere
+_ITEM = re.compile(
+    r"""\s*(['"])(?P<key>descr|fortran_order|shape)\1\s*:\s*"""
+    r"""(?:(['"])(?P<descr>[^'"]*)\3|(?P<order>True|False)|\((?P<shape>[\d\s,L]*)\)"""
+    r"""|(?P<fields>\[.*\]))\s*(?:,|(?=\}))""",
+    re.ASCII | re.DOTALL,
+)
+_DTYPE = re.compile(r"[<>|=]?[?a-zA-Z]\d{0,9}", re.ASCII)
 
 
 def _array_header(name: str, file: IO[bytes]) -> _Header:
     """The head of an array in NumPy's format; `file` is left at the first element."""
-    readers: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
+
+    def unreadable(reason: str) -> ValueError:
+        return ValueError(f"{name} is not a readable .npy array: {reason}")
+
+    magic = file.read(8)
+    if magic[:6] != b"\x93NUMPY" or len(magic) < 8:
+        raise unreadable("it does not begin with NumPy's magic string")
+    version = magic[6], magic[7]
+    if version not in ((1, 0), (2, 0)):  # 3.0 is for names of fields, and fields are refused
+        raise unreadable(f"format version {version}, must be (1, 0) or (2, 0)")
+    size = file.read(2 * version[0])
+    n_bytes = int.from_bytes(size, "little")
+    if n_bytes > _MAX_HEADER:
+        raise unreadable(f"its header has {n_bytes:,} bytes, must have at most {_MAX_HEADER:,}")
+    text = file.read(n_bytes).decode("latin-1")
+    if len(size) < 2 * version[0] or len(text) < n_bytes:
+        raise unreadable("it ends within its header")
+    found = _items(text)
+    if found is None:
+        raise unreadable(f"its header is {text[:60].strip()!r}")
+    descr, order, sides = found
     try:
-        version = np.lib.format.read_magic(file)
-        if version not in readers:  # 3.0 is for names of fields, and fields are refused below
-            raise ValueError(f"format version {version}, must be (1, 0) or (2, 0)")
-        header = _Header(*readers[version](file))
-    except (ValueError, tokenize.TokenError) as error:
-        raise ValueError(f"{name} is not a readable .npy array: {_one_line(error)}") from error
-    if header.dtype.hasobject:
+        shape = tuple(int(side.rstrip("L")) for side in map(str.strip, sides) if side)
+    except ValueError:  # more digits than Python reads, or L alone
+        raise unreadable(f"its shape is ({','.join(sides)[:60]})") from None
+    if len(shape) > 32 or max(shape, default=0) >= 2**63:  # NumPy's limits, or near them
+        raise unreadable(f"its shape is {str(shape)[:60]}")
+    if re.fullmatch(r"[|<>=]?O\d*", descr):
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded")
-    if header.dtype.kind not in "biufSU" or header.dtype.itemsize == 0:
-        raise ValueError(f"{name} must hold real numbers, bools or strings, got {header.dtype}")
-    if any(n < 0 for n in header.shape):
-        raise ValueError(f"{name} is not a readable .npy array: its shape is {header.shape}")
-    return header
+    dtype = _dtype_of(descr)
+    if dtype is None:
+        raise ValueError(f"{name} must hold real numbers, bools or strings, got {descr[:60]}")
+    return _Header(shape, order == "True", dtype, 8 + len(size) + n_bytes)
 
 
-def _npy(name: str, transpose: bool, text: bool) -> Source:
+def _items(text: str) -> tuple[str, str, list[str]] | None:
+    """``descr``, ``fortran_order`` and the parts of ``shape`` in a header; None: it is none."""
+    text = text.strip(" \t\n")
+    found: dict[str, str] = {}
+    at = 1
+    while text[:1] == "{" and (item := _ITEM.match(text, at)):
+        key, at = item["key"], item.end()
+        value = {
+            "descr": item["fields"] or item["descr"],
+            "fortran_order": item["order"],
+            "shape": item["shape"],
+        }[key]
+        if key in found or value is None:
+            return None
+        found[key] = value
+    if len(found) < 3 or text[at:].strip(" \t\n") != "}":
+        return None
+    return found["descr"], found["fortran_order"], found["shape"].split(",")
+
+
+def _dtype_of(descr: str) -> np.dtype[Any] | None:
+    """Of real numbers, bools or strings; None: of anything else."""
+    if not _DTYPE.fullmatch(descr):
+        return None
+    try:
+        dtype = np.dtype(descr)
+    except (TypeError, ValueError):
+        return None
+    return dtype if dtype.kind in "biufSU" and dtype.itemsize else None
+
+
+def _npy(name: str, transpose: bool) -> Source:
     with open(name, "rb") as file:
-        shape, fortran_order, dtype = _array_header(name, file)
-        offset = file.tell()
-        found = os.fstat(file.fileno()).st_size - offset
-    expected = math.prod(shape) * dtype.itemsize
+        header = _array_header(name, file)
+        found = os.fstat(file.fileno()).st_size - header.n_bytes
+    _check_data_bytes(name, header, found)
+    if not found:  # an empty array cannot be mapped
+        shape = header.shape[::-1] if transpose else header.shape
+        return Source(shape, header.dtype, lambda n_rows: iter(()))
+    order: Literal["F", "C"] = "F" if header.fortran_order else "C"
+    array = np.asarray(np.memmap(name, header.dtype, "r", header.n_bytes, header.shape, order))
+    return of_array(array.T if transpose else array)
+
+
+def _check_data_bytes(name: str, header: _Header, found: int) -> None:
+    expected = header.n_data_bytes
     if found < expected:
         raise ValueError(f"{name} is truncated: {found} of {expected} bytes of data")
     if found > expected:
-        raise ValueError(f"{name} has {found - expected} bytes after its array")
-    if not expected:  # an empty array cannot be mapped
-        array = np.empty(shape, dtype)
-    else:
-        order: Literal["F", "C"] = "F" if fortran_order else "C"
-        array = np.asarray(np.memmap(name, dtype, "r", offset, shape, order))
-    return _of_array(array.T if transpose else array)
+        raise ValueError(f"{name} has {counted(found - expected, 'byte')} after its array")
 
 
-def _npz(name: str, transpose: bool, text: bool) -> Source:
+def _npz(name: str, transpose: bool) -> Source:
     path, key = split_key(name)
     with _reading(name, ".npz"), zipfile.ZipFile(path) as archive:
-        members = {member.removesuffix(".npy"): member for member in archive.namelist()}
-        listed = ", ".join(members) or "none"
-        if key is None and len(members) != 1:
-            raise ValueError(f"{name} must hold one array, or say {name}:key; its keys: {listed}")
-        member = next(iter(members.values())) if key is None else members.get(key)
-        if member is None:
-            raise ValueError(f"{name}: no array is called {key!r}; its keys: {listed}")
+        member = _member(name, key, archive.infolist())
         with archive.open(member) as file:
-            shape, fortran_order, dtype = _array_header(name, file)
+            header = _array_header(name, file)
+        # before anything is unpacked: zipfile gives no more than the directory says
+        _check_data_bytes(name, header, member.file_size - header.n_bytes)
+    shape, fortran_order, dtype, _ = header
     # bytes come in C order: that of the array, or of its transpose
     stored = shape[::-1] if fortran_order else shape
     row_bytes = math.prod(stored[1:]) * dtype.itemsize
@@ -165,127 +225,44 @@ def _npz(name: str, transpose: bool, text: bool) -> Source:
             zipfile.ZipFile(path) as archive,
             archive.open(member) as file,
         ):
-            _array_header(name, file)
+            file.read(header.n_bytes)
             for start in range(0, stored[0], n_rows):
                 n = min(n_rows, stored[0] - start)
                 data = file.read(n * row_bytes)
                 if len(data) < n * row_bytes:
                     raise ValueError(f"{name} is truncated in row {start + len(data) // row_bytes}")
                 yield np.frombuffer(data, dtype).reshape(n, *stored[1:])
-            if file.read(1):  # and, at the end, zipfile compares the checksum
-                raise ValueError(f"{name} has bytes after its array")
+            file.read(1)  # nothing; and, at the end, zipfile compares the checksum
 
     source = Source(stored, dtype, blocks)
     turn = len(shape) > 1 and transpose != fortran_order
-    return _transposed(source) if turn else source
+    return transposed(source) if turn else source
 
 
-# .csv
-
-_Line = tuple[int, list[str]]  # line number, cells
-
-
-def _csv_lines(name: str) -> Iterator[_Line]:
-    """The lines that are not blank."""
-    with _reading(name, ".csv"), open(name, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        for cells in reader:
-            if cells:
-                yield reader.line_num, cells
-
-
-def _csv_shape(name: str) -> tuple[int, int]:
-    n_lines = width = 0
-    for line, cells in _csv_lines(name):
-        n_lines += 1
-        if n_lines == 1:
-            width = len(cells)
-        elif len(cells) != width:
-            raise ValueError(
-                f"{name}, line {line}: must have {width} cells, as the first line, got {len(cells)}"
-            )
-    return n_lines, width
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _csv_numbers(name: str, lines: list[_Line]) -> np.ndarray:
-    cells = itertools.chain.from_iterable(cells for _, cells in lines)
-    shape = len(lines), len(lines[0][1])
-    try:
-        numbers = np.fromiter(map(float, cells), np.float64, math.prod(shape)).reshape(shape)
-    except ValueError:
-        raise ValueError(f"{name}, {_first_text(lines)}") from None
-    inexact = np.isfinite(numbers) & (np.abs(numbers) >= 2**53)
-    if inexact.any():
-        raise ValueError(
-            f"{name}: numbers must be below 2**53, where text is exact, "
-            f"got {numbers[inexact][0]:.0f}"
-        )
-    return numbers
-
-
-def _first_text(lines: list[_Line]) -> str:
-    """Where the first cell stands that is not a number, and what it says."""
-    line, column, cell = next(
-        (line, column, cell)
-        for line, cells in lines
-        for column, cell in enumerate(cells, start=1)
-        if not _is_number(cell)
-    )
-    hint = " (a header line? there must be none)" if line == 1 else ""
-    return f"line {line}, cell {column}: must be a number, got {cell[:40]!r}{hint}"
-
-
-def _csv(name: str, transpose: bool, text: bool) -> Source:
-    def blocks(n_rows: int) -> Iterator[np.ndarray]:
-        lines = _csv_lines(name)
-        if not text:  # a cell is a string, eight times as large, before it is a number
-            n_rows = max(1, n_rows // 8)
-        while block := list(itertools.islice(lines, n_rows)):
-            if text:
-                yield np.array([cells for _, cells in block])
-            else:
-                yield _csv_numbers(name, block)
-
-    dtype = np.dtype(np.str_) if text else np.dtype(np.float64)
-    source = Source(_csv_shape(name), dtype, blocks)
-    return _transposed(source) if transpose else source
-
-
-def csv_labels(name: str) -> np.ndarray:
-    """One column or one line of a .csv file: numbers if all cells are, else strings."""
-    shape = _csv_shape(name)
-    if 1 not in shape:
-        raise ValueError(f"{name} must hold labels in one column or one line, got shape {shape}")
-    lines = list(_csv_lines(name))
-    cells = [cell for _, cells in lines for cell in cells]
-    if "" in cells:
-        raise ValueError(f"{name}: label {cells.index('') + 1} must not be empty")
-    numeric = [_is_number(cell) for cell in cells]
-    # numbers under one word: that word is a header, not a class
-    if all(numeric) or (len(cells) > 1 and all(numeric[1:])):
-        return _csv_numbers(name, lines).reshape(-1)
-    return np.array(cells)
+def _member(name: str, key: str | None, members: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
+    """The member of an archive that has this key, or the only one."""
+    keys = [member.filename.removesuffix(".npy") for member in members]
+    shown = (key[:30] if key.isprintable() else repr(key[:30]) for key in keys[:8])
+    listed = ", ".join(shown) or "none"
+    if len(keys) > 8:
+        listed += f", and {len(keys) - 8} more"
+    if key is None and len(keys) != 1:
+        raise ValueError(f"{name} must hold one array, or say {name}:key; its keys: {listed}")
+    chosen = [member for k, member in zip(keys, members, strict=True) if key in (None, k)]
+    if not chosen:
+        raise ValueError(f"{name}: no array is called {key!r}; its keys: {listed}")
+    if len(chosen) > 1:
+        raise ValueError(f"{name}: {len(chosen)} arrays are called {key!r}")
+    return chosen[0]
 
 
 # .parquet
 
 
-def _parquet(name: str, transpose: bool, text: bool) -> Source:
-    try:
+def _parquet(name: str, transpose: bool) -> Source:
+    with needs("parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError(
-            f"reading {name} needs pyarrow: pip install radabound_fast[parquet]"
-        ) from error
 
     @contextlib.contextmanager
     def opened() -> Iterator[Any]:
@@ -293,14 +270,23 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
         try:
             with pq.ParquetFile(name) as file:
                 yield file
-        except (pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (
+            pa.ArrowException,
+            OSError,
+            UnicodeDecodeError,
+            json.JSONDecodeError,
+            RecursionError,
+        ) as error:
             reason = _one_line(error)
             raise ValueError(f"{name} is not a readable .parquet file: {reason}") from error
 
     with opened() as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-        # pandas stores an index that is not 0, 1, 2, ... as one more column
-        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        written = schema.pandas_metadata
+    # pandas stores an index that is not 0, 1, 2, ... as one more column
+    index = written.get("index_columns") if isinstance(written, dict) else None
+    if not isinstance(index, list):
+        index = []
     columns = [field.name for field in schema if field.name not in index]
     if len(set(columns)) < len(columns):
         raise ValueError(f"{name} must have columns of different names")
@@ -310,7 +296,8 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
 
     def values(column: str, array: Any) -> np.ndarray:
         if array.null_count:
-            raise ValueError(f"{name}, column {column!r}: {array.null_count} values are missing")
+            missing = counted(array.null_count, "missing value")
+            raise ValueError(f"{name}, column {column[:60]!r}: it has {missing}")
         if dtypes[0].kind == "U":
             return np.array(array.to_pylist(), dtype=np.str_)
         return np.asarray(array.to_numpy(zero_copy_only=False))
@@ -324,7 +311,7 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
         with opened() as file:
             for batch in file.iter_batches(batch_size=n, columns=columns):
                 found += len(batch)
-                yield np.stack([values(c, batch.column(c)) for c in columns], axis=1)
+                yield side_by_side([values(c, batch.column(c)) for c in columns])
         check_length(found)
 
     def transposed_rows(n: int) -> Iterator[np.ndarray]:
@@ -333,7 +320,7 @@ def _parquet(name: str, transpose: bool, text: bool) -> Source:
                 some = columns[start : start + n]
                 table = file.read(columns=some)
                 check_length(len(table))
-                yield np.stack([values(c, table.column(c)) for c in some])
+                yield side_by_side([values(c, table.column(c)) for c in some]).T
 
     dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
     if transpose:
@@ -352,13 +339,13 @@ def _column_dtype(name: str, field: Any) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
         return dtype
     raise ValueError(
-        f"{name}, column {field.name!r}: must hold real numbers, bools or strings, got {field.type}"
+        f"{name}, column {field.name[:60]!r}: must hold real numbers, bools or strings, "
+        f"got {str(field.type)[:60]}"
     )
 
 
-FORMATS: dict[str, Callable[[str, bool, bool], Source]] = {
+FORMATS: dict[str, Callable[[str, bool], Source]] = {
     ".npy": _npy,
     ".npz": _npz,
-    ".csv": _csv,
     ".parquet": _parquet,
 }

@@ -7,13 +7,19 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from radabound_fast._checks import check_choice, check_count, check_probability
-from radabound_fast.bounds import BOUNDS
+from radabound_fast._kernel import UNIT_SHIFT, GuardCore
+from radabound_fast.bounds import BOUNDS, Stage
+from radabound_fast.bounds.union import MOST_QUERIES
 
 NO_LIMIT = 2**63 - 1
+NOTHING = -1, NO_LIMIT
 
-# budget, largest total it holds for, and of the part that needs no signs: queries, low, high
-Gate = tuple[int, int, int, int, int]
+# budget; the largest total and the number of rows that the gate holds for; totals up to and from
+# which a row needs no signs, of declared 0-1 losses and of real ones
+Gate = tuple[int, int, int, int, int, int, int]
 
 
 class HaltingRule:
@@ -65,14 +71,83 @@ class HaltingRule:
         log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
         return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
 
-    def needs_no_signs(self, n_queries: int) -> bool:
-        """Whether after so many answers the next is given whatever its losses are."""
-        free = self.free
-        return free is not None and free.low >= free.high and n_queries < free.n_queries
+    def free_left(self, n_queries: int, mean: float | None, declared: bool) -> int:
+        """How many queries more need no signs after so many answers, at most 2**62.
 
-    def price(self, largest_total: int, unit_shift: int) -> Gate:
+        Those whose mean is this one, to the nearest that there is; None: whatever their means.
+        `declared`: of losses declared 0 or 1.
+        """
+        if self.free is None:
+            return 0
+        unit_shift = 0 if declared else UNIT_SHIFT
+        everything = self.n_samples << unit_shift
+        total = None if mean is None else round(Fraction(mean) * everything)
+
+        def passes(stage: Stage) -> bool:
+            low, high = self._ranges(stage, unit_shift)[0 if declared else 1]
+            return high - low <= 1 if total is None else total <= low or total >= high
+
+        return self.free.end_of(passes, n_queries) - n_queries
+
+    def interval(self, values: Any, n_queries: Any, declared: Any) -> tuple[Any, Any]:
+        """Where the truths of answers lie; as `Bound.interval`, of this configuration.
+
+        `declared` may be an array, of answers to losses of both kinds.
+        """
+        if isinstance(declared, np.ndarray):
+            lows, highs = np.empty(len(values)), np.empty(len(values))
+            for flag in (True, False):
+                some = declared == flag
+                lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
+            return lows, highs
+        return self.bound.interval(
+            values,
+            n_queries,
+            n_samples=self.n_samples,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_queries=self.max_queries,
+            declared=declared,
+        )
+
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        """How far the truth may be from an answer: epsilon, unless its interval says more."""
+        wide_below = lows <= np.maximum(values - self.epsilon, 0.0)
+        wide_above = highs >= np.minimum(values + self.epsilon, 1.0)
+        nearer = np.maximum(values - lows, highs - values)
+        return np.where(wide_below & wide_above, self.epsilon, nearer)
+
+    def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:
+        """How many queries more are answered whatever they are, at most 2**62.
+
+        `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
+        budget covers rows that agree with every vector at once, there is no limit.
+        """
+        if found.halted:
+            return 0
+        total = math.ceil(
+            Fraction(1.0 if mean is None else mean) * (self.n_samples << found.unit_shift)
+        )
+        budget = self.price(max(found.largest, total), found.unit_shift, found.n_rows)[0]
+        if self._worst(found, total) <= budget:
+            return MOST_QUERIES
+        # the half-range of one row is 0
+        first = self.estimator == "half-range" and not found.started and budget >= 0
+        return max(int(first), self.free_left(found.n_rows, mean, declared))
+
+    def _worst(self, found: GuardCore, total: int) -> int:
+        """The most that the extremes can sum up to with more rows, each of this total at most."""
+        both = self.estimator == "half-range"
+        if not found.started:
+            return total * self.n_vectors * (2 if both else 1)
+        maxima, minima = found.extremes()
+        worst = int(np.maximum(maxima, total).sum())
+        return worst - int(np.minimum(minima, -total).sum()) if both else worst
+
+    def price(self, largest_total: int, unit_shift: int, n_rows: int) -> Gate:
         """The gate of ``struct guard_state`` in src/scan/scan.h, in units of 2**-unit_shift.
 
+        That of the next query after `n_rows` answers, whose sums were at most `largest_total`.
         The budget is stepped to the edge of the bound's own predicate at the complexities that
         integers stand for, so that the integer test and the bound never disagree.
         """
@@ -94,13 +169,19 @@ class HaltingRule:
             return admitted and not self.delta_prime(complexity) > self.threshold
 
         budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
-        if self.bound.log_tail is not None:
-            return budget, NO_LIMIT, 0, -1, NO_LIMIT
+        priced = largest_total if self.bound.log_tail is None else NO_LIMIT
         if self.free is None:
-            return budget, largest_total, 0, -1, NO_LIMIT
-        low = math.floor(Fraction(self.free.low) * everything)
-        high = math.ceil(Fraction(self.free.high) * everything)
-        return budget, largest_total, self.free.n_queries, low, high
+            return budget, priced, NO_LIMIT, *NOTHING, *NOTHING
+        stage = self.free.stage(n_rows)
+        declared, real = self._ranges(stage, unit_shift)
+        return budget, priced, stage.n_queries, *declared, *real
+
+    def _ranges(self, stage: Stage, unit_shift: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Up to and from which totals a row needs no signs: of declared losses, of real ones."""
+        everything = self.n_samples << unit_shift
+        lows = stage.low_count << unit_shift, math.floor(Fraction(stage.low_mean) * everything)
+        declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
+        return declared, real
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:

@@ -15,7 +15,7 @@ cdef extern from *:
     """
     struct sign_store;
     """
-    struct hidden_store "sign_store":  # src/scan/scan.h says what is in it
+    struct hidden_store "sign_store":  # src/scan/tiles.h says what is in it
         pass
 
 

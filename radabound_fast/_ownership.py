@@ -24,6 +24,11 @@ class Owned:
     )
 
     def __init__(self) -> None:
+        if "_born" in vars(self):
+            raise RuntimeError(
+                f"this {type(self).__name__} has been made: __init__ once more would forget what "
+                "it has counted"
+            )
         self._born = n_forks()
 
     def _check_owner(self) -> None:

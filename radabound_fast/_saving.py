@@ -3,56 +3,65 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+from radabound_fast._checks import check_seed
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability, Ledger, Lock, Progress
+    from radabound_fast._kernel import SharedState
+    from radabound_fast.store import Durability, Ledger, Path, StateFile
 
 
 class Saved(Owned):
     """Base class of a guard: JSON parameters that never change, and integers that do."""
 
+    _saver: object  # the call of `save` that retired it
+
     def __init__(self) -> None:
         super().__init__()
-        self._file_lock: Lock | None = None  # on the file it was loaded from
+        self._file: StateFile | None = None  # that it was loaded from
         self._ledger: Ledger | None = None  # the database it was opened from
+
+    @property
+    @abstractmethod
+    def _shared(self) -> SharedState:
+        """What queries change."""
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, JSON values; the seed is one."""
 
+    @classmethod
     @abstractmethod
-    def _progress(self) -> Progress:
-        """All that queries change."""
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        """How many numbers a state has at most, under parameters that nobody has checked."""
 
-    @abstractmethod
-    def _resume(self, progress: Progress) -> None:
-        """Go on where `_progress` was taken."""
-
-    @abstractmethod
-    def _retire(self, retired: bool) -> bool:
-        """Answer nothing while retired; returns whether it was before."""
-
-    @abstractmethod
-    def _keep(self, ledger: Ledger) -> None:
-        """From now on commit each change to `ledger` before its answer leaves."""
-
-    # ---- a file that one process owns ------------------------------------------------------
+    def _check_open(self) -> None:
+        """RuntimeError in a forked child, and once it was saved or closed."""
+        self._check_owner()
+        if self._shared._retired:
+            raise RuntimeError(
+                f"this {type(self).__name__} is retired, saved or closed: load or open its file"
+            )
 
     def _state(self) -> dict[str, Any]:
-        """Everything that `load` needs."""
+        """What never changes, and the progress."""
         return {
             "kind": type(self).__name__,
             "parameters": self._parameters(),
-            "progress": self._progress(),
+            "progress": self._shared._progress(),
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    # ---- a file that one process owns ------------------------------------------------------
+
+    @sealed
+    def save(self, path: Path) -> None:
         """Write the state to a file, whole or not at all, and retire this guard.
 
         From then on the file is the guard: load it to go on.  If it cannot be written this
@@ -62,29 +71,54 @@ class Saved(Owned):
         ------
         RuntimeError
             This guard was saved before, lives in a database, or belongs to the parent of this
-            process.
+            process.  Or the file that it was loaded from was moved away, replaced, or given a
+            second name.
         ValueError
             `path` exists and this guard was not loaded from it.
         OSError
-            The file cannot be written, or a live guard owns it.
+            The file cannot be written.
         """
-        from radabound_fast.store import save_state
+        from radabound_fast.store._folder import undisturbed
 
         self._check_owner()
         if self._ledger is not None:
             raise RuntimeError("this guard was opened from a database, where all of it is already")
-        if self._retire(True):
-            raise RuntimeError("this guard was saved already and is retired")
+        this_call, written = object(), False
         try:
-            save_state(path, self._state(), lock=self._file_lock)
+            if vars(self).setdefault("_saver", this_call) is not this_call:
+                raise RuntimeError("this guard was saved already and is retired")
+            self._shared._retire(True)
+            with undisturbed():
+                self._write(path)
+                written = True
         except BaseException:
-            self._retire(False)
+            if not written and vars(self).get("_saver") is this_call:
+                self._shared._retire(False)
+                del self._saver
             raise
-        if self._file_lock is not None:
-            self._file_lock.release()
+
+    def _write(self, path: Path) -> None:
+        """To its file, which somebody else may then load; to a new one if it has none."""
+        from radabound_fast.store import save_state
+        from radabound_fast.store._folder import real_path
+
+        file, description = self._file, self._state()
+        progress = description.pop("progress")
+        if file is None or file.gone:
+            save_state(path, description, progress)
+        elif file.path == real_path(path):
+            file.replace(description, progress)
+        else:
+            raise ValueError(
+                f"path must be {file.path}, from which this guard was loaded and where its old "
+                f"state would stay, got {os.fsdecode(path)}"
+            )
+        if file is not None:
+            file.release()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    @sealed
+    def load(cls, path: Path) -> Self:
         """The guard that `save` wrote, and nobody else's while it lives: it locks the file.
 
         What it answers is in the file only after the next `save`; see `radabound_fast.store`
@@ -96,34 +130,50 @@ class Saved(Owned):
             There is no such file, or a live guard owns it.
         ValueError
             It is not a saved guard of this kind, or was cut short or altered.
+        RuntimeError
+            The file has a second name (a hard link), or is mounted without its folder.
         """
-        from radabound_fast.store import load_state
+        from radabound_fast.store import StateFile
 
-        state, lock = load_state(path)
+        file: StateFile | None = None
         try:
-            cls._check_kind(path, state.get("kind"))
-            guard = cls(**state["parameters"])
-            guard._resume(state["progress"])
-        except BaseException as error:
-            lock.release()
-            if isinstance(error, (LookupError, TypeError, AttributeError, OverflowError)):
-                # the checksum is right and the contents are not: somebody wrote them
-                raise ValueError(f"{os.fspath(path)} does not hold a guard's state") from error
+            file = StateFile(path)
+            guard = cls._stored(os.fsdecode(path), file)
+            guard._file = file
+        except BaseException:
+            if file is not None:
+                file.release()
             raise
-        guard._file_lock = lock
         return guard
 
     @classmethod
-    def _check_kind(cls, path: str | os.PathLike[str], kind: Any) -> None:
+    def _stored(
+        cls,
+        name: str,
+        source: StateFile | Ledger,
+        wanted: dict[str, Any] | None = None,
+        made: Self | None = None,
+    ) -> Self:
+        """The guard in a file or a database, if its parameters are those that are wanted."""
+        kind = source.description["kind"]
         if kind != cls.__name__:
-            raise ValueError(f"{os.fspath(path)} must hold a {cls.__name__}, it holds a {kind}")
+            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
+        parameters = source.description["parameters"]
+        with faults_of(name):
+            most = cls._most_numbers(parameters)
+        progress = source.stored(most)  # which finds every accident
+        guard = cls._as_stored(name, parameters, wanted, made)
+        with faults_of(name):
+            guard._shared._resume(progress)
+        return guard
 
     # ---- a database that processes share ---------------------------------------------------
 
     @classmethod
+    @sealed
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         n_samples: int | None = None,
         *,
         holdout_id: str | None = None,
@@ -169,6 +219,10 @@ class Saved(Owned):
             format, or is damaged.  The file is left as it was.
         OSError
             It cannot be read and written.
+        RuntimeError
+            Whoever opened it next would not see this guard's answers: the file has a second name
+            (a hard link), is mounted without its folder, or is open while one of the files beside
+            it is gone.  Or the parent of this process had it open when it forked.
         """
         known = None if n_samples is None and not parameters else {"n_samples": n_samples}
         wanted = None if known is None else known | parameters
@@ -181,67 +235,66 @@ class Saved(Owned):
     @classmethod
     def _open(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         parameters: dict[str, Any] | None,
         durability: Durability,
         holdout: str | None,
         same_holdout: Callable[[str | None], bool],
     ) -> Self:
         """`open`, where `holdout` is stored in a new database and else compared with."""
-        from radabound_fast.store import Ledger, create_database
+        from radabound_fast.store import open_ledger
 
-        made: Self | None = None
-        while True:
-            try:
-                ledger = Ledger(path, durability)
-                break
-            except FileNotFoundError:
-                if parameters is None:
-                    raise
-                made = made or cls(**parameters)
-                stored = {"kind": cls.__name__, "parameters": made._parameters()}
-                with contextlib.suppress(FileExistsError):  # somebody else was faster
-                    create_database(path, stored | {"holdout": holdout}, made._progress())
+        name, new, made = os.fsdecode(path), None, None
+        if parameters is not None and not os.path.exists(path):
+            made = cls(**parameters)
+            state = made._state() | {"holdout": holdout}
+            new = state, state.pop("progress")
+        ledger: Ledger | None = None
         try:
-            cls._check_kind(path, ledger.description["kind"])
-            if not same_holdout(ledger.description["holdout"]):
-                raise ValueError(
-                    f"{os.fspath(path)} was made for another holdout, or for none by name"
-                )
-            guard = cls._as_stored(path, ledger.description["parameters"], parameters, made)
-            progress = ledger.read()
-            assert progress is not None  # nothing has been read before
-            guard._resume(progress)
+            ledger = open_ledger(path, durability, new)
+            with faults_of(name):
+                same = same_holdout(ledger.description["holdout"])
+            if not same:
+                raise ValueError(f"{name} was made for another holdout, or for none by name")
+            guard = cls._stored(name, ledger, parameters, made)
+            guard._ledger = ledger
+            guard._shared._keep(ledger)
         except BaseException:
-            ledger.close()
+            if ledger is not None:
+                ledger.close()
             raise
-        guard._ledger = ledger
-        guard._keep(ledger)
         return guard
 
     @classmethod
     def _as_stored(
         cls,
-        path: str | os.PathLike[str],
+        name: str,
         stored: dict[str, Any],
         wanted: dict[str, Any] | None,
         made: Self | None,
     ) -> Self:
         """A guard with the stored parameters, if they are those that are wanted."""
-        if made is not None and made._parameters() == stored:
+        if wanted is None:
+            with faults_of(name):
+                guard = cls(**stored)
+                if not same_json(guard._parameters(), stored):
+                    raise ValueError("its parameters are not as they were written")
+            return guard
+        if made is not None and same_json(made._parameters(), stored):
             return made
-        wanted = dict(stored if wanted is None else wanted)
-        if wanted.get("seed") is None and "seed" in stored:
-            wanted["seed"] = stored["seed"]
+        if wanted.get("seed") is None and stored.get("seed") is not None:
+            with faults_of(name):
+                wanted = wanted | {"seed": check_seed(stored["seed"])}
         guard = cls(**wanted)
-        for name, value in guard._parameters().items():
-            if name == "seed" and value != stored[name]:  # the stored one is nobody's business
-                raise ValueError(f"seed must be the one that {os.fspath(path)} holds, got {value}")
-            if name != "signs" and value != stored[name]:
-                raise ValueError(
-                    f"{name} must be {stored[name]!r}, with which {os.fspath(path)} was made, "
-                    f"got {value!r}"
-                )
+        for parameter, value in guard._parameters().items():
+            if parameter == "signs" or same_json(value, stored.get(parameter)):
+                continue
+            if parameter == "seed":  # the stored one is nobody's business
+                raise ValueError(f"seed must be the one that {name} holds, got {value}")
+            raise ValueError(
+                f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was made, "
+                f"got {value!r}"
+            )
         return guard
 
     def close(self) -> None:
@@ -254,7 +307,7 @@ class Saved(Owned):
         """
         ledger = self._opened()
         self._check_owner()
-        self._retire(True)
+        self._shared._retire(True)
         ledger.close()
 
     def __enter__(self) -> Self:
@@ -268,3 +321,22 @@ class Saved(Owned):
         if self._ledger is None:
             raise RuntimeError("this guard is in no database: save it to keep its count")
         return self._ledger
+
+
+# ---- what a right checksum covers ------------------------------------------------------------
+
+_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+
+
+@contextlib.contextmanager
+def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
+    """Whatever is wrong with what was read, a forger wrote it: one error, which names the file."""
+    try:
+        yield
+    except _FAULTS as error:
+        raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None
+
+
+def same_json(value: Any, other: Any) -> bool:
+    """Whether both are written alike: 1, 1.0 and true are not."""
+    return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -14,23 +14,36 @@ import json
 import os
 import platform
 import secrets
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import RadaBound, __version__, _kernel, plan
-from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv, write_figure
+from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv
+from radabound_fast._checks import counted
+from radabound_fast._extras import needs
+from radabound_fast._output import check_target, write_figure
+from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
-from radabound_fast.bounds import BOUNDS
-from radabound_fast.files import FileRows, load_labels, open_rows
-
-# Algorithm 1 line 11, Theorem 3 and line 12, the strictest first
-PAPER_BOUNDS = ("bernstein-split", "bernstein", "mclt")
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
+from radabound_fast.files import FileRows, open_losses, open_predictions
 
 OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+
+# whether the first line is a header, of the labels and of the rest
+HEADERS = {
+    None: (None, None),
+    "yes": (True, True),
+    "no": (False, False),
+    "labels": (True, False),
+    "predictions": (False, True),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,12 +53,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0: done; 1: a self-check failed; 2: bad input; 3: an audited guard halted;
-        130: interrupted; 141: nobody reads the output any more.
+        130: interrupted; 141: nobody reads the output any more; 143: terminated.
     """
     try:
-        return _run(_parser().parse_args(argv))
+        with _stopping_cleanly():
+            return _run(_parser().parse_args(argv))
     except KeyboardInterrupt:  # wherever it comes, also while an error is reported
         return INTERRUPTED
+    except _Stopped as stop:
+        return 128 + stop.signal
+
+
+class _Stopped(BaseException):
+    """A signal that would have ended the process at once, and left files half written."""
+
+    def __init__(self, number: int) -> None:
+        self.signal = number
+
+
+@contextlib.contextmanager
+def _stopping_cleanly() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what runs within as Ctrl-C does, unless somebody else has them."""
+    mine = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise _Stopped(number)
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGTERM", "SIGHUP"):  # the second is not there on Windows
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                    mine.append(number)
+                    signal.signal(number, stop)
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -53,14 +97,22 @@ def _run(args: argparse.Namespace) -> int:
         code: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return PIPE_CLOSED
-    except (OSError, ValueError, ImportError) as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # it broke into an import
-            return INTERRUPTED
+    except (OSError, ValueError, ImportError, MemoryError) as error:
+        if isinstance(error.__cause__, (KeyboardInterrupt, _Stopped)):  # it broke into an import
+            raise error.__cause__ from None
         print(f"radabound {args.command}: {_one_line(error)}", file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:  # as on a full disk: it would be tried again at the end
+            _drop_stdout()
         return BAD_INPUT
     return code
+
+
+def _drop_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -81,19 +133,10 @@ def _parser() -> _Parser:
 
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
-
-
-@contextlib.contextmanager
-def _needs(extra: str) -> Iterator[None]:
-    """What an extra installs is imported within; a missing package names the extra."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{error.name} is not installed: pip install radabound_fast[{extra}]"
-        ) from error
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"output: {error.strerror}"  # of files we know the names
+    return " ".join(str(error).split()) or "there is not enough memory"
 
 
 # audit
@@ -118,7 +161,16 @@ def _add_audit(commands: Any) -> None:
         help="the file is m x k: a query is a column; a square file needs one of the two",
     )
     parser.add_argument(
-        "--packed", action="store_true", help="rows are ceil(m/8) uint8, sample i in bit i %% 8"
+        "--packed",
+        nargs="?",
+        const=True,
+        choices=("little", "big"),
+        help="rows are bits: words of pack_losses, or bytes of numpy.packbits with this bitorder",
+    )
+    parser.add_argument(
+        "--header",
+        choices=[name for name in HEADERS if name],
+        help="whether the first line of .csv files is a header, or of which file it is",
     )
     parser.add_argument(
         "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
@@ -139,13 +191,16 @@ def _add_audit(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--output", metavar="FILE.csv", help="write every answer")
     parser.add_argument("--plot", metavar="FILE.png", help="draw complexity against queries")
-    parser.add_argument("--quiet", action="store_true", help="no table and no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no table and no progress")
 
 
 def _audit(args: argparse.Namespace) -> int:
     _check_outputs(args)
-    labels = None if args.labels is None else load_labels(args.labels)
-    rows, n_samples = _open_queries(args, labels)
+    for path in filter(None, (args.labels, args.predictions, args.losses)):
+        written = args.output and os.path.exists(path) and os.path.exists(args.output)
+        if written and os.path.samefile(path, args.output):
+            raise ValueError(f"--output must be a file of its own, got {path}, which is read")
+    labels, rows, n_samples = _open_files(args)
     seed = secrets.randbits(64) if args.seed is None else args.seed
     replays = []
     for bound in dict.fromkeys(args.bound or PAPER_BOUNDS):
@@ -158,64 +213,68 @@ def _audit(args: argparse.Namespace) -> int:
             estimator=args.estimator,
             seed=seed,
         )
+        trace = bool(args.output or args.plot)
         try:
-            replays.append(
-                Replay(guard, labels, packed=args.packed, trace=bool(args.output or args.plot))
-            )
+            replays.append(Replay(guard, labels, packed=bool(args.packed), trace=trace))
         except ValueError as error:
             raise ValueError(f"{args.labels}: {error}") from error
     replay(rows.name, _with_progress(rows, args.quiet), replays)
-    _report(args, rows, seed, replays)
+    _report(args, rows, labels, seed, replays)
     return HALTED if any(each.guard.halted for each in replays) else OK
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
     """What could fail after a long replay is tried before it."""
     for path in filter(None, (args.output, args.plot)):
-        if not os.path.isdir(os.path.dirname(path) or "."):
-            raise ValueError(f"{path}: its folder does not exist")
+        check_target(path)
     if args.plot:
         if not args.plot.lower().endswith(".png"):
             raise ValueError(f"--plot must end in .png, got {args.plot}")
-        with _needs("plot"):
+        with needs("plot"):
             import radabound_fast.plots  # noqa: F401
 
 
-def _open_queries(args: argparse.Namespace, labels: NDArray[Any] | None) -> tuple[FileRows, int]:
-    """The file of predictions or losses, and m."""
-    if (args.predictions is None) != (labels is None):
+def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows, int]:
+    """The labels of predictions, or None; predictions or losses; and m."""
+    if (args.predictions is None) != (args.labels is None):
         raise ValueError("--labels must be given with --predictions, and only with them")
-    n_samples = args.n_samples
-    if labels is not None:
-        if n_samples not in (None, len(labels)):
-            raise ValueError(
-                f"--n-samples must be the number of labels, {len(labels)}, got {n_samples}"
-            )
-        n_samples = len(labels)
-    rows = open_rows(
-        args.predictions or args.losses,
-        n_samples=n_samples,
-        transpose=args.transpose,
-        packed=args.packed,
-        text=labels is not None and labels.dtype.kind not in "biuf",
+    paths = [path for path in (args.labels, args.predictions, args.losses) if path]
+    if args.header and not any(path.lower().endswith(".csv") for path in paths):
+        raise ValueError("--header is for .csv files, got none")
+    labels_header, header = HEADERS[args.header]
+    how = {
+        "transpose": args.transpose,
+        "packed": bool(args.packed),
+        "bitorder": args.packed if isinstance(args.packed, str) else None,
+        "header": header,
+    }
+    if args.losses:
+        rows = open_losses(args.losses, n_samples=args.n_samples, **how)
+        return None, rows, rows.shape[1] if args.n_samples is None else args.n_samples
+    labels, rows = open_predictions(
+        args.labels, args.predictions, labels_header=labels_header, **how
     )
-    return rows, rows.shape[1] if n_samples is None else n_samples
+    if args.n_samples not in (None, len(labels)):
+        raise ValueError(
+            f"--n-samples must be the number of labels, {len(labels)}, got {args.n_samples}"
+        )
+    return labels, rows, len(labels)
 
 
 def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
-    """The blocks of `rows`, under a bar on stderr if that is a terminal and tqdm is there."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield from rows
-        return
-    with tqdm(total=rows.shape[0], unit=" queries", disable=quiet or None, leave=False) as bar:
+    with progress(rows.shape[0], "queries", quiet=quiet) as advance:
         for block in rows:
             yield block
-            bar.update(len(block))
+            advance(len(block))
 
 
-def _report(args: argparse.Namespace, rows: FileRows, seed: int, replays: list[Replay]) -> None:
+def _report(
+    args: argparse.Namespace,
+    rows: FileRows,
+    labels: NDArray[Any] | None,
+    seed: int,
+    replays: list[Replay],
+) -> None:
     """Print what came out, then write the files that were asked for."""
     n_queries, n_samples = rows.shape[0], replays[0].guard.n_samples
     if args.json:
@@ -224,7 +283,10 @@ def _report(args: argparse.Namespace, rows: FileRows, seed: int, replays: list[R
             "file": rows.name,
             "labels": args.labels,
             "transpose": bool(args.transpose),
-            "packed": args.packed,
+            "packed": bool(args.packed),
+            "bitorder": rows.bitorder,
+            "header": args.header,
+            "compared_as": _compared_as(labels),
             "n_samples": n_samples,
             "n_queries": n_queries,
             "queries_counted_from": 1,
@@ -239,9 +301,13 @@ def _report(args: argparse.Namespace, rows: FileRows, seed: int, replays: list[R
     elif not args.quiet:
         drawn = " (drawn)" if args.seed is None else ""
         print(
-            f"{n_queries:,} queries on {n_samples:,} samples: epsilon {args.epsilon:g}, "
-            f"delta {args.delta:g}, {args.n_vectors} sign vectors, seed {seed}{drawn}\n"
+            f"{counted(n_queries, 'query', 'queries')} on {counted(n_samples, 'sample')}: "
+            f"epsilon {args.epsilon:g}, delta {args.delta:g}, "
+            f"{counted(args.n_vectors, 'sign vector')}, seed {seed}{drawn}"
         )
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
+        print()
         print(table(replays))
         if any(each.guard.halted for each in replays):
             print("\nA bound that halted vouches neither for that query nor for any after it.")
@@ -257,8 +323,15 @@ def _report(args: argparse.Namespace, rows: FileRows, seed: int, replays: list[R
             {each.guard.bound: each.complexities() for each in replays},
             {each.guard.bound: each.guard.budget for each in replays},
             {each.guard.bound: each.halting_query for each in replays},
+            without_signs={each.guard.bound: each.n_without_signs for each in replays},
         )
         write_figure(args.plot, figure)
+
+
+def _compared_as(labels: NDArray[Any] | None) -> str | None:
+    if labels is None:
+        return None
+    return "numbers" if labels.dtype.kind in "biuf" else "text"
 
 
 # plan
@@ -269,7 +342,8 @@ def _add_plan(commands: Any) -> None:
         "plan",
         help="what a holdout affords, before any of it is spent",
         description="For every bound and mechanism: the complexity budget, whether a first query "
-        "can be answered, how many can, and the smallest epsilon and holdout for a first one.",
+        "can be answered, how many can and what that takes, and the smallest epsilon and holdout "
+        "for a first one. For a space of configurations: the interval of every answer.",
     )
     parser.set_defaults(run=_plan, output=None)
     parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
@@ -281,13 +355,27 @@ def _add_plan(commands: Any) -> None:
     parser.add_argument(
         "--error-rate", type=float, default=0.25, metavar="P", help="of a query (default: 0.25)"
     )
+    parser.add_argument(
+        "--space-size", type=int, metavar="N", help="configurations in a declared space"
+    )
+    parser.add_argument(
+        "--max-queries", type=int, metavar="K", help="of a sequence in a fixed order"
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw epsilon against m")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw half-widths against m")
 
 
 def _plan(args: argparse.Namespace) -> int:
     _check_outputs(args)
-    made = plan(args.n_samples, args.epsilon, args.delta, args.n_vectors, args.error_rate)
+    made = plan(
+        args.n_samples,
+        args.epsilon,
+        args.delta,
+        args.n_vectors,
+        args.error_rate,
+        space_size=args.space_size,
+        max_queries=args.max_queries,
+    )
     print(made.to_json() if args.json else made)
     if args.plot:
         write_figure(args.plot, made.plot())
@@ -306,11 +394,11 @@ def _add_demo(commands: Any) -> None:
     )
     parser.set_defaults(run=_demo)
     parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
-    parser.add_argument("--quiet", action="store_true", help="no text and no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
 def _demo(args: argparse.Namespace) -> int:
-    with _needs("demo"):
+    with needs("demo"):
         from radabound_fast import demo
 
         demo.main(args.output, quiet=args.quiet)
@@ -347,7 +435,7 @@ def _add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--output", metavar="DIR", default="reproduction", help="folder (default: reproduction)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def _reproduce(args: argparse.Namespace) -> int:
@@ -355,7 +443,7 @@ def _reproduce(args: argparse.Namespace) -> int:
         value = getattr(args, option)
         if value < 1:
             raise ValueError(f"--{option} must be at least 1, got {value}")
-    with _needs("reproduce"):
+    with needs("reproduce"):
         from radabound_fast.experiments import reproduce
 
         if args.all:

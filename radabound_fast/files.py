@@ -1,35 +1,45 @@
-"""Predictions and losses from files, row block by row block.
+"""Labels, predictions and losses from files, row block by row block.
 
-A file holds a matrix with a row per query and a column per sample, k x m (or, transposed,
-m x k); the suffix says how:
+A file of predictions or losses holds a matrix with a row per query and a column per sample, k x m
+(or, transposed, m x k); one of labels holds one column.  The suffix says how:
 
 =================  =================================================================
 ``.npy``           memory-mapped, so that the file may be larger than memory
 ``.npz``           one array, or one of several as ``FILE.npz:key``; decompressed as
                    it is read
-``.csv``           comma-separated, UTF-8, no header line
-``.parquet``       a table without missing values; needs ``radabound_fast[parquet]``
+``.csv``           comma-separated, UTF-8; numbers or text, as `_csv` tells them apart
+``.parquet``       a table without missing values; needs the extra ``[parquet]``
 =================  =================================================================
 
 Transposed .npz and .csv files are read into memory whole; the others never are.  Pickled
 objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
-that begins with the file's name; what the operating system refuses is its OSError.
+that begins with the file's name; what the operating system refuses is its OSError.  A path is a
+str, bytes or an os.PathLike.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
-from radabound_fast._checks import check_n_samples
-from radabound_fast._formats import FORMATS, Source, csv_labels, legible, suffix_of
+from radabound_fast import _csv
+from radabound_fast._checks import check_choice, check_n_samples, counted
+from radabound_fast._formats import FORMATS, Source, legible, split_key, transposed
+from radabound_fast.packing import words_of
 
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+BitOrder = Literal["little", "big"]
+
+SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
 BLOCK_BYTES = 8 << 20
 _TEXT_CELL_BYTES = 64  # a Python string of a few letters
+_REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1])
 
 
 @dataclass(frozen=True)
@@ -45,37 +55,47 @@ class FileRows:
         The file, as it was asked for.
     source : Source
         What reads it.
+    bitorder : {"little", "big"}, optional
+        Of packed rows of bytes, which become words here.
+    note : str, optional
+        Why cells that are numbers are compared as text.
     """
 
     name: str
     source: Source
+    bitorder: BitOrder | None = None
+    note: str | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        """``(n_queries, n_samples)``; packed: ``(n_queries, ceil(n_samples / 8))``."""
+        """``(n_queries, n_samples)``; packed: n_queries, and bytes or words of a row."""
         n_rows, n_columns = self.source.shape
         return n_rows, n_columns
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the blocks; that of text has no length, since blocks differ in theirs."""
+        """Of what is stored; that of text has no length, since blocks differ in theirs."""
         return self.source.dtype
 
     def __iter__(self) -> Iterator[np.ndarray]:
         cell_bytes = self.dtype.itemsize or _TEXT_CELL_BYTES
         for block in self.source.blocks(max(1, BLOCK_BYTES // (cell_bytes * self.shape[1]))):
-            yield legible(self.name, block)
+            if self.bitorder is None:
+                yield legible(self.name, block)
+            else:
+                yield words_of(_REVERSED[block] if self.bitorder == "big" else block)
 
 
-def open_rows(
-    path: str | os.PathLike[str],
+def open_losses(
+    path: Path,
     *,
     n_samples: int | None = None,
     transpose: bool | None = None,
     packed: bool = False,
-    text: bool = False,
+    bitorder: BitOrder | None = None,
+    header: bool | None = None,
 ) -> FileRows:
-    """Open a file of predictions or losses.
+    """Open a file of losses.
 
     Parameters
     ----------
@@ -86,9 +106,12 @@ def open_rows(
     transpose : bool, optional
         True: the file is m x k, a query is a column.  A square file needs True or False.
     packed : bool
-        Rows are uint8, ``ceil(n_samples / 8)`` of them, sample i in bit i % 8 of byte i // 8.
-    text : bool
-        Cells of a .csv file are strings, not numbers.
+        Rows are bits: the words of `pack_losses`, uint64, or bytes, uint8.
+    bitorder : {"little", "big"}, optional
+        That of ``numpy.packbits``, for packed rows of bytes, which need it.
+    header : bool, optional
+        Whether the first line of a .csv file is a header.  None: it is none, and an error if it
+        could be one.
 
     Returns
     -------
@@ -98,90 +121,298 @@ def open_rows(
     ------
     ValueError
         If the file is not what its name says, cut short, not a matrix, empty, square without
-        a choice, or has the wrong m.
+        a choice, of unknown bit order, or has the wrong m.
     OSError
         If it is missing or unreadable.
     ImportError
         If it is a .parquet file and pyarrow is not installed.
     """
-    if packed and transpose:
-        raise ValueError("packed rows cannot be transposed: their bits lie along the samples")
-    if n_samples is not None:
-        n_samples = check_n_samples(n_samples)
-    name = os.fspath(path)
-    source = FORMATS[suffix_of(name)](name, bool(transpose), text)
-    if len(source.shape) != 2:
-        raise ValueError(f"{name} must be a matrix, queries x samples, got shape {source.shape}")
-    if 0 in source.shape:
-        raise ValueError(f"{name} must not be empty, got shape {source.shape}")
-    if packed:
-        _check_packed(name, source, n_samples)
+    file = _File(path, header, transpose, compared=False)
+    if file.may_have_header and file.look.counts_columns:
+        raise ValueError(
+            f"{file.name}: its first line may be a header, or losses: say which "
+            "(header=True, --header yes; header=False, --header no)"
+        )
+    source = file.source(text=False)
+    if packed or bitorder is not None:
+        bitorder = _check_packed(file.name, source, n_samples, transpose, packed, bitorder)
     else:
-        _check_unpacked(name, source, n_samples, transpose)
-    return FileRows(name, source)
+        _check_unpacked(file.name, source, n_samples, transpose)
+    return FileRows(file.name, source, bitorder)
 
 
-def load_labels(path: str | os.PathLike[str]) -> np.ndarray:
-    """The labels in a file, a 1-D array of numbers, bools or strings.
+def open_predictions(
+    labels: Path,
+    path: Path,
+    *,
+    transpose: bool | None = None,
+    packed: bool = False,
+    bitorder: BitOrder | None = None,
+    labels_header: bool | None = None,
+    header: bool | None = None,
+) -> tuple[np.ndarray, FileRows]:
+    """Open a file of labels and one of predictions, both as numbers or both as text.
 
-    A .csv or .parquet file has one column (or, .csv, one line); cells of a .csv file are
-    numbers if all of them are.
+    Cells of .csv files are numbers if those of both files are, as `_csv` tells; otherwise they are
+    text, and compared as they stand.
 
     Parameters
     ----------
+    labels : path
+        A file of m labels: one dimension, or, .csv and .parquet, one column (or, .csv, one line).
     path : path
-        Ends in .npy, .npz, .csv or .parquet, or in .npz:key.
+        A file of predictions.
+    labels_header, header : bool, optional
+        Whether the first line of a .csv file is a header.  None: it is none, and an error if both
+        files or one without doubt have what could be one.
+    transpose, packed, bitorder
+        As `open_losses`.
 
     Returns
     -------
-    ndarray of shape (n_samples,)
+    labels : ndarray of shape (n_samples,)
+        Numbers, bools or strings.
+    rows : FileRows
 
     Raises
     ------
     ValueError
-        If the file is not what its name says, cut short, empty or not one-dimensional.
+        As `open_losses`; a label that is missing; or numbers in one file and text in the other.
     OSError, ImportError
-        As `open_rows`.
+        As `open_losses`.
     """
-    name = os.fspath(path)
-    suffix = suffix_of(name)
-    if suffix == ".csv":
-        return csv_labels(name)
-    shape, _, blocks = FORMATS[suffix](name, False, True)
-    if suffix == ".parquet" and shape[1] == 1:
-        shape = shape[:1]
-    if len(shape) != 1:
-        raise ValueError(f"{name} must hold labels in one dimension, got shape {shape}")
-    if shape[0] == 0:
-        raise ValueError(f"{name} must not be empty, got no labels")
-    return legible(name, np.concatenate(list(blocks(shape[0]))).reshape(-1))
-
-
-def _check_packed(name: str, source: Source, n_samples: int | None) -> None:
-    if n_samples is None:
-        raise ValueError(f"{name}: packed rows need n_samples, since bytes do not tell it")
-    if source.dtype != np.uint8:
-        raise ValueError(f"{name} must hold packed rows of uint8, got {source.dtype}")
-    n_bytes = -(-n_samples // 8)
-    if source.shape[1] != n_bytes:
+    truth, file = _File(labels, labels_header), _File(path, header, transpose)
+    if truth.may_have_header and truth.look.names_columns:
         raise ValueError(
-            f"{name} must have packed rows of {n_bytes} bytes for {n_samples} samples, "
-            f"got {source.shape[1]}"
+            f"{truth.name}: its first line is no number as those below are: if it is a header, "
+            "say so (--header labels, or yes if both have one)"
+        )
+    text, note = _as_text(truth, file)
+    values = _labels(truth, text)
+    source = file.source(text)
+    if packed or bitorder is not None:
+        bitorder = _check_packed(file.name, source, len(values), transpose, packed, bitorder)
+    else:
+        _check_unpacked(file.name, source, len(values), transpose, _header_hint(truth, file))
+        _ask_for_header(truth, file, values)
+    return values, FileRows(file.name, source, bitorder, note)
+
+
+class _File:
+    """A file that is about to be read, and what is known of it before.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    header : bool or None
+        As the caller said.
+    transpose : bool or None
+        As the caller said.
+    compared : bool
+        Whether its cells are classes, and not losses.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        header: bool | None,
+        transpose: bool | None = None,
+        *,
+        compared: bool = True,
+    ) -> None:
+        self.name = os.fsdecode(path)
+        file, _ = split_key(self.name)
+        suffix = os.path.splitext(file)[1].lower()
+        if suffix not in SUFFIXES:
+            raise ValueError(f"{self.name} must end in {', '.join(SUFFIXES)} or .npz:key")
+        mode = os.stat(file).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise ValueError(f"{self.name} must be a regular file, since it is read twice")
+        self.header = bool(header)
+        self.transpose = bool(transpose)
+        self._compared = compared
+        self._array: Source | None = None
+        self.is_csv = suffix == ".csv"
+        if self.is_csv:
+            self.look = _csv.Look(self.name, ways=compared)
+            self.may_have_header = header is None and self.look.n_lines > 1
+        else:
+            self._array = FORMATS[suffix](self.name, self.transpose)
+            self.may_have_header = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells are strings, or those of a .csv file no numbers."""
+        if self._array is not None:
+            return self._array.dtype.kind in "US"
+        return not self.look.ways(self.header)
+
+    def source(self, text: bool) -> Source:
+        """What reads it; cells of a .csv file as text or as numbers."""
+        if self._array is not None:
+            return self._array
+        dtype: np.dtype[Any] = np.dtype(np.float64)
+        if text:
+            dtype = np.dtype(np.str_)
+        elif self._compared:
+            dtype = self.look.dtype(self.header)
+        source = _csv.source(self.look, self.header, dtype)
+        return transposed(source) if self.transpose else source
+
+
+def _as_text(truth: _File, file: _File) -> tuple[bool, str | None]:
+    """Whether cells of .csv files are compared as text, and why although those of one are numbers.
+
+    As numbers only if no two texts of either become one.
+    """
+    for each in (truth, file):
+        if each.is_csv:
+            each.look.check_none_missing(each.header)
+    text = truth.is_text if truth.is_csv == file.is_csv or not truth.is_csv else file.is_text
+    if not text and truth.is_csv and truth.is_text:
+        where = truth.look.first_text(truth.header).where
+        raise ValueError(
+            f"{truth.name} must hold numbers, as {file.name} does, got something else in {where}"
+        )
+    if not text and file.is_csv and file.is_text:
+        place = file.look.first_text(file.header)
+        first_line = file.may_have_header and file.look.names_columns
+        hint = "; if it is a header, say so (--header yes)" if first_line else ""
+        raise ValueError(f"{file.name} must hold numbers, as {truth.name} does, got {place}{hint}")
+    if text and truth.is_csv and file.is_csv and not file.is_text:
+        where = truth.look.first_text(truth.header).where
+        return text, f"{truth.name} has no plain number in {where}"
+    return text, None
+
+
+def _labels(truth: _File, text: bool) -> np.ndarray:
+    """The labels, one-dimensional and not empty."""
+    name = truth.name
+    shape, _, blocks = truth.source(text)
+    if truth.is_csv and 1 not in shape:
+        index = "; an index column? pandas leaves it out with index=False"
+        raise ValueError(
+            f"{name} must hold labels in one column or one line, got shape {shape}"
+            f"{index if truth.look.first[:1] == [''] else ''}"
+        )
+    if not truth.is_csv and len(shape) == 2 and name.lower().endswith(".parquet"):
+        shape = shape[:1] if shape[1] == 1 else shape
+    if not truth.is_csv and len(shape) != 1:
+        raise ValueError(f"{name} must hold labels in one dimension, got shape {shape}")
+    if 0 in shape:
+        raise ValueError(f"{name} must not be empty, got no labels")
+    values = np.concatenate(list(blocks(shape[0]))).reshape(-1)
+    if text and truth.is_csv and "" in values:
+        raise ValueError(f"{name}: label {values.tolist().index('') + 1} must not be empty")
+    return legible(name, values)
+
+
+def _header_hint(truth: _File, file: _File) -> dict[int, str]:
+    """Which header may be why there are so many labels more than samples in a query."""
+    hints = {}
+    if truth.may_have_header:
+        which = "yes" if file.may_have_header and file.look.counts_columns else "labels"
+        hints[1] = f"; if the first line of {truth.name} is a header, say so (--header {which})"
+    if file.may_have_header and file.transpose:
+        hints[-1] = "; if its first line is a header, say so (--header predictions)"
+    return hints
+
+
+def _ask_for_header(truth: _File, file: _File, labels: np.ndarray) -> None:
+    """ValueError if the first line of the predictions is no predictions, or may be none."""
+    if not file.may_have_header:
+        return
+    first = file.look.first
+    read = str if labels.dtype.kind in "US" else float
+    classes = set(map(read, labels.tolist()))
+    for cell in first:
+        if read(cell) not in classes:
+            raise ValueError(
+                f"{file.name}: its first line has {cell[:40]!r}, which is no label: if it is a "
+                "header, say so (--header yes, or predictions if the labels have none)"
+            )
+    labels_too = truth.may_have_header and (
+        truth.look.counts_columns or truth.look.first_stands_alone
+    )
+    if not labels_too and file.transpose:
+        return  # there are as many samples as labels, without one for a header
+    alike = file.transpose and file.look.first_stands_alone and first[0] == truth.look.first[0]
+    if file.look.counts_columns or alike:
+        raise ValueError(
+            f"the first lines of {truth.name} and {file.name} may be headers, or a sample: say "
+            "which (--header yes, --header no)"
+            if labels_too
+            else f"{file.name}: its first line may be a header, or predictions: say which "
+            "(--header predictions, --header no)"
         )
 
 
-def _check_unpacked(
-    name: str, source: Source, n_samples: int | None, transpose: bool | None
-) -> None:
-    n_queries, found = source.shape
-    if n_samples is not None and found != n_samples:
-        hint = "; transposed it would fit" if n_queries == n_samples else ""
+def _check_packed(
+    name: str,
+    source: Source,
+    n_samples: int | None,
+    transpose: bool | None,
+    packed: bool,
+    bitorder: BitOrder | None,
+) -> BitOrder | None:
+    """The bit order of packed rows, None for words."""
+    if not packed:
+        raise ValueError(f"{name}: bitorder is for packed rows, got {bitorder!r} without packed")
+    if transpose:
+        raise ValueError(f"{name}: packed rows cannot be transposed: bits lie along the samples")
+    if n_samples is None:
+        raise ValueError(f"{name}: packed rows need n_samples, since bits do not tell it")
+    n_samples = check_n_samples(n_samples)
+    _check_matrix(name, source)
+    if source.dtype.newbyteorder("=") == np.uint64:
+        if bitorder is not None:
+            raise ValueError(f"{name} holds words, whose bits have one order: leave bitorder out")
+        width, unit = -(-n_samples // 64), "word"
+    elif source.dtype == np.uint8:
+        if bitorder is None:
+            raise ValueError(
+                f"{name} holds bytes, which do not tell which bit is first: say how numpy.packbits "
+                "made them (bitorder='big', its default, --packed big; or 'little', --packed "
+                "little)"
+            )
+        check_choice(("little", "big"), bitorder=bitorder)
+        width, unit = -(-n_samples // 8), "byte"
+    else:
+        raise ValueError(f"{name} must hold packed rows, uint64 or uint8, got {source.dtype}")
+    if source.shape[1] != width:
         raise ValueError(
-            f"{name} must have {n_samples} samples to a query, "
-            f"got {n_queries} queries of {found}{hint}"
+            f"{name} must have packed rows of {counted(width, unit)} for "
+            f"{counted(n_samples, 'sample')}, got {source.shape[1]}"
+        )
+    return bitorder
+
+
+def _check_unpacked(
+    name: str,
+    source: Source,
+    n_samples: int | None,
+    transpose: bool | None,
+    header_hint: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    _check_matrix(name, source)
+    n_queries, found = source.shape
+    if n_samples is not None and found != check_n_samples(n_samples):
+        hint = "; transposed it would fit" if n_queries == n_samples else ""
+        hint = hint or header_hint.get(n_samples - found, "")
+        raise ValueError(
+            f"{name} must have {counted(n_samples, 'sample')} to a query, "
+            f"got {counted(n_queries, 'query', 'queries')} of {found:,}{hint}"
         )
     if n_queries == found and transpose is None:
         raise ValueError(
             f"{name} is square, {found} x {found}: say whether queries are its columns "
             "(transpose=True, --transpose) or its rows (transpose=False, --no-transpose)"
         )
+
+
+def _check_matrix(name: str, source: Source) -> None:
+    if len(source.shape) != 2:
+        raise ValueError(f"{name} must be a matrix, queries x samples, got shape {source.shape}")
+    if 0 in source.shape:
+        raise ValueError(f"{name} must not be empty, got shape {source.shape}")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count
+from radabound_fast._answers import RadaBoundAnswers
+from radabound_fast._checks import check_bool, check_count, check_fraction, check_n_vectors, counted
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
-from radabound_fast._kernel import Answer
+from radabound_fast._kernel import RadaBoundAnswer, sealed
 from radabound_fast._saving import Saved
-from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
-
-if TYPE_CHECKING:
-    from radabound_fast.store import Ledger
 
 
 class RadaBound(Saved, _kernel.LossQueries):
@@ -40,7 +36,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         l, the number of random sign vectors; 1 to 2**23.
     bound : str, default "bernstein"
         A row of ``bounds.BOUNDS``: "bernstein" (Theorem 4), "bernstein-split" (Theorem 3),
-        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries fixed in advance).
+        "mclt" (Theorem 6, a heuristic) or "fixed-sequence" (proved, for queries in a fixed order).
     estimator : {"plain", "half-range"}, optional
         The Monte-Carlo estimate of the complexity; None takes the bound's first.
     two_sided : bool, optional
@@ -51,7 +47,8 @@ class RadaBound(Saved, _kernel.LossQueries):
     signs : {"stored", "generated"}, default "stored"
         As in `SignMatrix`.
     max_queries : int, optional
-        For "fixed-sequence": share the union part's delta among so many queries.
+        For "fixed-sequence": share half of the union part's delta alike among so many queries.
+        None: among as many as it can answer whatever their means.
 
     Raises
     ------
@@ -101,21 +98,21 @@ class RadaBound(Saved, _kernel.LossQueries):
         self._rule = HaltingRule(
             *self._signs.shape[::-1], epsilon, delta, bound, estimator, two_sided, max_queries
         )
-        # the extremes know the rule, not this guard: no cycle keeps a dropped guard, or its
-        # lock, alive
+        # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
+        # its file, alive
         self._core = _kernel.GuardCore(
             self._signs._store,
             half_range=self._rule.estimator == "half-range",
-            epsilon=self._rule.epsilon,
             price=self._rule.price,
-            tail=self._rule.delta_prime,
+            rule=self._rule,
         )
 
     # ---- asking: `query` and `query_packed` are compiled ------------------------------------
 
+    @sealed
     def query_many(
         self, losses: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query` for each row in order, up to the first that is withheld.
 
         Parameters
@@ -132,7 +129,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
         Returns
         -------
-        Answers
+        RadaBoundAnswers
             Bit for bit what a loop of `query` gives.
 
         Raises
@@ -143,65 +140,59 @@ class RadaBound(Saved, _kernel.LossQueries):
             Not rows of losses; nothing has changed.
         """
         n_threads = check_count(n_threads=n_threads)
-        result = self._core.query_many(losses, trace=trace, n_threads=n_threads)
-        if result is NotImplemented:
-            values = self._as_values(losses, ndim=2)
-            result = self._core.query_many(values, trace=trace, n_threads=n_threads)
-        return self._answers(result)
+        return self._answers(self._core.query_many(losses, trace=trace, n_threads=n_threads))
 
+    @sealed
     def query_many_packed(
         self, words: Any, *, guesses: object = None, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
         n_threads = check_count(n_threads=n_threads)
-        result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
-        if result is NotImplemented:
-            words = self._as_words(words, ndim=2)
-            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
-        return self._answers(result)
+        return self._answers(self._core.query_many_packed(words, trace=trace, n_threads=n_threads))
 
-    def _query_predictions(self, values: NDArray[Any], labels: Any) -> Answer:
+    def _query_predictions(self, values: NDArray[Any], labels: Any) -> RadaBoundAnswer:
         """`query` for what `Labels.match` returned."""
         return self._core.query(values, labels) or self._refuse()
 
     def _query_many_predictions(
         self, values: NDArray[Any], labels: Any, *, trace: bool = False, n_threads: int = 1
-    ) -> Answers:
+    ) -> RadaBoundAnswers:
         """`query_many` for what `Labels.match` returned."""
         n_threads = check_count(n_threads=n_threads)
         return self._answers(
             self._core.query_many(values, labels, trace=trace, n_threads=n_threads)
         )
 
-    def _as_values(self, losses: Any, *, ndim: int) -> NDArray[Any]:
-        return as_values(losses, n_samples=self.n_samples, ndim=ndim)
-
-    def _as_words(self, words: Any, *, ndim: int) -> NDArray[Any]:
-        return as_words(words, self.n_samples, ndim=ndim)
-
-    def _answers(self, result: Any) -> Answers:
+    def _answers(self, result: Any) -> RadaBoundAnswers:
         if result is None:
             self._refuse()
-        values, complexities, n_queries, halted, complexity = result
-        return Answers(
-            values=values,
-            n_answered=len(values),
+        values, complexities, n_queries, halted, complexity, declared = result
+        return RadaBoundAnswers(
+            values,
+            declared=declared,
             halted=halted,
-            half_width=self.epsilon,
             n_queries=n_queries,
             complexity=complexity,
-            _tail=self._rule.delta_prime,
             complexities=complexities,
+            rule=self._rule,
         )
 
-    def _refuse(self) -> NoReturn:
-        self._check_owner()
+    def _answered_nothing(self, *, halted: bool) -> RadaBoundAnswers:
         found = self._core
-        if found.retired:
-            raise RuntimeError("this guard is retired, saved or closed: load or open its file")
-        reason = f"the holdout is spent after {found.n_rows} answers: at complexity "
-        reason += f"{found.complexity:.6g} the bound {self.bound!r} does not vouch for an error of "
-        reason += f"at most {self.epsilon:g}; this query is withheld"
+        return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
+
+    def _refuse(self) -> NoReturn:
+        self._check_open()
+        found = self._core
+        reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
+        if not found.n_rows:
+            reason = "the holdout cannot answer a first query"
+        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
+        reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
+        if not found.n_rows:
+            from radabound_fast.planning import what_would_work  # which needs guards
+
+            reason += what_would_work(self)
         raise HoldoutExhausted(
             reason,
             n_queries=found.n_rows,
@@ -259,14 +250,14 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     @property
     def _current(self) -> _kernel.GuardCore:
-        """The extremes, after what other processes have committed to the database."""
-        self._core.refresh()
+        """The state, after what other processes have committed to the database."""
+        self._core._refresh()
         return self._core
 
     @property
     def halted(self) -> bool:
         """Whether a query has been withheld; it never turns False again."""
-        return self._current.halted
+        return self._core.halted
 
     @property
     def n_queries(self) -> int:
@@ -283,24 +274,41 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     @property
     def budget(self) -> float:
-        """The largest complexity at which a query is answered, in units of loss.
+        """The largest complexity that the bound admits, in units of loss; negative if none.
 
-        Negative if none can be.  For "fixed-sequence" that of its self-bounding part, or 1.0
-        while its union part answers whatever the complexity.
+        For "fixed-sequence" at the largest mean so far, and its union part answers beyond it.
+        It is no promise: a single query may exceed what is left.  `n_left` is one.
         """
-        return self._budget_of(self._current)
-
-    def _budget_of(self, found: _kernel.GuardCore) -> float:
-        if self._rule.needs_no_signs(found.n_rows):
-            return 1.0
+        found = self._current
         return found.budget / found.cells
 
-    @property
-    def remaining(self) -> float:
-        """``1 - complexity / budget``, in [0, 1]; 0.0 if no query can be answered any more."""
-        found = self._current  # once, so that all of it is of one moment
-        budget = 0.0 if found.halted else self._budget_of(found)
-        return max(0.0, 1.0 - found.complexity / budget) if budget > 0.0 else 0.0
+    def n_left(self, mean: float | None = None, *, declared: bool = False) -> int:
+        """How many queries more will be answered for certain, whatever they are.
+
+        Parameters
+        ----------
+        mean : float, optional
+            Of queries with this mean loss, in [0, 1].  None: whatever their means.
+        declared : bool, default False
+            Of losses that are declared 0 or 1: bits, bool or integers.  `Holdout.n_left`
+            takes them to be, since its losses are.
+
+        Returns
+        -------
+        int
+            At most 2**62, which stands for no limit.  For "fixed-sequence" what its union part
+            has left, which is exact; more may be answered by their complexity.  For the paper's
+            bounds nearly always 0: any query may agree with the signs and exceed the budget,
+            unless its mean is as small as that.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is of the wrong type or out of its range.
+        """
+        if mean is not None:
+            mean = check_fraction(mean=mean)
+        return self._rule.n_left(self._current, mean, check_bool(declared=declared))
 
     @property
     def guarantee(self) -> str:
@@ -311,10 +319,18 @@ class RadaBound(Saved, _kernel.LossQueries):
         return (
             f"RadaBound(n_samples={self.n_samples}, epsilon={self.epsilon}, delta={self.delta}, "
             f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
-            f"n_queries={self._core.n_rows}, halted={self._core.halted})"
+            f"n_queries={self._core.n_rows}, halted={self._core._halted})"
         )
 
-    # ---- what store keeps ------------------------------------------------------------------
+    # ---- what is kept on disk --------------------------------------------------------------
+
+    @property
+    def _shared(self) -> _kernel.GuardCore:
+        return self._core
+
+    @classmethod
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        return _kernel.n_numbers(check_n_vectors(parameters["n_vectors"]))
 
     def _parameters(self) -> dict[str, Any]:
         return {
@@ -329,15 +345,3 @@ class RadaBound(Saved, _kernel.LossQueries):
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,
         }
-
-    def _progress(self) -> NDArray[np.int64]:
-        return self._core.progress()
-
-    def _resume(self, progress: NDArray[np.int64]) -> None:
-        self._core.resume(progress)
-
-    def _retire(self, retired: bool) -> bool:
-        return self._core.retire(retired)
-
-    def _keep(self, ledger: Ledger) -> None:
-        self._core.keep(ledger)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex
 
 from radabound_fast import _kernel
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
+from radabound_fast.mechanisms.declared_search import DeclaredSearch
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability
+    from radabound_fast.store import Durability, Path
 
 
 class Holdout(Owned, _kernel.PredictionQueries):
@@ -39,8 +40,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
     Notes
     -----
     The loss of a prediction is 1 where it differs from the label and 0 where it does not; they
-    are compared exactly.  `guard`, `halted`, `n_queries`, `complexity`, `budget`, `remaining`,
-    `threshold`, `guarantee` and `seed` are the guard's.
+    are compared exactly.  `halted`, `n_queries`, `complexity`, `budget`, `threshold`,
+    `guarantee` and `seed` are the guard's.
 
     Examples
     --------
@@ -63,13 +64,13 @@ class Holdout(Owned, _kernel.PredictionQueries):
             "n_queries",
             "complexity",
             "budget",
-            "remaining",
             "threshold",
             "guarantee",
             "seed",
         ]
     )
 
+    @sealed
     def __init__(
         self, y_true: Any, guard: Any = None, *, classes: Any = None, **parameters: Any
     ) -> None:
@@ -93,11 +94,12 @@ class Holdout(Owned, _kernel.PredictionQueries):
         self._asked = guard if type(guard) is RadaBound else None  # a subclass may see each query
 
     @classmethod
+    @sealed
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Path,
         y_true: Any,
-        guard: type[Saved] = RadaBound,
+        guard: type[Saved | DeclaredSearch] = RadaBound,
         *,
         classes: Any = None,
         durability: Durability = "power",
@@ -138,6 +140,11 @@ class Holdout(Owned, _kernel.PredictionQueries):
         made = guard._open(path, wanted, durability, fingerprint, same)
         return cls(labels, made)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if isinstance(self._guard, DeclaredSearch):  # the labels go along
+            return type(self), (self._labels, self._guard)
+        return super().__reduce_ex__(protocol)
+
     def close(self) -> None:
         """Let go of the database and answer nothing more; closing twice does nothing."""
         self.guard.close()
@@ -165,17 +172,26 @@ class Holdout(Owned, _kernel.PredictionQueries):
         return self._labels.classes
 
     # `query` is compiled; what it cannot answer comes here
-    def _query(self, y_pred: Any, guess: float | None) -> Any:
+    def _query(self, y_pred: Any, guess: float | None, key: Any, rerun: int) -> Any:
+        if isinstance(self._guard, DeclaredSearch):
+            words = _kernel.pack_rows(*self._labels.match(y_pred, ndim=1))
+            return self._guard.query_packed(words, key=key, rerun=rerun)
+        self._check_no_keys(key)
         self._check_owner()
         values, labels = self._labels.match(y_pred, ndim=1)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_predictions(values, labels)
-        try:
-            return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
-        except HoldoutExhausted as halt:
-            raise halt.with_traceback(None) from None  # its frames hold the losses
+        return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
 
-    def query_many(self, Y_pred: Any, *, guesses: Any = None, **options: Any) -> Any:
+    def _check_no_keys(self, keys: Any) -> None:
+        if keys is not None:
+            guard = type(self._guard).__name__
+            raise TypeError(f"only a DeclaredSearch is asked by key, this guard is a {guard}")
+
+    @sealed
+    def query_many(
+        self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, **options: Any
+    ) -> Any:
         """`query` for each row of predictions in order, up to the first that is withheld.
 
         Parameters
@@ -184,8 +200,11 @@ class Holdout(Owned, _kernel.PredictionQueries):
             Predicted classes, one row per query.
         guesses : array_like of float, shape (k,), optional
             For mechanisms that need them.
+        keys : sequence, length k, optional
+            For a `DeclaredSearch`: which model each row is of.
         **options
-            ``trace`` and ``n_threads`` of `RadaBound.query_many`; mechanisms take none.
+            ``trace`` and ``n_threads`` of `RadaBound.query_many`, ``reruns`` of a `DeclaredSearch`;
+            other mechanisms take none.
 
         Returns
         -------
@@ -199,12 +218,28 @@ class Holdout(Owned, _kernel.PredictionQueries):
         TypeError, ValueError
             Not predictions of these classes; nothing has changed.
         """
+        if isinstance(self._guard, DeclaredSearch):
+            words = _kernel.pack_rows(*self._labels.match(Y_pred, ndim=2))
+            return self._guard.query_many_packed(words, keys=keys, **options)
+        self._check_no_keys(keys)
         self._check_owner()
         values, labels = self._labels.match(Y_pred, ndim=2)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_many_predictions(values, labels, **options)
         words = _kernel.pack_rows(values, labels)
         return self.guard.query_many_packed(words, guesses=guesses, **options)
+
+    def n_left(self, mean: float | None = None) -> int:
+        """How many queries more will be answered for certain: see `RadaBound.n_left`.
+
+        Raises
+        ------
+        AttributeError
+            The guard is a mechanism; `GuessAndCheck` has `affordable`.
+        """
+        self._check_owner()
+        left: int = self.guard.n_left(mean, declared=True)
+        return left
 
     def __getattr__(self, name: str) -> Any:
         if name in self._forwarded and "_guard" in self.__dict__:

@@ -63,6 +63,14 @@ class Labels:
         self._code_of = {value: code for code, value in enumerate(self._classes)}
         self.rows = LabelRows(self.n_samples)
 
+    def __getstate__(self) -> dict[str, Any]:
+        made_again = ("rows", "_code_row")
+        return {name: value for name, value in vars(self).items() if name not in made_again}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.rows = LabelRows(self.n_samples)
+
     def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:
         kind, known, _ = _distinct(classes, "classes")
         if kind != self._kind:

@@ -7,12 +7,14 @@ looked at once, in C, where losses outside [0, 1] are found; here it is types an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._checks import counted
 
 
 def pack_losses(losses: Any) -> NDArray[np.uint64]:
@@ -27,7 +29,7 @@ def pack_losses(losses: Any) -> NDArray[np.uint64]:
     -------
     ndarray of uint64, shape (n_words,) or (k, n_words), n_words = ceil(n_samples / 64)
         Sample i is bit i % 64 of word i // 64, the lowest bit first; bits past n_samples are
-        zero.  On disk, little endian, that is ``numpy.packbits(losses, bitorder="little")``
+        zero.  In memory of little endian that is ``numpy.packbits(losses, bitorder="little")``
         filled up to 8 bytes.
 
     Raises
@@ -43,9 +45,7 @@ def pack_losses(losses: Any) -> NDArray[np.uint64]:
     """
     bits = _arrow_bits(losses, "losses")
     if bits is not None:
-        words = np.zeros(-(-len(bits[0]) // 8), "<u8")
-        words.view(np.uint8)[: len(bits[0])] = bits[0]
-        return words.astype(np.uint64, copy=False)
+        return words_of(bits[0].copy())
     array = as_array(losses, "losses")
     if array.dtype.kind == "f" and not _kernel.reads_dtype(array.dtype):
         array = _exact_bits(array)
@@ -93,13 +93,14 @@ def as_values(
 
 
 def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
-    """Packed losses as the kernels read them: words, or bytes, side by side in each row.
+    """Packed losses as the kernels read them: words side by side in each row.
 
     Parameters
     ----------
     words : array_like
-        uint64, shape (..., ceil(n_samples / 64)), or uint8, shape (..., ceil(n_samples / 8));
-        lowest bit first.  Or an Arrow column of bools.
+        uint64, shape (..., ceil(n_samples / 64)), lowest bit first.  Or an Arrow column of bools.
+        No bytes: ``numpy.packbits`` puts the first sample into the highest bit of one unless it
+        is told otherwise, and where m is a multiple of 8 nothing would show it.
     n_samples : int
         Losses a row.
     ndim : {1, 2}, optional
@@ -107,13 +108,13 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
 
     Returns
     -------
-    ndarray of uint64 or uint8
+    ndarray of uint64
         `words` itself where its rows are contiguous and in native byte order.
 
     Raises
     ------
     TypeError
-        Neither uint64 nor uint8.
+        Not uint64.
     ValueError
         Wrong length or dimensions, or a bit past n_samples is set.
     """
@@ -121,23 +122,43 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     if column is None:
         array = as_array(words, "words")
     else:
-        array, n_values = column
+        bits, n_values = column
         if n_values != n_samples:
-            raise ValueError(f"words must hold {n_samples} bits, got a column of {n_values}")
-    if array.dtype.newbyteorder("=") not in (np.uint64, np.uint8):
-        raise TypeError(f"words must be uint64 or uint8, got dtype {array.dtype}")
-    bits = 8 * array.dtype.itemsize
-    check_shape(array, -(-n_samples // bits), ndim, "words")
-    if not array.dtype.isnative or array.strides[-1] != array.dtype.itemsize:
-        array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    used = n_samples % bits
-    past = array[..., -1] >> array.dtype.type(used) if used else np.zeros(1)
+            raise ValueError(
+                f"words must hold {counted(n_samples, 'bit')}, got a column of {n_values}"
+            )
+        array = words_of(bits)
+    if array.dtype == np.uint8:
+        raise TypeError(_bytes_refused(array))
+    if array.dtype.newbyteorder("=") != np.uint64:
+        raise TypeError(f"words must be uint64, got dtype {array.dtype}")
+    check_shape(array, -(-n_samples // 64), ndim, "words")
+    if not array.dtype.isnative or array.strides[-1] != 8:
+        array = np.ascontiguousarray(array, np.uint64)
+    used = n_samples % 64
+    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
     if past.any():
-        row = int(np.flatnonzero(past)[0])
-        raise ValueError(
-            f"words must have no bit set past n_samples = {n_samples}, got one in row {row}"
-        )
+        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
+
+
+def words_of(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Rows of bytes, lowest bit first, as words; without a copy where they are whole words."""
+    fill = -packed.shape[-1] % 8
+    if fill:
+        packed = np.pad(packed, [(0, 0)] * (packed.ndim - 1) + [(0, fill)])
+    return np.ascontiguousarray(packed).view("<u8").astype(np.uint64, copy=False)
+
+
+def _bytes_refused(packed: NDArray[np.uint8]) -> str:
+    fill = -packed.shape[-1] % 8 if packed.ndim else 0
+    widths = f"(0, {fill})" if packed.ndim == 1 else f"((0, 0), (0, {fill}))"
+    whole = f"np.pad(words, {widths})" if fill else "words"
+    return (
+        "words must be uint64, as pack_losses(losses) makes them, got uint8: bytes do not tell "
+        'which bit is first; if numpy.packbits made them with bitorder="little", pass '
+        f'{whole}.view("<u8")'
+    )
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -161,13 +182,42 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     try:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
             return np.from_dlpack(values)
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(f"{name} must have rows of one length, got a ragged sequence") from None
     except (RuntimeError, BufferError) as error:  # a tensor on another device, or with a gradient
         raise TypeError(f"{name} must be readable by NumPy: {error}") from error
+    if array.ndim == 2 and array.dtype.kind == "f" and array.size:
+        columns = _columns_of(values)
+        if columns is not None and float(np.abs(array).max()) >= 2**53:
+            return side_by_side([as_array(column, name) for column in columns])
+    return array
+
+
+def _columns_of(frame: Any) -> list[Any] | None:
+    """Of a frame of pandas, polars or pyarrow, which may differ in dtype; None: it is none."""
+    if _is_pandas(frame):
+        return [column for _, column in frame.items()]
+    for method in ("iter_columns", "itercolumns"):  # polars; pyarrow
+        if hasattr(frame, method):
+            return list(getattr(frame, method)())
+    return None
+
+
+def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns as a matrix, of objects where one dtype for all would round some of their numbers."""
+    common = np.result_type(*{column.dtype for column in columns})
+    if common.kind == "f":
+        limit = 2 ** (np.finfo(common).nmant + 1)
+        if any(column.dtype.kind in "iu" and _beyond(column, limit) for column in columns):
+            return np.stack([column.astype(object) for column in columns], axis=1)
+    return np.stack(columns, axis=1)
+
+
+def _beyond(integers: NDArray[Any], limit: int) -> bool:
+    return integers.size > 0 and max(int(integers.max()), -int(integers.min())) > limit
 
 
 def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, name: str) -> None:

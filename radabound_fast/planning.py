@@ -15,12 +15,17 @@ import numpy as np
 from radabound_fast import bounds
 from radabound_fast._checks import (
     MAX_SAMPLES,
+    check_count,
     check_fraction,
     check_n_samples,
     check_n_vectors,
     check_probability,
+    counted,
 )
+from radabound_fast._halting import HaltingRule
 from radabound_fast.bounds import BOUNDS, Bound
+from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.guard import RadaBound
 from radabound_fast.mechanisms import GuessAndCheck
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 # epsilons that are tried; a root outside them is no use to anyone
 _LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1.0 - 1e-9
 _MANY = 2**53  # more queries than this are not counted one by one
+_STEPS = [share / 200 for share in range(1, 101)]  # of a Ladder, in epsilons
+_SPACES = (10**3, 10**6, 10**9, 10**12)  # what `Plan.plot` draws
 
 
 @dataclass(frozen=True)
@@ -37,26 +44,33 @@ class Plan:
 
     Attributes
     ----------
-    n_samples, epsilon, delta, n_vectors, error_rate
+    n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries
         The question, as `plan` was given it.
     rows : list of dict
         A row per bound and mechanism:
 
         name : str
-            A key of ``bounds.BOUNDS``; "union", the union bound alone; or a mechanism.
+            A key of ``bounds.BOUNDS``, or a mechanism; "Ladder, 3 updates" is one without
+            ``max_queries``.
         budget : float or None
-            The largest complexity at which a query is answered, in units of loss; below 0 if
-            none can be.  None where no signs are used.
+            The largest complexity that the bound admits, in units of loss; below 0 if none.
+            None where no signs are used.
         first_query : bool
-            Whether a first query of this error rate can be expected to be answered.
+            Whether a first query of this error rate can be expected to be answered within
+            epsilon; for "DeclaredSearch", any in the space.
         n_queries : int or None
-            How many queries are answered without regard to their complexity, at most 2**62.
-            None where there is no such number: it depends on how alike the queries are.
+            How many queries of this error rate are answered without regard to their complexity,
+            at most 2**62; for "DeclaredSearch" the largest space whose every truth is within
+            epsilon.  None where there is no such number: it depends on how alike they are.
+        provided : str
+            What that takes; "" if nothing.
         epsilon_min : float or None
             The smallest epsilon, for this n_samples, at which `first_query` is true.
         n_samples_min : int or None
             The fewest samples, for this epsilon, at which `first_query` is true.  Both are
             None where there is none.
+    low, high : float or None
+        With a `space_size`: where `DeclaredSearch` puts the truth of a mean of this error rate.
     """
 
     n_samples: int
@@ -64,15 +78,27 @@ class Plan:
     delta: float
     n_vectors: int
     error_rate: float
+    space_size: int | None
+    max_queries: int | None
     rows: list[dict[str, Any]]
+    low: float | None
+    high: float | None
 
     def to_json(self) -> str:
         """The question and the rows, as a JSON object."""
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
-        lines = [("", "budget", "first query", "queries", "least epsilon", "least samples")]
-        lines += [
+        head = (
+            "",
+            "budget",
+            "first query",
+            "queries",
+            "least epsilon",
+            "least samples",
+            "provided",
+        )
+        lines = [
             (
                 row["name"],
                 "-" if row["budget"] is None else f"{row['budget']:.4g}",
@@ -80,17 +106,42 @@ class Plan:
                 _count(row["n_queries"]),
                 "none" if row["epsilon_min"] is None else f"{_rounded_up(row['epsilon_min']):g}",
                 "none" if row["n_samples_min"] is None else f"{row['n_samples_min']:,}",
+                row["provided"],
             )
             for row in self.rows
         ]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        # words to the left, numbers to the right
+        align = [str.ljust, *[str.rjust] * 5, str.ljust]
+        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
         table = "\n".join(
-            "  ".join([first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]).rstrip()
-            for first, *others in lines
+            "  ".join(
+                side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
+            ).rstrip()
+            for line in (head, *lines)
         )
+        return f"{self._question}\n\n{table}{self._interval}"
+
+    @property
+    def _question(self) -> str:
+        question = (
+            f"{counted(self.n_samples, 'sample')}, epsilon {self.epsilon:g}, "
+            f"delta {self.delta:g}, {counted(self.n_vectors, 'sign vector')}, "
+            f"error rate {self.error_rate:g}"
+        )
+        if self.max_queries is not None:
+            question += f", max_queries {self.max_queries:,}"
+        return question
+
+    @property
+    def _interval(self) -> str:
+        """What a search over the space is told."""
+        if self.space_size is None or self.low is None or self.high is None:
+            return ""
+        p, low, high = self.error_rate, self.low, self.high
         return (
-            f"{self.n_samples:,} samples, epsilon {self.epsilon:g}, delta {self.delta:g}, "
-            f"{self.n_vectors} sign vectors, error rate {self.error_rate:g}\n\n{table}"
+            f"\n\nDeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
+            f"truth is in {low:.4f} to {high:.4f}\n(-{p - low:.4f}, +{high - p:.4f}), for whatever "
+            f"keys were asked about, in whatever order."
         )
 
     def shortfall(self, name: str) -> str | None:
@@ -107,18 +158,17 @@ class Plan:
         row = rows[name]
         if row["first_query"]:
             return None
-        ways = []
-        if row["epsilon_min"] is not None:
-            ways.append(
-                f"epsilon {_rounded_up(row['epsilon_min']):g} with {self.n_samples:,} samples"
-            )
-        if row["n_samples_min"] is not None:
-            ways.append(f"{row['n_samples_min']:,} samples at epsilon {self.epsilon:g}")
-        needs = " or ".join(ways) or "more samples and a larger epsilon"
-        return f"{name} needs {needs} to answer a first query of error rate {self.error_rate:g}"
+        needs = _needs(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
+        what = "answer a first query"
+        if name == "DeclaredSearch":
+            what = f"be within epsilon for {counted(self.space_size or 1, 'key')}"
+        return f"{name} needs {needs} to {what} of error rate {self.error_rate:g}"
 
     def plot(self) -> Figure:
-        """The smallest epsilon against the number of samples, a curve per row.
+        """Half-widths at this error rate against the number of samples.
+
+        Of `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
+        which `GuessAndCheck` answers a thousand guesses that pass.
 
         Returns
         -------
@@ -128,17 +178,25 @@ class Plan:
 
         sizes = np.unique(
             np.geomspace(
-                max(1.0, self.n_samples / 64), min(64.0 * self.n_samples, MAX_SAMPLES), 25
+                max(1.0, self.n_samples / 16), min(16.0 * self.n_samples, MAX_SAMPLES), 25
             ).astype(np.int64)
         )
-        curves = {
-            entry.name: [
-                math.nan if least is None else least
-                for least in (entry.least_epsilon(m) for m in sizes.tolist())
-            ]
-            for entry in _entries(self.delta, self.n_vectors, self.error_rate)
-        }
-        return plan_figure(sizes, curves, n_samples=self.n_samples, epsilon=self.epsilon)
+
+        def curve(entry: _Entry) -> list[float]:
+            leasts = map(entry.least_epsilon, sizes.tolist())
+            return [math.nan if least is None else least for least in leasts]
+
+        rate, delta = self.error_rate, self.delta
+        spaces = {*_SPACES, self.space_size or _SPACES[0]}
+        return plan_figure(
+            sizes,
+            {size: curve(_declared_search(delta, rate, size)) for size in sorted(spaces)},
+            curve(_guess_and_check(delta, rate, n_queries=1000)),
+            n_samples=self.n_samples,
+            epsilon=self.epsilon,
+            subtitle=f"Of searches over declared spaces (blue) and guess and check (black), at an "
+            f"error rate of {rate:g} and delta {delta:g}",
+        )
 
 
 def plan(
@@ -147,6 +205,9 @@ def plan(
     delta: float,
     n_vectors: int = 32,
     error_rate: float = 0.25,
+    *,
+    space_size: int | None = None,
+    max_queries: int | None = None,
 ) -> Plan:
     """What each bound and mechanism affords on a holdout that is not yet spent.
 
@@ -161,7 +222,11 @@ def plan(
     n_vectors : int, default 32
         l, the number of sign vectors; 1 to 2**23.
     error_rate : float, default 0.25
-        The mean loss to expect of the first query, in [0, 1].
+        The mean loss to expect of a query, in [0, 1]; losses are 0 or 1.
+    space_size : int, optional
+        How many keys a `DeclaredSearch` has, at least 1.
+    max_queries : int, optional
+        That of a "fixed-sequence", at least 1.
 
     Returns
     -------
@@ -177,25 +242,42 @@ def plan(
     A first query of error rate p has an expected complexity of ``sqrt(p / (2 pi m))``, about
     ``0.4 sqrt(p / m)``, by the plain estimator, and 0 by half-range.
 
-    "fixed-sequence" answers `n_queries` by its union part, at 2/5 of delta, and goes on by its
-    complexity; "union" is the same bound alone, at delta.  "GuessAndCheck": guesses of this
-    error rate that all pass.  "Ladder": queries at the step epsilon / 2, by the exact count,
-    that stay within epsilon of the best.  "Thresholdout": queries at a budget of one answer from
-    the holdout, by its Theorem 25.  What each guarantees is not the same: docs/theory.md.
+    "fixed-sequence" answers `n_queries` by its union part, and goes on by its complexity.  The
+    interval of "DeclaredSearch" is the exact binomial one, in between two counts where
+    ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
+    "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
+    each guarantees is not the same: docs/theory.md.
 
     Examples
     --------
-    >>> rows = {row["name"]: row for row in plan(4000, 0.04, 0.1).rows}
-    >>> rows["union"]["n_queries"], rows["fixed-sequence"]["n_queries"]
-    (18110, 7244)
+    >>> made = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
+    >>> round(made.low, 4), round(made.high, 4)
+    (0.0103, 0.0343)
+    >>> rows = {row["name"]: row for row in made.rows}
     >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
-    (True, False)
+    (True, True)
     """
     m, n_vectors = check_n_samples(n_samples), check_n_vectors(n_vectors)
     epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)
     error_rate = check_fraction(error_rate=error_rate)
-    rows = [entry.row(m, epsilon) for entry in _entries(delta, n_vectors, error_rate)]
-    return Plan(m, epsilon, delta, n_vectors, error_rate, rows)
+    low = high = None
+    if space_size is not None:
+        space_size = check_count(space_size=space_size)
+        low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
+    max_queries = None if max_queries is None else check_count(max_queries=max_queries)
+    entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
+    rows = [entry.row(m, epsilon) for entry in entries]
+    return Plan(m, epsilon, delta, n_vectors, error_rate, space_size, max_queries, rows, low, high)
+
+
+def _needs(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:
+    """What would do where m and epsilon do not."""
+    ways = []
+    if epsilon_min is not None:
+        ways.append(f"epsilon {_rounded_up(epsilon_min):g} with {counted(m, 'sample')}")
+    if n_samples_min is not None:
+        ways.append(f"{counted(n_samples_min, 'sample')} at epsilon {epsilon:g}")
+    return " or ".join(ways) or "more samples and a larger epsilon"
 
 
 def _count(number: int | None) -> str:
@@ -218,14 +300,17 @@ class _Entry(NamedTuple):
     # and the query can be expected to be answered while it is not negative
     spare: Callable[[int, float], float]
     budget: Callable[[int, float], float | None]
-    n_queries: Callable[[int, float], int | None]
+    # how many queries, and what that takes
+    n_queries: Callable[[int, float], tuple[int | None, str]]
 
     def row(self, m: int, epsilon: float) -> dict[str, Any]:
+        n_queries, provided = self.n_queries(m, epsilon)
         return {
             "name": self.name,
             "budget": self.budget(m, epsilon),
             "first_query": self.spare(m, epsilon) >= 0.0,
-            "n_queries": self.n_queries(m, epsilon),
+            "n_queries": n_queries,
+            "provided": provided,
             "epsilon_min": self.least_epsilon(m),
             "n_samples_min": self.least_n_samples(epsilon),
         }
@@ -250,27 +335,41 @@ class _Entry(NamedTuple):
         return sizes[place] if place < len(sizes) else None
 
 
-def _entries(delta: float, n_vectors: int, error_rate: float) -> list[_Entry]:
-    """Every bound, then the union bound alone, then the mechanisms."""
+def _entries(
+    delta: float,
+    n_vectors: int,
+    error_rate: float,
+    space_size: int | None,
+    max_queries: int | None,
+) -> list[_Entry]:
+    """Every bound, then the mechanisms."""
     return [
-        *(_of_bound(row, delta, n_vectors, error_rate) for row in BOUNDS.values()),
-        _union(delta),
+        *(_of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
+        _declared_search(delta, error_rate, space_size or 1),
         _guess_and_check(delta, error_rate),
         _ladder(delta),
+        _ladder(delta, n_updates=3),
         _thresholdout(delta),
     ]
 
 
-def _of_bound(row: Bound, delta: float, n_vectors: int, error_rate: float) -> _Entry:
+def _of_bound(
+    row: Bound, delta: float, n_vectors: int, error_rate: float, max_queries: int | None
+) -> _Entry:
     def budget(m: int, epsilon: float) -> float:
         return row.budget(m, n_vectors, epsilon, delta, error_rate)
 
-    def n_queries(m: int, epsilon: float) -> int | None:
-        free = row.free(m, epsilon, delta)
-        return None if free is None else free.n_queries
+    def free(m: int, epsilon: float) -> int:
+        rule = HaltingRule(m, n_vectors, epsilon, delta, row.name, None, None, max_queries)
+        return rule.free_left(0, error_rate, declared=True)
+
+    def n_queries(m: int, epsilon: float) -> tuple[int | None, str]:
+        if not row.proved:
+            return None, ""
+        return free(m, epsilon), "in a fixed order"
 
     def spare(m: int, epsilon: float) -> float:
-        if n_queries(m, epsilon):
+        if row.proved and free(m, epsilon):
             return epsilon
         plain = row.estimators[0] == "plain"
         expected = math.sqrt(error_rate / (2.0 * math.pi * m)) if plain else 0.0
@@ -283,44 +382,117 @@ def _no_budget(m: int, epsilon: float) -> None:
     return None
 
 
-def _union(delta: float) -> _Entry:
-    def n_queries(m: int, epsilon: float) -> int:
-        return bounds.union_queries(m, epsilon, delta)
+def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
+    """The exact binomial limits of a mean, in between those of the counts around it."""
+    below = min(math.floor(mean * m), m - 1)
+    share = mean * m - below
+    lows, highs = bounds.binomial_interval(np.array([below, below + 1]), m, nats)
+    return (
+        float(lows[0] + share * (lows[1] - lows[0])),
+        float(highs[0] + share * (highs[1] - highs[0])),
+    )
 
-    def spare(m: int, epsilon: float) -> float:
-        return epsilon if n_queries(m, epsilon) else -epsilon
 
-    return _Entry("union", spare, _no_budget, n_queries)
+def _declared_search(delta: float, error_rate: float, size: int) -> _Entry:
+    def spare(m: int, epsilon: float, size: int = size) -> float:
+        low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(size))
+        return epsilon - max(error_rate - low, high - error_rate)
+
+    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
+        sizes = range(1, MOST_QUERIES + 1)
+        largest = bisect_left(sizes, True, key=lambda size: spare(m, epsilon, size) < 0.0)
+        return largest, "keys of a declared space"
+
+    return _Entry("DeclaredSearch", spare, _no_budget, n_queries)
 
 
-def _guess_and_check(delta: float, error_rate: float) -> _Entry:
-    def n_queries(m: int, epsilon: float) -> int:
-        return GuessAndCheck(m, epsilon=epsilon, delta=delta).affordable(error_rate)
+def _guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> _Entry:
+    def affordable(m: int, epsilon: float) -> tuple[int, str]:
+        check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
+        return check.affordable(error_rate), "every guess passes"
 
-    code = math.log(2.0 / delta) + bounds.guess_and_check_code(1, 0, 0.0)
+    nats = math.log(2.0 / delta) + bounds.guess_and_check_code(n_queries, 0, 0.0)
 
     def spare(m: int, epsilon: float) -> float:
         # what it halts by
-        return bounds.kl_tolerance(error_rate, code / m, epsilon) - epsilon / 10
+        return bounds.kl_tolerance(error_rate, nats / m, epsilon) - epsilon / 10
 
-    return _Entry("GuessAndCheck", spare, _no_budget, n_queries)
+    return _Entry("GuessAndCheck", spare, _no_budget, affordable)
 
 
-def _ladder(delta: float) -> _Entry:
-    def spare(m: int, epsilon: float, k: int = 1) -> float:
-        return epsilon - bounds.ladder_half_width(k, m, epsilon / 2, delta)
+def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
+    """With `max_queries` whatever happens; without, if at most so many queries improve."""
 
-    def n_queries(m: int, epsilon: float) -> int:
-        return bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
+    def half_width(m: int, step: float, k: int) -> float:
+        if n_updates is None:
+            return bounds.ladder_half_width(k, m, step, delta)
+        levels = bounds.ladder_levels(step)
+        return bounds.ladder_transcript_half_width(k, min(n_updates, k - 1, levels), m, step, delta)
 
-    return _Entry("Ladder", spare, _no_budget, n_queries)
+    def beyond(m: int, epsilon: float, step: float, k: int) -> bool:
+        return half_width(m, step, k) > epsilon
+
+    def spare(m: int, epsilon: float) -> float:
+        return epsilon - half_width(m, _STEPS[0] * epsilon, 1)  # the first answer is best so
+
+    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
+        best = 0, 0.0, 0.0  # of equals the one that tells most
+        for share in _STEPS:
+            step = share * epsilon
+            too_many = partial(beyond, m, epsilon, step)
+            if too_many(max(best[0], 1)):
+                continue
+            k = bisect_left(range(1, _MANY + 1), True, key=too_many)
+            best = max(best, (k, -half_width(m, step, k), step))
+        most, _, step = best
+        if not most:
+            return 0, ""
+        if n_updates is None:
+            return most, f"step={step:.3g}, max_queries={_count(most)}"
+        return most, f"step={step:.3g}, at most {n_updates} improve"
+
+    name = "Ladder" if n_updates is None else f"Ladder, {n_updates} updates"
+    return _Entry(name, spare, _no_budget, n_queries)
 
 
 def _thresholdout(delta: float) -> _Entry:
     def spare(m: int, epsilon: float, k: int = 1) -> float:
         return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
 
-    def n_queries(m: int, epsilon: float) -> int:
-        return bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
+    def n_queries(m: int, epsilon: float) -> tuple[int, str]:
+        most = bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
+        return most, "one answer is the holdout's own"
 
     return _Entry("Thresholdout", spare, _no_budget, n_queries)
+
+
+def what_would_work(guard: Any, guess: float | None = None) -> str:
+    """After a reason why a first query is withheld: what `Plan.shortfall` says of this guard.
+
+    At error rates that do not tell the true one; empty if no holdout is too small for the guard.
+    """
+    if not isinstance(guard, (RadaBound, GuessAndCheck)):
+        return ""  # no holdout is too small for the first answer of another mechanism
+    m, epsilon, delta = guard.n_samples, guard.epsilon, guard.delta
+    if isinstance(guard, RadaBound):
+        row, rule = BOUNDS[guard.bound], guard._rule
+        chosen = (guard.estimator, guard.two_sided)
+        if chosen == (row.estimators[0], row.sides[0]):  # a plan is of the defaults
+            for error_rate in (0.25, 0.5, 1.0):
+                entry = _of_bound(row, delta, guard.n_vectors, error_rate, rule.max_queries)
+                if line := _shortfall(entry, m, epsilon, error_rate):
+                    return f"; {line}"
+        name = guard.bound
+    else:
+        name, error_rate = "GuessAndCheck", 0.25 if guess is None else guess
+        if line := _shortfall(_guess_and_check(delta, error_rate), m, epsilon, error_rate):
+            return f"; {line}"
+    return f"; {name} needs more samples or a larger epsilon: see radabound_fast.plan"
+
+
+def _shortfall(entry: _Entry, m: int, epsilon: float, error_rate: float) -> str | None:
+    """As `Plan.shortfall`, without the other rows of a plan."""
+    if entry.spare(m, epsilon) >= 0.0:
+        return None
+    needs = _needs(m, epsilon, entry.least_epsilon(m), entry.least_n_samples(epsilon))
+    return f"{entry.name} needs {needs} to answer a first query of error rate {error_rate:g}"

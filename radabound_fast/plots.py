@@ -12,14 +12,19 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    StrMethodFormatter,
-)
+
+from radabound_fast._checks import counted
+from radabound_fast._extras import needs
+
+with needs("plot"):
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import (
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullLocator,
+        StrMethodFormatter,
+    )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 INK, FAINT = "#222222", "#6b6b6b"
 BLUE, RED = "#1b62c4", "#c62f2a"  # what the holdout says; what is true, or the limit
 LIGHT_BLUE = "#7aa9e6"
-BAND, ALARM = "#e4e9e2", "#f6b39f"
+BAND, INNER_BAND, ALARM = "#e4e9e2", "#cdd8ca", "#f6b39f"
 
 _LINE_HEIGHT = 0.055  # of a line of text, as a share of the height of the axes
 _LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
@@ -37,75 +42,75 @@ _LETTER_WIDTH = 0.0115  # of an average letter, as a share of their width
 def search_figure(
     holdout_error: ArrayLike,
     true_error: ArrayLike,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]],
     halts: Mapping[str, int | None],
     *,
-    epsilon: float,
     title: str,
     subtitle: str,
 ) -> Figure:
-    """The best model of a search so far: its error on the holdout, and in truth.
+    """The best model of a search so far: its error on the holdout, what that claims, and truth.
 
     Parameters
     ----------
     holdout_error, true_error : array_like of float, shape (n_queries,)
         After each query, the lowest error rate on the holdout so far and the true error rate
         of the model that had it; in [0, 1].
+    bands : mapping of str to (low, high), each array_like of float, shape (n_queries,)
+        Where the true error is claimed to lie after each query, by name; wider ones first, and
+        a band after another shows through from under it.
     halts : mapping of str to int or None
-        For each bound, the query (1 is the first) that its guard withheld; None if it
-        answered all.
-    epsilon : float
-        Half-width of the band around the truth, in units of loss.
+        For each guard, the query (1 is the first) that it withheld; None if it answered all.
     title, subtitle : str
         What stands above the axes.
 
     Returns
     -------
     matplotlib.figure.Figure
+        Where the truth leaves the last band, the gap is filled and the first query named.
 
     Raises
     ------
     ValueError
-        If an error is empty or not one-dimensional, if their lengths differ, or if a halt is
-        not one of the queries.
+        If a curve is empty or not one-dimensional, if lengths differ, or if a halt is not one of
+        the queries.
     """
     holdout = _curve(holdout_error=holdout_error)
-    truth = _curve(true_error=true_error)
-    if len(truth) != len(holdout):
-        raise ValueError(
-            f"true_error must be as long as holdout_error, {len(holdout)}, got {len(truth)}"
-        )
+    truth = _curve(true_error=true_error, length=len(holdout))
+    edges = {
+        name: (_curve(low=low, length=len(holdout)), _curve(high=high, length=len(holdout)))
+        for name, (low, high) in bands.items()
+    }
     _check_halts(halts, len(holdout))
     figure, axes = _figure(title, subtitle, len(holdout), "models judged by the same holdout")
     axes.set_ylabel("share of wrong predictions", color=INK)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
 
-    queries, blue, red = _steps(holdout, truth)
-    low, high = red - epsilon, red + epsilon
-    axes.fill_between(queries, low, high, color=BAND, linewidth=0)
-    axes.fill_between(queries, blue, low, where=blue < low, color=ALARM, linewidth=0)
-    axes.fill_between(queries, high, blue, where=blue > high, color=ALARM, linewidth=0)
+    shades = [BAND, INNER_BAND]
+    for (low, high), shade in zip(edges.values(), shades, strict=False):
+        queries, below, above = _steps(low, high)
+        axes.fill_between(queries, below, above, color=shade, linewidth=0)
+    queries, blue, red, below, above = _steps(holdout, truth, low, high)
+    axes.fill_between(queries, above, red, where=red > above, color=ALARM, linewidth=0)
+    axes.fill_between(queries, red, below, where=red < below, color=ALARM, linewidth=0)
     axes.plot(queries, red, color=RED, linewidth=2.2)
     axes.plot(queries, blue, color=BLUE, linewidth=2.2)
     _pad_below_and_above(axes)
 
-    outside = np.flatnonzero(np.abs(holdout - truth) > epsilon)
+    name = list(edges)[-1]
+    outside = np.flatnonzero((truth < low) | (truth > high))
     if len(outside):
-        _point_out(
-            axes,
-            outside[0] + 1,
-            holdout[outside[0]],
-            f"more than {100 * epsilon:g} points off",
-            below=holdout[outside[0]] < truth[outside[0]],
-        )
+        first = outside[0]
+        text = f"the truth leaves\n{name}"
+        _point_out(axes, first + 1, truth[first], text, below=truth[first] < low[first])
     _label_ends(
         axes,
         [
             (truth[-1], "true error of\nthe best so far", RED),
             (holdout[-1], "its error on\nthe holdout", BLUE),
-            (truth[-1] + epsilon, f"truth ± {100 * epsilon:g} points", FAINT),
+            *((high[-1], name, FAINT) for name, (_, high) in edges.items()),
         ],
     )
-    _mark_halts(axes, halts)
+    _mark_halts(axes, halts, len(holdout))
     return figure
 
 
@@ -114,6 +119,7 @@ def audit_figure(
     budgets: Mapping[str, float],
     halts: Mapping[str, int | None],
     *,
+    without_signs: Mapping[str, int] | None = None,
     title: str = "How fast these queries use up the holdout",
     subtitle: str = "A guard answers while the complexity (blue) is within its budget (dashed)",
 ) -> Figure:
@@ -131,6 +137,8 @@ def audit_figure(
     halts : mapping of str to int or None
         For each bound, the query (1 is the first) that its guard withheld; None if it
         answered all.
+    without_signs : mapping of str to int, optional
+        For each bound that answers so many queries whatever their complexity, how many.
     title, subtitle : str
         What stands above the axes.
 
@@ -165,36 +173,43 @@ def audit_figure(
     # a budget far above the complexity would flatten everything else: its label says so
     sight = 4 * max(curve.max() for curve in curves.values())
     for bound, budget in budgets.items():
+        free = (without_signs or {}).get(bound)
+        after = f",\nafter the first {free:,}" if free else ""
         if budget > sight:
-            ends.append((sight, f"{bound}: {budget:.2g} ↑", RED))
+            ends.append((sight, f"{bound}: {budget:.2g} ↑{after}", RED))
         elif budget >= 0:
             axes.axhline(budget, color=RED, linewidth=1.4, linestyle=(0, (5, 3)))
-            ends.append((budget, bound, RED))
+            ends.append((budget, bound + after, RED))
+        elif free:
+            ends.append((0.0, f"{bound}:\nthe first {free:,} only", RED))
     _pad_below_and_above(axes)
     axes.set_ylim(bottom=0)
     _label_ends(axes, ends)
-    _mark_halts(axes, halts)
+    _mark_halts(axes, halts, n_queries)
     return figure
 
 
 def plan_figure(
     sizes: ArrayLike,
-    curves: Mapping[str, ArrayLike],
+    searches: Mapping[int, ArrayLike],
+    guesses: ArrayLike,
     *,
     n_samples: int,
     epsilon: float,
-    title: str = "How many samples for how small an error?",
-    subtitle: str = "Right of and above its curve a guard can answer a first query",
+    title: str = "How far every answer may be from its truth",
+    subtitle: str,
 ) -> Figure:
-    """The smallest epsilon against the number of samples.
+    """Half-widths against the number of samples.
 
     Parameters
     ----------
     sizes : array_like of int, shape (n_sizes,)
         Numbers of samples, increasing.
-    curves : mapping of str to array_like of float, shape (n_sizes,)
-        For each bound or mechanism, the smallest epsilon at which it answers; nan where there
-        is none. One that is nan throughout is not drawn.
+    searches : mapping of int to array_like of float, shape (n_sizes,)
+        For each size of a declared space, the half-width of every answer.
+    guesses : array_like of float, shape (n_sizes,)
+        The smallest epsilon at which a thousand guesses that pass are answered.  In either, nan
+        stands for none; a curve that is nan throughout is not drawn.
     n_samples, epsilon : int, float
         The holdout in question: a dot.
     title, subtitle : str
@@ -213,23 +228,25 @@ def plan_figure(
     figure, axes = _figure(title, subtitle, int(across[-1]), "held-out samples")
     axes.set_xlim(across[0], across[-1])
     axes.set_yscale("log")
-    axes.set_ylabel("smallest epsilon (log scale)", color=INK)
+    axes.set_ylabel("half-width (log scale)", color=INK)
+    named = [
+        *((f"{_power(size)} keys", curve, BLUE) for size, curve in searches.items()),
+        ("guess and check:\n1,000 that pass", guesses, INK),
+    ]
     ends = []
-    for name, values in curves.items():
+    for name, values, shade in named:
         curve = _curve(curves=values)
         if len(curve) != len(across):
             raise ValueError(f"curves must be as long as sizes, {len(across)}, got {len(curve)}")
         if np.isfinite(curve).any():
-            ends.append((curve[np.isfinite(curve)][-1], name))
+            dashed = (0, (5, 3)) if shade == INK else "solid"
+            axes.plot(across, curve, color=shade, linewidth=1.8, linestyle=dashed)
+            ends.append((curve[np.isfinite(curve)][-1], name, shade))
     if not ends:
-        raise ValueError("curves must hold an epsilon that is not nan, got none")
-    ends.sort()
-    shades = [shade for shade, _ in zip(cycle([BLUE, INK, LIGHT_BLUE, FAINT]), ends, strict=False)]
-    for shade, (_, name) in zip(shades, ends, strict=True):
-        axes.plot(across, _curve(curves=curves[name]), color=shade, linewidth=1.8)
+        raise ValueError("curves must hold a half-width that is not nan, got none")
     axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
     axes.annotate(
-        f"{n_samples:,} samples,\nepsilon {epsilon:g}",
+        f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
         (n_samples, epsilon),
         xytext=(8, 8),
         textcoords="offset points",
@@ -240,15 +257,25 @@ def plan_figure(
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    _label_ends(axes, [(*end, shade) for end, shade in zip(ends, shades, strict=True)])
+    _label_ends(axes, ends)
     return figure
 
 
-def _curve(**named: ArrayLike) -> NDArray[np.float64]:
+def _power(number: int) -> str:
+    """1,000 as a power of ten, 1,234 as it is."""
+    digits = str(number)
+    if number >= 1000 and set(digits[1:]) == {"0"} and digits[0] == "1":
+        return f"$10^{{{len(digits) - 1}}}$"
+    return f"{number:,}"
+
+
+def _curve(*, length: int | None = None, **named: ArrayLike) -> NDArray[np.float64]:
     ((name, values),) = named.items()
     curve = np.asarray(values, dtype=np.float64)
     if curve.ndim != 1 or not len(curve):
         raise ValueError(f"{name} must have shape (n_queries,), got {curve.shape}")
+    if length is not None and len(curve) != length:
+        raise ValueError(f"{name} must have a value for each of {length} queries, got {len(curve)}")
     return curve
 
 
@@ -318,14 +345,15 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
         axes.text(1.015, y, text, color=color, fontsize=10, va="center", transform=axes.transAxes)
 
 
-def _mark_halts(axes: Axes, halts: Mapping[str, int | None]) -> None:
-    """A bar where each bound halts, named above the axes; those that never halt come last."""
+def _mark_halts(axes: Axes, halts: Mapping[str, int | None], n_queries: int) -> None:
+    """A bar where each bound halts, named above the axes; those that answered all come last."""
     bars = sorted((halt, bound) for bound, halt in halts.items() if halt is not None)
     labels = [f"{bound}\nhalts at {halt:,}" for halt, bound in bars]
     feet = [_share_of_width(axes, halt) for halt, _ in bars]
-    never = [bound for bound, halt in halts.items() if halt is None]
-    if never:
-        labels.append(", ".join(never) + ("\nnever halts" if len(never) == 1 else "\nnever halt"))
+    rest = [bound for bound, halt in halts.items() if halt is None]
+    if rest:
+        verb = "answers" if len(rest) == 1 else "answer"
+        labels.append(f"{', '.join(rest)}\n{verb} all {n_queries:,}")
         feet.append(1.0)
     widths = [_LETTER_WIDTH * (3 + max(map(len, label.split("\n")))) for label in labels]
     heads = _spread(feet, widths, low=-0.09, high=1.2)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.packing import as_values, as_words
 from radabound_fast.signs import SignMatrix
@@ -47,6 +48,7 @@ class RademacherAverage(Owned):
         self.signs = signs
         self._core = _kernel.GuardCore(signs._store)
 
+    @sealed
     def update(self, losses: Any) -> None:
         """Take in losses in [0, 1] of any dtype, shape (n_samples,) or (k, n_samples).
 
@@ -55,6 +57,7 @@ class RademacherAverage(Owned):
         values = as_values(losses, n_samples=self.signs.n_samples, ndim=None, name="losses")
         self._done(self._core.query_many(np.atleast_2d(values)))
 
+    @sealed
     def update_packed(self, words: Any) -> None:
         """Take in losses that `pack_losses` packed, shape (..., ceil(n_samples / 64))."""
         words = as_words(words, self.signs.n_samples)
@@ -120,7 +123,7 @@ class RademacherAverage(Owned):
             raise TypeError(f"other must be a RademacherAverage, got {type(other).__name__}")
         if self.signs._identity != other.signs._identity:
             raise ValueError(f"other must have the same signs, got {other.signs!r} of another seed")
-        self._core.merge(other._core)
+        self._done(self._core.adopt(other._core._progress()))
 
     def __repr__(self) -> str:
         return f"RademacherAverage({self.signs!r}, n_queries={self.n_queries})"

@@ -1,9 +1,24 @@
 """Fixtures that several test files share."""
 
+import dis
+import functools
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
-from radabound_fast import _kernel
+from radabound_fast import RadaBound, _kernel
+from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+
+_spec = importlib.util.spec_from_file_location(
+    "signals", Path(__file__).parent / "faults" / "signals.py"
+)
+_signals = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_signals)
+_signals.heed()  # and so do the processes that tests start
 
 KERNELS = [name for name, _ in _kernel.kernels()]
 ALL_NAMES = ["portable", "avx2", "avx512", "amx", "neon"]
@@ -42,3 +57,101 @@ def pack():
         return np.ascontiguousarray(np.pad(bits, padding)).view(np.uint64)
 
     return packed
+
+
+# of a call, in the middle of which it does not
+PARTS = ("CACHE", "PRECALL")
+
+
+@functools.cache
+def places(code):
+    """Where CPython runs signal handlers: on entry, after calls and when it jumps back."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in PARTS]
+    looks = ("CALL", "RESUME", "JUMP_BACKWARD")
+    return {
+        after.offset
+        for step, after in zip(steps, steps[1:], strict=False)
+        if any(name in step.opname for name in looks)
+    }
+
+
+def raise_interrupt():
+    raise KeyboardInterrupt
+
+
+class Interrupt:
+    """Interrupts at the place of this number in the library's Python code."""
+
+    def __init__(self, number, interrupt=raise_interrupt, files=("radabound_fast",)):
+        self.left, self.interrupt, self.files = number, interrupt, (*files, "contextlib")
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # in Python 3.12, before settrace
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def enter(self, frame, event, _):
+        if not any(file in frame.f_code.co_filename for file in self.files):
+            return None
+        frame.f_trace = self.step  # from Python 3.13 on, before opcodes are asked for
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame, event, _):
+        if event == "opcode" and frame.f_lasti in places(frame.f_code):
+            self.left -= 1
+            if self.left == -1:
+                self.interrupt()
+        return self.step
+
+
+@pytest.fixture
+def interrupt_at():
+    """Ctrl-C at each place in turn where Python looks for it, within the library."""
+    return Interrupt
+
+
+# guards of 1000 samples that answer a first query and are halted by a second, with what each needs
+# as guesses
+HALTING = {
+    "mclt": (RadaBound, {"epsilon": 0.04, "bound": "mclt", "seed": 1}, (0.5, 0.5)),
+    "fixed-sequence": (
+        RadaBound,
+        {"epsilon": 0.045, "bound": "fixed-sequence", "max_queries": 10**6, "seed": 1},
+        (0.5, 0.5),
+    ),
+    "guess and check": (GuessAndCheck, {"epsilon": 0.05}, (0.02, 0.5)),
+    "ladder": (Ladder, {"max_queries": 1}, (0.5, 0.5)),
+    "ladder with a step": (Ladder, {"step": 0.01, "max_queries": 1}, (0.5, 0.5)),
+    "thresholdout": (
+        Thresholdout,
+        {"threshold": 0.1, "noise": 0.01, "budget": 1, "seed": 3},
+        (0.9, 0.9),
+    ),
+}
+
+
+class Halting(NamedTuple):
+    kind: Any
+    parameters: dict[str, Any]
+    guesses: tuple[float, float]
+    losses: Any  # of the two queries, bool of shape (2, 1000)
+
+    def make(self, path=None):
+        if path is None:
+            return self.kind(1000, **self.parameters)
+        return self.kind.open(path, 1000, durability="process", **self.parameters)
+
+
+@pytest.fixture(params=HALTING)
+def halting(request):
+    """Each guard in turn that a second query halts."""
+    kind, parameters, guesses = HALTING[request.param]
+    parameters = parameters | ({} if kind is Thresholdout else {"delta": 0.1})
+    rates = np.array([[0.02], [0.5]])
+    losses = np.random.default_rng(1).random((2, 1000)) < rates
+    return Halting(kind, parameters, guesses, losses)

@@ -4,17 +4,19 @@ import contextlib
 import csv
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import Holdout, cli, files
+from radabound_fast import Holdout, cli, files, pack_losses
+from radabound_fast.bounds import PAPER_BOUNDS
 
 EPSILON, DELTA, SEED = 0.1, 0.1, 7
 PARAMETERS = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--seed", str(SEED)]
-BOUNDS = ["bernstein-split", "bernstein", "mclt"]
+BOUNDS = list(PAPER_BOUNDS)
 # 1001 samples do not fill their last byte; 401 queries are not a whole number of blocks
 N_QUERIES, N_SAMPLES = 401, 1001
 
@@ -81,7 +83,42 @@ def test_audit_says_how_many_were_answered_and_where_each_bound_halts(run, label
 def test_audit_exits_with_0_when_all_queries_were_answered(run):
     code, out, err = run(*STANDARD, "--bound", "mclt", "--epsilon", "0.2")
     assert (code, err) == (0, "")
-    assert out.splitlines()[3].split()[:4] == ["mclt", "401", "all", "answered;"]
+    (line,) = [line for line in out.splitlines() if line.startswith("mclt ")]
+    assert re.fullmatch(
+        r"mclt +401  all answered; the next may be withheld: complexity 0\.\d+, budget 0\.\d+", line
+    )
+
+
+def fixed_sequence(run, n_queries, *arguments):
+    """What audit says of fixed-sequence after so many coins on 1,001 samples."""
+    losses = np.random.default_rng(4).integers(0, 2, (n_queries, N_SAMPLES))
+    np.save("l.npy", losses)
+    asked = ["--losses", "l.npy", "--bound", "fixed-sequence", "--delta", 0.1, *arguments]
+    code, out, _ = run("audit", *asked)
+    (line,) = [line for line in out.splitlines() if line.startswith("fixed-sequence ")]
+    return code, line.split(maxsplit=2)[2]
+
+
+def test_what_is_said_to_be_left_is_answered_to_the_last_query(run):
+    promised = Holdout([0, 1] * 500 + [1], epsilon=0.06, delta=0.1, bound="fixed-sequence").n_left()
+    assert 20 < promised < 400
+    said = f"all answered; {promised - 6} more will be, whatever they are "
+    said += f"({100 * (promised - 6) // promised} % of {promised})"
+    assert fixed_sequence(run, 6, "--epsilon", 0.06) == (0, said)
+    code, said = fixed_sequence(run, promised, "--epsilon", 0.06)
+    assert (code, said.split(":")[0]) == (0, "all answered; the next may be withheld")
+    code, said = fixed_sequence(run, promised + 1, "--epsilon", 0.06)
+    assert code == 3
+    assert said.startswith(f"halted at query {promised + 1}: the union bound has no more for it, ")
+    assert said.endswith(", and 1,001 samples are too few for the complexity to vouch for any")
+
+
+def test_audit_exits_with_3_as_soon_as_one_guard_halted_though_others_answered_all(run):
+    chosen = ["--bound", "mclt", "--bound", "bernstein", "--epsilon", "0.13"]
+    for order in (chosen, [*chosen[2:4], *chosen[:2], *chosen[4:]]):
+        code, out, err = run(*STANDARD, *order)
+        assert (code, err) == (3, "")
+        assert out.count("all answered;") == 1 and out.count("halted at query") == 1
 
 
 def test_a_holdout_too_small_for_one_answer_is_said_to_be(run):
@@ -101,6 +138,9 @@ def test_json_is_complete(run, labels, predictions):
         "labels": "labels.npy",
         "transpose": False,
         "packed": False,
+        "bitorder": None,
+        "header": None,
+        "compared_as": "numbers",
         "n_samples": N_SAMPLES,
         "n_queries": N_QUERIES,
         "queries_counted_from": 1,
@@ -122,7 +162,7 @@ def test_json_is_complete(run, labels, predictions):
             "halting_query": answers.n_answered + 1,
             "complexity": holdout.complexity,
             "budget": holdout.budget,
-            "remaining": 0.0,
+            "n_left": 0,
             "threshold": holdout.threshold,
             "guarantee": holdout.guarantee,
         }
@@ -151,8 +191,8 @@ def save_parquet(path, columns):
 
 @pytest.mark.parametrize(
     "layout",
-    ["npz", "csv", "strings.csv", "parquet", "transposed", "packed", "losses", "packed losses",
-     "float losses"],
+    ["npz", "csv", "strings.csv", "headers.csv", "parquet", "transposed", "packed", "packed words",
+     "losses", "packed losses", "float losses"],
 )  # fmt: skip
 # 1: a query at a time, so that every halt falls between blocks
 @pytest.mark.parametrize("block_bytes", [1, 100_000, files.BLOCK_BYTES])
@@ -161,7 +201,7 @@ def test_every_layout_gives_the_same_outcome(
 ):
     expected = json.loads(run(*STANDARD, "--json")[1])["bounds"]
     monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
-    losses, packed = predictions != labels, {"axis": 1, "bitorder": "little"}
+    losses = predictions != labels
     what = ["--labels", "labels.npy", "--predictions"]
     if layout == "npz":
         np.savez("all.npz", y=labels, p=predictions)
@@ -175,6 +215,12 @@ def test_every_layout_gives_the_same_outcome(
         save_csv("labels.csv", words[labels])
         save_csv("p.csv", words[predictions])
         what = ["--labels", "labels.csv", "--predictions", "p.csv"]
+    elif layout == "headers.csv":
+        names = ",".join(map(str, range(N_SAMPLES)))
+        for name, header, array in [("labels", "0", labels), ("p", names, predictions)]:
+            save_csv("no.csv", array)
+            Path(f"{name}.csv").write_text(f"{header}\n{Path('no.csv').read_text()}")
+        what = ["--labels", "labels.csv", "--predictions", "p.csv", "--header", "yes"]
     elif layout == "parquet":
         save_parquet("p.parquet", predictions)
         what += ["p.parquet", "--transpose"]
@@ -182,11 +228,14 @@ def test_every_layout_gives_the_same_outcome(
         np.save("p.npy", np.ascontiguousarray(predictions.T))
         what += ["p.npy", "--transpose"]
     elif layout == "packed":
-        np.save("p.npy", np.packbits(predictions, **packed))
+        np.save("p.npy", np.packbits(predictions, axis=1, bitorder="little"))
+        what += ["p.npy", "--packed", "little"]
+    elif layout == "packed words":
+        np.save("p.npy", pack_losses(predictions))
         what += ["p.npy", "--packed"]
     elif layout == "packed losses":
-        np.save("l.npy", np.packbits(losses, **packed))
-        what = ["--losses", "l.npy", "--packed", "--n-samples", N_SAMPLES]
+        np.save("l.npy", np.packbits(losses, axis=1))
+        what = ["--losses", "l.npy", "--packed", "big", "--n-samples", N_SAMPLES]
     else:
         np.save("l.npy", losses.astype(float if layout == "float losses" else bool))
         what = ["--losses", "l.npy"]
@@ -326,17 +375,20 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         ([*PREDICTIONS, "two.npz"], "its keys: a, b"),
         ([*PREDICTIONS, "two.npz:c"], "no array is called 'c'"),
         ([*PREDICTIONS, "labels.npy"], "must be a matrix"),
-        ([*PREDICTIONS, "narrow.npy"], "1001 samples to a query, got 401 queries of 1000"),
+        ([*PREDICTIONS, "narrow.npy"], "1,001 samples to a query, got 401 queries of 1,000"),
         ([*PREDICTIONS, "transposed.npy"], "transposed it would fit"),
         ([*PREDICTIONS, "predictions.npy", "--transpose"], "transposed it would fit"),
         ([*PREDICTIONS, "square.npy"], "is square, 1001 x 1001: say whether"),
-        ([*PREDICTIONS, "ragged.csv"], "ragged.csv, line 402: must have 1001 cells"),
+        ([*PREDICTIONS, "ragged.csv"], "ragged.csv, line 402: must have 1,001 cells"),
         ([*PREDICTIONS, "scores.npy"], "scores.npy, queries 1 to 401 (rows 0 to 400): "),
         ([*PREDICTIONS, "classes.npy"], "classes.npy, queries 1 to 401 (rows 0 to 400): "),
         ([*PREDICTIONS, "words.npy"], "words.npy, queries 1 to 401 (rows 0 to 400): "),
-        ([*PREDICTIONS, "predictions.npy", "--packed"], "packed rows of 126 bytes"),
-        ([*PREDICTIONS, "packed.npy", "--packed"], "no bit set past n_samples"),
+        ([*PREDICTIONS, "predictions.npy", "--packed", "big"], "packed rows of 126 bytes"),
+        ([*PREDICTIONS, "packed.npy", "--packed"], "holds bytes, which do not tell which bit is"),
+        ([*PREDICTIONS, "packed.npy", "--packed", "big"], "no bit set past n_samples"),
+        ([*PREDICTIONS, "packed.npy", "--packed", "lsb"], "invalid choice: 'lsb'"),
         ([*PREDICTIONS, "packed.npy", "--packed", "--transpose"], "cannot be transposed"),
+        ([*PREDICTIONS, "predictions.npy", "--header", "no"], "--header is for .csv files"),
         ([*PREDICTIONS, "predictions.npy", "--n-samples", 1000], "--n-samples must be the number"),
         (["--labels", "column.npy", "--predictions", "predictions.npy"], "in one dimension"),
         (["--labels", "gap.npy", "--predictions", "predictions.npy"], "gap.npy: y_true must have"),
@@ -348,7 +400,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         (["--losses", "complex.npy"], "must hold real numbers, bools or strings"),
         (["--losses", "words.npy"], "words.npy, queries 1 to 401 (rows 0 to 400): losses"),
         (["--losses", "packed.npy", "--packed"], "packed rows need n_samples"),
-        (["--losses", "packed.npy", "--packed", "--n-samples", 1001], "no bit set past n_samples"),
+        (["--losses", "packed.npy", "--packed", "little", "--n-samples", 1001], "no bit set past"),
         (["--losses", "packed.npy", "--packed", "--n-samples", 0], "n_samples must be at least 1"),
         ([*PREDICTIONS, "predictions.npy", "--epsilon", 1.5], "epsilon must be in (0, 1), got 1.5"),
         ([*PREDICTIONS, "predictions.npy", "--epsilon", "nan"], "epsilon must be finite, got nan"),

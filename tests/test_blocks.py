@@ -29,8 +29,11 @@ def running(signs, losses, half_range):
     return (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1), highest, lowest
 
 
-def gate(budget, priced=2**63 - 1, n_free=0):
-    return lambda total, shift: (budget, priced, n_free, -1, 2**63 - 1)
+NEVER = 2**63 - 1
+
+
+def gate(budget, priced=NEVER):
+    return lambda total, shift, n_rows: (budget, priced, NEVER, -1, NEVER, -1, NEVER)
 
 
 @pytest.mark.parametrize("half_range", [False, True])
@@ -49,7 +52,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
             extremes = _kernel.GuardCore(store, half_range=half_range, price=gate(budget))
             ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
-            values, trace, n_rows, halted, _ = ask(rows, trace=True, n_threads=n_threads)
+            values, trace, n_rows, halted, *_ = ask(rows, trace=True, n_threads=n_threads)
             assert halted and n_rows == halt
             assert_array_equal(values, spoilt[:halt].mean(axis=1))
             assert_array_equal(trace, totals[:halt] / extremes.cells)
@@ -76,15 +79,26 @@ def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samp
         assert_array_equal(extremes.extremes()[1], lowest[-1])
 
 
-@pytest.mark.parametrize("row", [700, 1023, 1024, 2600])
-def test_a_bit_past_the_end_is_found_inside_a_block(kernel, row, pack):
-    losses, _ = stream(32, 100)
-    words = pack(losses)
-    words[row, 1] |= np.uint64(1) << np.uint64(63)
-    extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
-    with pytest.raises(ValueError, match=f"past n_samples, got one in row {row}"):
-        extremes.query_many_packed(words)
-    assert not extremes.started and extremes.n_rows == 0
+# the first row, counted alone; in a tile, in a block, at their ends, in the tail
+@pytest.mark.parametrize("row", [0, 1, 700, 1023, 1024, 2600])
+@pytest.mark.parametrize("n_samples", [1, 63, 100, 127, 4100])
+def test_any_bit_past_the_end_is_found(kernel, row, n_samples, pack):
+    """The first spare bit and the last, in blocks and in a call for one row."""
+    words = pack(stream(32, n_samples)[0][: max(row + 1, 4 * BLOCK if row > 512 else 0)])
+    for bit in {n_samples % 64, 63}:
+        bad = words.copy()
+        bad[row, -1] |= np.uint64(1) << np.uint64(bit)
+        core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 32))
+        message = f"past n_samples = {n_samples}, got one in row"
+        with pytest.raises(ValueError, match=f"{message} {row}"):
+            core.query_many_packed(bad)
+        assert not core.started and core.n_rows == 0
+        if row < 2:
+            if row:
+                core.query_packed(words[0])
+            with pytest.raises(ValueError, match=f"{message} 0"):
+                core.query_packed(bad[row])
+            assert core.n_rows == row
 
 
 def test_real_valued_rows_inside_a_block_change_the_units(kernel):
@@ -101,10 +115,11 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
     extremes = _kernel.GuardCore(_kernel.SignStore(3, 200, 33), price=_free_gate)
-    _, _, n_rows, halted, _ = extremes.query_many_packed(pack(losses))
+    _, _, n_rows, halted, *_ = extremes.query_many_packed(pack(losses))
     assert halted and n_rows == 1700
 
 
-def _free_gate(largest_total, unit_shift):
+def _free_gate(largest_total, unit_shift, n_rows):
     """No complexity is allowed, but 1700 queries are free; a price holds for ten errors more."""
-    return -1, largest_total + 10, 1700, 0, 0
+    free = (0, 0) if n_rows < 1700 else (-1, NEVER)
+    return -1, largest_total + 10, 1700 if n_rows < 1700 else NEVER, *free, *free

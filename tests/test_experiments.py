@@ -85,6 +85,15 @@ def test_the_best_accuracies_are_those_of_the_lowest_error_so_far(small):
         assert (holdout[query], fresh[query]) == (1 - found.errors[best], 1 - found.fresh[best])
 
 
+def test_of_equal_accuracies_the_first_is_the_best():
+    errors = np.full(greedy.N_QUERIES, 0.5)
+    errors[[3, 5]] = 0.25
+    fresh = np.arange(greedy.N_QUERIES) / greedy.N_QUERIES
+    found = greedy.Search(np.empty((0, 0), np.uint64), errors, errors, fresh)
+    best = np.where(np.arange(greedy.N_QUERIES) < 3, 0, 3)
+    assert_array_equal(found.best_accuracies()[1], 1 - fresh[best])
+
+
 def test_without_signal_every_classifier_errs_half_the_time():
     assert_array_equal(greedy.true_errors(NOISE, np.array([0, 1]), np.array([0, 4])), [0.5, 0.5])
 
@@ -235,6 +244,32 @@ def test_a_climb_goes_on_from_the_lowest_answer():
         best = max(best, candidate)
     assert_array_equal(found.values, values)
     assert not found.halted
+
+
+class Alike:
+    """Candidates are numbers, and all answers equal."""
+
+    def __init__(self):
+        self.changed = []
+
+    def first(self):
+        return 0
+
+    def change(self, best, rng):
+        self.changed.append(best)
+        return best + len(self.changed)
+
+    def question(self, candidate):
+        return searches.Question(np.zeros(4, bool), 0.5, candidate / 10)
+
+
+def test_of_equal_answers_the_first_is_the_best():
+    alike = Alike()
+    found = searches.climb(alike, lambda q: 0.25, 4, np.random.default_rng(0))
+    assert alike.changed == [0, 0, 0, 0]
+    assert searches._row("any", 0.1, found, found.truths, 0.1)["truth"] == 0.0
+    later = searches.Found(np.array([0.5, 0.25, 0.25]), np.array([0.0, 0.1, 0.2]), False)
+    assert searches._row("any", 0.1, later, later.truths, 0.1)["truth"] == 0.1
 
 
 def test_all_guards_and_mechanisms_answer_the_same_search():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses, reference
+from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses, plan, reference
 
-PAPER = ["bernstein", "bernstein-split", "mclt"]
+PAPER = bounds.PAPER_BOUNDS
 ESTIMATORS = ["plain", "half-range"]
 
 
@@ -51,7 +51,7 @@ def test_algorithm_1_traced_by_hand():
         guard.query([1, 1, 1, 1, 0, 0, 0, 0])
     assert (caught.value.n_queries, caught.value.complexity) == (2, 0.5)
     assert (caught.value.delta_prime, caught.value.threshold) == (0.5, guard.threshold)
-    assert guard.halted and guard.complexity == 0.5 and guard.remaining == 0.0
+    assert guard.halted and guard.complexity == 0.5 and guard.n_left() == 0
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -127,7 +127,7 @@ def test_every_way_of_asking_gives_the_same(bound):
 
 def test_a_halted_guard_stays_halted():
     guard = guard_of(100, epsilon=0.05)  # m is too small for epsilon: no query can be answered
-    assert guard.budget < 0 and guard.remaining == 0.0
+    assert guard.budget < 0 and guard.n_left() == 0
     assert "no query" in guard.guarantee.lower()
     losses = np.zeros(100, bool)
     for ask in [
@@ -292,3 +292,30 @@ def test_two_sided_doubles_delta_prime():
     losses = coins(1, 1, 4000)[0]
     one, two = (guard_of(two_sided=sides).query(losses) for sides in [False, True])
     assert two.delta_prime == pytest.approx(2 * one.delta_prime)
+
+
+def refusal_of(guard, losses):
+    with pytest.raises(HoldoutExhausted) as caught:
+        while True:
+            guard.query(losses)
+    return caught.value.n_queries, str(caught.value)
+
+
+@pytest.mark.parametrize("bound", bounds.BOUNDS)
+def test_a_first_query_that_is_withheld_says_what_would_work_and_nothing_of_its_mean(bound):
+    messages = set()
+    for rate in (0.2, 0.4):
+        guard = RadaBound(100, epsilon=0.05, delta=0.1, bound=bound, seed=1)
+        n_queries, message = refusal_of(guard, np.arange(100) < 100 * rate)
+        assert n_queries == 0
+        assert message.startswith("the holdout cannot answer a first query: at complexity ")
+        messages.add(message.partition("withheld")[2])
+    assert messages == {f"; {plan(100, 0.05, 0.1).shortfall(bound)}"}
+
+
+def test_one_answer_is_no_plural():
+    rows = np.random.default_rng(0).random((2, 400)) < 0.5
+    guard = RadaBound(400, epsilon=0.084, delta=0.1, bound="mclt", seed=1)
+    guard.query(rows[0])
+    n_queries, message = refusal_of(guard, rows[1])
+    assert n_queries == 1 and message.startswith("the holdout is spent after 1 answer: ")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound, RademacherAverage, SignMatrix
+from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
 
 
 def guard_of(n_samples=1000, **kwargs):
@@ -153,3 +154,57 @@ def test_an_altered_file_is_refused(tmp_path):
     path.write_bytes(blob)
     with pytest.raises(ValueError, match="altered"):
         RadaBound.load(path)
+
+
+MADE = {
+    "RadaBound": lambda: guard_of(),
+    "GuessAndCheck": lambda: GuessAndCheck(1000, epsilon=0.2, delta=0.1),
+    "Ladder": lambda: Ladder(1000, delta=0.1),
+    "Thresholdout": lambda: Thresholdout(1000, threshold=0.1, noise=0.02, budget=5),
+    "Holdout": lambda: Holdout([0, 1] * 500, guard_of()),
+    "RademacherAverage": lambda: RademacherAverage(SignMatrix(1000, 8, seed=1)),
+}
+AGAIN = {
+    "RadaBound": lambda guard: guard.__init__(1000, epsilon=0.5, delta=0.1),
+    "GuessAndCheck": lambda guard: guard.__init__(1000, epsilon=0.5, delta=0.1),
+    "Ladder": lambda guard: guard.__init__(1000, delta=0.1),
+    "Thresholdout": lambda guard: guard.__init__(1000, threshold=0.1, noise=0.02, budget=50),
+    "Holdout": lambda guard: guard.__init__([0, 1] * 500, guard_of()),
+    "RademacherAverage": lambda guard: guard.__init__(SignMatrix(1000, 8, seed=1)),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_nothing_is_made_twice(name):
+    made, losses = MADE[name](), coins(3, 1)[0]
+
+    def ask():
+        return made.update(losses) if name == "RademacherAverage" else made.query(losses, guess=0.3)
+
+    for n_queries in (1, 2):
+        ask()
+        with pytest.raises(RuntimeError, match=f"this {name} has been made: __init__ once more"):
+            AGAIN[name](made)
+        assert made.n_queries == n_queries
+
+
+@pytest.mark.parametrize("kind", [RadaBound, GuessAndCheck])
+@pytest.mark.parametrize("way", ["opened", "loaded", "saved"])
+def test_a_guard_on_disk_is_not_made_anew(tmp_path, kind, way):
+    given = {"epsilon": 0.2, "delta": 0.1}
+    if way == "opened":
+        guard = kind.open(tmp_path / "guard", 1000, **given)
+    else:
+        guard = kind(1000, **given)
+        guard.save(tmp_path / "guard")
+        if way == "loaded":
+            guard = kind.load(tmp_path / "guard")
+    with pytest.raises(RuntimeError, match="has been made"):
+        guard.__init__(1000, **given)
+    if way == "saved":
+        with pytest.raises(RuntimeError, match="retired"):
+            guard.query(coins(3, 1)[0], guess=0.3)
+        guard = kind.load(tmp_path / "guard")
+    assert guard.query(coins(3, 1)[0], guess=0.3).n_queries == 1
+    if way == "opened":
+        assert kind.open(tmp_path / "guard").n_queries == 1

@@ -45,7 +45,7 @@ def test_a_guard_of_one_s_own():
     holdout = Holdout(y_true, guard)
     holdout.query_many(predictions[:5])
     assert holdout.guard is guard and guard.n_queries == 5
-    for name in ["halted", "n_queries", "complexity", "budget", "remaining", "threshold", "seed"]:
+    for name in ["halted", "n_queries", "complexity", "budget", "threshold", "seed"]:
         assert getattr(holdout, name) == getattr(guard, name)
     assert holdout.guarantee == guard.guarantee
 
@@ -65,6 +65,27 @@ def test_a_guard_for_another_size_is_refused():
 def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'compexity'"):
         _ = Holdout([0, 1], epsilon=0.5, delta=0.5).compexity
+
+
+def test_a_withheld_prediction_is_asked_once(monkeypatch):
+    """What the compiled `query` withholds is not asked again in Python."""
+    y_true, predictions = labels_and_predictions([0, 1], 300)
+    parameters = PARAMETERS | {"epsilon": 0.09}
+    holdout = Holdout(y_true, **parameters)
+    holdout.query(predictions[0])  # from now on its dtype is known
+    n_asked = 1 + holdout.guard.query_many(predictions[1:] != y_true).n_answered
+    other = Holdout(y_true, **parameters)
+    other.query(predictions[0])
+
+    def asked_again(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(Holdout, "_query", asked_again)
+    for row in predictions[1:n_asked]:
+        other.query(row)
+    for _ in "the halting query", "one after it":
+        with pytest.raises(HoldoutExhausted, match=f"spent after {n_asked} answers"):
+            other.query(predictions[n_asked])
 
 
 def test_the_halt_is_the_guard_s():

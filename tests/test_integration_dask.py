@@ -1,7 +1,11 @@
 """query_many on a cluster of two processes: the local result and state, bit for bit."""
 
+import contextlib
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from importlib.util import find_spec
@@ -18,6 +22,7 @@ from numpy.testing import assert_array_equal
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound, reference
 from radabound_fast.integrations import _shards
+from radabound_fast.integrations import dask as module
 from radabound_fast.integrations.dask import query_many
 from radabound_fast.mechanisms import Ladder
 
@@ -26,11 +31,21 @@ N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 SHARDS = {"whole": -1, "three": (448, 512, 40), "words": (64,) * 15 + (40,)}
 
 
+@contextlib.contextmanager
+def port_taken(port):
+    """Keep a port from others, unless somebody does already."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(socket.create_server(("", port)))
+        yield
+
+
 @pytest.fixture(scope="module")
 def client():
     with (
+        port_taken(8787),  # Dask's own, which need not be free
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -59,9 +74,11 @@ def state_of(guard):
 
 
 def assert_same(answers, expected):
-    for name in ("values", "n_answered", "halted", "half_width", "n_queries", "complexity"):
+    for name in ("halted", "n_queries", "complexity", "delta_prime"):
         assert_array_equal(getattr(answers, name), getattr(expected, name))
-    assert_array_equal(answers.delta_prime, expected.delta_prime)
+    for name, column in expected._asdict().items():
+        assert_array_equal(answers._asdict()[name], column)
+    assert (np.broadcast_to(answers._declared, len(answers)) == expected._declared).all()
     assert answers.complexities is expected.complexities is None
 
 
@@ -173,14 +190,142 @@ def test_how_far_ahead_does_not_change_the_result(client, n_ahead):
     assert_same(answers, here.query_many(losses))
 
 
+# ---- nothing that was counted is lost ------------------------------------------------------
+
+
+def told_before(losses, **parameters):
+    """The answers to these losses, asked of a guard alone."""
+    return guard_of(**parameters).query_many(losses)
+
+
+@pytest.mark.parametrize("shards", ["whole", "three"])
 @pytest.mark.parametrize("bad", [1.5, np.nan])
-def test_a_value_that_is_no_loss_is_an_error_and_no_answer(client, bad):
+def test_a_value_that_is_no_loss_is_told_by_its_place_in_the_whole_array(client, shards, bad):
     losses = losses_of("binary")
     losses[30, 500] = bad
+    array = da.from_array(losses, chunks=(20, SHARDS[shards]))
     guard = guard_of(epsilon=0.2)
-    with pytest.raises(ValueError, match=r"losses must be in \[0, 1\].*at row 10, sample 500"):
-        query_many(guard, da.from_array(losses, chunks=(20, -1)))
+    place = f"losses must be in \\[0, 1\\], got {bad} at row 30, sample 500\n"
+    with pytest.raises(ValueError, match=place) as caught:
+        query_many(guard, array)
     assert guard.n_queries == 20 and not guard.halted
+    assert_same(caught.value.answers, told_before(losses[:20], epsilon=0.2))
+    # and where nobody knows how many rows a block has
+    array = array[da.ones(len(losses), dtype=bool, chunks=20)]
+    with pytest.raises(ValueError, match=place):
+        query_many(guard_of(epsilon=0.2), array)
+
+
+def test_an_error_in_a_worker_hands_over_what_was_counted(client):
+    losses = losses_of("binary")
+
+    def fails(block, block_info=None):
+        if block_info[None]["chunk-location"][0] == 6:
+            raise ZeroDivisionError("the seventh block")
+        return block
+
+    array = da.from_array(losses, chunks=(5, -1)).map_blocks(fails, dtype=float, meta=losses[:0])
+    guard = guard_of(epsilon=0.2)
+    with pytest.raises(ZeroDivisionError, match="the seventh block") as caught:
+        query_many(guard, array)
+    assert_same(caught.value.answers, told_before(losses[:30], epsilon=0.2))
+    assert "the answers counted before it, 30, are its" in caught.value.__notes__[0]
+    assert state_of(guard) == state_of(asked(losses[:30]))
+
+
+def asked(losses):
+    guard = guard_of(epsilon=0.2)
+    guard.query_many(losses)
+    return guard
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.088])  # adopted, or fetched and judged
+def test_an_interrupt_hands_over_what_was_counted_and_nothing_else(client, monkeypatch, epsilon):
+    """It comes in the guard's own work on the 12th block, when it knows more than it may tell."""
+    losses, blocks = losses_of("binary"), []
+
+    def interrupted(guard, sums, whole=_shards.adopted):
+        blocks.append(1)
+        if len(blocks) == 12:
+            raise KeyboardInterrupt
+        return whole(guard, sums)
+
+    monkeypatch.setattr(module, "adopted", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        query_many(guard_of(epsilon=epsilon), da.from_array(losses, chunks=(5, -1)))
+    assert_same(caught.value.answers, told_before(losses[:55], epsilon=epsilon))
+    frame, held = caught.value.__traceback__, []
+    while frame is not None:
+        if "integrations" in frame.tb_frame.f_code.co_filename:
+            held += frame.tb_frame.f_locals.values()
+        frame = frame.tb_next
+    assert held and not any(isinstance(value, _shards.Sums) for value in held)
+
+
+HALTS_IT = """
+import sys
+import numpy as np
+from radabound_fast import RadaBound
+with RadaBound.open(sys.argv[1]) as guard:
+    rng = np.random.default_rng(1)
+    guard.query_many(rng.random((2000, guard.n_samples)) < 0.5)
+    assert guard.halted
+"""
+
+
+@pytest.mark.parametrize("shards", ["whole", "three"])
+def test_a_guard_that_another_process_halts_returns_what_was_answered(
+    client, tmp_path, monkeypatch, shards
+):
+    losses, blocks = losses_of("binary"), []
+    path = tmp_path / "guard.db"
+    parameters = {"epsilon": 0.12, "delta": 0.1, "n_vectors": N_VECTORS, "bound": "mclt"}
+
+    def after_another(guard, sums, whole=_shards.adopted):
+        blocks.append(1)
+        if len(blocks) == 4:
+            subprocess.run([sys.executable, "-c", HALTS_IT, str(path)], check=True)
+        return whole(guard, sums)
+
+    monkeypatch.setattr(module, "adopted", after_another)
+    with RadaBound.open(path, N_SAMPLES, seed=SEED, **parameters) as guard:
+        answers = query_many(guard, da.from_array(losses, chunks=(20, SHARDS[shards])))
+        assert_array_equal(answers.values, told_before(losses[:60], epsilon=0.12).values)
+        assert answers.halted and answers.n_answered == 60
+        assert answers.n_queries == guard.n_queries > 60
+        assert answers.complexity == guard.complexity
+        with pytest.raises(HoldoutExhausted, match="spent"):
+            query_many(guard, da.from_array(losses, chunks=(20, -1)))
+
+
+# ---- a first answer that is withheld -------------------------------------------------------
+
+
+def test_a_guard_that_can_answer_nothing_says_what_would_work_before_any_work(client, tmp_path):
+    def touched(block):
+        (tmp_path / "touched").touch()
+        return block
+
+    losses = losses_of("binary")
+    array = da.from_array(losses, chunks=(20, -1)).map_blocks(touched, meta=losses[:0])
+    guard = guard_of(epsilon=0.01)
+    with pytest.raises(HoldoutExhausted, match="guard can answer no query.*; mclt needs epsilon"):
+        query_many(guard, array)
+    assert not guard.halted and not (tmp_path / "touched").exists()
+
+
+def test_a_first_answer_that_is_withheld_says_what_would_work(client):
+    guard = next(  # enough for losses of little complexity, if for any
+        guard
+        for guard in (guard_of(epsilon=e) for e in np.arange(0.02, 1, 0.002))
+        if guard.budget > 0
+    )
+    with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs") as caught:
+        query_many(guard, da.from_array(losses_of("binary"), chunks=(20, -1)))
+    assert guard.halted and caught.value.n_queries == 0
+
+
+# ---- what cannot be asked ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,11 +350,12 @@ def test_what_cannot_be_asked_is_refused(client, guard, array, error, message):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
-def test_a_worker_killed_on_the_way_changes_nothing(client):
-    losses = losses_of("binary")
+def test_a_worker_killed_on_the_way_changes_nothing(client, tmp_path):
+    losses, killed = losses_of("binary"), tmp_path / "killed"
 
-    def slow(block):
-        time.sleep(0.05)
+    def slow(block, block_info=None):
+        while block_info[None]["chunk-location"][0] >= 10 and not killed.exists():
+            time.sleep(0.01)
         return block
 
     array = da.from_array(losses, chunks=(5, -1)).map_blocks(slow, dtype=float, meta=losses[:0])
@@ -221,8 +367,8 @@ def test_a_worker_killed_on_the_way_changes_nothing(client):
     while there.n_queries < 20:
         time.sleep(0.01)
     os.kill(workers[0], signal.SIGKILL)
-    assert run.is_alive()  # the kill came on the way
-    run.join(timeout=60)
+    killed.touch()
+    run.join(timeout=120)
     assert workers[0] not in client.run(os.getpid).values()
     assert_same(told[0], here.query_many(losses))
     assert state_of(there) == state_of(here)
@@ -271,9 +417,15 @@ def test_partial_sums_add_up_to_the_reference(kind, shards):
 
 
 @pytest.mark.parametrize("kind", ["binary", "mixed"])
-def test_shards_join_to_the_rows_they_were_cut_from(kind, pack):
+@pytest.mark.parametrize("dtype", [bool, np.int16, np.float32, np.float64])
+def test_shards_join_to_the_rows_they_were_cut_from(kind, dtype, pack):
+    """Floats stay floats even where all are 0 or 1: to the gate they are not declared."""
     losses = losses_of(kind, n_queries=60)
+    if kind == "mixed" and dtype in (bool, np.int16):
+        pytest.skip("real-valued losses are no integers")
+    losses = losses.astype(dtype)
     cut = [_shards.prepare(losses[:, a:b]) for a, b in [(0, 448), (448, 960), (960, 1000)]]
     rows, packed = _shards.join(cut)
-    assert packed == (kind == "binary")
+    assert packed == (dtype in (bool, np.int16))
+    assert packed or rows.dtype.kind == "f"
     assert_array_equal(rows, pack(losses) if packed else losses)

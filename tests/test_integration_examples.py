@@ -75,12 +75,13 @@ def test_a_search_overfits_without_the_guard_and_stops_with_it(tmp_path):
 def test_every_script_is_tested():
     scripts = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")}
     package = {HUB.replace("example.py", "__init__.py")}
-    elsewhere = {"edge/new_state.py"}  # tests/test_edge.py
+    # tests/test_edge.py, tests/test_integration_spaces.py
+    elsewhere = {"edge/new_state.py", "optuna_declared_search.py"}
     assert scripts == set(SCRIPTS) | {"overfitting_search.py"} | package | elsewhere
 
 
 def test_the_page_on_integrations_is_true():
-    skip_without(("joblib", "optuna", "sklearn"))
+    skip_without(("joblib", "lightgbm", "optuna", "sklearn"))
     page = EXAMPLES.parent / "docs" / "integrations.md"
     result = doctest.testfile(str(page), module_relative=False)
     assert result.attempted > 20 and result.failed == 0

@@ -2,6 +2,8 @@
 
 import doctest
 import itertools
+import pickle
+import re
 import threading
 import time
 from importlib.util import find_spec
@@ -88,9 +90,15 @@ def test_a_halt_cancels_what_is_queued():
         return noisy(candidate)
 
     engine = {"n_jobs": 2, "backend": "threading"}
-    assert len(list(guarded_map(holdout_of(), slow, range(2000), **engine))) == N_ANSWERED
-    assert len(fitted) < 200
-    assert threading.active_count() < 20
+    n_threads = threading.active_count()
+    # they have no end: only what is cancelled ends
+    assert len(list(guarded_map(holdout_of(), slow, itertools.count(), **engine))) == N_ANSWERED
+    n_fitted = len(fitted)
+    in_time = time.monotonic() + 30
+    while threading.active_count() > n_threads and time.monotonic() < in_time:
+        time.sleep(0.01)
+    assert threading.active_count() <= n_threads
+    assert len(fitted) <= n_fitted + 2  # those that were at work
 
 
 def test_closing_the_generator_stops_the_search():
@@ -109,9 +117,6 @@ def test_candidates_may_have_no_end():
 def test_a_spent_holdout_is_refused_before_anything_is_fitted():
     holdout = holdout_of()
     list(guarded_map(holdout, noisy, range(40)))
-
-    def never(candidate):
-        raise AssertionError("fitted")
 
     with pytest.raises(HoldoutExhausted, match="had halted before"):
         guarded_map(holdout, never, range(2))
@@ -155,8 +160,138 @@ def test_guesses_come_with_the_predictions():
 
     told = list(guarded_map(Holdout(LABELS, check), guessed, range(5), guesses=True))
     assert [answer.value for _, answer in told] == [0.2] * 5
-    with pytest.raises(ValueError, match="guess must be in"):
-        list(guarded_map(Holdout(LABELS, check), noisy, range(1)))
+
+
+def test_guesses_that_are_missing_are_asked_for_before_anything_is_counted():
+    holdout = Holdout(LABELS, GuessAndCheck(N_SAMPLES, epsilon=0.1, delta=0.1))
+    with pytest.raises(ValueError, match="guesses must be True with GuessAndCheck"):
+        guarded_map(holdout, never, range(1))
+    message = r"fit_predict must return \(predictions, guess\), got ndarray"
+    with pytest.raises(TypeError, match=message):
+        list(guarded_map(holdout, noisy, range(1), guesses=True))
+    assert holdout.n_queries == 0
+
+
+# ---- nothing that was counted is lost ------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_on_the_way_hands_over_what_was_counted(engine, error):
+    class Fails(Holdout):
+        """Stands for whatever interrupts this process: the 10th query."""
+
+        def query(self, y_pred, *, guess=None, key=None):
+            if self.n_queries == 9:
+                raise error("the tenth")
+            return super().query(y_pred, guess=guess)
+
+    expected = in_a_plain_loop(holdout_of(), range(9))
+    holdout = Fails(LABELS, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    with pytest.raises(error, match="the tenth") as caught:
+        list(guarded_map(holdout, noisy, range(40), **engine))
+    told = [(candidate, answer.value) for candidate, answer in caught.value.answers]
+    assert told == expected
+    assert "the answers counted before it, 9, are its attribute" in caught.value.__notes__[0]
+
+
+def test_an_error_of_the_bar_hands_over_the_answer_before_it(monkeypatch):
+    class Bar:
+        def update(self):
+            raise KeyboardInterrupt
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(module, "_bar", lambda candidates: Bar())
+    with pytest.raises(KeyboardInterrupt) as caught:
+        list(guarded_map(holdout_of(), noisy, range(5), progress=True))
+    assert [candidate for candidate, _ in caught.value.answers] == [0]
+
+
+def test_a_generator_that_is_closed_raises_nothing():
+    search = guarded_map(holdout_of(), noisy, range(5))
+    next(search)
+    search.close()
+
+
+# ---- a first answer that is withheld -------------------------------------------------------
+
+
+def never(candidate):
+    raise AssertionError("fitted")
+
+
+def test_a_holdout_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted():
+    holdout = holdout_of(epsilon=0.01)
+    needs = "mclt needs epsilon [0-9.]+ with 1,000 samples or [0-9,]+ samples at epsilon 0.01"
+    with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*; {needs}") as caught:
+        guarded_map(holdout, never, range(2))
+    assert not holdout.halted and caught.value.n_queries == 0
+    with pytest.raises(HoldoutExhausted):  # the same in a plain loop
+        holdout.query(noisy(0))
+    with pytest.raises(HoldoutExhausted, match=f"holdout had halted before.*; {needs}"):
+        guarded_map(holdout, never, range(2))
+
+
+# what is refused at first although others would be answered, and what would work
+REFUSED_AT_FIRST = {
+    "mclt": (
+        lambda: RadaBound(N_SAMPLES, epsilon=0.042, delta=0.1, bound="mclt", seed=1),
+        "mclt needs epsilon 0.04499 with 1,000 samples",
+    ),
+    "two-sided": (
+        lambda: RadaBound(N_SAMPLES, epsilon=0.05, delta=0.1, bound="mclt", seed=1, two_sided=True),
+        "mclt needs more samples or a larger epsilon: see radabound_fast.plan",
+    ),
+    "guess": (
+        lambda: GuessAndCheck(N_SAMPLES, epsilon=0.005, delta=0.01),
+        "GuessAndCheck needs epsilon .* a first query of error rate 0.2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_AT_FIRST)
+def test_a_first_answer_that_is_withheld_says_what_would_work(case):
+    make, needs = REFUSED_AT_FIRST[case]
+    guard = make()
+    holdout = Holdout(LABELS, guard)
+    assert getattr(guard, "budget", 1.0) > 0  # not refused before it is asked
+    with pytest.raises(
+        HoldoutExhausted, match=f"holdout withheld the first answer; {needs}"
+    ) as caught:
+        list(guarded_map(holdout, lambda c: (noisy(c), 0.2), range(5), guesses=True))
+    assert holdout.halted and caught.value.n_queries == 0 and caught.value.answers == []
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and vars(again) == vars(caught.value)
+
+
+def test_what_needs_no_signs_is_answered_by_a_guard_whose_complexity_vouches_for_nothing():
+    given = {"epsilon": 0.06, "delta": 0.1, "bound": "fixed-sequence", "n_vectors": 8}
+    holdout = Holdout(LABELS, RadaBound(N_SAMPLES, **given))
+    assert holdout.budget < 0 < holdout.n_left()
+    assert len(list(guarded_map(holdout, noisy, [0]))) == 1
+
+
+def test_a_first_guess_without_room_is_an_error_that_names_one_with_room_and_spends_nothing():
+    check = GuessAndCheck(N_SAMPLES, epsilon=0.03, delta=0.01)
+    with pytest.raises(ValueError, match=r"guess must be at most 0\.0\d+ .* got 0\.2"):
+        list(guarded_map(Holdout(LABELS, check), lambda c: (noisy(c), 0.2), [0], guesses=True))
+    assert not check.halted and check.affordable(0.02) > 0
+
+
+def test_what_would_work_does_work_and_does_not_tell_the_mean():
+    def flipped(share):
+        return LABELS ^ (np.random.default_rng(3).random(N_SAMPLES) < share)
+
+    messages = set()
+    for share in (0.15, 0.45):
+        with pytest.raises(HoldoutExhausted) as caught:
+            list(guarded_map(holdout_of(epsilon=0.04), flipped, [share]))
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+    epsilon = float(re.search(r"needs epsilon ([0-9.]+)", messages.pop())[1])
+    assert holdout_of(epsilon=epsilon).query(flipped(0.15)).n_queries == 1
 
 
 @pytest.mark.skipif(not find_spec("tqdm"), reason="tqdm is not installed")

@@ -97,8 +97,9 @@ def test_trials_that_start_after_the_halt_are_not_fitted():
 
 
 def test_trials_that_were_running_at_the_halt_are_pruned():
-    """Four trials are fitted together; a guard that answers none sees them one after another."""
-    holdout, study = holdout_of(epsilon=0.01), study_of()
+    """Four trials are fitted together; a guard that answers no more sees them one by one."""
+    holdout, study = holdout_of(epsilon=0.038), study_of()
+    assert holdout.query(LABELS).value == 0.0  # which adds no complexity
     together = threading.Barrier(4)
 
     def fits(trial):
@@ -107,14 +108,111 @@ def test_trials_that_were_running_at_the_halt_are_pruned():
 
     study.optimize(guarded_objective(holdout, fits), n_trials=4, n_jobs=4)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 4
-    assert holdout.n_queries == 0
+    assert holdout.halted and holdout.n_queries == 1
 
 
 def test_ask_and_tell_prunes_without_a_loop_to_stop():
-    study = study_of()
-    objective = guarded_objective(holdout_of(epsilon=0.01), noisy)
+    study, holdout = study_of(), holdout_of()
+    objective = guarded_objective(holdout, noisy)
     with pytest.raises(optuna.TrialPruned, match="withheld"):
+        for _ in range(200):
+            trial = study.ask()
+            study.tell(trial, objective(trial))
+    assert len(objective.answers) == holdout.n_queries > 0
+
+
+# ---- a first answer that is withheld, and studies that are not asked -----------------------
+
+NEEDS = "mclt needs epsilon [0-9.]+ with 1,000 samples"
+
+
+def never(trial):
+    raise AssertionError("fitted")
+
+
+def test_a_holdout_that_can_answer_nothing_says_what_would_work():
+    with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*{NEEDS}"):
+        guarded_objective(holdout_of(epsilon=0.01), never)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_a_first_answer_that_is_withheld_ends_the_study_and_says_what_would_work(n_jobs):
+    holdout, study = holdout_of(epsilon=0.036), study_of()
+    objective = guarded_objective(holdout, noisy)
+    with pytest.raises(HoldoutExhausted, match=f"withheld the first answer; {NEEDS}"):
+        study.optimize(objective, n_trials=200, n_jobs=n_jobs)
+    assert {trial.state for trial in study.trials} == {TrialState.FAIL}
+    assert len(study.trials) <= 3 * n_jobs
+    assert holdout.halted and objective.answers == []
+
+
+@pytest.mark.parametrize(
+    ("directions", "told"),
+    [
+        (["maximize"], "maximize"),
+        (["minimize", "minimize"], "minimize, minimize"),
+        (["minimize", "maximize"], "minimize, maximize"),
+    ],
+)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_study_that_does_not_minimize_one_value_is_refused_before_a_trial_is_fitted(
+    directions, told, n_jobs
+):
+    holdout, study = holdout_of(), optuna.create_study(directions=directions)
+    objective = guarded_objective(holdout, never)
+    with pytest.raises(ValueError, match=f"study must minimize one value.*got {told}$"):
+        study.optimize(objective, n_trials=3, n_jobs=n_jobs)
+    with pytest.raises(ValueError, match="study must minimize one value"):
         objective(study.ask())
+    assert holdout.n_queries == 0 and not holdout.halted
+
+
+def test_the_first_of_equals_is_the_best_trial():
+    study = study_of()
+    study.optimize(guarded_objective(holdout_of(), lambda trial: LABELS), n_trials=5)
+    assert study.best_trial.number == 0
+
+
+def test_a_trial_with_fixed_parameters_needs_no_study():
+    holdout = holdout_of()
+    objective = guarded_objective(holdout, noisy)
+    trial = optuna.trial.FixedTrial({"rate": 0.2})
+    assert objective(trial) == objective.answers[0][1].value
+    with pytest.raises(optuna.TrialPruned):
+        for seed in range(200):
+            objective(optuna.trial.FixedTrial({"rate": 0.2}, number=seed))
+
+
+def test_guesses_that_are_missing_are_asked_for_before_anything_is_fitted():
+    holdout = Holdout(LABELS, GuessAndCheck(N_SAMPLES, epsilon=0.2, delta=0.1))
+    with pytest.raises(ValueError, match="guesses must be True with GuessAndCheck"):
+        guarded_objective(holdout, never)
+    study = study_of()
+    with pytest.raises(TypeError, match=r"must return \(predictions, guess\), got ndarray"):
+        study.optimize(guarded_objective(holdout, noisy, guesses=True), n_trials=1)
+    assert holdout.n_queries == 0
+
+
+# ---- nothing that was counted is lost ------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_what_was_counted_is_on_the_objective_whatever_becomes_of_the_trial(monkeypatch, error):
+    """The storage fails, or Ctrl-C comes, after the answer and before the value is stored."""
+    holdout, study = holdout_of(), study_of()
+    objective = guarded_objective(holdout, noisy)
+
+    def fails(trial, name, value):
+        raise error
+
+    study.optimize(objective, n_trials=3)
+    monkeypatch.setattr(optuna.Trial, "set_user_attr", fails)
+    with pytest.raises(error):
+        study.optimize(objective, n_trials=3)
+    assert holdout.n_queries == 4
+    assert [number for number, _ in objective.answers] == [0, 1, 2, 3]
+    values = [answer.value for _, answer in objective.answers]
+    assert values[:3] == [trial.value for trial in study.trials[:3]]
 
 
 def test_guesses_come_with_the_predictions():

@@ -114,12 +114,60 @@ def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
 
 def test_nothing_is_best_if_the_first_answer_is_withheld(cancer):
     X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout, epsilon=0.01))
-    with pytest.raises(HoldoutExhausted, match="withheld the first answer"):
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout, epsilon=0.074))
+    assert search.guard.budget > 0
+    with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs epsilon"):
         search.fit(X, y, X_holdout=X_holdout)
     assert search.halted_ and search.cv_results_["withheld"].all()
     with pytest.raises(NotFittedError):
         search.predict(X_holdout)
+
+
+def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted(cancer):
+    X, X_holdout, y, y_holdout = cancer
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout, epsilon=0.01))
+    with pytest.raises(HoldoutExhausted, match="guard can answer no query.*; mclt needs epsilon"):
+        search.fit(X, y, X_holdout=X_holdout)
+    assert not search.guard.halted and not hasattr(search, "cv_results_")
+
+
+def test_the_first_of_equals_is_best(cancer):
+    X, X_holdout, y, y_holdout = cancer
+    candidates = [{"max_depth": depth} for depth in (1, 2, 2, 2, 1)]
+    search = HoldoutSearchCV(TREE, candidates, guard=holdout_of(y_holdout))
+    search.fit(X, y, X_holdout=X_holdout)
+    errors = search.cv_results_["answer"].tolist()
+    assert errors[1] == errors[2] == errors[3] < errors[0]
+    assert search.best_index_ == 1
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_what_was_answered_before_an_error_is_kept(cancer, error):
+    X, X_holdout, y, y_holdout = cancer
+
+    class Fails(DecisionTreeClassifier):
+        def fit(self, X, y):
+            if self.max_depth == 4:
+                raise error("the fourth")
+            return super().fit(X, y)
+
+    plain = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout))
+    plain.fit(X, y, X_holdout=X_holdout)
+    search = HoldoutSearchCV(
+        DecisionTreeClassifier(random_state=0), {"max_depth": [1]}, guard=holdout_of(y_holdout)
+    )
+    search.fit(X, y, X_holdout=X_holdout)
+    search.set_params(estimator=Fails(random_state=0), candidates=DEPTHS)
+    with pytest.raises(error, match="the fourth") as caught:
+        search.fit(X, y, X_holdout=X_holdout)
+    answered = plain.cv_results_["answer"][:3]
+    told = caught.value.answers
+    assert [params for params, _ in told] == list(ParameterGrid(DEPTHS))[:3]
+    assert_array_equal([answer.value for _, answer in told], answered)
+    assert_array_equal(search.cv_results_["answer"], [*answered, np.nan, np.nan, np.nan])
+    assert not search.halted_
+    # of the fit before nothing is left that could be taken for this one's
+    assert not hasattr(search, "best_params_") and not hasattr(search, "best_estimator_")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -206,6 +254,7 @@ def test_ten_classes():
         ({"candidates": []}, ValueError, "candidates must be a grid or dicts"),
         ({"candidates": [1, 2]}, ValueError, "candidates must be a grid or dicts"),
         ({"candidates": {"max_dept": [1]}}, ValueError, "max_dept"),
+        ({"refit": "accuracy"}, TypeError, "refit must be True or False, got 'accuracy'"),
     ],
 )
 def test_bad_arguments_cost_nothing(cancer, change, error, message):
@@ -254,7 +303,7 @@ class AnswersAll(Holdout):
     def __init__(self):
         super().__init__([0, 1] * 50, epsilon=0.9, delta=0.5, seed=0)
 
-    def query(self, y_pred, *, guess=None):
+    def query(self, y_pred, *, guess=None, key=None):
         return super().query([0, 1] * 50)
 
 

@@ -12,6 +12,7 @@ N_SAMPLES = [1, 7, 8, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1000, 4000, 4096
 # one; around the eight lanes of a strip, two strips, the four strips of a tile; a ragged dozen;
 # more than the stack holds would be 513, too slow here for the oracle
 N_VECTORS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 257]
+NEVER = 2**63 - 1
 
 
 def losses_of_all_rates(seed, n_rows, n_samples):
@@ -74,7 +75,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
     losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
     store = _kernel.SignStore(1, 1000, n_vectors)
-    block, single = _kernel.GuardCore(store, tail=float), _kernel.GuardCore(store, tail=float)
+    block, single = _kernel.GuardCore(store), _kernel.GuardCore(store)
     values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
     answers = [single.query_packed(row) for row in pack(losses)]
     assert_array_equal(values, [answer.value for answer in answers])
@@ -93,9 +94,9 @@ def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_rang
     store = _kernel.SignStore(2, 129, 17)
     for row in [0, 1, 30, 511, 512, 559]:
         for budget in [totals[row] - 1, totals[row], totals[row] + 1]:
-            gate = (int(budget), 2**63 - 1, 0, -1, 2**63 - 1)
+            gate = (int(budget), NEVER, NEVER, -1, NEVER, -1, NEVER)
             extremes = _kernel.GuardCore(
-                store, half_range=half_range, price=lambda total, shift, gate=gate: gate
+                store, half_range=half_range, price=lambda total, shift, n_rows, gate=gate: gate
             )
             expected = int(np.searchsorted(totals, budget, side="right"))
             values, *_ = extremes.query_many_packed(pack(losses))
@@ -116,10 +117,10 @@ def test_threads_change_nothing(kernel, n_rows, pack):
     rise = np.flatnonzero(np.diff(complexities))  # rows before one that raises the complexity
     for budget_after in [0, int(rise[len(rise) // 2]), int(rise[-1]), n_rows - 1]:
         budget = round(complexities[budget_after] * whole.cells)
-        gate = (budget, 2**63 - 1, 0, -1, 2**63 - 1)
+        gate = (budget, NEVER, NEVER, -1, NEVER, -1, NEVER)
         results = []
         for n_threads in [1, 2, 3]:
-            extremes = _kernel.GuardCore(store, price=lambda total, shift, gate=gate: gate)
+            extremes = _kernel.GuardCore(store, price=lambda total, shift, n_rows, gate=gate: gate)
             result = extremes.query_many_packed(pack(losses), trace=True, n_threads=n_threads)
             results.append((*result, *extremes.extremes()))
         for other in results[1:]:

@@ -230,7 +230,7 @@ def test_a_file_cut_short_anywhere_is_refused(path):
 def test_a_flipped_bit_is_refused_or_changes_nothing(path):
     whole = made(path, seed=3)
     with RadaBound.open(path) as guard:
-        expected = repr(guard._parameters()), guard._progress().tolist()
+        expected = repr(guard._parameters()), guard._shared._progress().tolist()
     n_refused = 0
     for bit in range(0, 8 * len(whole), 61):  # a prime, so that every place in a byte is met
         altered = bytearray(whole)
@@ -238,7 +238,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(path):
         path.write_bytes(altered)
         try:
             with RadaBound.open(path, **QUICK) as guard:
-                assert (repr(guard._parameters()), guard._progress().tolist()) == expected
+                assert (repr(guard._parameters()), guard._shared._progress().tolist()) == expected
         except ValueError as error:
             assert "guard.db" in str(error)
             n_refused += 1
@@ -265,6 +265,60 @@ def test_a_path_is_a_path_whatever_is_in_it(tmp_path, name, monkeypatch):
         assert guard.query(LABELS == 0).n_queries == 1
     assert os.listdir() == [name]
     assert RadaBound.open(tmp_path / name).n_queries == 1
+
+
+# every kind of path that Python's own functions take
+SPELLINGS = {"str": str, "bytes": os.fsencode, "PathLike": lambda path: path}
+
+
+class Spelled:
+    """What is no pathlib.Path, and gives bytes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __fspath__(self):
+        return os.fsencode(self.path)
+
+
+@pytest.mark.parametrize("spell", [*SPELLINGS.values(), Spelled], ids=[*SPELLINGS, "of bytes"])
+@pytest.mark.parametrize(("kind", "parameters"), [(RadaBound, MADE), *MECHANISMS])
+def test_a_path_is_a_path_however_it_is_spelled(path, kind, parameters, spell):
+    parameters = {key: value for key, value in parameters.items() if key != "n_samples"}
+    with kind.open(spell(path), M, **QUICK, **parameters) as guard:
+        guard.query(LABELS == 0, guess=0.3)
+    with kind.open(spell(path)) as guard:
+        assert guard.n_queries == 1
+    with Holdout.open(spell(path.with_name("labelled")), LABELS, kind, **parameters) as holdout:
+        assert holdout.query(LABELS, guess=0.0).n_queries == 1
+    guard, saved = kind(M, **parameters), path.with_name("saved")
+    guard.save(spell(saved))
+    guard = kind.load(spell(saved))
+    guard.query(LABELS == 0, guess=0.3)
+    guard.save(spell(saved))
+    assert kind.load(saved).n_queries == 1
+    for call, error in [
+        (lambda: kind.open(spell(saved)), ValueError),
+        (lambda: kind.load(spell(path)), ValueError),
+        (lambda: kind.load(spell(path.with_name("none"))), FileNotFoundError),
+        (lambda: kind.open(spell(path.with_name("none"))), FileNotFoundError),
+        (lambda: kind(M, **parameters).save(spell(path)), ValueError),
+    ]:
+        with pytest.raises(error) as refused:
+            call()
+        assert "b'" not in str(refused.value)
+    assert sorted(os.listdir(path.parent)) == ["guard.db", "labelled", "saved"]
+
+
+@pytest.mark.parametrize("path", [3, None, 1.5, ["guard"]], ids=str)
+def test_what_is_no_path_is_refused_before_anything_changes(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    guard = RadaBound(**MADE)
+    calls = [guard.save, RadaBound.load, RadaBound.open, lambda path: RadaBound.open(path, **MADE)]
+    for call in calls:
+        with pytest.raises(TypeError, match="expected str, bytes or os.PathLike object, not"):
+            call(path)
+    assert guard.query(LABELS == 0).n_queries == 1 and os.listdir() == []
 
 
 @posix

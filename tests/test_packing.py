@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel, pack_losses
+from radabound_fast import RadaBound, RademacherAverage, SignMatrix, _kernel, pack_losses
+from radabound_fast.mechanisms import Ladder
 from radabound_fast.packing import as_values, as_words
 
 # A word is 64 samples, and a row shorter than one is packed value by value: around 64 and its
@@ -320,11 +321,32 @@ def test_losses_of_another_shape_are_refused(shape, ndim, message):
 
 
 @pytest.mark.parametrize("n_samples", SIZES)
-def test_packed_words_and_bytes_are_taken_without_a_copy(n_samples):
-    bits = random_bits(3, n_samples)
-    for packed in (pack_losses(bits), np.packbits(bits, axis=1, bitorder="little")):
-        assert as_words(packed, n_samples) is packed
-        assert as_words(packed[1], n_samples, ndim=1).base is packed
+def test_packed_words_are_taken_without_a_copy(n_samples):
+    packed = pack_losses(random_bits(3, n_samples))
+    assert as_words(packed, n_samples) is packed
+    assert as_words(packed[1], n_samples, ndim=1).base is packed
+
+
+# one byte, one under, at and over a word, and whole words
+@pytest.mark.parametrize("n_samples", [1, 63, 64, 65, 4000, 4096])
+@pytest.mark.parametrize("many", [False, True])
+def test_bytes_are_refused_with_the_line_that_makes_words_of_them(n_samples, many):
+    bits = random_bits(3, n_samples) if many else random_bits(1, n_samples)[0]
+    made = np.packbits(bits, axis=-1)  # the first sample highest: wrong, and m may be whole bytes
+    guard = RadaBound(n_samples, epsilon=0.9, delta=0.1, bound="mclt")
+    mechanism = Ladder(n_samples, step=0.1, delta=0.1)
+    average = RademacherAverage(SignMatrix(n_samples, 2))
+    for asked in (guard, mechanism):
+        ask = asked.query_many_packed if many else asked.query_packed
+        with pytest.raises(TypeError, match="must be uint64, as pack_losses.*bytes do not tell"):
+            ask(made)
+        assert asked.n_queries == 0
+    with pytest.raises(TypeError, match="must be uint64") as caught:
+        average.update_packed(made)
+    assert average.n_queries == 0
+    line = str(caught.value).partition(", pass ")[2]
+    right = np.packbits(bits, axis=-1, bitorder="little")
+    assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits))
 
 
 def test_packed_words_in_odd_strides_or_byte_order_become_plain_ones():
@@ -340,13 +362,14 @@ def test_packed_words_in_odd_strides_or_byte_order_become_plain_ones():
     ("words", "error", "message"),
     [
         (np.zeros(2, np.uint64), ValueError, "words must have length 1, got shape (2,)"),
-        (np.zeros(8, np.uint8), ValueError, "words must have length 1, got shape (8,)"),
-        (np.array([32], np.uint8), ValueError, "no bit set past n_samples = 5, got one in row 0"),
+        (np.array([32], np.uint64), ValueError, "no bit set past n_samples = 5, got one in row 0"),
         (np.array([[31], [64]], np.uint64), ValueError, "n_samples = 5, got one in row 1"),
-        (np.zeros(1, np.int64), TypeError, "words must be uint64 or uint8, got dtype int64"),
-        (np.zeros(1, bool), TypeError, "words must be uint64 or uint8, got dtype bool"),
-        ([[0.0]], TypeError, "words must be uint64 or uint8, got dtype float64"),
-        (np.zeros((1, 1, 1), np.uint8), ValueError, "words must have one or two dimensions"),
+        (np.zeros(1, np.int64), TypeError, "words must be uint64, got dtype int64"),
+        (np.zeros(1, bool), TypeError, "words must be uint64, got dtype bool"),
+        ([[0.0]], TypeError, "words must be uint64, got dtype float64"),
+        (np.zeros((1, 1, 1), np.uint64), ValueError, "words must have one or two dimensions"),
+        (np.zeros((1, 1, 1), np.uint8), TypeError, "words must be uint64, as pack_losses(losses)"),
+        (np.uint8(3), TypeError, "words must be uint64, as pack_losses(losses) makes them"),
     ],
 )
 def test_bad_words_are_refused(words, error, message):

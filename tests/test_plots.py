@@ -17,7 +17,9 @@ HALTS = {"bernstein-split": 1, "bernstein": 3, "mclt": None}
 
 
 def draw_search(holdout=HOLDOUT, truth=TRUTH, halts=HALTS, epsilon=0.07):
-    return search_figure(holdout, truth, halts, epsilon=epsilon, title="A title", subtitle="More")
+    told = np.array(holdout)
+    bands = {"wide": (told - 0.1, told + 0.1), "narrow": (told - epsilon, told + epsilon)}
+    return search_figure(holdout, truth, bands, halts, title="A title", subtitle="More")
 
 
 def draw_audit(halts=HALTS, n_queries=5):
@@ -56,22 +58,23 @@ def test_the_two_curves_are_the_errors_given():
     assert_array_equal(curve(figure, 1), HOLDOUT)
 
 
-def test_the_band_is_epsilon_around_the_truth():
-    figure = draw_search()
-    band = next(c for c in figure.axes[0].collections if isinstance(c, PolyCollection))
-    heights = band.get_paths()[0].vertices[:, 1]
-    expected = np.concatenate([np.subtract(TRUTH, 0.07), np.add(TRUTH, 0.07)])
-    assert_allclose(np.unique(heights.round(12)), np.unique(expected.round(12)))
+def test_the_bands_are_those_given_the_wide_one_below():
+    bands = [c for c in draw_search().axes[0].collections if isinstance(c, PolyCollection)]
+    for band, width in zip(bands, (0.1, 0.07), strict=False):
+        heights = band.get_paths()[0].vertices[:, 1]
+        expected = np.concatenate([np.subtract(HOLDOUT, width), np.add(HOLDOUT, width)])
+        assert_allclose(np.unique(heights.round(12)), np.unique(expected.round(12)))
+    assert {"wide", "narrow"} <= set(texts(draw_search()))
 
 
-def test_leaving_the_band_is_pointed_out_where_it_happens():
-    (note,) = [t for t in draw_search(epsilon=0.07).axes[0].texts if "off" in t.get_text()]
-    assert note.get_text() == "more than 7 points off"
-    assert note.xy == (5, 0.18)
+def test_a_truth_outside_the_last_band_is_pointed_out_where_it_leaves():
+    (note,) = [t for t in draw_search(epsilon=0.07).axes[0].texts if "leaves" in t.get_text()]
+    assert note.get_text() == "the truth leaves\nnarrow"
+    assert note.xy == (5, 0.26)
 
 
-def test_staying_in_the_band_is_not_pointed_out():
-    assert not [text for text in texts(draw_search(epsilon=0.09)) if "off" in text]
+def test_a_truth_inside_is_not_pointed_out():
+    assert not [text for text in texts(draw_search(epsilon=0.09)) if "leaves" in text]
 
 
 @pytest.mark.parametrize("draw", [draw_search, draw_audit])
@@ -80,7 +83,7 @@ def test_a_bar_stands_at_every_halt_and_none_where_there_is_none(draw):
     assert_allclose(bars(figure), [1, 3])
     assert "bernstein-split\nhalts at 1" in texts(figure)
     assert "bernstein\nhalts at 3" in texts(figure)
-    assert "mclt\nnever halts" in texts(figure)
+    assert "mclt\nanswers all 5" in texts(figure)
 
 
 def test_the_audit_shows_each_complexity_budget_and_no_negative_one():
@@ -112,6 +115,17 @@ def test_a_budget_far_above_the_complexity_is_named_and_does_not_flatten_the_res
     figure = audit_figure(curve, {"mclt": 0.08, "fixed-sequence": 1.0}, halts)
     assert "fixed-sequence: 1 ↑" in texts(figure)
     assert 0.08 < figure.axes[0].get_ylim()[1] < 0.1
+
+
+def test_queries_answered_whatever_their_complexity_are_named_beside_the_budget():
+    curve = {"mclt": [0.01, 0.02], "fixed-sequence": [0.01, 0.02], "other": [0.01, 0.02]}
+    halts = {"mclt": None, "fixed-sequence": None, "other": 2}
+    budgets = {"mclt": 0.03, "fixed-sequence": 0.004, "other": -0.1}
+    free = {"fixed-sequence": 7244, "mclt": 0, "other": 1}
+    figure = audit_figure(curve, budgets, halts, without_signs=free)
+    assert "fixed-sequence,\nafter the first 7,244" in texts(figure)
+    assert "other:\nthe first 1 only" in texts(figure)
+    assert {"mclt", "mclt, fixed-sequence\nanswer all 2"} <= set(texts(figure))
 
 
 # one query; all bars at one place, left and right; the awkward middle; none
@@ -151,7 +165,7 @@ def test_labels_neither_overlap_nor_leave_the_figure(draw, n_queries, halts):
         ([], [], {}, r"holdout_error must have shape \(n_queries,\), got \(0,\)"),
         ([[0.1]], [0.1], {}, r"holdout_error must have shape \(n_queries,\), got \(1, 1\)"),
         ([0.1], 0.1, {}, r"true_error must have shape \(n_queries,\), got \(\)"),
-        ([0.1, 0.1], [0.1], {}, "true_error must be as long as holdout_error, 2, got 1"),
+        ([0.1, 0.1], [0.1], {}, "true_error must have a value for each of 2 queries, got 1"),
         ([0.1], [0.1], {"mclt": 2}, r"halts must be in \[1, 1\], got 2 for mclt"),
         ([0.1], [0.1], {"mclt": 0}, r"halts must be in \[1, 1\], got 0 for mclt"),
     ],

@@ -7,19 +7,29 @@ from pathlib import Path
 
 import pytest
 
+from radabound_fast import plan
+
 README = Path(__file__).parents[1] / "README.md"
 ROOT = README.parent
 
 
-def test_the_python_example_runs_and_halts():
+def test_the_python_example_runs_and_prints_intervals():
     (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
     assert len(example.strip().splitlines()) <= 13
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(example, "README.md", "exec"), {})
-    *answers, last = printed.getvalue().splitlines()
-    assert answers and all(re.fullmatch(r"0\.\d{4} \+- 0\.05", line) for line in answers)
-    assert last == f"spent after {len(answers)} answers; the next score is withheld"
+    lines = printed.getvalue().splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        numbers = re.fullmatch(r"error (0\.\d{4}), true error (0\.\d{4}) to (0\.\d{4})", line)
+        value, low, high = map(float, numbers.groups())
+        assert low < min(value, 0.2) and max(value, 0.2) < high < low + 0.05
+
+
+def test_a_million_configurations_have_intervals_less_than_twice_as_wide():
+    few, many = (plan(4000, 0.05, 0.1, 32, 0.2, space_size=size) for size in (80, 10**6))
+    assert 1.6 < (many.high - many.low) / (few.high - few.low) < 2
 
 
 @pytest.mark.source

@@ -168,8 +168,9 @@ MCLT = {"epsilon": 0.0125, "delta": 0.1, "bound": "mclt", "seed": 3}
 SPENT = {
     "mclt": (RadaBound, MCLT, "101 103 S"),
     "real": (RadaBound, MCLT, "101 103 R"),
-    "fixed": (RadaBound, MCLT | {"epsilon": 0.0155, "bound": "fixed-sequence"}, "101 103 S"),
-    "guess and check": (GuessAndCheck, {"epsilon": 0.05, "delta": 0.1}, "S:0.36 S:0.05"),
+    "fixed": (RadaBound, MCLT | {"bound": "fixed-sequence"}, "101 103 S"),
+    "guess and check": (GuessAndCheck, {"epsilon": 0.017, "delta": 0.1}, "S:0.357 S:0.357"),
+    "failed guess": (GuessAndCheck, {"epsilon": 0.015, "delta": 0.1}, "103:0.01 S:0.05"),
     "ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 3}, "103 S 101 S"),
     "parameter-free ladder": (Ladder, {"delta": 0.1, "max_queries": 3}, "103 R S S"),
     "thresholdout": (

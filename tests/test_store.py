@@ -1,9 +1,11 @@
-"""A guard's state on disk: all of it or an error, and one owner at a time."""
+"""A guard's state in a file: all of it or an error, and one owner at a time."""
 
 import errno
 import gc
 import hashlib
+import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -13,40 +15,43 @@ import pytest
 
 from radabound_fast import RadaBound, store
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes and modes")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes, links and modes")
 
-STATE = {
-    "bound": "bernstein",
-    "epsilon": 0.1 + 0.2,  # a float that decimal text of 16 digits would change
-    "halted": False,
-    "n_queries": 2**40,
-    "seed": 2**64 - 1,
-    "estimator": None,
+DESCRIPTION = {
+    "kind": "RadaBound",
+    "parameters": {
+        "bound": "bernstein",
+        "epsilon": 0.1 + 0.2,  # a float that decimal text of 16 digits would change
+        "seed": 2**64 - 1,
+        "estimator": None,
+        "two_sided": False,
+    },
 }
-ARRAYS = {
-    "maxima": np.array([2**62, -1, 0], dtype=np.int64),
-    "minima": np.array([-(2**62), -3, -7], dtype=np.int64),
-}
+PROGRESS = np.array([2**62, -1, 0, -(2**63), 2**63 - 1], dtype=np.int64)
+MADE = {"n_samples": 1000, "epsilon": 0.1, "delta": 0.1, "seed": 3}
+LOSSES = np.random.default_rng(0).integers(0, 2, (60, 1000))
 
-# {"bound": "x"} and maxima [1, -1], byte by byte: files already written must stay readable
+# a state of two numbers, byte by byte: files already written must stay readable
 KNOWN = bytes.fromhex(
     "89524144410d0a1a"  # magic
     "01000000"  # version 1
-    "34000000"  # 52 bytes of header
-    "7c00000000000000"  # 124 bytes in all
+    "50000000"  # 80 bytes of header
+    "9800000000000000"  # 152 bytes in all
 )
-KNOWN_HEADER = b'{"arrays": {"maxima": [2]}, "state": {"bound": "x"}}'
+KNOWN_HEADER = b'{"arrays": {"progress": [2]}, "state": {"kind": "x", "parameters": {"seed": 7}}}'
 KNOWN_BODY = bytes.fromhex("0100000000000000ffffffffffffffff")
 
 
-def assert_same(found, expected):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        if isinstance(value, np.ndarray):
-            assert found[name].dtype == np.int64
-            assert found[name].tolist() == value.tolist()
-        else:
-            assert found[name] == value and type(found[name]) is type(value)
+def save(path, number=0):
+    store.save_state(path, DESCRIPTION, PROGRESS + number)
+
+
+def number_in(path):
+    """What was saved there; nobody owns it afterwards."""
+    file = store.StateFile(path)
+    number = int(file.stored(len(PROGRESS))[1] - PROGRESS[1])
+    file.release()
+    return number
 
 
 def in_another_process(code, *arguments):
@@ -65,43 +70,43 @@ TRY_TO_LOAD = """
     import sys
     from radabound_fast import store
     try:
-        print(store.load_state(sys.argv[1])[0]["n_queries"])
+        print(store.StateFile(sys.argv[1]).description["kind"])
     except BlockingIOError:
         print("in use")
 """
 
 
-@pytest.mark.parametrize("state", [STATE | ARRAYS, STATE, {}])
-def test_a_saved_state_comes_back_equal(tmp_path, state):
-    store.save_state(tmp_path / "guard", state)
-    loaded, _lock = store.load_state(tmp_path / "guard")
-    assert_same(loaded, state)
+# ---- the format ----------------------------------------------------------------------------------
 
 
-def test_loaded_arrays_can_be_written_to(tmp_path):
-    store.save_state(tmp_path / "guard", STATE | ARRAYS)
-    loaded, _lock = store.load_state(tmp_path / "guard")
-    loaded["maxima"][0] = 5
-    assert loaded["maxima"].tolist() == [5, -1, 0]
+def test_a_saved_state_comes_back_equal(tmp_path):
+    store.save_state(tmp_path / "guard", DESCRIPTION, PROGRESS)
+    file = store.StateFile(tmp_path / "guard")
+    assert json.dumps(file.description, sort_keys=True) == json.dumps(DESCRIPTION, sort_keys=True)
+    for _ in range(2):
+        found = file.stored(len(PROGRESS))
+        assert found.dtype == np.int64 and found.tolist() == PROGRESS.tolist()
+        found[0] = 5  # it is the caller's own
 
 
 def test_the_format_is_a_promise():
     content = KNOWN + KNOWN_HEADER + KNOWN_BODY
     blob = content + hashlib.sha256(content).digest()
-    state = {"bound": "x", "maxima": np.array([1, -1], dtype=np.int64)}
-    assert store.to_bytes(state) == blob
-    assert_same(store.from_bytes(blob), state)
+    description, progress = {"kind": "x", "parameters": {"seed": 7}}, np.array([1, -1])
+    assert store.to_bytes(description, progress) == blob
+    found = store.from_bytes(blob)
+    assert found[0] == description and found[1].tolist() == [1, -1]
 
 
 def test_every_truncation_is_refused():
-    blob = store.to_bytes(STATE | ARRAYS)
+    blob = store.to_bytes(DESCRIPTION, PROGRESS)
     for length in range(len(blob)):
         with pytest.raises(ValueError, match="truncated|not a saved guard"):
             store.from_bytes(blob[:length])
 
 
 def test_every_flipped_bit_is_refused():
-    blob = store.to_bytes(STATE | ARRAYS)
+    blob = store.to_bytes(DESCRIPTION, PROGRESS)
     for bit in range(8 * len(blob)):
         altered = bytearray(blob)
         altered[bit // 8] ^= 1 << bit % 8
@@ -111,11 +116,11 @@ def test_every_flipped_bit_is_refused():
 
 def test_bytes_past_the_end_are_refused():
     with pytest.raises(ValueError, match="altered"):
-        store.from_bytes(store.to_bytes(STATE) + b"\0")
+        store.from_bytes(store.to_bytes(DESCRIPTION, PROGRESS) + b"\0")
 
 
 def test_a_later_format_is_refused_by_its_number():
-    blob = bytearray(store.to_bytes(STATE))
+    blob = bytearray(store.to_bytes(DESCRIPTION, PROGRESS))
     blob[8] = 2
     with pytest.raises(ValueError, match="format version 2, this program reads 1"):
         store.from_bytes(bytes(blob))
@@ -125,54 +130,101 @@ def test_a_later_format_is_refused_by_its_number():
 def test_a_foreign_file_is_refused_by_name_and_then_free(tmp_path, content):
     path = tmp_path / "guard"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"guard cannot be loaded: not a saved guard"):
-        store.load_state(path)
-    store.Lock(path).release()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"guard cannot be loaded: not a saved guard"):
+            store.StateFile(path)
 
 
-def test_a_missing_file_is_not_found_and_leaves_no_lock_file(tmp_path):
+# ---- where it is ---------------------------------------------------------------------------------
+
+
+def test_a_missing_file_is_not_found_and_leaves_nothing(tmp_path):
     with pytest.raises(FileNotFoundError, match="guard"):
-        store.load_state(tmp_path / "guard")
+        store.StateFile(tmp_path / "guard")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", [np.zeros(2), np.zeros(2, dtype=np.int32)])
-def test_only_int64_arrays_are_saved(tmp_path, value):
-    with pytest.raises(TypeError, match=r"state\['maxima'\] must be int64, got"):
-        store.save_state(tmp_path / "guard", {"maxima": value})
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("what", ["a folder", "a pipe"])
+@posix
+def test_what_is_no_file_is_refused_at_once(tmp_path, what):
+    path = tmp_path / "guard"
+    path.mkdir() if what == "a folder" else os.mkfifo(path)
+    with pytest.raises(ValueError, match="guard is not a regular file"):
+        RadaBound.load(path)
+    with pytest.raises(ValueError, match="guard exists"):
+        RadaBound(**MADE).save(path)
+    with pytest.raises(ValueError, match="guard is not a regular file"):
+        RadaBound.open(path, **MADE)
 
 
 def test_a_live_guard_saves_over_the_file_it_was_loaded_from(tmp_path):
     path = tmp_path / "guard"
-    store.save_state(path, STATE | {"n_queries": 1})
-    _, lock = store.load_state(path)
-    store.save_state(path, STATE | {"n_queries": 2}, lock=lock)
-    assert lock.held
-    with pytest.raises(BlockingIOError):  # the rename has not freed the path
-        store.load_state(path)
-    lock.release()
-    assert store.load_state(path)[0]["n_queries"] == 2
+    save(path, 1)
+    file = store.StateFile(path)
+    for number in (2, 3):
+        file.replace(DESCRIPTION, PROGRESS + number)
+        assert file.held
+        with pytest.raises(BlockingIOError, match="guard is in use"):  # the rename frees nothing
+            store.StateFile(path)
+    file.release()
+    file.release()
+    assert number_in(path) == 3 and os.listdir(tmp_path) == ["guard"]
 
 
 def test_a_file_that_somebody_else_saved_is_not_overwritten(tmp_path):
-    path = tmp_path / "guard"
-    store.save_state(path, STATE | {"n_queries": 1})
-    store.save_state(tmp_path / "other", STATE)
-    _, other = store.load_state(tmp_path / "other")
-    released = store.Lock(path)
-    released.release()
-    for lock in (None, other, released):
-        with pytest.raises(ValueError, match="exists and this guard was not loaded from it"):
-            store.save_state(path, STATE, lock=lock)
-    assert store.load_state(path)[0]["n_queries"] == 1
+    path, other = tmp_path / "guard", tmp_path / "other"
+    save(path, 1)
+    with pytest.raises(ValueError, match="exists and this guard was not loaded from it"):
+        save(path, 2)
+    RadaBound(**MADE).save(other)
+    guard = RadaBound.load(other)
+    for to in (path, tmp_path / "new"):
+        with pytest.raises(ValueError, match="path must be .*other, from which this guard was"):
+            guard.save(to)
+    guard.save(other)
+    assert number_in(path) == 1 and sorted(os.listdir(tmp_path)) == ["guard", "other"]
 
 
-def test_a_path_that_a_live_guard_owns_is_not_saved_to(tmp_path):
-    owner = store.Lock(tmp_path / "guard")
-    with pytest.raises(BlockingIOError, match="guard is in use"):
-        store.save_state(tmp_path / "guard", STATE)
-    owner.release()
+@posix
+@pytest.mark.parametrize("then", ["nothing", "another guard", "itself"])
+def test_a_guard_whose_file_was_moved_away_is_saved_when_it_is_back(tmp_path, then):
+    path, moved = tmp_path / "guard", tmp_path / "moved"
+    RadaBound(**MADE).save(path)
+    guard = RadaBound.load(path)
+    guard.query(LOSSES[0])
+    path.rename(moved)
+    if then == "another guard":
+        save(path)
+    if then == "itself":
+        moved.rename(path)
+        guard.save(path)
+    else:
+        saying = "was moved away" if then == "nothing" else "is another file than the one"
+        with pytest.raises(RuntimeError, match=f"guard {saying}"):
+            guard.save(path)
+        with pytest.raises(BlockingIOError, match="moved is in use"):
+            RadaBound.load(moved)
+        with pytest.raises(ValueError, match="path must be"):
+            guard.save(moved)
+        os.replace(moved, path)
+        guard.save(path)
+    assert RadaBound.load(path).n_queries == 1
+    assert os.listdir(tmp_path) == ["guard"]
+
+
+@posix
+def test_a_guard_whose_file_was_deleted_is_saved_anywhere(tmp_path):
+    for to in ("guard", "elsewhere"):
+        RadaBound(**MADE).save(tmp_path / "guard")
+        guard = RadaBound.load(tmp_path / "guard")
+        guard.query(LOSSES[0])
+        (tmp_path / "guard").unlink()
+        guard.save(tmp_path / to)
+        assert RadaBound.load(tmp_path / to).n_queries == 1
+        (tmp_path / to).unlink()
+
+
+# ---- failures, and deaths ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -181,85 +233,199 @@ def test_a_save_that_fails_leaves_the_old_state_and_nothing_else(
     tmp_path, monkeypatch, step, failure
 ):
     path = tmp_path / "guard"
-    store.save_state(path, STATE)
-    _, lock = store.load_state(path)
+    save(path)
+    file = store.StateFile(path)
     before = path.read_bytes(), sorted(os.listdir(tmp_path))
 
     def fail(*_):
         raise failure
 
-    with monkeypatch.context() as patch, pytest.raises(type(failure)):
+    with monkeypatch.context() as patch, pytest.raises(type(failure)) as raised:
         patch.setattr(os, step, fail)
-        store.save_state(path, STATE | {"n_queries": 2}, lock=lock)
+        file.replace(DESCRIPTION, PROGRESS + 2)
     assert (path.read_bytes(), sorted(os.listdir(tmp_path))) == before
-    assert lock.held
+    assert file.held
+    if isinstance(failure, OSError):  # a name that was asked for, and no part file's
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(path))
+
+
+@pytest.mark.parametrize("n_syncs", [1, 2])  # of the file, and after the rename of its folder
+def test_a_first_save_that_fails_leaves_nothing_and_the_guard_goes_on(
+    tmp_path, monkeypatch, n_syncs
+):
+    calls = []
+
+    def fail(_):
+        calls.append(1)
+        if len(calls) == n_syncs:
+            raise OSError(errno.EIO, "broken")
+
+    guard = RadaBound(**MADE)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="broken: .*guard'"):
+        patch.setattr(os, "fsync", fail)
+        guard.save(tmp_path / "guard")
+    assert len(calls) == n_syncs and os.listdir(tmp_path) == []
+    assert guard.query(LOSSES[0]).n_queries == 1
+    guard.save(tmp_path / "guard")
+    assert RadaBound.load(tmp_path / "guard").n_queries == 1
+
+
+@posix
+def test_a_failure_after_the_rename_leaves_one_owner(tmp_path, monkeypatch):
+    path = tmp_path / "guard"
+    RadaBound(**MADE).save(path)
+    guard = RadaBound.load(path)
+    guard.query(LOSSES[0])
+
+    def fail(*_):
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="broken"):
+        patch.setattr(store._file, "sync_folder", fail)
+        guard.save(path)
+    with pytest.raises(BlockingIOError):
+        RadaBound.load(path)
+    assert guard.query(LOSSES[1]).n_queries == 2
+    guard.save(path)
+    assert RadaBound.load(path).n_queries == 2
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_process_that_dies_while_saving_leaves_the_old_state_unlocked(tmp_path, step):
     path = tmp_path / "guard"
-    store.save_state(path, STATE)
+    RadaBound(**MADE).save(path)
     code = """
         import os, sys
-        from radabound_fast import store
-        state, lock = store.load_state(sys.argv[1])
+        from radabound_fast import RadaBound
+        guard = RadaBound.load(sys.argv[1])
+        guard.query([0] * 1000)
         setattr(os, sys.argv[2], lambda *_: (print("dying", flush=True), os._exit(0)))
-        store.save_state(sys.argv[1], state | {"n_queries": 2}, lock=lock)
+        guard.save(sys.argv[1])
     """
     assert in_another_process(code, path, step) == "dying"
-    assert store.load_state(path)[0]["n_queries"] == STATE["n_queries"]
+    assert RadaBound.load(path).n_queries == 0
+
+
+SAVES_FOR_EVER = """
+    import sys
+    import numpy as np
+    from radabound_fast import RadaBound
+    path = sys.argv[1]
+    while True:
+        guard = RadaBound.load(path)
+        guard.query(np.zeros(1000))
+        guard.save(path)
+        print("saved", flush=True)
+"""
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_process_that_is_told_to_end_while_it_saves_leaves_no_part_of_a_file(tmp_path, number):
+    path = tmp_path / "guard"
+    RadaBound(**MADE).save(path)
+    rng = np.random.default_rng(5)
+    for _ in range(8):
+        saver = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(SAVES_FOR_EVER), str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # a parent may ignore them
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+        )
+        with saver:
+            for _ in range(3):
+                assert saver.stdout.readline() == b"saved\n"
+            try:
+                saver.wait(rng.uniform(0, 0.02))
+            except subprocess.TimeoutExpired:
+                saver.send_signal(number)
+        assert saver.returncode == -number
+        assert os.listdir(tmp_path) == ["guard"]
+    assert RadaBound.load(path).n_queries >= 24
+
+
+# ---- one owner -----------------------------------------------------------------------------------
 
 
 def test_one_process_at_a_time(tmp_path):
     path = tmp_path / "guard"
-    store.save_state(path, STATE)
-    _, lock = store.load_state(path)
+    save(path)
+    file = store.StateFile(path)
     assert in_another_process(TRY_TO_LOAD, path) == "in use"
-    lock.release()
-    lock.release()
-    assert in_another_process(TRY_TO_LOAD, path) == str(STATE["n_queries"])
+    file.release()
+    assert in_another_process(TRY_TO_LOAD, path) == "RadaBound"
 
 
 def test_one_owner_at_a_time_within_a_process_also_by_another_name(tmp_path, monkeypatch):
     path = tmp_path / "guard"
-    store.save_state(path, STATE)
-    with store.Lock(path):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(BlockingIOError, match="guard is in use"):
-            store.load_state("guard")
-    store.load_state("guard")[1].release()
+    save(path)
+    file = store.StateFile(path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BlockingIOError, match="guard is in use"):
+        store.StateFile("guard")
+    file.release()
+    store.StateFile("guard").release()
+
+
+@posix
+def test_no_lock_lies_beside_that_somebody_could_delete(tmp_path):
+    RadaBound(**MADE).save(tmp_path / "guard")
+    guard = RadaBound.load(tmp_path / "guard")
+    assert os.listdir(tmp_path) == ["guard"] and guard.n_queries == 0
 
 
 @posix
 def test_a_symbolic_link_is_the_file_it_points_to(tmp_path):
     path, link = tmp_path / "guard", tmp_path / "link"
-    store.save_state(path, STATE)
+    save(path)
     link.symlink_to(path)
-    _, lock = store.load_state(link)
+    file = store.StateFile(link)
     with pytest.raises(BlockingIOError):
-        store.load_state(path)
-    store.save_state(link, STATE | {"n_queries": 2}, lock=lock)
-    lock.release()
+        store.StateFile(path)
+    file.replace(DESCRIPTION, PROGRESS + 2)
+    file.release()
     assert link.is_symlink()
-    assert store.load_state(path)[0]["n_queries"] == 2
-
-
-def test_a_lock_that_nobody_holds_any_more_is_released(tmp_path):
-    store.save_state(tmp_path / "guard", STATE)
-    state, lock = store.load_state(tmp_path / "guard")
-    del lock
-    gc.collect()
-    store.load_state(tmp_path / "guard")[1].release()
+    assert number_in(path) == 2
 
 
 @posix
-def test_a_process_that_is_killed_releases_its_lock(tmp_path):
+def test_a_file_with_a_second_name_has_no_owner(tmp_path):
+    path, link = tmp_path / "guard", tmp_path / "link"
+    RadaBound(**MADE).save(path)
+    os.link(path, link)
+    for name in (path, link):
+        with pytest.raises(RuntimeError, match=f"{name.name} is one of 2 names of one file"):
+            RadaBound.load(name)
+    link.unlink()
+    guard = RadaBound.load(path)
+    guard.query(LOSSES[0])
+    os.link(path, link)  # and one that was made since: saving would leave the old state there
+    with pytest.raises(RuntimeError, match="link is one of 2 names"):
+        RadaBound.load(link)
+    with pytest.raises(RuntimeError, match="guard is one of 2 names"):
+        guard.save(path)
+    link.unlink()
+    guard.save(path)
+    assert RadaBound.load(path).n_queries == 1
+
+
+def test_a_file_that_nobody_owns_any_more_is_released(tmp_path):
+    save(tmp_path / "guard")
+    file = store.StateFile(tmp_path / "guard")
+    del file
+    gc.collect()
+    store.StateFile(tmp_path / "guard").release()
+
+
+@posix
+def test_a_process_that_is_killed_releases_its_file(tmp_path):
     path = tmp_path / "guard"
-    store.save_state(path, STATE)
+    save(path)
     code = """
         import sys
         from radabound_fast import store
-        state, lock = store.load_state(sys.argv[1])
+        file = store.StateFile(sys.argv[1])
         print("loaded", flush=True)
         sys.stdin.read()
     """
@@ -271,60 +437,79 @@ def test_a_process_that_is_killed_releases_its_lock(tmp_path):
     with owner:
         assert owner.stdout.readline() == b"loaded\n"
         with pytest.raises(BlockingIOError):
-            store.load_state(path)
+            store.StateFile(path)
         owner.kill()
-    store.load_state(path)[1].release()
+    store.StateFile(path).release()
 
 
 @posix
-def test_a_forked_worker_neither_holds_nor_breaks_its_parents_lock(tmp_path):
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_forked_worker_neither_holds_nor_breaks_its_parents_lock(tmp_path, replaced):
     # in a process of its own: pytest's may have threads, and forking those is an error here
     path = tmp_path / "guard"
-    store.save_state(path, STATE)
+    save(path)
     code = """
         import os, sys
         from radabound_fast import store
-        state, lock = store.load_state(sys.argv[1])
+        file = store.StateFile(sys.argv[1])
+        if sys.argv[2] == "True":
+            file.replace(file.description, file.stored(9))
         to_parent, to_worker = os.pipe(), os.pipe()
         worker = os.fork()
         if worker == 0:
-            assert not lock.held
-            del lock
+            assert not file.held
+            del file
             os.write(to_parent[1], b"x")
             os.read(to_worker[0], 1)  # stay alive until the parent has looked
             os._exit(0)
         os.read(to_parent[0], 1)
-        assert lock.held
+        assert file.held
         try:
-            store.load_state(sys.argv[1])
+            store.StateFile(sys.argv[1])
         except BlockingIOError:
             print("in use")
-        lock.release()
-        store.load_state(sys.argv[1])
+        file.release()
+        store.StateFile(sys.argv[1])
         print("free")
         os.write(to_worker[1], b"x")
         os.waitpid(worker, 0)
     """
-    assert in_another_process(code, path) == "in use\nfree"
+    assert in_another_process(code, path, replaced) == "in use\nfree"
 
 
 @posix
 def test_the_seed_is_readable_by_its_owner_alone(tmp_path):
-    store.save_state(tmp_path / "guard", STATE)
-    assert (tmp_path / "guard").stat().st_mode & 0o777 == 0o600
+    path = tmp_path / "guard"
+    RadaBound(**MADE).save(path)
+    RadaBound.load(path).save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_crash_costs_what_was_asked_since_the_load_and_asking_again_restores_it(tmp_path):
     path = tmp_path / "guard"
-    losses = np.random.default_rng(0).integers(0, 2, (60, 1000))
-    RadaBound(1000, epsilon=0.1, delta=0.1, seed=3).save(path)
+    RadaBound(**MADE).save(path)
     guard = RadaBound.load(path)
-    first = guard.query_many(losses)
+    first = guard.query_many(LOSSES)
     assert first.halted and first.n_answered > 1
     del guard  # as a crash would: never saved
 
     guard = RadaBound.load(path)
     assert guard.n_queries == 0 and not guard.halted
-    again = guard.query_many(losses)
+    again = guard.query_many(LOSSES)
     assert again.values.tolist() == first.values.tolist()
     assert again.complexity == first.complexity and guard.halted
+
+
+def test_a_guard_is_saved_once(tmp_path):
+    guard = RadaBound(**MADE)
+    guard.save(tmp_path / "guard")
+    for path in ("guard", "other"):
+        with pytest.raises(RuntimeError, match="saved already and is retired"):
+            guard.save(tmp_path / path)
+    assert os.listdir(tmp_path) == ["guard"]
+
+
+def test_a_description_that_is_too_long_is_refused_before_it_is_written(tmp_path):
+    with pytest.raises(ValueError, match="at most 65536 bytes, got .*: shorten holdout_id"):
+        RadaBound.open(tmp_path / "guard.db", **MADE, holdout_id="x" * 70_000)
+    assert os.listdir(tmp_path) == []

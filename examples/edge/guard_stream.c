@@ -23,6 +23,7 @@
 enum {
     N_VECTORS = 32,
     N_STRIPS = (N_VECTORS + LANES - 1) / LANES,
+    N_STAGES = 16, /* after which nothing is free */
     TILE_WORDS = 16, /* 1024 losses, whose signs take 4 KB */
     END_OF_LOSSES = -1,
     BROKEN = -2, /* the losses end within a row, or a bit past the end is set */
@@ -33,9 +34,11 @@ struct state {
     uint64_t checksum; /* of all that follows */
     uint64_t seed;
     int64_t n_vectors, n_samples;
-    int64_t budget;                     /* the largest complexity that is answered */
-    int64_t n_free, free_low, free_high; /* answered whatever the complexity: src/scan/scan.h */
+    int64_t budget; /* the largest complexity that is answered */
     int64_t half_range;
+    /* answered whatever the complexity, before so many answers: totals of at most low, and from
+     * n_samples - low on */
+    int64_t ends[N_STAGES], lows[N_STAGES];
     int64_t n_answered, halted;
     int64_t maxima[N_STRIPS * LANES], minima[N_STRIPS * LANES];
 };
@@ -116,9 +119,11 @@ static int judge_row(int64_t total)
         state.minima[v] = INT64_MAX;
     }
     kernel->raise_extremes(counts, total, N_STRIPS, state.maxima, state.minima);
-    const int is_free = state.n_answered < state.n_free &&
-                        (total <= state.free_low || total >= state.free_high);
-    state.halted = complexity() > state.budget && !is_free;
+    int stage = 0;
+    while (stage < N_STAGES && state.n_answered >= state.ends[stage])
+        stage++;
+    const int64_t low = stage < N_STAGES ? state.lows[stage] : -1;
+    state.halted = complexity() > state.budget && total > low && total < state.n_samples - low;
     state.n_answered += !state.halted;
     return !state.halted;
 }

@@ -11,27 +11,38 @@ from fractions import Fraction
 
 from radabound_fast import RadaBound
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.union import MOST_QUERIES
 
 FORMAT = b"radabnd1"
 MASK = 2**64 - 1
 
 
-def gate(n_samples, n_vectors, epsilon, delta, bound, max_queries=None):
-    """(budget, n_free, free_low, free_high, half_range), in units of one loss.
+N_STAGES = 16  # in guard_stream.c
 
-    A row of k losses is answered while the sum of the extremes is at most `budget`, or fewer
-    than n_free rows were and k is not between free_low and free_high.
+
+def gate(n_samples, n_vectors, epsilon, delta, bound, max_queries=None):
+    """(budget, half_range, ends, lows) in units of one loss; of the last two, one of each stage.
+
+    A row of k losses is answered while the sum of the extremes is at most `budget`, or if k or
+    n_samples - k is at most the low of the first stage whose end is above the number answered.
     """
     row = BOUNDS[bound]
     half_range = row.estimators[0] == "half-range"
     cells = (2 if half_range else 1) * n_vectors * n_samples
     # at the largest mean, so that it holds for every row
     budget = Fraction(row.budget(n_samples, n_vectors, epsilon, delta, largest_mean=1.0))
+    stages = []
     free = row.free(n_samples, epsilon, delta, max_queries)
-    if free is None:
-        return math.floor(budget * cells), 0, -1, n_samples + 1, half_range
-    low, high = Fraction(free.low) * n_samples, Fraction(free.high) * n_samples
-    return math.floor(budget * cells), free.n_queries, math.floor(low), math.ceil(high), half_range
+    asked = 0
+    while free and asked < MOST_QUERIES and (stage := free.stage(asked)).low_count >= 0:
+        if stages and stages[-1][1] == stage.low_count:
+            stages.pop()
+        if len(stages) == N_STAGES:
+            break
+        stages.append((stage.n_queries, stage.low_count))
+        asked = stage.n_queries
+    ends, lows = zip(*stages, *[(0, -1)] * (N_STAGES - len(stages)), strict=True)
+    return math.floor(budget * cells), half_range, ends, lows
 
 
 def mix64(z):
@@ -54,9 +65,10 @@ def state(n_samples, epsilon, delta, bound, n_vectors=32, seed=None, max_queries
         signs="generated",
         max_queries=max_queries,
     )
-    budget = gate(n_samples, n_vectors, epsilon, delta, bound, max_queries)
+    budget, half_range, *stages = gate(n_samples, n_vectors, epsilon, delta, bound, max_queries)
     n_lanes = -(-n_vectors // 8) * 8
-    body = struct.pack("<Q9q", guard.seed, n_vectors, n_samples, *budget, 0, 0)
+    body = struct.pack("<Q4q", guard.seed, n_vectors, n_samples, budget, half_range)
+    body += struct.pack(f"<{2 * N_STAGES}q2q", *stages[0], *stages[1], 0, 0)
     body += bytes(2 * 8 * n_lanes)
     checksum = 0
     for (word,) in struct.iter_unpack("<Q", body):

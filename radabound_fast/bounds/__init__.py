@@ -1,16 +1,21 @@
-"""Tail bounds, half-widths and sample sizes: one theorem, one function.
+"""Tail bounds, half-widths, intervals and sample sizes: one theorem, one function.
 
-Floats in, floats out, no state; logarithms are natural and never underflow.  `BOUNDS` is the
-table of the bounds a guard may halt by::
+Floats in, floats out, and where it is said arrays; no state.  Logarithms are natural and never
+underflow.  Every function checks its arguments: one of the wrong type is a TypeError, one out of
+its range a ValueError, and either names argument, rule and value.  `BOUNDS` is the table of the
+bounds a guard may halt by::
 
-    paper, split    Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
-    fixed           McDiarmid and the symmetrised bound, for a class fixed in advance
-    selfbounding    the self-bounding split and its low-error form, the same
-    union, kl       the union bound, Hoeffding's and by relative entropy
-    paired, betting difference of two models, and means of real-valued losses
-    adaptive        transcript codes, and Thresholdout's sample size
-    row, table      the type of a row, and the rows
-    guarantees      the sentences
+    paper, split        Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
+    fixed               McDiarmid and the symmetrised bound, for a class fixed in advance
+    selfbounding        the self-bounding split and its low-error form, the same
+    kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
+    union, free         the union bound; what it answers by itself, in stages
+    paired, betting     difference of two models; means of real-valued losses
+    adaptive            transcript codes, and Thresholdout's sample size
+    bound, table        the type of a row, and the rows
+    theorem7,
+    fixed_sequence      the two kinds of row
+    guarantees          the sentences
 """
 
 from .adaptive import (
@@ -26,6 +31,13 @@ from .adaptive import (
     thresholdout_sample_size,
 )
 from .betting import betting_interval
+from .binomial import (
+    binomial_free,
+    binomial_interval,
+    binomial_log_failure,
+    binomial_log_tail,
+    binomial_queries,
+)
 from .bound import Bound
 from .fixed import (
     mcdiarmid_excess,
@@ -39,6 +51,8 @@ from .fixed import (
 )
 from .kl import kl_minus, kl_plus, kl_tolerance
 from .paired import paired_interval
+from .free import Free, Stage, union_free
+from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paper import (
     bernstein_excess,
     bernstein_log_tail,
@@ -57,25 +71,35 @@ from .selfbounding import (
     self_bounding_half_width,
 )
 from .split import bernstein_split_excess, bernstein_split_log_tail, bernstein_split_tail
-from .table import BOUNDS
-from .union import Free, union_free, union_half_width, union_interval, union_queries
+from .table import BOUNDS, PAPER_BOUNDS
+from .union import dyadic_code, union_half_width, union_interval, union_queries
 
 __all__ = [
     "BOUNDS",
     "Bound",
+    "PAPER_BOUNDS",
     "Free",
     "betting_interval",
+    "Stage",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",
     "bernstein_split_log_tail",
     "bernstein_split_tail",
     "bernstein_tail",
+    "binomial_free",
+    "binomial_interval",
+    "binomial_log_failure",
+    "binomial_log_tail",
+    "binomial_queries",
     "code_width",
+    "dyadic_code",
     "failure_code",
     "guess_and_check_code",
     "guess_and_check_passes",
     "guess_and_check_width",
+    "kl_free",
+    "kl_interval",
     "kl_minus",
     "kl_plus",
     "kl_tolerance",

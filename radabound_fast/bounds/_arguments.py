@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import check_choice, check_real
 
@@ -25,9 +29,15 @@ def check_sensitivity(estimator: Any) -> float:
 
 def check_sides(two_sided: Any) -> int:
     """How many one-sided events a guarantee covers: 2 if `two_sided`, else 1."""
-    if not isinstance(two_sided, bool):
-        raise TypeError(f"two_sided must be True or False, got {two_sided!r}")
-    return 2 if two_sided else 1
+    return 2 if check_flag(two_sided=two_sided) else 1
+
+
+def check_flag(**named: Any) -> bool:
+    """True or False, and nothing else that Python would take for either."""
+    ((name, value),) = named.items()
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
 
 
 def check_not_negative(**named: Any) -> float:
@@ -37,3 +47,52 @@ def check_not_negative(**named: Any) -> float:
     if value < 0.0:
         raise ValueError(f"{name} must not be negative, got {value!r}")
     return value
+
+
+def check_fractions(**named: Any) -> NDArray[np.float64]:
+    """Real numbers in [0, 1], of any shape."""
+    ((name, given),) = named.items()
+    values = _reals(name, given)
+    return _all_in(values, (values >= 0.0) & (values <= 1.0), name, "be in [0, 1]")
+
+
+def check_counts(n_samples: int, **named: Any) -> NDArray[np.float64]:
+    """Integers from 0 to m, of any shape, as floats; these are exact up to 2^53."""
+    ((name, given),) = named.items()
+    values = _integers(name, given)
+    rule = f"be in [0, {n_samples}]"
+    return _all_in(values, (values >= 0) & (values <= n_samples), name, rule).astype(np.float64)
+
+
+def check_numbers(**named: Any) -> NDArray[np.float64]:
+    """Integers of at least 1, of any shape, as floats; these are exact up to 2^53."""
+    ((name, given),) = named.items()
+    values = _integers(name, given)
+    return _all_in(values, values >= 1, name, "be at least 1").astype(np.float64)
+
+
+def check_nats(nats: Any) -> NDArray[np.float64]:
+    """Finite logarithms of at least 0, of any shape."""
+    values = _reals("nats", nats)
+    good = (values >= 0.0) & (values < math.inf)
+    return _all_in(values, good, "nats", "be finite and at least 0")
+
+
+def _reals(name: str, given: Any) -> NDArray[np.float64]:
+    values = np.asarray(given)
+    if values.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be real numbers, got {given!r}")
+    return values.astype(np.float64, copy=False)
+
+
+def _integers(name: str, given: Any) -> NDArray[Any]:
+    values = np.asarray(given)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {given!r}")
+    return values
+
+
+def _all_in(values: NDArray[Any], good: NDArray[np.bool_], name: str, rule: str) -> NDArray[Any]:
+    if not good.all():
+        raise ValueError(f"{name} must {rule}, got {values[~good].flat[0]!s}")
+    return values

@@ -38,11 +38,6 @@ def code_width(code_length: float, n_samples: int, delta: float) -> float:
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     code_length = check_not_negative(code_length=code_length)
     m, delta = check_n_samples(n_samples), check_probability(delta=delta)
@@ -61,11 +56,6 @@ def failure_code(shift: int) -> float:
     -------
     float
         In nats.  The weights ``1 / (2 |j| (|j|+1))`` sum to 1 over all shifts but 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Not an integer, or 0.
     """
     size = abs(check_integer(shift=shift))
     if size == 0:
@@ -92,11 +82,6 @@ def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
     -------
     float
         In nats.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     t, b = check_count(query=query), check_integer(n_failures=n_failures)
     if not 0 <= b < t:
@@ -128,11 +113,6 @@ def guess_and_check_width(
     float
         In units of loss; not clipped at 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     >>> round(guess_and_check_width(1000, 0, 0.0, n_samples=4000, delta=0.1), 4)
     0.0468
     >>> round(guess_and_check_width(1000, 5, 5 * failure_code(1), n_samples=4000, delta=0.1), 4)
@@ -158,11 +138,6 @@ def guess_and_check_passes(n_samples: int, width: float, delta: float) -> int:
     -------
     int
         At least 0, at most 2^62.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     m, width = check_n_samples(n_samples), check_positive(width=width)
     log_pairs = 2.0 * m * width * width + math.log(check_probability(delta=delta)) - math.log(4.0)
@@ -183,11 +158,6 @@ def ladder_levels(eta: float) -> int:
     -------
     int
         The multiples of eta to which a mean in [0, 1] can be rounded.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     return math.floor(1.0 / check_probability(eta=eta) + 0.5) + 1
 
@@ -216,11 +186,6 @@ def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) 
     float
         In units of loss; not clipped at 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     Notes
     -----
     Blum and Hardt (2015) count at most ``exp((1/eta + 2) ln(4k/eta) + 1)`` transcripts.
@@ -248,11 +213,6 @@ def ladder_transcript_code(query: int, n_updates: int, eta: float) -> float:
     -------
     float
         In nats.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     t, u = check_count(query=query), check_integer(n_updates=n_updates)
     levels = ladder_levels(eta)
@@ -289,11 +249,6 @@ def ladder_transcript_half_width(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     return eta + code_width(ladder_transcript_code(query, n_updates, eta), n_samples, delta)
 
@@ -322,11 +277,6 @@ def thresholdout_sample_size(
     float
         The number of samples, not rounded.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     >>> round(thresholdout_sample_size(10, 1, epsilon=0.05, delta=0.1))
     3681156
     """
@@ -336,7 +286,7 @@ def thresholdout_sample_size(
         noise = 80.0 * math.sqrt(b * math.log(1.0 / (epsilon * delta)))
     else:
         noise = 640.0 * math.sqrt(b * math.log(16.0 * k / (epsilon * delta)))
-    return 96.0 / epsilon**2 * math.log(4.0 * k / delta) * min(noise, 16.0 * b)
+    return 96.0 / epsilon / epsilon * math.log(4.0 * k / delta) * min(noise, 16.0 * b)
 
 
 def _log_pair(k: int) -> float:

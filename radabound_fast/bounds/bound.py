@@ -6,11 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from .._checks import check_choice
+import numpy as np
+
+from .._checks import check_choice, check_probability
 from . import guarantees
-from ._arguments import check_sides
-from .union import NOTHING_FREE, Free
+from ._arguments import check_flag, check_fractions, check_numbers, check_sides
+from .free import Free
 
 Tail = Callable[[float, int, int], float]
 
@@ -76,11 +79,6 @@ class Bound(ABC):
         Returns
         -------
         bool
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
 
     def budget(
@@ -110,11 +108,6 @@ class Bound(ABC):
         -------
         float
             In units of loss; negative if complexity 0 is too large already.
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
         given = (n_samples, n_vectors, epsilon, delta, self._sides(two_sided), largest_mean)
         estimate = self._estimate(*given)
@@ -137,18 +130,54 @@ class Bound(ABC):
         epsilon, delta : float
             The error tolerated and the probability of failure, both in (0, 1).
         max_queries : int, optional
-            The number of queries to share delta among; see `union_free`.
+            The number of queries that share half of it alike; see `union_free`.
 
         Returns
         -------
         Free or None
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
         return None
+
+    def interval(
+        self,
+        values: Any,
+        n_queries: Any,
+        *,
+        n_samples: int,
+        epsilon: float,
+        delta: float,
+        max_queries: int | None = None,
+        declared: bool = False,
+    ) -> tuple[Any, Any]:
+        """Where the truths of answers lie, at the row's guarantee: here ``value -+ epsilon``.
+
+        Parameters
+        ----------
+        values : float or array_like of float
+            Means that were returned, in [0, 1].
+        n_queries : int or array_like of int
+            Their places in the sequence; the first is 1.  Broadcast with `values`.
+        n_samples : int
+            m held-out samples (1 to 2^40).
+        epsilon, delta : float
+            The error tolerated and the probability of failure, both in (0, 1).
+        max_queries : int, optional
+            As in `free`.
+        declared : bool
+            Whether the losses were declared 0 or 1: labels, bits, booleans, integers.
+
+        Returns
+        -------
+        lows, highs : float or ndarray of float64
+            In units of loss, cut to [0, 1].
+        """
+        epsilon = check_probability(epsilon=epsilon)
+        check_flag(declared=declared)
+        means, _ = np.broadcast_arrays(
+            check_fractions(values=values), check_numbers(n_queries=n_queries)
+        )
+        lows, highs = np.maximum(means - epsilon, 0.0), np.minimum(means + epsilon, 1.0)
+        return (lows, highs) if means.shape else (float(lows), float(highs))
 
     def guarantee(
         self,
@@ -173,25 +202,20 @@ class Bound(ABC):
         two_sided : bool, optional
             One of `sides`; by default the first.
         max_queries : int, optional
-            The number of queries that the union part shares its delta among.
+            As in `free`.
 
         Returns
         -------
         str
-
-        Raises
-        ------
-        TypeError, ValueError
-            An argument of the wrong type or out of its range.
         """
         estimator = self.estimators[0] if estimator is None else estimator
         check_choice(self.estimators, estimator=estimator)
         two_sided = self._sides(two_sided)
-        free = self.free(n_samples, epsilon, delta, max_queries) or NOTHING_FREE
+        free = self.free(n_samples, epsilon, delta, max_queries)
         # at a largest mean of 0 the budget is at its largest
         budget = self.budget(n_samples, n_vectors, epsilon, delta, 0.0, two_sided=two_sided)
         words = self._words(n_vectors, epsilon, delta, estimator, two_sided, free)
-        if budget < 0.0 and free.n_queries == 0:
+        if budget < 0.0 and not (free and free.answers_any):
             return guarantees.nothing(n_samples, n_vectors, epsilon, delta) + " " + words
         return words
 
@@ -226,6 +250,6 @@ class Bound(ABC):
         delta: float,
         estimator: str,
         two_sided: bool,
-        free: Free,
+        free: Free | None,
     ) -> str:
         """The sentences of this row; `guarantee` adds whether it can answer at all."""

@@ -35,11 +35,6 @@ def mcdiarmid_log_tail(
     float
         Natural logarithm of the bound; 0 for an excess at or below 0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     Notes
     -----
     Reveal the samples, then the signs.  One sample moves Psi by at most 1/m, and so it does
@@ -77,11 +72,6 @@ def mcdiarmid_excess(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     >>> round(mcdiarmid_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0352
@@ -121,11 +111,6 @@ def mcdiarmid_half_width(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     complexity = check_not_negative(complexity=complexity)
     log_delta = math.log(check_probability(delta=delta) / check_sides(two_sided))
@@ -153,11 +138,6 @@ def symmetrised_log_tail(
     -------
     float
         Natural logarithm of the bound; 0 for an excess at or below 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     Notes
     -----
@@ -201,11 +181,6 @@ def symmetrised_excess(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     Notes
     -----
@@ -258,11 +233,6 @@ def symmetrised_half_width(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     complexity = check_not_negative(complexity=complexity)
     log_delta = math.log(check_probability(delta=delta) / check_sides(two_sided))

@@ -6,11 +6,11 @@ The words are fixed: "fixed in advance" or "adaptive", "one-sided" or "two-sided
 
 from __future__ import annotations
 
-from .union import Free
+from .free import Free
 
 _NEVER_ADAPTIVE = (
-    "Never for an adaptive analyst: queries chosen after seeing earlier answers can make "
-    "returned answers wrong by more than epsilon; a mechanism stays valid there."
+    "Never for an adaptive analyst: queries, or an order of queries, chosen after seeing earlier "
+    "answers can make returned answers wrong by more than epsilon; a mechanism stays valid there."
 )
 
 
@@ -64,19 +64,25 @@ def paper(
 
 def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
     """The mode in which every word is proved."""
-    if free.n_queries == 0:
-        union = "answers none here"
-    elif free.low == free.high:
-        union = f"answers the first {free.n_queries:,} queries, whatever their means"
-    else:
-        union = (
-            f"answers means up to {free.low:.4g} or from {free.high:.4g} among the first "
-            f"{free.n_queries:,} queries"
+    pool, never = "", _NEVER_ADAPTIVE
+    if free.n_queries > 1:
+        pool = (
+            f", or in any order from a pool, fixed in advance, of at most {free.n_queries:,} whose "
+            f"losses are declared 0 or 1"
         )
+        never = _NEVER_ADAPTIVE.replace("analyst:", "analyst beyond such a pool:")
+    if free.n_queries:
+        union = f"answers the first {free.n_queries:,} queries, whatever their means"
+    elif not free.answers_any:
+        union = "answers none here"
+    else:
+        low = free.stage(0).low_count / free.n_samples
+        union = f"answers means up to {low:.4g} or from {1.0 - low:.4g} at first"
     return (
-        f"It is proved that, for a sequence of queries fixed in advance, except with "
-        f"probability {delta}, every returned mean is within {epsilon} of its expectation: "
-        f"two-sided, finite-sample, and up to a halting time that depends on the data. "
-        f"Each answer is covered by the self-bounding bound at 3/5 of delta or by the union "
-        f"bound at 2/5 of it (docs/theory.md); the union bound {union}. {_NEVER_ADAPTIVE}"
+        f"It is proved that, for queries in an order fixed in advance (before any score on this "
+        f"holdout was seen){pool}, except with probability {delta}, every returned mean is within "
+        f"{epsilon} of its expectation: two-sided, finite-sample, and up to a halting time that "
+        f"depends on the data. Each answer is covered by the self-bounding bound at 3/5 of delta "
+        f"or by the union bound at 2/5 of it (docs/theory.md). Of losses declared 0 or 1 (labels, "
+        f"bits, booleans, integers) the union bound {union}. {never}"
     )

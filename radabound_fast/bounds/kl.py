@@ -1,20 +1,26 @@
-"""Confidence limits of a mean by the relative entropy of two coins."""
+"""Confidence limits of a mean by the relative entropy of two coins.
+
+``kl(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q))``.  The expectation of one function with losses in
+[0, 1] lies above ``kl_plus(mean, b)`` with probability at most ``exp(-m b)`` over m independent
+samples, at any m, and so it does below ``kl_minus(mean, b)`` (Chernoff; Fact D of
+``docs/theory.md``).  Limits are rounded outwards, never nearer to the mean than the exact ones.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from .._checks import check_fraction, check_probability, check_real
-from ._arguments import check_not_negative
-from ._roots import root
+import numpy as np
+
+from .._checks import check_fraction, check_n_samples, check_probability, check_real
+from ._arguments import check_fractions, check_nats, check_not_negative
+from ._limits import OUT, TINY, between, high, limits, low
+from ._roots import bisect, root
 
 
 def kl_plus(mean: float, budget: float) -> float:
     """The largest truth that a mean still allows: ``max{q >= p : kl(p, q) <= b}``.
-
-    ``kl(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q))``.  With ``b = ln(1/delta) / m`` the
-    expectation of one function with losses in [0, 1] lies above ``kl_plus(mean, b)`` with
-    probability at most delta over m independent samples, at any m (Chernoff).
 
     Parameters
     ----------
@@ -26,26 +32,14 @@ def kl_plus(mean: float, budget: float) -> float:
     Returns
     -------
     float
-        In ``[mean, 1]``.  Never above ``mean + sqrt(b / 2)``, which is Hoeffding's limit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
+        In ``[mean, 1]``.  Never above ``mean + sqrt(b / 2)``, which is Hoeffding's limit, but for
+        rounding.
 
     >>> round(kl_plus(0.02, 0.004), 10)
     0.0351713082
     """
-    p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
-    if b == 0.0 or p == 1.0:
-        return p
-    if p == 0.0:
-        return -math.expm1(-b)
-    # With x = ln((1-p)/(1-q)), kl lies between p ln p + (1-p) x and (1-p) x; and Hoeffding.
-    log_rest = math.log1p(-p)
-    far = min(p + math.sqrt(0.5 * b), -math.expm1(log_rest - (b - p * math.log(p)) / (1.0 - p)))
-    near = min(-math.expm1(log_rest - b / (1.0 - p)), far)
-    return _limit(p, b, max(p, near), max(p, far)) if far < 1.0 else 1.0
+    p, b = np.float64(check_fraction(mean=mean)), check_not_negative(budget=budget)
+    return float(high(p, kl_drop(1.0 - p, p, b)))
 
 
 def kl_minus(mean: float, budget: float) -> float:
@@ -56,30 +50,50 @@ def kl_minus(mean: float, budget: float) -> float:
     mean : float
         The p of the formula, in [0, 1].
     budget : float
-        The b of the formula, at least 0, in nats a sample; see `kl_plus`.
+        The b of the formula, at least 0, in nats a sample.
 
     Returns
     -------
     float
-        In ``[0, mean]``.  Never below ``mean - sqrt(b / 2)``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
+        In ``[0, mean]``.  Never below ``mean - sqrt(b / 2)``, but for rounding.
 
     >>> round(kl_minus(0.02, 0.004), 10)
     0.0099152029
     """
-    p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
-    if b == 0.0 or p == 0.0:
-        return p
-    if p == 1.0:
-        return math.exp(-b)
-    # With x = ln(p/q), kl lies between p x + (1-p) ln(1-p) and p x; and Hoeffding.
-    far = max(p - math.sqrt(0.5 * b), p * math.exp(-(b - (1.0 - p) * math.log1p(-p)) / p))
-    near = max(p * math.exp(-b / p), far)
-    return _limit(p, b, near, far) if far > 0.0 else 0.0
+    p, b = np.float64(check_fraction(mean=mean)), check_not_negative(budget=budget)
+    return float(low(p, kl_drop(p, 1.0 - p, b)))
+
+
+def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
+    """Where truths lie: ``[kl_minus(mean, nats / m), kl_plus(mean, nats / m)]`` of many means.
+
+    With ``nats = ln(2 / (w delta))`` the truth of one function fixed in advance, with values in
+    [0, 1], is outside with probability at most ``w delta``.
+
+    Parameters
+    ----------
+    means : float or array_like of float
+        Mean losses, in [0, 1].
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  Broadcast with `means`.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        In units of loss, in [0, 1], around the means.
+
+    >>> low, high = kl_interval(0.02, n_samples=4000, nats=16.0)
+    >>> round(low, 10), round(high, 10)
+    (0.0099152029, 0.0351713082)
+    """
+    m = check_n_samples(n_samples)
+    return limits(
+        lambda p, nats: (kl_drop(p, 1.0 - p, nats / m), kl_drop(1.0 - p, p, nats / m)),
+        check_fractions(means=means),
+        check_nats(nats),
+    )
 
 
 def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
@@ -93,7 +107,7 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     answer : float
         The v of the formula: a guess, or an answer, which may lie outside [0, 1].
     budget : float
-        The b of the formula, at least 0, in nats a sample; see `kl_plus`.
+        The b of the formula, at least 0, in nats a sample.
     epsilon : float
         The error tolerated, in (0, 1).
 
@@ -101,11 +115,6 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     -------
     float
         In [0, 1], or -1 where even a mean equal to the answer will not do.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     Notes
     -----
@@ -120,13 +129,61 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     return tau if tau >= 0.0 else -1.0
 
 
-def _limit(p: float, b: float, near: float, far: float) -> float:
-    """The q between two limits with ``kl(p, q) = b``; a limit itself if rounding says so."""
-    if divergence(p, far) <= b:
-        return far
-    if divergence(p, near) >= b:
-        return near
-    return root(lambda q: divergence(p, q) / b - 1.0, min(near, far), max(near, far))
+def kl_free(epsilon: float, budget: float) -> float:
+    """Which means have their whole interval within epsilon: ``[0, low]`` and ``[1 - low, 1]``.
+
+    Parameters
+    ----------
+    epsilon : float
+        The error tolerated, in (0, 1).
+    budget : float
+        The b of the interval ``[kl_minus(mean, b), kl_plus(mean, b)]``, at least 0, in nats a
+        sample.
+
+    Returns
+    -------
+    float
+        The low of the formula: in [0, 0.5), 0.5 where every mean will do, or -1 where none will.
+
+    Notes
+    -----
+    Below 1/2 the upper limit binds, and a mean p passes iff ``kl(p, p + epsilon) >= b``, a
+    convex function of p with its minimum below 1/2; above 1/2, in mirror image.  If that
+    minimum is below b, the few means around 1/2 that may still pass are given up.
+
+    >>> round(kl_free(0.02, 0.004), 4), kl_free(0.05, 0.004)
+    (0.0399, 0.5)
+    """
+    epsilon, b = check_probability(epsilon=epsilon), check_not_negative(budget=budget)
+    b += OUT * (b + epsilon)  # more than rounding takes from the divergence
+    if -math.log1p(-epsilon) < b:
+        return -1.0
+
+    def slope(p: float) -> float:
+        q = p + epsilon
+        return epsilon / (q * (1.0 - q)) - math.log1p(epsilon / p) + math.log1p(-epsilon / (1 - p))
+
+    worst = bisect(lambda p: slope(p) > 0.0, 0.0, min(0.5, 1.0 - epsilon))
+    if _excess(worst, epsilon) >= b:
+        return 0.5
+    return bisect(lambda p: _excess(p, epsilon) < b, 0.0, worst)
+
+
+def divergence(p: float, q: float) -> float:
+    """``kl(p, q)`` for 0 < q < 1, precise where q is near p."""
+    return _term(p, q, q - p) + _term(1.0 - p, 1.0 - q, p - q)
+
+
+def _excess(p: float, epsilon: float) -> float:
+    """``kl(p, p + epsilon)``, precise where epsilon is small."""
+    return _term(p, p + epsilon, epsilon) + _term(1.0 - p, 1.0 - p - epsilon, -epsilon)
+
+
+def _term(p: float, q: float, step: float) -> float:
+    """``p ln(p / q)`` for q = p + step, the step rounded less than the difference would be."""
+    if p == 0.0:
+        return 0.0
+    return -p * math.log1p(step / p) if abs(step) < 0.5 * p else p * math.log(p / q)
 
 
 def _room_below(v: float, q: float, b: float) -> float:
@@ -138,13 +195,15 @@ def _room_below(v: float, q: float, b: float) -> float:
     return root(lambda p: divergence(p, q) - b, 0.0, q) - v
 
 
-def divergence(p: float, q: float) -> float:
-    """``p ln(p/q) + (1-p) ln((1-p)/(1-q))`` for 0 < q < 1, precise where q is near p."""
-    return _term(p, q, q - p) + _term(1.0 - p, 1.0 - q, p - q)
+def kl_drop(p: Any, r: Any, b: Any) -> Any:
+    """``y = ln(p / q)`` for the least q with ``kl(p, q) <= b``, where r = 1 - p; rounded up.
 
-
-def _term(p: float, q: float, step: float) -> float:
-    """``p ln(p / q)`` for q = p + step, the step rounded less than the difference would be."""
-    if p == 0.0:
-        return 0.0
-    return -p * math.log1p(step / p) if abs(step) < 0.5 * p else p * math.log(p / q)
+    ``kl(p, q) = p y - r ln(1 + (p/r)(1 - e^-y))`` is convex in y >= 0.  The start is the root of
+    the first terms of its series.
+    """
+    p, r = np.maximum(p, TINY), np.maximum(r, TINY)
+    y = between(np.sqrt(2.0 * b * r / p) + b * (1.0 + p) / (3.0 * p))
+    for _ in range(3):
+        e = p * -np.expm1(-y)
+        y = between(y - (p * y - r * np.log1p(e / r) - b) * (r + e) / e)
+    return y + OUT * (r + y)

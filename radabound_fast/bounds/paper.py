@@ -38,11 +38,6 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     float
         Natural logarithm of the bound; 0 for an excess at or below 0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     Notes
     -----
     False as stated: the sample's part of the variance does not shrink with l
@@ -78,11 +73,6 @@ def rademacher_excess(log_delta: float, n_samples: int, n_vectors: int) -> float
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     t = -check_log_delta(log_delta)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
@@ -106,11 +96,6 @@ def bernstein_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     -------
     float
         Natural logarithm of the bound; 0 for an excess at or below 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     Notes
     -----
@@ -147,11 +132,6 @@ def bernstein_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     float
         In units of loss; not clipped at 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     >>> round(bernstein_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0269
     """
@@ -177,11 +157,6 @@ def mclt_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     -------
     float
         Natural logarithm of the normal tail; log 1/2 for an excess at or below 0.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     >>> round(mclt_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -10.9675
@@ -213,11 +188,6 @@ def mclt_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     float
         In units of loss; not clipped at 1.  0 where ``log_delta >= log 1/2``, which the tail
         never exceeds.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     >>> round(mclt_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0162

@@ -52,11 +52,6 @@ def self_bounding_half_width(
     float
         In units of loss; not clipped at 1.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     Notes
     -----
     Twice the Rademacher sum of centred losses is self-bounding (Boucheron, Lugosi and
@@ -92,11 +87,6 @@ def self_bounding_budget(
     float
         In units of loss.  Negative if the half-width at complexity 0 is above epsilon: then
         minus half of what it is too wide.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     epsilon = check_probability(epsilon=epsilon)
     m, n, _, log_d1, a = _checked(0.0, n_samples, n_vectors, delta, two_sided, SPLIT)
@@ -137,11 +127,6 @@ def low_error_half_width(
     -------
     float
         In units of loss; not clipped at 1.  Grows with the complexity and the largest mean.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     Notes
     -----
@@ -190,11 +175,6 @@ def low_error_budget(
     -------
     float
         In units of loss.  Negative if the half-width at complexity 0 is above epsilon.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     Notes
     -----

@@ -29,11 +29,6 @@ def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> f
         Natural logarithm of the infimum, not clipped: up to log 2 for a small excess.
         0 for an excess at or below 0.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     Notes
     -----
     The printed proof rests on Theorem 2, which is false.  One-sided and for a class fixed in
@@ -76,11 +71,6 @@ def bernstein_split_excess(log_delta: float, n_samples: int, n_vectors: int) -> 
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
 
     >>> round(bernstein_split_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0363

@@ -2,17 +2,19 @@
 
 Query k is given a weight w_k, the weights sum to at most 1, and query k then fails with
 probability at most ``w_k delta``, on both sides together.  Flat weights serve one epsilon
-fixed in advance best; weights 1/(k (k+1)) need no number of queries.
+fixed in advance best; weights 1/(k (k+1)), and the dyadic ones, need no number of queries.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
+
+import numpy as np
 
 from .._checks import check_count, check_n_samples, check_probability
-from ._roots import root
-from .kl import divergence, kl_minus, kl_plus
+from ._arguments import check_numbers
+from .kl import kl_minus, kl_plus
 
 MOST_QUERIES = 2**62
 
@@ -39,11 +41,6 @@ def union_half_width(
     -------
     float
         In units of loss; not clipped at 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     m = check_n_samples(n_samples)
     return math.sqrt(_log_failures(query, delta, max_queries) / (2.0 * m))
@@ -74,11 +71,6 @@ def union_interval(
     -------
     low, high : float
         In units of loss.
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
     """
     b = _log_failures(query, delta, max_queries) / check_n_samples(n_samples)
     return kl_minus(mean, b), kl_plus(mean, b)
@@ -104,11 +96,6 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
     int
         At least 0, at most 2^62.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
     >>> union_queries(4000, 0.04, 0.1), union_queries(4000, 0.04, 0.1, flat=False)
     (18110, 134)
     """
@@ -122,75 +109,28 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
     return math.floor(math.sqrt(0.25 + math.exp(log_failures)) - 0.5)
 
 
-class Free(NamedTuple):
-    """What the union bound answers by itself, without signs.
+def dyadic_code(queries: Any) -> Any:
+    """``ln(1/w_k)`` of the weights ``w_k = 1 / (2^j (j+1) (j+2))``, where ``2^j <= k < 2^(j+1)``.
 
-    While at most `n_queries` queries were asked, a mean in [0, low] or in [high, 1] is within
-    epsilon.  (0, -1, 2) where there is nothing.
-    """
-
-    n_queries: int
-    low: float
-    high: float
-
-
-NOTHING_FREE = Free(0, -1.0, 2.0)
-
-
-def union_free(
-    n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
-) -> Free:
-    """Which queries the union bound answers within epsilon, two-sided.
+    Constant over each power of two, so that what passes changes log2 k times; they sum to 1.
 
     Parameters
     ----------
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    epsilon, delta : float
-        The error tolerated and the probability of failure, both in (0, 1).
-    max_queries : int, optional
-        Flat weights over as many queries, and the relative-entropy interval of each.  By
-        default flat weights over the most queries that Hoeffding affords, whatever the means.
+    queries : int or array_like of int
+        The k of the formula; the first query is 1.
 
     Returns
     -------
-    Free
-        The number of queries, and the means that pass.
+    float or ndarray of float64
+        In nats.
 
-    Raises
-    ------
-    TypeError, ValueError
-        An argument of the wrong type or out of its range.
-
-    Notes
-    -----
-    Below 1/2 the upper limit binds, and a mean p passes iff ``kl(p, p + epsilon) >= b``, a
-    convex function of p with its minimum below 1/2; above 1/2, in mirror image.  If that
-    minimum is below b, the few means around 1/2 that may still pass are given up, so that
-    two numbers describe the rest.
-
-    >>> union_free(4000, 0.05, 0.04, max_queries=10**9).low < 0.5
-    True
+    >>> round(dyadic_code(1000), 4)
+    10.9388
     """
-    if max_queries is None:
-        n_queries = union_queries(n_samples, epsilon, delta)
-        return Free(n_queries, 0.5, 0.5) if n_queries else NOTHING_FREE
-    from scipy.optimize import minimize_scalar
-
-    b = _log_failures(1, delta, max_queries) / check_n_samples(n_samples)
-    epsilon = check_probability(epsilon=epsilon)
-    if -math.log1p(-epsilon) < b:
-        return NOTHING_FREE
-
-    def margin(p: float) -> float:
-        return divergence(p, p + epsilon)
-
-    least = minimize_scalar(margin, bounds=(0.0, min(0.5, 1.0 - epsilon)), method="bounded")
-    worst = float(least.x)
-    if margin(worst) >= b:
-        return Free(max_queries, 0.5, 0.5)
-    low = root(lambda p: margin(p) - b, 0.0, worst)
-    return Free(max_queries, low, 1.0 - low)
+    k = check_numbers(queries=queries)
+    j = np.frexp(k)[1] - 1
+    code = j * math.log(2.0) + np.log((j + 1.0) * (j + 2.0))
+    return code if code.ndim else float(code)
 
 
 def _log_failures(query: int, delta: float, max_queries: int | None) -> float:

@@ -147,7 +147,8 @@ def _with_exact_means(
     exact_votes: list[tuple[Words, float]],
     guard: Callable[[], RadaBound],
 ) -> list[Told]:
-    first = guard().query_many_packed(classifiers.words)
+    asked = guard()
+    first = asked.query_many_packed(classifiers.words)
     runs = []
     for k, (words, mean) in zip(N_CLASSIFIERS, exact_votes, strict=True):
         answers = classifiers.means[: min(k, first.n_answered)].tolist()
@@ -156,7 +157,7 @@ def _with_exact_means(
             again.query_many_packed(classifiers.words[:k])
             if not again.query_many_packed(words[np.newaxis]).halted:
                 answers.append(mean)
-        runs.append(Told(answers, first.half_width))
+        runs.append(Told(answers, asked.epsilon))
     return runs
 
 

@@ -1,4 +1,4 @@
-"""The demo's blind spot: one tree, and thresholds per route that are moved a little at a time.
+"""A blind spot: one tree, and thresholds per route that are moved a little at a time.
 
 Each step changes few predictions, so the complexity hardly grows while the gap does.  Here every
 run has its own holdout, and the mechanisms that adapt are asked as the search goes.
@@ -9,52 +9,65 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from sklearn.model_selection import cross_val_predict
-from sklearn.tree import DecisionTreeClassifier
+from numpy.typing import NDArray
 
-from radabound_fast import demo
+from radabound_fast._extras import needs
 from radabound_fast.experiments import data, searches
 from radabound_fast.experiments.results import Row
 from radabound_fast.experiments.runner import Task
+
+with needs("reproduce"):
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.tree import DecisionTreeClassifier
+
 
 N_RUNS = 20
 N_CANDIDATES = 2500
 EPSILONS = (0.04, 0.1)
 
 
+# (n_routes,): a flight is called late where the tree's score exceeds its route's
+Moved = NDArray[np.float64]
+
+
 class Thresholds:
-    """The demo's plain tree on one resample of the flights; guesses by cross-validation."""
+    """A tree of common settings on one resample of the flights; guesses by cross-validation."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         flights = data.all_flights()
         order = rng.permutation(len(flights.late))[: data.N_TRAIN + data.N_HOLDOUT + data.N_FRESH]
-        training, holdout, fresh = (
+        self._parts = training, holdout, fresh = [
             flights.take(rows)
             for rows in np.split(order, [data.N_TRAIN, data.N_TRAIN + data.N_HOLDOUT])
-        )
-        n_routes = int(flights.route.max()) + 1
-        self._split = demo.Split(training, holdout, fresh, n_routes, np.unique(holdout.route))
-        self._model = demo.plain_model(self._split)
+        ]
         tree = DecisionTreeClassifier(min_samples_leaf=30, random_state=0)
         left_out = cross_val_predict(
             tree, training.features, training.late, cv=5, method="predict_proba"
         )
-        self._left_out = left_out[:, 1]
+        tree.fit(training.features, training.late)
+        self._scores = [left_out[:, 1]]
+        self._scores += [tree.predict_proba(part.features)[:, 1] for part in (holdout, fresh)]
+        self._n_routes = int(flights.route.max()) + 1
+        # a route without held-out flights would ask the last question again
+        self._routes = np.unique(holdout.route)
 
-    def first(self) -> demo.Model:
-        return self._model
+    def first(self) -> Moved:
+        return np.full(self._n_routes, 0.5)
 
-    def change(self, best: demo.Model, rng: np.random.Generator) -> demo.Model:
-        return demo.with_moved_thresholds(best, self._split, rng)
+    def change(self, best: Moved, rng: np.random.Generator) -> Moved:
+        """One to three thresholds take a random step."""
+        thresholds = best.copy()
+        moved = rng.choice(self._routes, size=rng.integers(1, 4), replace=False)
+        steps = 0.15 * rng.standard_normal(len(moved))
+        thresholds[moved] = np.clip(thresholds[moved] + steps, 0.05, 0.95)
+        return thresholds
 
-    def question(self, candidate: demo.Model) -> searches.Question:
-        training, holdout = self._split.train, self._split.holdout
-        predicted = self._left_out > candidate.thresholds[training.route]
-        return searches.Question(
-            candidate.predict_holdout(self._split) != holdout.late,
-            float(np.mean(predicted != training.late)),
-            candidate.true_error(self._split),
+    def question(self, candidate: Moved) -> searches.Question:
+        left_out, losses, fresh = (
+            (scores > candidate[part.route]) != part.late
+            for part, scores in zip(self._parts, self._scores, strict=True)
         )
+        return searches.Question(losses, float(np.mean(left_out)), float(np.mean(fresh)))
 
 
 def tasks() -> list[Task]:

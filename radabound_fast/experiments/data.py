@@ -16,10 +16,14 @@ from importlib.metadata import distribution
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from radabound_fast import demo
+from radabound_fast._extras import needs
+
+with needs("reproduce"):
+    import pandas as pd
+
+    from radabound_fast import demo
 
 N_TRAIN = N_HOLDOUT = 4000
 # at most: the standard error of a true error rate is .0025, or .0032 where fewer rows are left

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
+from radabound_fast._extras import needs
 from radabound_fast.experiments import attack, greedy, sample_sizes, section5
 from radabound_fast.experiments.results import Row, column, grouped
-from radabound_fast.plots import ALARM, BLUE, FAINT, INK, LIGHT_BLUE, RED
+
+with needs("reproduce"):
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, StrMethodFormatter
+
+    from radabound_fast.plots import ALARM, BLUE, FAINT, INK, LIGHT_BLUE, RED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

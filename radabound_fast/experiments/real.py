@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import cross_val_predict
-from sklearn.tree import DecisionTreeClassifier
 
+from radabound_fast._extras import needs
 from radabound_fast.experiments import data, searches
 from radabound_fast.experiments.results import Row
 from radabound_fast.experiments.runner import Task
+
+with needs("reproduce"):
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.tree import DecisionTreeClassifier
 
 N_RESAMPLES = 20
 N_CANDIDATES = 1000

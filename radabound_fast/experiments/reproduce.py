@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from radabound_fast._checks import check_choice, check_count
+from radabound_fast._extras import check_installed
+from radabound_fast._output import write_figure
 from radabound_fast.experiments import (
     attack,
     climb,
@@ -23,7 +27,7 @@ PARTS = (*FIGURES, "table-vi", "attack", "real")
 
 
 def main(
-    output: str | Path,
+    output: str | bytes | os.PathLike[Any],
     parts: Sequence[str] = PARTS,
     *,
     repeats: int = 200,
@@ -34,7 +38,7 @@ def main(
 
     Parameters
     ----------
-    output : str or Path
+    output : path
         Folder of the files, which are replaced, and of the finished cells, which are not run
         again; made if missing.
     parts : sequence of str
@@ -45,7 +49,7 @@ def main(
     n_jobs : int
         Processes; at least 1.
     quiet : bool
-        No progress bar (which else shows where stderr is a terminal).
+        No progress on stderr.
 
     Raises
     ------
@@ -57,7 +61,9 @@ def main(
     for part in parts:
         check_choice(PARTS, part=part)
     repeats, n_jobs = check_count(repeats=repeats), check_count(n_jobs=n_jobs)
-    folder = Path(output)
+    if "real" in parts:
+        check_installed("reproduce", "causaldata")
+    folder = Path(os.fsdecode(output))
     folder.mkdir(parents=True, exist_ok=True)
     numbers = [FIGURES[part] for part in parts if part in FIGURES]
     tasks: list[Task] = section5.tasks(numbers, repeats)
@@ -71,7 +77,7 @@ def main(
             _write_figure(folder, FIGURES[part], rows)
         elif part == "table-vi":
             write_csv(folder / "table-vi.csv", sample_sizes.table())
-            figures.sample_size_figure().savefig(folder / "table-vi.png")
+            write_figure(folder / "table-vi.png", figures.sample_size_figure())
         elif part == "attack":
             _write_attack(folder, rows)
         else:
@@ -87,13 +93,13 @@ def _write_figure(folder: Path, number: int, rows: dict[str, list[Row]]) -> None
     # the first search is shown, whatever it looks like
     search, seed = section5.one_search(number, repeat=0)
     figure = figures.section5_figure(number, search, seed, lines)
-    figure.savefig(folder / f"figure-{number}.png")
+    write_figure(folder / f"figure-{number}.png", figure)
 
 
 def _write_attack(folder: Path, rows: dict[str, list[Row]]) -> None:
     lines = attack.summary(rows["attack"])
     write_csv(folder / "attack.csv", lines)
-    figures.attack_figure(lines).savefig(folder / "attack.png")
+    write_figure(folder / "attack.png", figures.attack_figure(lines))
     _write_searches(
         *(folder / "climb", rows["climb"]),
         "Hill-climbs on the decision thresholds of one tree, 2,500 candidates each",
@@ -102,4 +108,4 @@ def _write_attack(folder: Path, rows: dict[str, list[Row]]) -> None:
 
 def _write_searches(path: Path, rows: list[Row], title: str) -> None:
     write_csv(path.with_suffix(".csv"), searches.summary(rows))
-    figures.searches_figure(rows, title).savefig(path.with_suffix(".png"))
+    write_figure(path.with_suffix(".png"), figures.searches_figure(rows, title))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from joblib import Parallel, delayed
-from tqdm import tqdm
-
+from radabound_fast._extras import needs
+from radabound_fast._output import whole_file
+from radabound_fast._progress import progress
 from radabound_fast.experiments.results import Row, Value
+
+with needs("reproduce"):
+    from joblib import Parallel, delayed
 
 
 class Task(NamedTuple):
@@ -34,7 +36,7 @@ def run(tasks: Sequence[Task], folder: Path, *, n_jobs: int, quiet: bool) -> dic
     n_jobs : int
         Processes, as joblib counts them.
     quiet : bool
-        No progress bar (which else shows where stderr is a terminal).
+        No progress on stderr.
 
     Returns
     -------
@@ -45,11 +47,9 @@ def run(tasks: Sequence[Task], folder: Path, *, n_jobs: int, quiet: bool) -> dic
     finished = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(_compute)(task, file) for task, file in waiting
     )
-    with tqdm(
-        total=len(tasks), initial=len(tasks) - len(waiting), unit=" cells", disable=quiet or None
-    ) as bar:
+    with progress(len(waiting), "cells", quiet=quiet) as advance:
         for _ in finished:
-            bar.update()
+            advance(1)
     rows: dict[str, list[Row]] = {}
     for task, file in zip(tasks, files, strict=True):
         rows.setdefault(task.experiment, []).extend(read_csv(file))
@@ -59,15 +59,12 @@ def run(tasks: Sequence[Task], folder: Path, *, n_jobs: int, quiet: bool) -> dic
 def _compute(task: Task, file: Path) -> None:
     rows = task.work()
     file.parent.mkdir(parents=True, exist_ok=True)
-    # a cell is there whole or not at all
-    unfinished = file.with_suffix(f".{os.getpid()}")
-    write_csv(unfinished, rows)
-    unfinished.replace(file)
+    write_csv(file, rows)
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """Rows with the same keys, under a line of them."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
+    """Rows with the same keys, under a line of them; the file is there whole or not at all."""
+    with whole_file(path) as name, open(name, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

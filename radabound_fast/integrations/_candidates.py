@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, cross_val_score
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from radabound_fast._extras import needs
+
+with needs("sklearn"):
+    from sklearn.base import clone
+    from sklearn.model_selection import ParameterGrid, cross_val_score
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import _num_samples, check_is_fitted
 
 
 def fit_predict(estimator: Any, X: Any, y: Any, X_holdout: Any, cv: Any, params: Any) -> Any:

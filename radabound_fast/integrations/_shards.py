@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.guard import RadaBound
 from radabound_fast.packing import as_values, pack_losses
@@ -26,6 +27,7 @@ class Shard(NamedTuple):
     totals: NDArray[np.int64]  # sum of each row
     shift: int
     n_samples: int
+    may_be_real: bool  # floats, which the guard's gate knows from bits even where they are packed
 
 
 class Sums(NamedTuple):
@@ -35,6 +37,7 @@ class Sums(NamedTuple):
     minima: NDArray[np.int64]
     totals: NDArray[np.int64]
     shift: int
+    may_be_real: bool
 
 
 class Partial(NamedTuple):
@@ -43,17 +46,44 @@ class Partial(NamedTuple):
     sums: NDArray[np.int64]
     totals: NDArray[np.int64]
     shift: int
+    may_be_real: bool
 
 
-def prepare(losses: Any) -> Shard:
-    """Losses as bits if they are all 0 or 1."""
+class NoLoss(Exception):
+    """A value of a block that is no loss: the type of the error, its message in two, the row."""
+
+    def of_row(self, first: int) -> Exception:
+        """The error, where the block begins at that row of the whole array."""
+        kind, before, row, after = self.args
+        error: Exception = kind(f"{before}{first + row}{after}")
+        return error
+
+
+def prepare(losses: Any, start: int = 0) -> Shard:
+    """Losses as bits if they are all 0 or 1; their samples begin at `start`.
+
+    Raises NoLoss if one of them is none.
+    """
+    try:
+        return _prepared(losses)
+    except (TypeError, ValueError) as error:
+        # `packing.place_of` writes it, whoever finds the value
+        before, found, place = str(error).rpartition("at row ")
+        row, _, sample = place.partition(", sample ")
+        if not (found and row.isdecimal() and sample.isdecimal()):
+            raise
+        place = f", sample {start + int(sample)}"
+        raise NoLoss(type(error), before + found, int(row), place) from None
+
+
+def _prepared(losses: Any) -> Shard:
     values = as_values(losses, ndim=2)
     n_samples = values.shape[1]
     if values.dtype.kind == "f" and not ((values == 0) | (values == 1)).all():
         units = _kernel.rows_in_units(values)
-        return Shard(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples)
-    words = pack_losses(values)
-    return Shard(words, np.count_nonzero(values, axis=1).astype(np.int64), 0, n_samples)
+        return Shard(values, units.sum(axis=1, dtype=np.int64), UNIT_SHIFT, n_samples, True)
+    totals = np.count_nonzero(values, axis=1).astype(np.int64)
+    return Shard(pack_losses(values), totals, 0, n_samples, values.dtype.kind == "f")
 
 
 # seed, n_samples, n_vectors, and whether a worker keeps the signs in memory
@@ -81,7 +111,7 @@ def partial_sums(rows: Shard, signs: Signs, start: int, whole: bool) -> Partial:
         found = extremes.extremes() if whole else extremes.extremes()[:1]
         sums += [values << (rows.shift - extremes.unit_shift) for values in found]
     table = np.array(sums, np.int64).reshape(len(sums), store.n_vectors)
-    return Partial(table, rows.totals, rows.shift)
+    return Partial(table, rows.totals, rows.shift, rows.may_be_real)
 
 
 def add_up(parts: list[Partial]) -> Sums:
@@ -89,25 +119,31 @@ def add_up(parts: list[Partial]) -> Sums:
     shift = max(part.shift for part in parts)
     sums = np.sum([part.sums << (shift - part.shift) for part in parts], axis=0)
     totals = np.sum([part.totals << (shift - part.shift) for part in parts], axis=0)
+    may_be_real = any(part.may_be_real for part in parts)
     if not len(totals):
-        return Sums(sums, sums, totals, shift)
-    return Sums(sums.max(axis=0), sums.min(axis=0), totals, shift)
+        return Sums(sums, sums, totals, shift, may_be_real)
+    return Sums(sums.max(axis=0), sums.min(axis=0), totals, shift, may_be_real)
 
 
-def adopted(guard: RadaBound, sums: Sums) -> bool:
-    """Whether the guard took the block in; False: some row of it might not pass."""
+def adopted(guard: RadaBound, sums: Sums) -> RadaBoundAnswers | None:
+    """The answers, if the guard took the block in; None: some row of it might not pass."""
     if not len(sums.totals):
-        return True
-    other = _kernel.GuardCore(guard._signs._store)
-    # as GuardCore.progress lays a state out
-    counters = [len(sums.totals), sums.shift, 0, False, True]
-    other.resume(np.concatenate([np.array(counters, np.int64), sums.maxima, sums.minima]))
-    return guard._core.adopt(other, int(sums.totals.max()))
+        return guard._answered_nothing(halted=False)
+    largest = int(sums.totals.max())
+    n_rows, shift = len(sums.totals), sums.shift
+    state = guard._core.adopt(
+        _kernel.lay_out(sums.maxima, sums.minima, n_rows=n_rows, unit_shift=shift, largest=largest)
+    )
+    if state is None:
+        return None
+    n_queries, complexity = state
+    values = sums.totals / (guard.n_samples << shift)
+    return guard._answers((values, None, n_queries, False, complexity, not sums.may_be_real))
 
 
 def join(parts: list[Shard]) -> tuple[NDArray[Any], bool]:
     """Whole rows from their shards, and whether they are packed."""
-    if not any(part.shift for part in parts):
+    if not any(part.may_be_real for part in parts):
         return np.concatenate([part.losses for part in parts], axis=1), True
     return np.concatenate([_values(part) for part in parts], axis=1), False
 
@@ -116,4 +152,5 @@ def _values(rows: Shard) -> NDArray[Any]:
     if rows.shift:
         return rows.losses
     octets = rows.losses.astype("<u8").view(np.uint8)
-    return np.unpackbits(octets, axis=1, count=rows.n_samples, bitorder="little")
+    bits = np.unpackbits(octets, axis=1, count=rows.n_samples, bitorder="little")
+    return bits.astype(np.float16) if rows.may_be_real else bits

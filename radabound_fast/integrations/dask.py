@@ -9,27 +9,40 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
-from dask import delayed
-from dask.array import Array
-from dask.delayed import Delayed
-from dask.optimization import cull
-from distributed import Client, default_client
 
-from radabound_fast._answers import Answers
+from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._checks import check_count
+from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._extras import needs
+from radabound_fast._kernel import sealed
 from radabound_fast.guard import RadaBound
-from radabound_fast.integrations._shards import Sums, add_up, adopted, join, partial_sums, prepare
+from radabound_fast.integrations._owner import check_answers, first_withheld, hand_over
+from radabound_fast.integrations._shards import (
+    NoLoss,
+    Sums,
+    add_up,
+    adopted,
+    join,
+    partial_sums,
+    prepare,
+)
 from radabound_fast.signs import WORD_BITS
+
+with needs("dask"):
+    from dask import delayed
+    from dask.array import Array
+    from dask.delayed import Delayed
+    from dask.optimization import cull
+    from distributed import Client, default_client
 
 
 def query_many(
     guard: RadaBound, losses: Any, *, client: Client | None = None, n_ahead: int | None = None
-) -> Answers:
+) -> RadaBoundAnswers:
     """`RadaBound.query_many` for losses that lie on a cluster.
 
     Parameters
@@ -48,19 +61,25 @@ def query_many(
 
     Returns
     -------
-    Answers
-        Bit for bit what ``guard.query_many(losses.compute())`` gives, and the same state.
+    RadaBoundAnswers
+        Bit for bit what ``guard.query_many(losses.compute())`` gives, and the same state.  A
+        guard that other processes share may halt between two blocks: `halted` is True then, with
+        the answers before it.
 
     Raises
     ------
     HoldoutExhausted
-        The guard had halted before this call.
+        The guard had halted before this call, can answer no query, or withheld the very first
+        answer: the message says what would work.
     TypeError, ValueError
-        No RadaBound, wrong shape or chunks, or values that are no losses.  In the last case
-        the blocks before have been counted, and their answers are lost.
+        No RadaBound, wrong shape or chunks; or values that are no losses: the blocks before
+        have been counted.
 
     Notes
     -----
+    Whatever ends the call on the way, an error in a worker or Ctrl-C, has as its attribute
+    ``answers`` the `Answers` that were counted before it.
+
     The workers are told the seed of the signs, and are trusted with it: whoever knows it can
     choose losses that look less complex than they are.  A task that was lost with its worker is
     done again, so the losses must be a function of their graph; what many blocks depend on
@@ -69,28 +88,31 @@ def query_many(
     if not isinstance(guard, RadaBound):
         raise TypeError(f"guard must be a RadaBound, got {type(guard).__name__}")
     shards = _shards(losses, guard.n_samples)
-    nothing = np.empty((0, guard.n_samples), np.bool_)
-    guard.query_many(nothing)  # raises if it cannot be asked
+    before = guard.query_many(np.empty((0, guard.n_samples), np.bool_))  # raises if it cannot
+    check_answers(guard, "guard")
     client = default_client() if client is None else client
     if n_ahead is None:
         n_ahead = 4 * max(1, sum(client.nthreads().values()))
     batch = max(1, check_count(n_ahead=n_ahead) // 2)
     blocks = _submitted(client, guard, losses, shards, batch)
     ahead = deque(islice(blocks, n_ahead // batch * batch))
-    values, last = [np.empty(0)], None
-    while ahead and last is None:
-        rows, future = ahead.popleft()
-        sums: Sums = future.result()
-        if adopted(guard, sums):
-            values.append(sums.totals / (guard.n_samples << sums.shift))
-        else:
-            answers = _judged(guard, client, rows)
-            values.append(answers.values)
-            last = answers if answers.halted else None
-        if len(ahead) + batch <= n_ahead:
-            ahead.extend(islice(blocks, batch))
-    told = np.concatenate(values)
-    return replace(last or guard.query_many(nothing), values=told, n_answered=len(told))
+    answered = [before]
+    try:
+        while ahead and not answered[-1].halted:
+            answered.append(_answered(guard, client, *ahead.popleft()))
+            if len(ahead) + batch <= n_ahead:
+                ahead.extend(islice(blocks, batch))
+    except BaseException as caught:
+        answers = RadaBoundAnswers.joined(answered)
+        error = caught.of_row(len(answers)) if isinstance(caught, NoLoss) else caught
+        hand_over(error, answers, len(answers))
+        if error is caught:
+            raise
+        raise error from None
+    answers = RadaBoundAnswers.joined(answered)
+    if answers.halted and answers.n_queries == 0:
+        raise first_withheld(guard, "guard")
+    return answers
 
 
 def _shards(losses: Any, n_samples: int) -> list[slice]:
@@ -124,19 +146,31 @@ def _submitted(
         keys = [key for block in blocks[first : first + batch] for key in block]
         # else every batch would carry the graph of all blocks
         part, _ = cull(graph, keys)
-        rows = [delayed(prepare)(Delayed(key, part)) for key in keys]
+        rows = [
+            delayed(prepare)(Delayed(key, part), shard.start)
+            for key, shard in zip(keys, cycle(shards))
+        ]
         sums = [
             delayed(partial_sums)(row, signs, shard.start, whole)
             for row, shard in zip(rows, cycle(shards))
         ]
         step = len(shards)
-        starts = range(0, len(rows), step)
-        totals = [delayed(add_up)(sums[start : start + step]) for start in starts]
+        firsts = range(0, len(rows), step)
+        totals = [delayed(add_up)(sums[row : row + step]) for row in firsts]
         futures = client.compute([*rows, *totals])
-        for start, future in zip(starts, futures[len(rows) :], strict=True):
-            yield futures[start : start + step], future
+        for row, future in zip(firsts, futures[len(rows) :], strict=True):
+            yield futures[row : row + step], future
 
 
-def _judged(guard: RadaBound, client: Client, rows: list[Any]) -> Answers:
-    losses, packed = client.submit(join, rows).result()
-    return guard.query_many_packed(losses) if packed else guard.query_many(losses)
+@sealed
+def _answered(guard: RadaBound, client: Client, rows: list[Any], future: Any) -> RadaBoundAnswers:
+    """What is answered of a block, and whether the guard halts on it."""
+    sums: Sums = future.result()
+    try:
+        answers = adopted(guard, sums)
+        if answers is not None:
+            return answers
+        losses, packed = client.submit(join, rows).result()
+        return guard.query_many_packed(losses) if packed else guard.query_many(losses)
+    except HoldoutExhausted:  # another process has halted it since the block before
+        return guard._answered_nothing(halted=True)

@@ -8,11 +8,20 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
-
 from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._extras import check_installed, needs
 from radabound_fast.holdout import Holdout
-from radabound_fast.integrations._owner import check_holdout
+from radabound_fast.integrations._owner import (
+    check_guesses,
+    check_holdout,
+    first_withheld,
+    hand_over,
+    predictions_of,
+    takes_keys,
+)
+
+with needs("joblib"):
+    from joblib import Parallel, delayed, effective_n_jobs
 
 Candidate = TypeVar("Candidate")
 
@@ -37,7 +46,8 @@ def guarded_map(
         ``fit_predict(candidate)`` returns predictions for the held-out samples, shape
         (n_samples,).  It runs in a worker and must not hold the labels of the holdout.
     candidates : iterable
-        What to try; read as workers become free, so it may have no end.
+        What to try; read as workers become free, so it may have no end.  For a `DeclaredSearch`
+        each is the key of its query.
     n_jobs, backend : optional
         As in `joblib.Parallel`; None takes what `joblib.parallel_config` says.
     guesses : bool, default False
@@ -54,12 +64,16 @@ def guarded_map(
     Raises
     ------
     HoldoutExhausted
-        The holdout had halted before this call; nothing is fitted.
+        The holdout had halted before this call, or can answer no query: nothing is fitted.  Or
+        it withheld the very first answer: the message says what would work.
     TypeError, ValueError
-        `holdout` is no Holdout, or predictions are not of its classes.
+        `holdout` is no Holdout or needs guesses, or predictions are not of its classes.
 
     Notes
     -----
+    Whatever stops the generator from within, an error in a worker or Ctrl-C, has as its
+    attribute ``answers`` the list of (candidate, Answer) of this call so far.
+
     Queries are made in the order of the candidates, so the answers and the halt do not depend
     on `n_jobs` or `backend`.  A backend that cannot return results one by one, such as
     multiprocessing, gets blocks of candidates.
@@ -75,6 +89,9 @@ def guarded_map(
     [(0, 0.5), (1, 0.5)]
     """
     check_holdout(holdout=holdout)
+    check_guesses(holdout, guesses)
+    if progress:
+        check_installed("joblib", "tqdm")
     return _answers(holdout, fit_predict, candidates, n_jobs, backend, guesses, progress)
 
 
@@ -88,6 +105,7 @@ def _answers(
     progress: bool,
 ) -> Generator[tuple[Candidate, Any], None, None]:
     sent: deque[Candidate] = deque()  # to the workers, and not yet judged
+    answers: list[tuple[Candidate, Any]] = []
 
     def tasks() -> Iterator[Any]:
         for candidate in candidates:
@@ -98,14 +116,23 @@ def _answers(
     outputs = _outputs(tasks(), n_jobs, backend)
     try:
         for output in outputs:
-            predictions, guess = output if guesses else (output, None)
+            predictions, guess = predictions_of(output, guesses)
+            named = {"key": sent[0]} if takes_keys(holdout) else {"guess": guess}
             try:
-                answer = holdout.query(predictions, guess=guess)
+                answer = holdout.query(predictions, **named)
             except HoldoutExhausted:
+                if holdout.n_queries == 0:
+                    raise first_withheld(holdout.guard, "holdout", guess) from None
                 return
+            answers.append((sent.popleft(), answer))
             if bar is not None:
                 bar.update()
-            yield sent.popleft(), answer
+            yield answers[-1]
+    except GeneratorExit:  # closed by the caller, who has all answers
+        raise
+    except BaseException as error:
+        hand_over(error, answers, len(answers))
+        raise
     finally:
         with warnings.catch_warnings():
             # joblib warns of results that nobody reads: stopping early is the purpose here

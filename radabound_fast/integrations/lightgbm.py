@@ -2,35 +2,135 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from lightgbm.callback import EarlyStopException
+import numpy as np
+from numpy.typing import NDArray
 
+from radabound_fast._extras import needs
 from radabound_fast.holdout import Holdout
-from radabound_fast.integrations._rounds import Rounds
+from radabound_fast.integrations._rounds import Rounds, above
+
+with needs("lightgbm"):
+    from lightgbm import Booster
+    from lightgbm.callback import EarlyStopException
+
+# objectives whose scores are probabilities: of class 1, or of each class
+BINARY = ("binary", "cross_entropy")
+MULTICLASS = ("multiclass", "multiclassova")
+
+
+class GuardedRounds:
+    """What `guarded_rounds` returns.
+
+    Attributes
+    ----------
+    answers : list of (int, Answer)
+        How many rounds the ensemble had, and what the holdout answered.
+    """
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+        # after LightGBM's own, early stopping among them, which has 30; it looks in __dict__
+        self.order = 40
+
+    @property
+    def answers(self) -> list[tuple[int, Any]]:
+        return self._rounds.answers
+
+    def __call__(self, env: Any) -> None:
+        rounds, n_rounds = self._rounds, env.iteration + 1
+        if env.iteration == env.begin_iteration:
+            rounds.start(_n_classes(env.model))
+        answered = True
+        if rounds.is_due(n_rounds):
+            answered = rounds.ask(n_rounds, _codes(env.model.predict(rounds.X_holdout)))
+        ends = not answered or n_rounds == env.end_iteration
+        if ends and rounds.best is not None:
+            best, error = rounds.best
+            raise EarlyStopException(best - 1, [("holdout", "error", error, False)])
 
 
 def guarded_rounds(
-    holdout: Holdout, X_holdout: Any, *, every: int = 10, classes: Any = None
-) -> Callable[[Any], None]:
+    holdout: Holdout,
+    X_holdout: Any,
+    *,
+    every: int = 10,
+    classes: Any = None,
+    key: Callable[[int], Any] | None = None,
+) -> GuardedRounds:
     """A callback for ``lightgbm.train`` and ``LGBMClassifier.fit``.
 
-    After every `every` rounds it asks the holdout about the ensemble so far. At the halt, or
-    after the last round, training ends with the best answered round as ``best_iteration``.
-    `classes` says which label each class code of the booster is; None: the holdout's, in order.
+    It asks the holdout about the ensemble whenever its rounds are a multiple of `every`, those of
+    an `init_model` among them.  Training ends at the halt, or after the last round, with the best
+    answered one, the first of equals, as ``best_iteration``.  Beside early stopping, the round
+    that is best for that stands, unless the holdout halts first.
+
+    Parameters
+    ----------
+    holdout : Holdout
+        Around a guard that needs no guesses.
+    X_holdout : array_like or dataframe, shape (holdout.n_samples, n_features)
+        What ``Booster.predict`` takes.
+    every : int, default 10
+        Rounds from one query to the next.
+    classes : array_like, optional
+        The label that each class number of the booster stands for: ``np.unique(y_train)`` of an
+        ``LGBMClassifier``, which numbers its classes.  None: the numbers are the labels.
+    key : callable, optional
+        For a `DeclaredSearch`: ``key(n_rounds)`` is the key of the query, as
+        ``lambda n_rounds: (parameters, n_rounds - 1)`` in a grid times `spaces.epoch_of`.
+
+    Returns
+    -------
+    callable
+        Its attribute `answers` lists (rounds, answer) of the last training, also after an error.
+
+    Raises
+    ------
+    HoldoutExhausted
+        The holdout has halted, can answer no query, or (in training) withholds the first answer.
+    TypeError, ValueError
+        No Holdout, another length, or in training, before any query: ``lightgbm.cv``, an
+        objective of the user's own or one that gives no probabilities, boosting "dart", whose
+        rounds change the trees before them, or classes that do not fit the booster's.
     """
-    rounds = Rounds(holdout, every, classes)
+    return GuardedRounds(Rounds(holdout, X_holdout, every, classes, key))
 
-    def callback(env: Any) -> None:
-        if rounds.is_due(env.iteration):
-            answered = rounds.ask(env.iteration, env.model.predict(X_holdout))
-        else:
-            answered = True
-        if rounds.best_round is not None and not (
-            answered and env.iteration + 1 < env.end_iteration
-        ):
-            best = ("holdout", "error", rounds.best_error, False)
-            raise EarlyStopException(rounds.best_round, [best])
 
-    return callback
+def _n_classes(model: Any) -> int:
+    """Of a booster that can be asked about; TypeError or ValueError for any other."""
+    if not isinstance(model, Booster):
+        raise TypeError(
+            "guarded_rounds is for lightgbm.train and LGBMClassifier, got lightgbm.cv: its folds "
+            "are cut from the training part, so leave the callback out there, and ask about the "
+            "model that is trained at last"
+        )
+    # the model's text is where every alias of a parameter has one name
+    text = model.model_to_string(num_iteration=1)
+    objective, boosting = (
+        _setting(text, pattern) for pattern in (r"^objective=(\w+)", r"^\[boosting: (\w+)\]")
+    )
+    if objective not in BINARY + MULTICLASS:
+        raise ValueError(
+            f"objective must be one of {', '.join(BINARY + MULTICLASS)}, whose scores are "
+            f"probabilities, got {objective or 'a function'}"
+        )
+    if boosting == "dart":
+        raise ValueError(
+            "boosting must not be dart: its later rounds change the earlier trees, so that the "
+            "model of the best round would not be the one that was asked about"
+        )
+    return 2 if objective in BINARY else model.num_model_per_iteration()
+
+
+def _setting(text: str, pattern: str) -> str | None:
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1] if found else None
+
+
+def _codes(scores: Any) -> NDArray[np.intp]:
+    scores = np.asarray(scores)
+    return scores.argmax(axis=1) if scores.ndim == 2 else above(scores, 0.5)

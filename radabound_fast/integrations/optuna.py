@@ -6,18 +6,70 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from optuna import Trial, TrialPruned
-
 from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._extras import needs
 from radabound_fast.holdout import Holdout
-from radabound_fast.integrations._owner import check_holdout
+from radabound_fast.integrations._owner import (
+    check_guesses,
+    check_holdout,
+    first_withheld,
+    predictions_of,
+    takes_keys,
+)
 
-USER_ATTRS = ("n_queries", "half_width", "complexity")
+with needs("optuna"):
+    from optuna import Trial, TrialPruned
+    from optuna.study import StudyDirection
+
+    from radabound_fast.integrations._optuna_space import TrialSpace, nats, space_of
+
+__all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "space_of"]
+
+USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity")
+
+
+def _named(holdout: Holdout, trial: Trial, guess: float | None) -> dict[str, Any]:
+    """What a query of this holdout brings beside predictions."""
+    if not takes_keys(holdout):
+        return {"guess": guess}
+    return {"key": trial if isinstance(holdout.guard.space, TrialSpace) else trial.params}
+
+
+class GuardedObjective:
+    """What `guarded_objective` returns.
+
+    Attributes
+    ----------
+    answers : list of (int, Answer)
+        The number of each trial that was answered, and the answer, in the order of the queries.
+    """
+
+    def __init__(
+        self, holdout: Holdout, fit_predict: Callable[[Trial], Any], guesses: bool
+    ) -> None:
+        self._holdout, self._fit_predict, self._guesses = holdout, fit_predict, guesses
+        self.answers: list[tuple[int, Any]] = []
+
+    def __call__(self, trial: Trial) -> float:
+        _check_direction(trial)
+        holdout = self._holdout
+        if holdout.halted:  # nothing to fit for
+            raise _ended(holdout, trial)
+        predictions, guess = predictions_of(self._fit_predict(trial), self._guesses)
+        try:
+            answer = holdout.query(predictions, **_named(holdout, trial, guess))
+        except HoldoutExhausted:
+            raise _ended(holdout, trial, guess) from None
+        self.answers.append((trial.number, answer))
+        for name in USER_ATTRS:
+            if hasattr(answer, name):
+                trial.set_user_attr(f"holdout_{name}", getattr(answer, name))
+        return float(answer.value)
 
 
 def guarded_objective(
     holdout: Holdout, fit_predict: Callable[[Trial], Any], *, guesses: bool = False
-) -> Callable[[Trial], float]:
+) -> GuardedObjective:
     """An objective to minimise: the holdout error, while the guard answers.
 
     Parameters
@@ -33,21 +85,25 @@ def guarded_objective(
     Returns
     -------
     callable
-        For ``study.optimize``, with any ``n_jobs``: its threads share the one guard.
+        For ``study.optimize``, with any ``n_jobs``: its threads share the one guard.  Its
+        attribute ``answers`` lists (trial number, Answer), whatever became of the trial.
 
     Raises
     ------
     HoldoutExhausted
-        The holdout had halted before this call.
-    TypeError
-        `holdout` is no Holdout.
+        The holdout had halted before this call, or can answer no query.  Or, in a trial, it
+        withheld the very first answer: the message says what would work.
+    TypeError, ValueError
+        `holdout` is no Holdout or needs guesses; or, in a trial and before it is fitted, the
+        study does not minimize one value.
 
     Notes
     -----
     The trial whose answer is withheld is pruned without a value, and so is every trial that
     is running or starts after it; the study is stopped.  The user attributes "holdout_n_queries",
-    "holdout_half_width" and "holdout_complexity" are for logging only: the guard alone counts.
-    With ``n_jobs`` above 1 queries are made in the order in which trials finish.
+    "holdout_low", "holdout_high", "holdout_half_width" and "holdout_complexity" are for logging
+    only: the guard alone counts.  With ``n_jobs`` above 1 queries are made in the order in which
+    trials finish.
 
     Examples
     --------
@@ -64,26 +120,27 @@ def guarded_objective(
     (3, 0.5)
     """
     check_holdout(holdout=holdout)
-
-    def objective(trial: Trial) -> float:
-        if holdout.halted:  # nothing to fit for
-            raise _stopped(trial)
-        output = fit_predict(trial)
-        predictions, guess = output if guesses else (output, None)
-        try:
-            answer = holdout.query(predictions, guess=guess)
-        except HoldoutExhausted:
-            raise _stopped(trial) from None
-        for name in USER_ATTRS:
-            if hasattr(answer, name):
-                trial.set_user_attr(f"holdout_{name}", getattr(answer, name))
-        return float(answer.value)
-
-    return objective
+    check_guesses(holdout, guesses)
+    return GuardedObjective(holdout, fit_predict, guesses)
 
 
-def _stopped(trial: Trial) -> TrialPruned:
-    # ask and tell has no loop to stop, which Optuna says by a RuntimeError
-    with contextlib.suppress(RuntimeError):
+def _check_direction(trial: Trial) -> None:
+    study = getattr(trial, "study", None)  # a FixedTrial has none
+    if study is None or study.directions == [StudyDirection.MINIMIZE]:
+        return
+    told = ", ".join(direction.name.lower() for direction in study.directions)
+    raise ValueError(
+        "study must minimize one value, the holdout error: "
+        f'optuna.create_study(direction="minimize"), got {told}'
+    )
+
+
+def _ended(holdout: Holdout, trial: Trial, guess: Any = None) -> Exception:
+    """What ends a trial that is not answered."""
+    if holdout.n_queries == 0:
+        # without stopping the study, whose threads would then drop the error
+        return first_withheld(holdout.guard, "holdout", guess)
+    # ask and tell has no loop to stop, which Optuna says by a RuntimeError; a FixedTrial no study
+    with contextlib.suppress(RuntimeError, AttributeError):
         trial.study.stop()
     return TrialPruned("the holdout is spent: the answer is withheld")

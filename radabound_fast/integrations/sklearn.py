@@ -6,11 +6,8 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._extras import check_installed, needs
 from radabound_fast.integrations._candidates import (
     check_length,
     delegated,
@@ -19,8 +16,17 @@ from radabound_fast.integrations._candidates import (
     results_of,
     with_params,
 )
-from radabound_fast.integrations._owner import check_holdout
-from radabound_fast.integrations.joblib import guarded_map
+from radabound_fast.integrations._owner import check_holdout, first_withheld, needs_guess
+
+with needs("sklearn"):
+    from sklearn.base import BaseEstimator, MetaEstimatorMixin
+    from sklearn.utils import get_tags
+    from sklearn.utils.validation import check_is_fitted
+
+    from radabound_fast.integrations._sklearn_space import space_of
+    from radabound_fast.integrations.joblib import guarded_map
+
+__all__ = ["HoldoutSearchCV", "space_of"]
 
 
 class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +59,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     cv_results_ : dict of sequences, one entry per candidate
         "params"; "answer", "half_width" and "complexity" of the guard, nan where there is none;
         "withheld": True for the candidate whose answer was withheld and for those after it,
-        which were not asked.
+        which were not asked.  Also there after an error or Ctrl-C, with what was answered before.
     halted_ : bool
         Whether the guard halted in this search.
     classes_, n_features_in_, feature_names_in_
@@ -83,6 +89,9 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.cv = cv
         self.progress = progress
 
+    # what a fit leaves
+    _fitted = ("best_estimator_", "best_params_", "best_index_", "best_answer_", "cv_results_")
+
     def fit(self, X: Any, y: Any, *, X_holdout: Any) -> Self:
         """Fit candidates on X and y, and ask the guard about their predictions for X_holdout.
 
@@ -96,29 +105,43 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         HoldoutExhausted
-            The guard had halted before, or withheld the very first answer.
+            The guard had halted before, can answer no query, or withheld the first answer: the
+            message says what would work.
         TypeError, ValueError
             The guard is no Holdout, X_holdout has another length, or there are no candidates.
+
+        Notes
+        -----
+        An error or Ctrl-C on the way has as its attribute ``answers`` the list of (parameters,
+        Answer) so far, which are in `cv_results_` as well.
         """
         guard = check_holdout(guard=self.guard)
         check_length(X_holdout, guard.n_samples)
         candidates = listed_candidates(self.candidates)
-        needs_guess = bool(getattr(guard.guard, "_needs_guess", False))
-        cv = self.cv if needs_guess else None
+        if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
+            raise TypeError(f"refit must be True or False, got {self.refit!r}")
+        if self.progress:
+            check_installed("sklearn", "tqdm")
+        guesses = needs_guess(guard)
         judged = guarded_map(
             guard,
-            partial(fit_predict, self.estimator, X, y, X_holdout, cv),
+            partial(fit_predict, self.estimator, X, y, X_holdout, self.cv if guesses else None),
             candidates,
             n_jobs=self.n_jobs,
-            guesses=needs_guess,
+            guesses=guesses,
             progress=self.progress,
         )
-        answers = [answer for _, answer in judged]
-        self.halted_: bool = guard.halted
-        self.cv_results_ = results_of(candidates, answers)
+        for name in self._fitted:  # by an earlier fit
+            self.__dict__.pop(name, None)
+        answers: list[Any] = []
+        try:
+            for _, answer in judged:
+                answers.append(answer)
+        finally:
+            self.halted_: bool = guard.halted
+            self.cv_results_ = results_of(candidates, answers)
         if not answers:
-            reason = "guard withheld the first answer: there is no best candidate"
-            raise HoldoutExhausted(reason, n_queries=guard.n_queries)
+            raise first_withheld(guard.guard, "guard")
         best = self.best_index_ = int(np.argmin([answer.value for answer in answers]))
         self.best_answer_, self.best_params_ = answers[best], candidates[best]
         if self.refit:

@@ -2,33 +2,144 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from xgboost.callback import TrainingCallback
+import numpy as np
+from numpy.typing import NDArray
 
+from radabound_fast._extras import needs
 from radabound_fast.holdout import Holdout
-from radabound_fast.integrations._rounds import Rounds
+from radabound_fast.integrations._rounds import Rounds, above
+
+with needs("xgboost"):
+    from xgboost import Booster, DMatrix
+    from xgboost.callback import TrainingCallback
+
+# what the scores of each objective come to: class numbers
+CODES: dict[str, Callable[[NDArray[Any]], NDArray[np.intp]]] = {
+    "binary:logistic": partial(above, threshold=0.5),
+    "reg:logistic": partial(above, threshold=0.5),
+    "binary:logitraw": partial(above, threshold=0.0),
+    "binary:hinge": partial(above, threshold=0.5),
+    "multi:softprob": lambda scores: scores.argmax(axis=1),
+    "multi:softmax": lambda scores: scores.astype(np.intp),
+}
 
 
 class GuardedRounds(TrainingCallback):
-    """A callback for ``xgboost.train`` and ``XGBClassifier``, objectives that give probabilities.
+    """A callback for ``xgboost.train`` and ``XGBClassifier``.
 
-    After every `every` rounds it asks the holdout about the ensemble so far. At the halt
-    training ends; the best answered round is the booster's ``best_iteration``.
-    `classes` says which label each class code of the booster is; None: the holdout's, in order.
+    It asks the holdout about the ensemble whenever its rounds are a multiple of `every`, those of
+    an `xgb_model` among them.  Training ends at the halt, and the best answered round, the first
+    of equals, is the booster's ``best_iteration``.  Beside early stopping, the round that is best
+    for that stands, unless the holdout halts first.
+
+    Parameters
+    ----------
+    holdout : Holdout
+        Around a guard that needs no guesses.
+    X_holdout : array_like, dataframe or DMatrix, shape (holdout.n_samples, n_features)
+        What ``Booster.inplace_predict`` takes, or a DMatrix.
+    every : int, default 10
+        Rounds from one query to the next.
+    classes : array_like, optional
+        The label that each class number of the booster stands for: ``encoder.classes_`` of a
+        ``LabelEncoder``.  None: the numbers are the labels.
+    key : callable, optional
+        For a `DeclaredSearch`: ``key(n_rounds)`` is the key of the query, as
+        ``lambda n_rounds: (parameters, n_rounds - 1)`` in a grid times `spaces.epoch_of`.
+
+    Attributes
+    ----------
+    answers : list of (int, Answer)
+        How many rounds the ensemble had and what the holdout answered, in the last training,
+        also after an error.
+
+    Raises
+    ------
+    HoldoutExhausted
+        The holdout has halted, can answer no query, or (in training) withholds the first answer.
+    TypeError, ValueError
+        No Holdout, another length, or before training: ``xgboost.cv``, an objective that gives no
+        classes (as an objective of the user's own, unless the booster is told one of `CODES` as
+        well), boosters "dart" and "gblinear", whose rounds change what came before them, or
+        classes that do not fit the booster's.
     """
 
     def __init__(
-        self, holdout: Holdout, X_holdout: Any, *, every: int = 10, classes: Any = None
+        self,
+        holdout: Holdout,
+        X_holdout: Any,
+        *,
+        every: int = 10,
+        classes: Any = None,
+        key: Callable[[int], Any] | None = None,
     ) -> None:
         super().__init__()
-        self.rounds, self.X_holdout = Rounds(holdout, every, classes), X_holdout
+        self._rounds = Rounds(holdout, X_holdout, every, classes, key)
+        self._codes = CODES["binary:logistic"]
+        self._n_before = 0
+
+    @property
+    def answers(self) -> list[tuple[int, Any]]:
+        return self._rounds.answers
+
+    def before_training(self, model: Any) -> Any:
+        """Checks the booster."""
+        objective, n_classes = _checked(model)
+        self._rounds.start(n_classes)
+        self._codes = CODES[objective]
+        self._n_before = model.num_boosted_rounds()
+        # of the model that is continued
+        model.set_attr(best_iteration=None, best_score=None)
+        return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """True, which ends the training, once an answer is withheld."""
-        if not self.rounds.is_due(epoch):
+        n_rounds = self._n_before + epoch + 1
+        if not self._rounds.is_due(n_rounds):
             return False
-        answered = self.rounds.ask(epoch, model.inplace_predict(self.X_holdout))
-        best = self.rounds.best_round, self.rounds.best_error
-        model.set_attr(best_iteration=str(best[0]), best_score=str(best[1]))
+        X = self._rounds.X_holdout
+        scores = model.predict(X) if isinstance(X, DMatrix) else model.inplace_predict(X)
+        answered = self._rounds.ask(n_rounds, self._codes(scores))
+        if not answered:
+            self._name_best(model)
         return not answered
+
+    def after_training(self, model: Any) -> Any:
+        """Names the best round, unless early stopping has."""
+        if model.attr("best_iteration") is None:
+            self._name_best(model)
+        return model
+
+    def _name_best(self, model: Any) -> None:
+        if self._rounds.best is not None:
+            n_rounds, error = self._rounds.best
+            model.set_attr(best_iteration=str(n_rounds - 1), best_score=str(error))
+
+
+def _checked(model: Any) -> tuple[str, int]:
+    """Objective and number of classes of a booster that can be asked about."""
+    if not isinstance(model, Booster):
+        raise TypeError(
+            "GuardedRounds is for xgboost.train and XGBClassifier, got xgboost.cv: its folds are "
+            "cut from the training part, so leave the callback out there, and ask about the "
+            "model that is trained at last"
+        )
+    learner = json.loads(model.save_config())["learner"]
+    objective, booster = learner["objective"]["name"], learner["gradient_booster"]["name"]
+    if objective not in CODES:
+        raise ValueError(
+            f"objective must be one of {', '.join(CODES)}, whose scores give classes, "
+            f"got {objective} (the default, where an objective is a function)"
+        )
+    if booster in ("dart", "gblinear"):
+        raise ValueError(
+            f"booster must not be {booster}: its later rounds change the earlier ones, so that "
+            "the model of the best round would not be the one that was asked about"
+        )
+    n_classes = int(learner["learner_model_param"]["num_class"])
+    return objective, n_classes if objective.startswith("multi:") else 2

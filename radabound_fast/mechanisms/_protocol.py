@@ -1,81 +1,55 @@
-"""What every mechanism shares: the query protocol, one lock, one owner, one count."""
+"""What every mechanism shares: the query protocol, one owner, one count."""
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_fraction
+from radabound_fast._answers import Answers
+from radabound_fast._checks import check_fraction, check_n_samples
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast._kernel import n_forks
+from radabound_fast._kernel import Answer, SharedState, sealed
 from radabound_fast._saving import Saved
 from radabound_fast.mechanisms._reader import LossReader
 from radabound_fast.packing import as_array
-from radabound_fast.signs import SignMatrix
-
-if TYPE_CHECKING:
-    from radabound_fast.store import Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What every mechanism answers.
+@dataclass(frozen=True, slots=True, repr=False)
+class MechanismAnswer(Answer):
+    """The fields that every mechanism's answer has; see `Answer`."""
 
-    Attributes
-    ----------
-    value : float
-        The answer, in units of loss.
-    half_width : float
-        How far the value may be from what the mechanism estimates; nan where no bound is known.
-    n_queries : int
-        Answers given so far, this one counted.
-    """
-
-    value: float
-    half_width: float
-    n_queries: int
+    # field(): else the properties of `Answer` would be taken for their defaults
+    value: float = field()
+    low: float = field()
+    high: float = field()
+    half_width: float = field()
+    n_queries: int = field()
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class Answers:
-    """The answered prefix of a block of queries.
-
-    Attributes
-    ----------
-    values, half_widths : ndarray of float64, shape (n_answered,)
-        What `query` would have answered, row by row.
-    n_answered : int
-        How many of the block's queries were answered; the rest were withheld.
-    halted : bool
-        True if a query of this block halted the mechanism.
-    n_queries : int
-        Answers that the mechanism has given in all.
-    """
-
-    values: NDArray[np.float64]
-    half_widths: NDArray[np.float64]
-    n_answered: int
-    halted: bool
-    n_queries: int
+def cut(end: float) -> float:
+    """The end of an interval for a mean loss, in [0, 1]; nan stays nan."""
+    return min(max(end, 0.0), 1.0)
 
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
-AnswersT = TypeVar("AnswersT", bound=Answers)
+AnswerT = TypeVar("AnswerT", bound=MechanismAnswer)
+AnswersT = TypeVar("AnswersT", bound=Answers[Any])
 OutcomeT = TypeVar("OutcomeT")
 
+# more than anybody asks, and few enough to be counted on from
+MOST_QUERIES = 2**53
 
-class Mechanism(Saved, Generic[AnswerT, AnswersT]):
+
+class Mechanism(Saved, SharedState, Generic[AnswerT, AnswersT]):
     """Base of the mechanisms: reads and checks losses, then lets a subclass decide under the lock.
 
-    A subclass defines `_decide` and `_gather`, and names in `_own` and `_resume_own` what its
-    queries change; everything public is written here once.
+    A subclass defines `_decide`, and names in `_own` and `_resume_own` what its queries change;
+    everything public is written here once, and how a change is kept in `SharedState`.
     """
 
     _instead: ClassVar[str] = (
@@ -85,6 +59,10 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
     # the constructor's arguments, each an attribute of the same name
     _arguments: ClassVar[tuple[str, ...]]
 
+    # what `query_many` returns
+    _answers_type: type[AnswersT]
+    # how many numbers `_own` has, but for losses
+    _n_own: ClassVar[int]
     # whether a query must bring a guess
     _needs_guess: ClassVar[bool]
     # the attributes that repr shows, in order
@@ -92,16 +70,8 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
 
     def __init__(self, n_samples: int) -> None:
         super().__init__()
-        # the pass over losses takes signs, which play no part; generated, they take no memory
-        signs = SignMatrix(n_samples, 1, seed=0, signs="generated")
-        self.n_samples = signs.n_samples
-        self._signs = signs._store
-        self._lock = threading.Lock()
+        self.n_samples = check_n_samples(n_samples)
         self._n_queries = 0
-        self._halted = False
-        self._retired = False
-        # the state at the start of a change, until that is kept or undone
-        self._before: NDArray[np.int64] | None = None
 
     @property
     def n_queries(self) -> int:
@@ -110,16 +80,11 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         return self._n_queries
 
     @property
-    def halted(self) -> bool:
-        """True once a query was refused; every later one is refused too."""
-        self._refresh()
-        return self._halted
-
-    @property
     @abstractmethod
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
 
+    @sealed
     def query(self, losses: Any, *, guess: float | None = None) -> AnswerT:
         """Answer one query.
 
@@ -135,7 +100,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         Returns
         -------
         Answer
-            ``value``, ``half_width``, ``n_queries``, and what the mechanism adds.
+            With what the mechanism adds.
 
         Raises
         ------
@@ -146,20 +111,22 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         RuntimeError
             In a process forked after the mechanism was made.
         """
-        return self._one(self._read(losses, many=False, packed=False), guess)
+        return self._one(self._reader(losses, many=False, packed=False), guess)
 
+    @sealed
     def query_packed(self, words: Any, *, guess: float | None = None) -> AnswerT:
         """Answer one query of 0-1 losses, packed as `pack_losses` packs them.
 
         Parameters
         ----------
-        words : ndarray of uint64, shape (ceil(n_samples / 64),), or uint8, (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             Sample i is bit i % 64 of word i // 64; bits past n_samples are zero.
         guess : float, optional
             As in `query`, whose answers and errors these are too.
         """
-        return self._one(self._read(words, many=False, packed=True), guess)
+        return self._one(self._reader(words, many=False, packed=True), guess)
 
+    @sealed
     def query_many(self, losses: Any, *, guesses: Any = None) -> AnswersT:
         """Answer queries in order, bit for bit as a loop of `query` would.
 
@@ -173,7 +140,7 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         Returns
         -------
         Answers
-            Arrays over the answered prefix; ``halted`` if a row of this block was refused.
+            Of the rows before the first that was refused.
 
         Raises
         ------
@@ -184,164 +151,92 @@ class Mechanism(Saved, Generic[AnswerT, AnswersT]):
         RuntimeError
             In a process forked after the mechanism was made.
         """
-        return self._many(self._read(losses, many=True, packed=False), guesses)
+        return self._many(self._reader(losses, many=True, packed=False), guesses)
 
+    @sealed
     def query_many_packed(self, words: Any, *, guesses: Any = None) -> AnswersT:
         """Answer queries of 0-1 losses, one packed row each; see `query_packed`, `query_many`."""
-        return self._many(self._read(words, many=True, packed=True), guesses)
+        return self._many(self._reader(words, many=True, packed=True), guesses)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
         return f"{type(self).__name__}({shown})"
 
-    def _read(self, losses: Any, *, many: bool, packed: bool) -> LossReader:
+    def _reader(self, losses: Any, *, many: bool, packed: bool) -> LossReader:
         self._check_owner()
-        return LossReader(losses, self._signs, many=many, packed=packed)
+        return LossReader(losses, self.n_samples, many=many, packed=packed)
 
     def _one(self, rows: LossReader, guess: float | None) -> AnswerT:
         checked = self._check_guess(guess)
-        outcome = self._change(lambda: self._refusal() or self._next(rows, 0, checked))
-        if isinstance(outcome, HoldoutExhausted):
-            del rows  # the traceback keeps this frame, and they know the mean
-            raise outcome
-        return outcome
+        return self._kept(lambda: self._next(rows, 0, checked))
 
     def _many(self, rows: LossReader, guesses: Any) -> AnswersT:
         checked = self._check_guesses(guesses, len(rows.means))
-        answered: list[AnswerT] = []
 
-        def decide() -> dict[str, Any] | HoldoutExhausted:
-            refusal = self._refusal()
-            if refusal is not None:
-                return refusal
+        def decide() -> AnswersT:
+            answered: list[AnswerT] = []
             for row, guess in enumerate(checked):
                 outcome = self._next(rows, row, guess)
-                if isinstance(outcome, HoldoutExhausted):
+                if isinstance(outcome, str):
                     break
                 answered.append(outcome)
-            return {
-                "values": np.array([answer.value for answer in answered], dtype=np.float64),
-                "half_widths": np.array([a.half_width for a in answered], dtype=np.float64),
-                "n_answered": len(answered),
-                "halted": self._halted,
-                "n_queries": self._n_queries,
-            }
+            return self._answers_type(answered, halted=self._halted, n_queries=self._n_queries)
 
-        shared = self._change(decide)
-        if isinstance(shared, HoldoutExhausted):
-            del rows
-            raise shared
-        return self._gather(answered, shared)
+        return self._kept(decide)
 
-    def _next(self, rows: LossReader, row: int, guess: float) -> AnswerT | HoldoutExhausted:
+    def _next(self, rows: LossReader, row: int, guess: float) -> AnswerT | str:
         outcome = self._decide(rows, row, guess, self._n_queries + 1)
         if isinstance(outcome, str):
             self._halted = True
-            # returned, not raised: a traceback would keep the frame that knows the mean
-            return HoldoutExhausted(outcome, n_queries=self._n_queries)
-        self._n_queries += 1
+        else:
+            self._n_queries += 1
         return outcome
 
-    def _refusal(self) -> HoldoutExhausted | None:
-        if not self._halted:
-            return None
-        return HoldoutExhausted(
-            f"this {type(self).__name__} has halted and answers no more",
-            n_queries=self._n_queries,
-        )
-
-    # ---- the state, and where it is kept ---------------------------------------------------
-
-    def _change(self, change: Callable[[], OutcomeT]) -> OutcomeT:
-        """One at a time, and all or nothing: what `change` changes is kept, or none of it.
-
-        A function and no context manager: an interrupt between that and its block would leave
-        the lock held.
-        """
-        with self._lock:
-            if self._retired:
-                raise RuntimeError(
-                    f"this {type(self).__name__} is retired, saved or closed: load or open its file"
-                )
-            self._undo()
-            self._before = self._progress()
-            try:
-                if self._ledger is not None:
-                    self._take(self._ledger.begin())
-                outcome = change()
-                if self._ledger is not None:
-                    self._ledger.commit(self._progress())
-                self._before = None
-            except BaseException:  # KeyboardInterrupt too: no answer has left yet
-                self._undo()
-                raise
+    def _kept(self, decide: Callable[[], OutcomeT | str]) -> OutcomeT:
+        """What is decided, once it is counted; a reason to refuse as the exception that it is."""
+        outcome = self._change(decide)
+        if outcome is None:
+            self._check_open()
+            outcome = f"this {type(self).__name__} has halted and answers no more"
+        if isinstance(outcome, str):
+            raise HoldoutExhausted(outcome, n_queries=self._n_queries)
         return outcome
 
-    def _undo(self) -> None:
-        """Back to where a change began; whoever comes next does it if Ctrl-C breaks into it."""
-        if self._before is not None:
-            if self._ledger is not None:
-                self._ledger.rollback()
-            self._resume(self._before)
-            self._before = None
+    # ---- the state, and what of it is kept on disk -----------------------------------------
 
-    def _refresh(self) -> None:
-        """Take over what other processes have committed to the database."""
-        if self._born != n_forks() or (self._ledger is None and self._before is None):
-            return
-        with self._lock:
-            if self._retired:
-                return
-            self._undo()
-            if self._ledger is None:
-                return
-            try:
-                self._take(self._ledger.read())
-            except BaseException:
-                self._ledger.rollback()  # so that it is read again
-                raise
-
-    def _take(self, progress: NDArray[np.int64] | None) -> None:
-        if progress is not None:
-            self._resume(progress)
+    @property
+    def _shared(self) -> Self:
+        return self
 
     def _parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._arguments}
 
-    def _progress(self) -> NDArray[np.int64]:
+    @classmethod
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        return 2 + cls._n_own
+
+    def _lay_out(self) -> NDArray[np.int64]:
         shared = np.array([self._n_queries, self._halted], np.int64)
         return np.concatenate([shared, self._own()])
 
-    def _resume(self, progress: NDArray[np.int64]) -> None:
-        self._resume_own(progress[2:])
-        self._n_queries = int(progress[0])
-        self._halted = bool(progress[1])
-
-    def _retire(self, retired: bool) -> bool:
-        with self._lock:
-            self._undo()
-            before, self._retired = self._retired, retired
-        return before
-
-    def _keep(self, ledger: Ledger) -> None:
-        with self._lock:
-            self._ledger = ledger
+    def _take_over(self, progress: NDArray[np.int64]) -> None:
+        n_queries, halted = progress[:2].tolist()
+        if not (0 <= n_queries <= MOST_QUERIES and halted in (0, 1)):
+            raise ValueError("the state has counters that no mechanism has")
+        self._resume_own(progress[2:], n_queries)
+        self._n_queries, self._halted = n_queries, bool(halted)
 
     @abstractmethod
     def _own(self) -> NDArray[np.int64]:
         """What the subclass's queries change, as integers; floats by their bits."""
 
     @abstractmethod
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
-        """Go on where `_own` was taken."""
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        """Go on where `_own` was taken; ValueError, and nothing has changed, if it never was."""
 
     @abstractmethod
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> AnswerT | str:
         """Answer the query of this number and count its cost, or say why it is refused."""
-
-    @abstractmethod
-    def _gather(self, answered: list[AnswerT], shared: dict[str, Any]) -> AnswersT:
-        """The answers of a block, given the fields that every mechanism shares."""
 
     def _check_guess(self, guess: float | None) -> float:
         if not self._needs_guess:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import sqrt
 from typing import Any
 
@@ -27,22 +27,24 @@ class LossReader:
     ----------
     losses : array_like
         One loss vector, or with `many` one per row; packed bits with `packed`.
-    signs : SignStore
-        Any signs over the samples: the kernel's pass over losses, which checks them and sums
-        them exactly, takes some.  Nothing here depends on them.
+    n_samples : int
+        Losses a vector.
+
+    Attributes
+    ----------
+    means : list of float
+        One float64 division each, of an exact sum.
     """
 
-    def __init__(self, losses: Any, signs: _kernel.SignStore, *, many: bool, packed: bool) -> None:
-        n_samples, ndim = signs.n_samples, 2 if many else 1
-        scan = _kernel.GuardCore(signs)
-        one: Callable[[Any], Any] = scan.query_packed if packed else scan.query
-        block: Callable[[Any], Any] = scan.query_many_packed if packed else scan.query_many
+    def __init__(self, losses: Any, n_samples: int, *, many: bool, packed: bool) -> None:
+        ndim = 2 if many else 1
         if packed:
             values = as_words(losses, n_samples, ndim=ndim)
         else:
             values = as_values(losses, n_samples=n_samples, ndim=ndim, name="losses")
-        self.means: list[float] = block(values)[0].tolist() if many else [one(values).value]
         self._rows = values if many else values[np.newaxis]
+        sums, shift = _kernel.sums_of_rows(self._rows, n_samples, packed=packed)
+        self.means: list[float] = (sums / (n_samples << shift)).tolist()
         self._n_samples = n_samples
         self._packed = packed
 

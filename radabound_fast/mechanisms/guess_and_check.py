@@ -4,50 +4,62 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from math import log, sqrt
+from functools import cached_property
+from math import ceil, floor, isclose, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_fraction, check_probability
+from radabound_fast._answers import Answers
+from radabound_fast._checks import check_bool, check_fraction, check_probability
 from radabound_fast.bounds import adaptive
+from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer, cut
 from radabound_fast.mechanisms._reader import LossReader
 
 # the furthest that affordable() counts; floats hold every integer up to here
 _MOST_PASSES = 2**53
+# guess_and_check_code(1, 0, 0.0): of the transcript before the first query, in nats
+_FIRST_CODE = 2 * log(2)
 
 
-@dataclass(frozen=True, slots=True)
-class GuessAndCheckAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class GuessAndCheckAnswer(MechanismAnswer):
     """One answer of `GuessAndCheck`.
 
     Attributes
     ----------
     value : float
-        ``guess + 2 tau step``, not clipped to [0, 1]; the guess itself when it passed.
+        The guess itself when it passed; else the centre of the bin that holds the mean, not
+        clipped to [0, 1].
+    low, high : float
+        The true mean is between them: within epsilon of the value, in [0, 1].
     half_width : float
-        epsilon: the value is within it of the true mean.
+        epsilon.
     n_queries : int
         Answers given so far, this one counted.
     passed : bool
         True if the guess stands.
     step : int
-        How many steps of 2 tau from the guess to the value; 0 when it passed.
+        Which bin that is, counted from the guess: 0 when it passed, below 0 for means below it.
     """
 
     passed: bool
     step: int
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class GuessAndCheckAnswers(Answers):
+class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
     """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
 
-    passed: NDArray[np.bool_]
-    steps: NDArray[np.int64]
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
+
+    @cached_property
+    def steps(self) -> NDArray[np.int64]:
+        return self._column("step", np.int64)
 
 
 class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
@@ -55,8 +67,8 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     Every query brings a guess of its mean loss, made from earlier answers and from data
     independent of the holdout: a cross-validation error, say. A guess that is good enough
-    is returned as it is and costs almost nothing; otherwise the answer moves in whole steps
-    from the guess, and the ledger pays for what that reveals.
+    is returned as it is and costs almost nothing; otherwise the answer is one of a row of
+    bins on either side of it, and what that reveals is paid for.
 
     Parameters
     ----------
@@ -69,15 +81,14 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         0 < delta < 1.
     low_error : bool, default True
         True: tolerances from the binary relative entropy, which are far wider at small (or
-        large) means; a failed guess whose answer is not within epsilon by the same test
-        is withheld and halts the object. False: Hoeffding's inequality, under which a
-        failed guess is always answered. Near a mean of 1/2 the two tolerances are equal for
-        practical purposes and False halts later, since it withholds nothing.
+        large) means. False: from Hoeffding's inequality, the same for every guess; it halts
+        earlier, and answers every failed guess until then.
 
     Raises
     ------
     TypeError, ValueError
-        For an argument outside its rule; the message names it.
+        For an argument outside its rule; the message names it. `query` also raises ValueError
+        for a first guess that leaves no room, while another would: nothing is spent.
 
     Notes
     -----
@@ -89,11 +100,18 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     is a fixed function, so by the union bound all exact means lie, with probability 1 - delta,
     as near the truth as an inequality with failure ``delta q_t`` says: Hoeffding's ``width_t``,
     or the Chernoff interval [kl-(mean, b_t), kl+(mean, b_t)] with
-    ``b_t = (ln(2/delta) + ln(1/q_t)) / m``. The tolerance tau leaves room for that:
+    ``b_t = (ln(2/delta) + ln(1/q_t)) / m``. The tolerance tau of a guess leaves room for that:
     ``epsilon - width_t``, or the largest tau such that every mean within tau of the guess has
-    its interval inside guess +- epsilon. Which of the two is settled when the object is
-    built, and code, tolerance and size of the steps depend on the
-    transcript and the guess alone, never on the losses; what is shown here leaks nothing.
+    its interval inside guess +- epsilon. Below epsilon/10 the query is refused.
+
+    A mean further away than tau lies in a bin: the j-th on either side reaches eta to both sides
+    of its centre ``guess +- (tau + (2j - 1) eta)``, which is the answer. eta is Hoeffding's
+    tolerance, which holds around any centre, or epsilon/10 if that is more: then the answer is
+    given only if tau, taken around it, is epsilon/10 or more. Else it is withheld, and the
+    object halts.
+
+    Tolerances, bins and steps depend on the transcript and the guess alone, never on the
+    losses; what is shown here leaks nothing.
 
     References
     ----------
@@ -110,11 +128,13 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     0.26
     >>> answer = check.query(losses, guess=0.40)
     >>> answer.passed, answer.step, round(answer.value, 4)
-    (False, -3, 0.2559)
+    (False, -3, 0.2569)
     """
 
+    _answers_type = GuessAndCheckAnswers
     _needs_guess = True
     _arguments = ("n_samples", "epsilon", "delta", "low_error")
+    _n_own = 4
     _shown = (*_arguments, "n_queries", "halted")
 
     def __init__(
@@ -123,13 +143,11 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         super().__init__(n_samples)
         self.epsilon = check_probability(epsilon=epsilon)
         self.delta = check_probability(delta=delta)
-        if not isinstance(low_error, bool):
-            raise TypeError(f"low_error must be True or False, got {low_error!r}")
-        self.low_error = low_error
+        self.low_error = check_bool(low_error=low_error)
         self._failures = 0
         # nats that the steps of the failures so far cost
         self._paid = 0.0
-        self._spent = adaptive.guess_and_check_code(1, 0, 0.0)
+        self._spent = _FIRST_CODE
         self._last_guess = 0.5
 
     @property
@@ -151,9 +169,9 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     def tolerance(self) -> float:
         """tau for the next query if it repeats the last guess (1/2 before the first query).
 
-        How far a guess may be from the exact mean and pass. The next query is refused once
-        this falls below epsilon/10. With ``low_error=False`` it is the same for every guess.
-        Negative or 0: no room at all.
+        How far a guess may be from the exact mean and pass. A query is refused once this is
+        below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
+        guess. Negative or 0: no room at all.
         """
         self._refresh()
         return self._tolerance(self._last_guess, self._spent)
@@ -184,7 +202,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
         def refused(passes: int) -> bool:
             nats = adaptive.guess_and_check_code(following + passes, failures, paid)
-            return self._tolerance(wanted, nats) < self.epsilon / 10
+            return not self._has_room(wanted, nats)
 
         # with every pass the code only grows, so the first refusal ends the run
         return bisect_left(range(_MOST_PASSES), True, key=refused)
@@ -203,49 +221,105 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             f"examples; losses in [0, 1] and guesses chosen from earlier answers and from data "
             f"independent of the holdout."
         )
-        first = adaptive.guess_and_check_code(1, 0, 0.0)
-        # the guesses that leave the most room: 0, or 1/2 if epsilon is large
-        if max(self._tolerance(0.0, first), self._tolerance(0.5, first)) < self.epsilon / 10:
+        if not self._has_room(self._roomiest, _FIRST_CODE):
             promise += f" n_samples = {self.n_samples} is too small to answer even one query."
         return promise
 
+    def _check_guess(self, guess: float | None) -> float:
+        checked = super()._check_guess(guess)
+        self._check_first(checked)
+        return checked
+
+    def _check_guesses(self, guesses: Any, n_rows: int) -> list[float]:
+        checked = super()._check_guesses(guesses, n_rows)
+        for guess in checked[:1]:
+            self._check_first(guess)
+        return checked
+
+    def _check_first(self, guess: float) -> None:
+        """ValueError if this guess would end an unused object, and another would not."""
+        if self._n_queries or self._has_room(guess, _FIRST_CODE):
+            return
+        if self.n_queries or self.halted or not self._has_room(self._roomiest, _FIRST_CODE):
+            return  # it is used, or too small for any guess
+        edge = self._edge_of_room(guess)
+        ends = f"at most {edge:g} or at least {1 - edge:g}"
+        if self._roomiest > 0.0:
+            ends = f"from {edge:g} to {1 - edge:g}"
+        raise ValueError(
+            f"guess must be {ends} for a first answer with n_samples={self.n_samples}, "
+            f"epsilon={self.epsilon:g} and delta={self.delta:g}, got {guess:g}"
+            + ("; pass the error rate, not the accuracy" if guess > 0.5 else "")
+        )
+
+    def _edge_of_room(self, guess: float) -> float:
+        """The guess up to 1/2 that has room and is nearest to one without, to four digits."""
+        best, low = self._roomiest, min(guess, 1.0 - guess)
+        edge = root(
+            lambda g: self._tolerance(g, _FIRST_CODE) - self.epsilon / 10, *sorted((best, low))
+        )
+        return (floor if best < low else ceil)(1e4 * edge) / 1e4
+
+    @property
+    def _roomiest(self) -> float:
+        """The guess with the largest tolerance: 0, or 1/2 if epsilon is large."""
+        return max((0.0, 0.5), key=lambda guess: self._tolerance(guess, _FIRST_CODE))
+
+    def _has_room(self, guess: float, nats: float) -> bool:
+        return self._tolerance(guess, nats) >= self.epsilon / 10
+
     def _tolerance(self, centre: float, nats: float) -> float:
         """The largest tau around this centre under a code of this length; below 0: none."""
-        total = nats + log(2 / self.delta)
-        if self.low_error:
-            return kl_tolerance(centre, total / self.n_samples, self.epsilon)
-        return self.epsilon - sqrt(total / (2 * self.n_samples))
+        if not self.low_error:
+            return self._flat_tolerance(nats)
+        return kl_tolerance(centre, (nats + log(2 / self.delta)) / self.n_samples, self.epsilon)
+
+    def _flat_tolerance(self, nats: float) -> float:
+        """The same by Hoeffding's inequality, around any centre."""
+        return self.epsilon - adaptive.code_width(nats, self.n_samples, self.delta)
 
     def _decide(
         self, rows: LossReader, row: int, guess: float, number: int
     ) -> GuessAndCheckAnswer | str:
-        tau = self._tolerance(guess, self._spent)
-        if tau < self.epsilon / 10:
+        if not self._has_room(guess, self._spent):
             return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"
-        step = round((rows.means[row] - guess) / (2 * tau))
-        value = guess + 2 * tau * step
+        found = self._bin_of(rows.means[row], guess)
+        if found is None:
+            return "the guess failed, and its answer may be more than epsilon from the truth"
+        value, step = found
         if step != 0:
-            if self.low_error and self._tolerance(value, self._spent) < tau:
-                return "the guess failed, and its answer may be more than epsilon from the truth"
             self._failures += 1
             self._paid += adaptive.failure_code(step)
         self._last_guess = guess
         self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
-        return GuessAndCheckAnswer(value, self.epsilon, number, step == 0, step)
+        low, high = cut(value - self.epsilon), cut(value + self.epsilon)
+        return GuessAndCheckAnswer(value, low, high, self.epsilon, number, step == 0, step)
+
+    def _bin_of(self, mean: float, guess: float) -> tuple[float, int] | None:
+        """Centre and number of the bin that holds a mean; None if it has no answer."""
+        tau = self._tolerance(guess, self._spent)
+        beyond = abs(mean - guess) - tau
+        if beyond <= 0:
+            return guess, 0
+        eta = max(self._flat_tolerance(self._spent), self.epsilon / 10)
+        step = max(1, ceil(beyond / (2 * eta)))
+        side = 1 if mean > guess else -1
+        centre = guess + side * (tau + (2 * step - 1) * eta)
+        if eta > self._flat_tolerance(self._spent) and not self._has_room(centre, self._spent):
+            return None
+        return centre, side * step
 
     def _own(self) -> NDArray[np.int64]:
         floats = np.array([self._paid, self._spent, self._last_guess])
         return np.concatenate([np.array([self._failures], np.int64), floats.view(np.int64)])
 
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
-        self._failures = int(own[0])
-        self._paid, self._spent, self._last_guess = own[1:].view(np.float64).tolist()
-
-    def _gather(
-        self, answered: list[GuessAndCheckAnswer], shared: dict[str, Any]
-    ) -> GuessAndCheckAnswers:
-        return GuessAndCheckAnswers(
-            **shared,
-            passed=np.array([answer.passed for answer in answered], dtype=bool),
-            steps=np.array([answer.step for answer in answered], dtype=np.int64),
-        )
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        (failures,) = own[:-3].tolist()
+        paid, spent, last_guess = own[-3:].view(np.float64).tolist()
+        # which checks what it is given
+        expected = adaptive.guess_and_check_code(n_queries + 1, failures, paid)
+        if not isclose(spent, expected) or paid < failures * adaptive.failure_code(1) * (1 - 1e-9):
+            raise ValueError("the state has spent what no code costs")
+        check_fraction(last_guess=last_guess)
+        self._failures, self._paid = failures, paid
+        self._spent, self._last_guess = spent, last_guess

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, nan, sqrt
+from functools import cached_property
+from math import inf, isclose, isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_probability
+from radabound_fast._answers import Answers
+from radabound_fast._checks import check_count, check_n_samples, check_probability, counted
+from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.bounds import adaptive
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer, cut
 from radabound_fast.mechanisms._reader import Losses, LossReader, deviation_of_difference
 
 
-@dataclass(frozen=True, slots=True)
-class LadderAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class LadderAnswer(MechanismAnswer):
     """One answer of `Ladder`.
 
     Attributes
     ----------
     value : float
         The best mean loss so far, as far as the Ladder tells it.
+    low, high : float
+        The smallest true mean among the queries so far is between them: at most e + eta below
+        the value, or e + eta/2 above it; in [0, 1].  nan for the parameter-free rule.
     half_width : float
-        How far the value may be from the smallest true mean among the queries so far; nan for
-        the parameter-free rule.
+        e + eta; nan for the parameter-free rule.
     n_queries : int
         Answers given so far, this one counted.
     updated : bool
@@ -35,11 +40,12 @@ class LadderAnswer(Answer):
     updated: bool
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class LadderAnswers(Answers):
+class LadderAnswers(Answers[LadderAnswer]):
     """The answered prefix of a block: `Answers` with an array ``updated``."""
 
-    updated: NDArray[np.bool_]
+    @cached_property
+    def updated(self) -> NDArray[np.bool_]:
+        return self._column("updated", np.bool_)
 
 
 class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
@@ -106,8 +112,10 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     False
     """
 
+    _answers_type = LadderAnswers
     _needs_guess = False
     _arguments = ("n_samples", "step", "delta", "max_queries")
+    _n_own = 5
     _shown = (*_arguments, "n_queries", "halted")
 
     def __init__(
@@ -152,9 +160,8 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
         if self.max_queries is None:
             transcripts = "Kraft's inequality for a code of the nonincreasing transcripts"
         else:
-            transcripts = (
-                f"an exact count of the nonincreasing transcripts of {self.max_queries} queries"
-            )
+            queries = counted(self.max_queries, "query", "queries")
+            transcripts = f"an exact count of the nonincreasing transcripts of {queries}"
         return (
             f"With probability at least {1 - self.delta:g} every answer is within its half_width "
             f"of the smallest true mean loss among the queries so far. Two-sided, finite-sample, "
@@ -166,7 +173,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
 
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
-            return f"all max_queries = {self.max_queries} queries have been answered"
+            return f"as many queries as max_queries = {self.max_queries} have been answered"
         if self.step is not None and self.max_queries is None:
             width = adaptive.ladder_transcript_half_width(
                 number, self._n_updates, self.n_samples, self.step, self.delta
@@ -179,7 +186,10 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             self._n_updates += 1
             if self.step is None:
                 self._best_losses = rows.losses(row)
-        return LadderAnswer(self._best, self._half_width, number, updated)
+        below = self._half_width
+        above = below - (self.step or 0.0) / 2
+        low, high = cut(self._best - below), cut(self._best + above)
+        return LadderAnswer(self._best, low, high, self._half_width, number, updated)
 
     def _least_improvement(self, mean: float, rows: LossReader, row: int) -> float:
         if self.step is not None:
@@ -209,17 +219,41 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             ]
         )
 
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
         n_updates, n_bytes, itemsize = own[:3].tolist()
         best, half_width = own[3:5].view(np.float64).tolist()
-        losses = own[5:].tobytes()[:n_bytes]
-        self._best_losses = np.frombuffer(losses, f"i{itemsize}" if itemsize > 1 else "u1")
-        if n_bytes == 0:
-            self._best_losses = None
+        self._check_counts(n_queries, n_updates, best, half_width)
+        # bits, or units of 2^-24
+        sizes = {1: -(-self.n_samples // 8), 4: 4 * self.n_samples}
+        kept = self.step is None and n_updates > 0
+        if n_bytes != (sizes.get(itemsize, -1) if kept else 0) or len(own) != 5 - (-n_bytes // 8):
+            raise ValueError("the state has losses of another length")
+        losses = np.frombuffer(own[5:].tobytes()[:n_bytes], "u1" if itemsize == 1 else "i4")
+        if itemsize == 4 and kept and not 0 <= losses.min() <= losses.max() <= 1 << UNIT_SHIFT:
+            raise ValueError("the state has losses outside [0, 1]")
+        self._best_losses = losses if kept else None
         self._n_updates, self._best, self._half_width = n_updates, best, half_width
 
-    def _gather(self, answered: list[LadderAnswer], shared: dict[str, Any]) -> LadderAnswers:
-        return LadderAnswers(
-            **shared,
-            updated=np.array([answer.updated for answer in answered], dtype=bool),
-        )
+    def _check_counts(self, n_queries: int, n_updates: int, best: float, half_width: float) -> None:
+        """Raise ValueError for numbers that no queries lead to."""
+        most = n_queries if self.step is None else min(n_queries, adaptive.ladder_levels(self.step))
+        if not min(1, n_queries) <= n_updates <= most:
+            raise ValueError(f"the state has {n_updates} updates in {n_queries} answers")
+        if self.max_queries is not None and n_queries > self.max_queries:
+            raise ValueError(f"the state has {n_queries} answers, of {self.max_queries}")
+        if not (0 <= best <= 2 if n_updates else best == inf):
+            raise ValueError(f"the state has a best mean of {best}")
+        if self.step is None:
+            expected = isnan(half_width)
+        elif self.max_queries is not None:
+            expected = isclose(half_width, self._half_width)
+        else:
+            expected = half_width > self.step if n_queries else half_width == 0
+        if not (expected and half_width != inf):
+            raise ValueError(f"the state has a half-width of {half_width}")
+
+    @classmethod
+    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
+        # the losses of the best query, two units in a number
+        losses = -(-check_n_samples(parameters["n_samples"]) // 2)
+        return super()._most_numbers(parameters) + (losses if parameters["step"] is None else 0)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
-from typing import Any
+from functools import cached_property
+from math import isfinite, nan
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, check_positive, check_seed
+from radabound_fast._answers import Answers
+from radabound_fast._checks import check_count, check_positive, check_seed, counted
 from radabound_fast.bounds import adaptive
-from radabound_fast.mechanisms._protocol import Answer, Answers, Mechanism
+from radabound_fast.mechanisms._protocol import MOST_QUERIES, Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
 
 _BELOW_ONE = 1 - 2**-53
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdoutAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False)
+class ThresholdoutAnswer(MechanismAnswer):
     """One answer of `Thresholdout`.
 
     Attributes
     ----------
     value : float
         The training mean, or the holdout's with noise, which may leave [0, 1].
-    half_width : float
+    low, high, half_width : float
         nan: see `Thresholdout.guarantee`.
     n_queries : int
         Answers given so far, this one counted.
@@ -36,11 +37,12 @@ class ThresholdoutAnswer(Answer):
     passed: bool
 
 
-@dataclass(frozen=True, eq=False)  # arrays have no one truth value
-class ThresholdoutAnswers(Answers):
+class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
     """The answered prefix of a block: `Answers` with an array ``passed``."""
 
-    passed: NDArray[np.bool_]
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
 
 
 class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
@@ -60,7 +62,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
     noise : float
         sigma, the scale of the Laplace noise, in units of loss; positive.
     budget : int
-        B, how many answers may come from the holdout; at least 1.
+        B, how many answers may come from the holdout; 1 to 2**53.
     seed : int, optional
         Of the noise, from 0 to 2**64 - 1; for reproduction. Default: drawn from the operating
         system. Whoever knows the seed can subtract the noise.
@@ -82,14 +84,16 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
     >>> holdout = Thresholdout(4000, threshold=0.04, noise=0.001, budget=10, seed=1)
     >>> losses = np.arange(4000) % 4 == 0
     >>> holdout.query(losses, guess=0.26)
-    ThresholdoutAnswer(value=0.26, half_width=nan, n_queries=1, passed=True)
+    ThresholdoutAnswer(value=0.26, low=nan, high=nan, n_queries=1, passed=True)
     >>> answer = holdout.query(losses, guess=0.1)
     >>> answer.passed, abs(answer.value - 0.25) < 0.01, holdout.spent
     (False, True, 1)
     """
 
+    _answers_type = ThresholdoutAnswers
     _needs_guess = True
     _arguments = ("n_samples", "threshold", "noise", "budget", "seed")
+    _n_own = 8
     _shown = ("n_samples", "threshold", "noise", "budget", "spent", "n_queries", "halted")
 
     def __init__(
@@ -104,7 +108,7 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         super().__init__(n_samples)
         self.threshold = check_positive(threshold=threshold)
         self.noise = check_positive(noise=noise)
-        self.budget = check_count(budget=budget)
+        self.budget = check_count(budget=budget, at_most=MOST_QUERIES)
         self.seed = check_seed(seed)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._spent = 0
@@ -144,13 +148,13 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
         self, rows: LossReader, row: int, guess: float, number: int
     ) -> ThresholdoutAnswer | str:
         if self._spent == self.budget:
-            return f"the budget of {self.budget} answers from the holdout is spent"
+            return f"the budget of {counted(self.budget, 'answer')} from the holdout is spent"
         mean = rows.means[row]
         if abs(mean - guess) <= self._noisy_threshold + self._laplace(4):
-            return ThresholdoutAnswer(guess, nan, number, passed=True)
+            return ThresholdoutAnswer(guess, nan, nan, nan, number, passed=True)
         self._spent += 1
         self._noisy_threshold = self._draw_threshold()
-        return ThresholdoutAnswer(mean + self._laplace(1), nan, number, passed=False)
+        return ThresholdoutAnswer(mean + self._laplace(1), nan, nan, nan, number, passed=False)
 
     def _own(self) -> NDArray[np.int64]:
         drawn = self._random.bit_generator.state
@@ -161,24 +165,21 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
             [np.array([self._spent], np.int64), threshold.view(np.int64), words.view(np.int64)]
         )
 
-    def _resume_own(self, own: NDArray[np.int64]) -> None:
-        words = own[2:].view(np.uint64).tolist()
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        spent, _, *words = own.view(np.uint64).tolist()
+        noisy_threshold = float(own[1:2].view(np.float64)[0])
+        if spent > min(n_queries, self.budget) or not isfinite(noisy_threshold):
+            raise ValueError("the state has spent more than there is, or has no threshold")
+        # PCG64's increment is odd
+        if len(words) != 6 or not words[3] % 2 or words[4] > 1 or words[5] >= 2**32:
+            raise ValueError("the state has no random numbers of PCG64")
         self._random.bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
             "has_uint32": words[4],
             "uinteger": words[5],
         }
-        self._spent = int(own[0])
-        self._noisy_threshold = float(own[1:2].view(np.float64)[0])
-
-    def _gather(
-        self, answered: list[ThresholdoutAnswer], shared: dict[str, Any]
-    ) -> ThresholdoutAnswers:
-        return ThresholdoutAnswers(
-            **shared,
-            passed=np.array([answer.passed for answer in answered], dtype=bool),
-        )
+        self._spent, self._noisy_threshold = spent, noisy_threshold
 
     def _laplace(self, scale: int) -> float:
         return float(self._random.laplace(scale=scale * self.noise))

@@ -38,17 +38,20 @@ The file
 moment the path holds either the old state or the new one, whole.
 """
 
-from radabound_fast.store._file import Lock, from_bytes, load_state, save_state, to_bytes
-from radabound_fast.store._ledger import Durability, Ledger, Progress, create_database
+from radabound_fast.store._description import Description, Progress
+from radabound_fast.store._file import StateFile, from_bytes, save_state, to_bytes
+from radabound_fast.store._folder import Path
+from radabound_fast.store._ledger import Durability, Ledger, open_ledger
 
 __all__ = [
+    "Description",
     "Durability",
     "Ledger",
-    "Lock",
+    "Path",
     "Progress",
-    "create_database",
+    "StateFile",
     "from_bytes",
-    "load_state",
+    "open_ledger",
     "save_state",
     "to_bytes",
 ]

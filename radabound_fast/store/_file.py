@@ -7,8 +7,8 @@ The file
 uint32, little-endian     format version, 1
 uint32                    length of the header in bytes
 uint64                    length of the whole file in bytes
-header                    JSON: ``{"arrays": {name: shape}, "state": {...}}``
-arrays                    int64, little-endian, C order, sorted by name
+header                    JSON: ``{"arrays": {"progress": [n]}, "state": description}``
+n int64, little-endian    the progress
 32 bytes                  SHA-256 of everything before
 ========================  ====================================================
 
@@ -17,31 +17,49 @@ The file holds the seed of the signs, so it is readable by its owner alone (mode
 
 The lock
 --------
-The lock is on ``<path>.lock``, a file beside the state: the state itself is replaced at each
-save, and a lock on a file that has been replaced excludes nobody.  It stays there when it is
-not held, because removing it would let two owners each lock their own copy.  The operating
-system drops the lock when its holder dies, however it dies.  `flock` (POSIX) and `msvcrt`
-(Windows) lock between processes and within one; over network file systems they are as good
-as the server.
+POSIX: `flock` on the file itself, so that neither another name of the file nor a deleted lock lets
+a second owner in.  A save replaces the file by one that is locked before it is there.  Windows:
+`msvcrt` on ``<path>.lock`` beside it, which cannot be deleted while it is held; a file that is
+open could not be replaced there.  The operating system drops the lock when its holder dies, however
+it dies.  Over a network it is as good as the server.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
-import json
-import math
+import io
 import os
 import struct
 import sys
 import tempfile
 import weakref
-from typing import Any, Self
+from collections.abc import Callable
+from typing import BinaryIO
 
 import numpy as np
 
-from radabound_fast.store._folder import sync_folder
+from radabound_fast.store._description import (
+    MOST_BYTES,
+    Description,
+    Progress,
+    check_description,
+    parsed,
+    text_of,
+)
+from radabound_fast.store._folder import (
+    Path,
+    check_mounted_with_folder,
+    check_one_name,
+    identity_of,
+    in_turn,
+    naming,
+    part_prefix,
+    put_new,
+    real_path,
+    sync_folder,
+    undisturbed,
+)
 
 if sys.platform == "win32":
     import msvcrt
@@ -52,67 +70,265 @@ _MAGIC = b"\x89RADA\r\n\x1a"
 _VERSION = 1
 _HEAD = struct.Struct("<8sIIQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_PIECE_BYTES = 2**20  # read between two looks at Ctrl-C
 
-State = dict[str, Any]
 
+class StateFile:
+    """A saved state, and the right to go on from it: nobody else's while this lives.
 
-class Lock:
-    """An exclusive lock on a path, held from construction until `release`.
-
-    A lock that nobody refers to any more is released; a child made by ``os.fork`` does not
-    inherit it.
+    One that nobody refers to any more is released; a child made by ``os.fork`` does not inherit it.
 
     Parameters
     ----------
     path : path
-        Of the state file, which need not exist; its folder must.
+        Of a file that `save_state` wrote.
 
     Attributes
     ----------
     path : str
         The same, absolute and with symbolic links resolved.
+    description : dict
+        As it was given to `save_state`.
 
     Raises
     ------
+    FileNotFoundError
+        There is no such file.
     BlockingIOError
-        If another lock on the same file is held, here or in another process.
-    OSError
-        If the folder does not exist or cannot be written.
+        A live guard owns it, here or in another process.
+    RuntimeError
+        The file has several names (hard links), or is mounted without its folder.
+    ValueError
+        It is not a saved guard, of a later version, cut short or altered.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.realpath(path)
-        descriptor = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    description: Description
+
+    def __init__(self, path: Path) -> None:
+        self.path, name = real_path(path), os.fsdecode(path)
+        with naming(name):
+            check_one_name(os.stat(self.path), name)
+            check_mounted_with_folder(self.path, name)
+        self._close: weakref.finalize[..., StateFile] | None = None
         try:
-            _lock_descriptor(descriptor)
+            with naming(name), undisturbed():
+                self._own(_owned(self.path))
+                _held.add(self)
+            with self._reading() as file:
+                self.description, self._n_numbers = _check(file)
+                self._start = file.tell()
         except _BUSY:
-            os.close(descriptor)
             raise BlockingIOError(
-                f"{os.fspath(path)} is in use: a live guard, in this process or another, owns it"
+                f"{name} is in use: a live guard, in this process or another, owns it"
             ) from None
-        except BaseException:
-            os.close(descriptor)
+        except BaseException as error:
+            self.release()
+            if isinstance(error, ValueError):
+                raise ValueError(f"{name} cannot be loaded: {error}") from None
             raise
-        self._close = weakref.finalize(self, os.close, descriptor)
-        _held.add(self)
+
+    def stored(self, most: int) -> Progress:
+        """The numbers of the state; ValueError if there are more than `most`."""
+        if self._n_numbers > most:
+            raise ValueError(
+                f"{self.path} cannot be loaded: it has {self._n_numbers} numbers, and needs at "
+                f"most {most}"
+            )
+        with self._reading() as file:
+            file.seek(self._start)
+            return _numbers(file, self._n_numbers)
+
+    def replace(self, description: Description, progress: Progress) -> None:
+        """Write another state in the place of this one; what is written is owned as this was.
+
+        Raises
+        ------
+        RuntimeError
+            The file was moved away or replaced, or has another name, so that its old state would
+            stay.
+        OSError
+            It cannot be written; the path holds the old state or the new, whole.
+        """
+        blob = to_bytes(description, progress)
+        self._check_place()
+        with naming(self.path), undisturbed():
+            before, owner = self._close, _written(blob, self.path, os.replace)
+            if owner is not None and before is not None:
+                self._own(owner)
+                before()
+            sync_folder(os.path.dirname(self.path))
+
+    def _check_place(self) -> None:
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            raise RuntimeError(
+                f"{self.path} was moved away, and its old state with it: put it back"
+            ) from None
+        check_one_name(found, self.path)
+        if sys.platform != "win32" and identity_of(found) != identity_of(os.fstat(self._owner)):
+            raise RuntimeError(
+                f"{self.path} is another file than the one that this guard was loaded from"
+            )
+
+    @property
+    def gone(self) -> bool:
+        """Whether the file was deleted: nobody can load it again."""
+        if sys.platform == "win32":
+            return not os.path.exists(self.path)
+        return os.fstat(self._owner).st_nlink == 0
 
     @property
     def held(self) -> bool:
         """Whether this object still keeps others out."""
-        return self._close.alive
+        return self._close is not None and self._close.alive
 
     def release(self) -> None:
         """Let the next owner in; releasing twice does nothing."""
-        self._close()
+        if self._close is not None:
+            self._close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _own(self, owner: int) -> None:
+        self._owner, self._close = owner, weakref.finalize(self, os.close, owner)
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    def _reading(self) -> BinaryIO:
+        if sys.platform == "win32":
+            return open(self.path, "rb")
+        os.lseek(self._owner, 0, os.SEEK_SET)
+        return open(self._owner, "rb", closefd=False)  # so that what is read is what is owned
 
 
-_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+def save_state(path: Path, description: Description, progress: Progress) -> None:
+    """Write a state to a new file, whole or not at all, and on the disk when this returns.
+
+    Parameters
+    ----------
+    path : path
+        Where nothing is yet.
+    description : dict
+        Keys "kind" and "parameters", JSON values.
+    progress : ndarray of int64, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Something is there: another guard's count would be lost.
+    OSError
+        The file cannot be written, and is not there then.
+    """
+    blob, target, name = to_bytes(description, progress), real_path(path), os.fsdecode(path)
+    folder = os.path.dirname(target)
+
+    def write() -> None:
+        with naming(name), undisturbed():
+            owner = _written(blob, target, put_new)
+            try:
+                sync_folder(folder)
+            except BaseException:  # the guard lives on, so no copy may
+                os.unlink(target)
+                raise
+            finally:
+                if owner is not None:
+                    os.close(owner)
+
+    try:
+        in_turn(folder, write)
+    except FileExistsError:
+        raise ValueError(
+            f"{name} exists and this guard was not loaded from it: load it, or save to a new path"
+        ) from None
+
+
+# ---- the format ------------------------------------------------------------------------------
+
+
+def to_bytes(description: Description, progress: Progress) -> bytes:
+    """A state in the format of this module."""
+    described = {"arrays": {"progress": list(progress.shape)}, "state": description}
+    header, body = text_of(described).encode(), progress.astype("<i8").tobytes()
+    total = _HEAD.size + len(header) + len(body) + _DIGEST_BYTES
+    content = _HEAD.pack(_MAGIC, _VERSION, len(header), total) + header + body
+    return content + hashlib.sha256(content).digest()
+
+
+def from_bytes(blob: bytes) -> tuple[Description, Progress]:
+    """The state that `to_bytes` wrote.
+
+    Raises
+    ------
+    ValueError
+        If `blob` is something else, of a later version, cut short or altered.
+    """
+    file = io.BytesIO(blob)
+    description, n_numbers = _check(file)
+    return description, _numbers(file, n_numbers)
+
+
+def _check(file: BinaryIO) -> tuple[Description, int]:
+    """The description, and how many numbers come next: the rest is read, and not kept."""
+    head, n_bytes = file.read(_HEAD.size), file.seek(0, os.SEEK_END)
+    if not head.startswith(_MAGIC):
+        raise ValueError("not a saved guard: the first 8 bytes are not the magic")
+    if len(head) < _HEAD.size:
+        raise ValueError(f"truncated: {n_bytes} bytes, the head alone has {_HEAD.size}")
+    _, version, header_bytes, total = _HEAD.unpack(head)
+    if version != _VERSION:
+        raise ValueError(f"format version {version}, this program reads {_VERSION}")
+    if n_bytes != total or total < _HEAD.size + header_bytes + _DIGEST_BYTES:
+        raise ValueError(f"truncated or altered: {n_bytes} bytes, should have {total}")
+    file.seek(0)
+    digest, left = hashlib.sha256(), total - _DIGEST_BYTES
+    while left and (piece := file.read(min(left, _PIECE_BYTES))):
+        digest.update(piece)
+        left -= len(piece)
+    if file.read() != digest.digest():
+        raise ValueError("altered: the SHA-256 checksum does not match")
+    # from here on only a forger can have been at work
+    file.seek(_HEAD.size)
+    described = parsed(file.read(min(header_bytes, MOST_BYTES + 1)).decode("ascii"))
+    n_numbers, rest = divmod(total - _HEAD.size - header_bytes - _DIGEST_BYTES, 8)
+    expected = {"arrays": {"progress": [n_numbers]}, "state": None}
+    if (
+        rest
+        or not isinstance(described, dict)
+        or text_of(described | {"state": None}) != text_of(expected)
+    ):
+        raise ValueError("altered: its header is not of what follows")
+    return check_description(described["state"], "kind", "parameters"), n_numbers
+
+
+def _numbers(file: BinaryIO, n_numbers: int) -> Progress:
+    return np.frombuffer(file.read(8 * n_numbers), "<i8").astype(np.int64)
+
+
+# ---- the disk --------------------------------------------------------------------------------
+
+
+def _written(blob: bytes, target: str, put: Callable[[str, str], None]) -> int | None:
+    """Have `put` bring a part file with these bytes to `target`; returns what owns it already.
+
+    That is a descriptor, or None where no open file can be renamed.
+    """
+    folder, owner = os.path.dirname(target), None
+    descriptor, part = tempfile.mkstemp(prefix=part_prefix(target), suffix=".tmp", dir=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(blob)
+            file.flush()
+            os.fsync(file.fileno())
+        if sys.platform != "win32":
+            owner = _owned(part)
+        put(part, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        if owner is not None:
+            os.close(owner)
+        raise
+    return owner
+
+
+_held: weakref.WeakSet[StateFile] = weakref.WeakSet()
 
 
 def _close_inherited() -> None:
@@ -120,6 +336,20 @@ def _close_inherited() -> None:
     # that outlives the owner would keep the file locked
     for inherited in list(_held):
         inherited.release()
+
+
+def _owned(path: str) -> int:
+    """A descriptor that keeps others from the state at `path`; _BUSY if one keeps us from it."""
+    name = f"{path}.lock" if sys.platform == "win32" else path
+    descriptor = os.open(name, os.O_RDWR | (os.O_CREAT if sys.platform == "win32" else 0), 0o600)
+    try:
+        _lock_descriptor(descriptor)
+        if identity_of(os.fstat(descriptor)) != identity_of(os.stat(name)):
+            raise _BUSY  # by whoever has just replaced it
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 if sys.platform == "win32":
@@ -134,160 +364,3 @@ else:
 
     def _lock_descriptor(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def to_bytes(state: State) -> bytes:
-    """`state` in the format of this module.
-
-    Parameters
-    ----------
-    state : dict
-        Keys are strings; values are either int64 arrays or what JSON can hold.
-
-    Raises
-    ------
-    TypeError
-        If an array is not int64 or another value is not what JSON can hold.
-    """
-    arrays = {name: value for name, value in sorted(state.items()) if isinstance(value, np.ndarray)}
-    for name, array in arrays.items():
-        if array.dtype != np.int64:
-            raise TypeError(f"state[{name!r}] must be int64, got {array.dtype}")
-    described = {
-        "arrays": {name: array.shape for name, array in arrays.items()},
-        "state": {name: value for name, value in state.items() if name not in arrays},
-    }
-    header = json.dumps(described, allow_nan=False, sort_keys=True).encode()
-    body = b"".join(array.astype("<i8").tobytes() for array in arrays.values())
-    total = _HEAD.size + len(header) + len(body) + _DIGEST_BYTES
-    content = _HEAD.pack(_MAGIC, _VERSION, len(header), total) + header + body
-    return content + hashlib.sha256(content).digest()
-
-
-def from_bytes(blob: bytes) -> State:
-    """The state that `to_bytes` wrote.
-
-    Raises
-    ------
-    ValueError
-        If `blob` is something else, of a later version, cut short or altered.
-    """
-    if not blob.startswith(_MAGIC):
-        raise ValueError("not a saved guard: the first 8 bytes are not the magic")
-    if len(blob) < _HEAD.size:
-        raise ValueError(f"truncated: {len(blob)} bytes, the head alone has {_HEAD.size}")
-    _, version, header_bytes, total = _HEAD.unpack_from(blob)
-    if version != _VERSION:
-        raise ValueError(f"format version {version}, this program reads {_VERSION}")
-    if len(blob) != total:
-        raise ValueError(f"truncated or altered: {len(blob)} bytes, should have {total}")
-    content, digest = blob[:-_DIGEST_BYTES], blob[-_DIGEST_BYTES:]
-    if hashlib.sha256(content).digest() != digest:
-        raise ValueError("altered: the SHA-256 checksum does not match")
-    start = _HEAD.size + header_bytes
-    try:
-        described = json.loads(content[_HEAD.size : start])
-        state: State = described["state"]
-        for name, shape in described["arrays"].items():
-            count = math.prod(shape)
-            values = np.frombuffer(content, "<i8", count, start).astype(np.int64)
-            state[name] = values.reshape(shape)
-            start += 8 * count
-    except (LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError("altered: the checksum matches, the contents are not ours") from error
-    return state
-
-
-def save_state(path: str | os.PathLike[str], state: State, *, lock: Lock | None = None) -> None:
-    """Write `state` to `path`, whole or not at all, and on the disk when this returns.
-
-    Parameters
-    ----------
-    path : path
-        A file that does not exist yet, or the one that `lock` is held on.
-    state : dict
-        JSON values and int64 arrays.
-    lock : Lock, optional
-        What `load_state` returned for this path; it stays held.
-
-    Raises
-    ------
-    ValueError
-        If `path` exists and `lock` is not held on it: another guard's count would be lost.
-    BlockingIOError
-        If a live guard owns `path`.
-    OSError
-        If the file cannot be written; the path then holds the old state or the new, whole.
-    """
-    blob = to_bytes(state)
-    target = os.path.realpath(path)
-    if lock is not None and lock.held and lock.path == target:
-        _replace(target, blob)
-        return
-    if lock is not None and lock.held and not os.path.exists(target):
-        raise ValueError(
-            f"path must be {lock.path}, from which this guard was loaded and where its old state "
-            f"would stay, got {os.fspath(path)}"
-        )
-    with Lock(path):
-        if os.path.exists(target):
-            raise ValueError(
-                f"{os.fspath(path)} exists and this guard was not loaded from it: "
-                "load it, or save to a new path"
-            )
-        try:
-            _replace(target, blob)
-        except BaseException:  # after the rename too: the guard lives on, so no copy may
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(target)
-            raise
-
-
-def load_state(path: str | os.PathLike[str]) -> tuple[State, Lock]:
-    """Read the state at `path` and become its owner.
-
-    Returns
-    -------
-    state : dict
-        What was saved, arrays as new int64 arrays.
-    lock : Lock
-        Held; keep it for as long as the state is used and pass it to `save_state`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    BlockingIOError
-        If a live guard owns it.
-    ValueError
-        If it is not a saved guard, of a later version, cut short or altered.
-    """
-    if not os.path.exists(path):  # before a lock file is left beside nothing
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-    owned = Lock(path)
-    try:
-        with open(owned.path, "rb") as file:
-            return from_bytes(file.read()), owned
-    except ValueError as error:
-        owned.release()
-        raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from None
-    except BaseException:
-        owned.release()
-        raise
-
-
-def _replace(target: str, blob: bytes) -> None:
-    """The bytes of `target` become `blob` in one step that survives a power cut."""
-    folder, name = os.path.split(target)
-    descriptor, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".tmp", dir=folder)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(blob)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    sync_folder(folder)

@@ -1,13 +1,131 @@
-"""What makes a rename or a link survive a power cut."""
+"""A file's place in its folder: one name, put there whole, whatever breaks in.
+
+Names of part files come from `tempfile`: nobody can predict them, they are made anew (O_EXCL),
+never through a symbolic link, and for their owner alone (mode 600, folders 700).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import re
+import signal
+import stat
 import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+if sys.platform != "win32":
+    import fcntl
+
+# what a path may be, everywhere
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 60.0
+
+# what ends a process, and would leave a part file
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+# what a probe of a full disk writes: as much as SQLite's index of the log takes, and a log's start
+_PROBE_BYTES = 2**16
+
+
+def real_path(path: Path) -> str:
+    """Absolute, without symbolic links: what stands beside a file is beside this name of it."""
+    return os.path.realpath(os.fsdecode(path))
+
+
+def part_prefix(target: str) -> str:
+    """How the name of a part file of `target` begins; short enough for any file system."""
+    return f"{os.path.basename(target)[:60]}."
+
+
+def identity_of(found: os.stat_result) -> tuple[int, int]:
+    """Of the file itself, whatever its name."""
+    return found.st_dev, found.st_ino
+
+
+# ---- one name --------------------------------------------------------------------------------
+
+
+def check_one_name(found: os.stat_result, name: str) -> None:
+    """Raise unless `found` is a file with one name: it has one log, or one owner, for each."""
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{name} is not a regular file")
+    if found.st_nlink > 1:
+        raise RuntimeError(
+            f"{name} is one of {found.st_nlink} names of one file (hard links), and who used "
+            "another would not see its answers: remove the others, or mount the folder"
+        )
+
+
+def check_mounted_with_folder(path: str, name: str) -> None:
+    """Raise if this very file is mounted, as containers mount one: what is beside it is not."""
+    point = re.sub(rb"[\\ \t\n]", lambda found: b"\\%03o" % found[0][0], os.fsencode(path))
+    # not by st_dev, which files and folders of one overlay may differ in
+    with contextlib.suppress(FileNotFoundError), open("/proc/self/mountinfo", "rb") as mounts:
+        if any(line.split(b" ")[4] == point for line in mounts):
+            raise RuntimeError(
+                f"{name} is mounted without its folder, and who used it elsewhere would not see "
+                "its answers: mount the folder"
+            )
+
+
+# ---- into its place --------------------------------------------------------------------------
+
+
+def in_turn(folder: str, work: Callable[[], T]) -> T:
+    """`work`, while no other thread or process makes a file in a folder, or opens one just made.
+
+    A function and no context manager: an interrupt between that and its block would leave the
+    folder locked.
+    """
+    if not os.path.isdir(folder):  # before an error names a file that nobody asked for
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
+    if sys.platform == "win32":  # where what is open cannot be removed, nor renamed over
+        return work()
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        give_up = time.monotonic() + BUSY_SECONDS
+        while not _locked(descriptor):
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"{folder} was locked for {BUSY_SECONDS:g} seconds")
+            time.sleep(0.001)
+        done = work()
+    finally:
+        # a child that was forked meanwhile has the descriptor too
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+    return done
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def put_new(part: str, target: str) -> None:
+    """Give `part` its name, unless that is taken; by `in_turn`.
+
+    A rename: a link would show the file with two names for a while, or for ever after a crash.
+    """
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(part, target)
 
 
 def sync_folder(folder: str) -> None:
-    """Have what was renamed or linked in a folder on the disk when this returns."""
+    """Have what was renamed in a folder on the disk when this returns."""
     if sys.platform == "win32":  # which cannot open a folder, and journals its renames
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -15,3 +133,57 @@ def sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until the block is done, so that it leaves nothing in parts.
+
+    Python handles signals in the main thread; in another one this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers: dict[int, Any] = {}
+    try:
+        for number in _ENDING:
+            handler = signal.getsignal(number)
+            if handler not in (None, signal.SIG_IGN):
+                handlers[number] = handler
+                signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in reversed(handlers.items()):  # SIGINT last: it may raise from here on
+            signal.signal(number, handler)
+        for number in came:
+            if callable(handlers[number]):
+                handlers[number](number, None)
+            else:
+                signal.raise_signal(number)
+
+
+# ---- errors ----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Errors of the operating system name the file that was asked for, and not a part of it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, name) from None
+
+
+def why_not_written(folder: str) -> OSError | None:
+    """The operating system's reason why nothing can be written here; None if it can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file)
+    except OSError as error:
+        return error
+    return None

@@ -6,213 +6,346 @@ import contextlib
 import ctypes
 import errno
 import hashlib
-import json
 import math
 import os
-import pathlib
 import sqlite3
 import sys
-import tempfile
 import time
 import weakref
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice
-from radabound_fast.store._folder import sync_folder
+from radabound_fast.store._description import (
+    MOST_BYTES,
+    Description,
+    Progress,
+    check_description,
+    parsed,
+    text_of,
+)
+from radabound_fast.store._folder import (
+    BUSY_SECONDS,
+    Path,
+    check_mounted_with_folder,
+    check_one_name,
+    identity_of,
+    in_turn,
+    naming,
+    real_path,
+    undisturbed,
+)
+from radabound_fast.store._sqlite import MOST_STEPS, connect, explained, make_database
 
-Progress = NDArray[np.int64]
+if sys.platform != "win32":
+    import fcntl
 
 _APPLICATION_ID = 0x52414441  # "RADA", in the header of the file
 _VERSION = 1  # of the row, in the header too
 _CHECKSUM_BYTES = 8
+_TABLE = "CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)"
+_PARTS = ("kind", "parameters", "holdout")
 
 # what each durability makes of a commit
 _SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 Durability = Literal["power", "process"]
 
-_BUSY_SECONDS = 60
 # how long SQLite itself waits for a lock before it says so: it would wait longer and longer, up to
 # a tenth of a second at a time, and whoever asks without a pause would starve the others
 _ASK_AGAIN_MS = 1
+# how long whoever closes a database may take from its first file to its last
+_CLOSING_SECONDS = 2.0
 
 # the row is to fill one page, since a page is what a commit writes
 _PAGE_BYTES = [2**power for power in range(10, 17)]
 _BESIDE_THE_ROW = 128
 # the log is written back into the database when it is so long: that takes two waits for the disk
 _LOG_BYTES = 2**23
-_ERRNO_OF = {
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_READONLY: errno.EROFS,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
-    sqlite3.SQLITE_PERM: errno.EACCES,
-}
-# 0: text that is not UTF-8; ERROR: a schema that is not ours
-_BROKEN = (
-    0,
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_FORMAT,
-)
+# what stands beside it: the log, its index, and a log of another mode, which none of ours has
+_LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
+# the bytes on which SQLite holds a lock while a database is open
+_SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 
 
-def create_database(
-    path: str | os.PathLike[str], description: dict[str, Any], progress: Progress
-) -> None:
-    """Make the database of a new guard, whole or not at all.
+def open_ledger(
+    path: Path, durability: Durability = "power", new: tuple[Description, Progress] | None = None
+) -> Ledger:
+    """The ledger at `path`; where there is none, one that begins with `new`.
 
     Parameters
     ----------
-    path : path
-        Where nothing is yet; readable by its owner alone, since it holds the seed.
-    description : dict
-        What never changes: JSON values.
-    progress : ndarray of int64, shape (n,)
-        Where the guard begins.
+    path, durability
+        As for `Ledger`.
+    new : tuple, optional
+        The description, JSON values under the keys "kind", "parameters" and "holdout", and the
+        state, int64 of shape (n,).  Of several processes that bring one, one is made.
 
     Raises
     ------
-    FileExistsError
-        Something is there: of several processes that create it at once, one succeeds.
-    OSError
-        It cannot be written.
-    ValueError
-        The log of another database is there.
+    FileNotFoundError, ValueError, OSError, RuntimeError
+        As `Ledger` does.  Of a database that was not there before nothing is left.
     """
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    if not os.path.isdir(folder):  # before an error names a file that nobody asked for
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
-    # in this order: a database that somebody else has just made is there before its log
-    if os.path.exists(f"{target}-wal") and not os.path.exists(target):
-        raise ValueError(
-            f"{os.fspath(path)}-wal is the log of a database that is gone, and would be taken for "
-            "the new one's: put that back, or delete the log"
-        )
-    text = json.dumps(description, allow_nan=False, sort_keys=True)
+    target, name = real_path(path), os.fsdecode(path)
+
+    def open_or_make() -> Ledger:
+        if new is None or os.path.lexists(target):
+            return Ledger(path, durability)
+        # nobody else can open it before this turn ends
+        with undisturbed():
+            _create(target, name, *new)
+            try:
+                return Ledger(path, durability)
+            except BaseException:
+                for suffix in ("", _LOG, _INDEX):
+                    with contextlib.suppress(OSError):
+                        os.unlink(target + suffix)
+                raise
+
+    return in_turn(os.path.dirname(target), open_or_make)
+
+
+def _create(target: str, name: str, description: Description, progress: Progress) -> None:
+    """Make the database of a new guard, whole or not at all."""
+    for suffix in (_LOG, _JOURNAL):
+        if os.path.lexists(target + suffix):
+            raise ValueError(
+                f"{name}{suffix} is the log of a database that is gone, and would be taken for the "
+                "new one's: put that back, or delete the log"
+            )
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(target + _INDEX)  # of a log that is gone; there is nothing else in it
+    text = text_of(description)
     blob = _blob(text, progress)
-    row_bytes = len(text.encode()) + len(blob) + _BESIDE_THE_ROW
+    row_bytes = len(text) + len(blob) + _BESIDE_THE_ROW
     page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
-    with tempfile.TemporaryDirectory(prefix=f"{name}.", suffix=".tmp", dir=folder) as scratch:
-        temporary = os.path.join(scratch, name)
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            with contextlib.closing(_connect(temporary)) as database:
-                database.execute(f"PRAGMA page_size = {page_bytes}")
-                database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                database.execute(f"PRAGMA user_version = {_VERSION}")
-                database.execute(
-                    "CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)"
-                )
-                database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
-                # last: on a full disk what is in a log may never get into the file
-                database.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.Error as error:
-            raise _explained(error, path) from None
-        # unlike a rename, a link never takes the place of what is there
-        os.link(temporary, target)
-    sync_folder(folder)
+
+    def fill(database: sqlite3.Connection) -> None:
+        database.execute(f"PRAGMA page_size = {page_bytes}")
+        database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {_VERSION}")
+        database.execute(_TABLE)
+        database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
+        # last: on a full disk what is in a log may never get into the file
+        database.execute("PRAGMA journal_mode = WAL")
+
+    make_database(target, name, fill)
+
+
+class Calls:
+    """How often SQLite has called within one run of a statement."""
+
+    n = 0
+
+    def another(self) -> bool:
+        """Whether it has before, so that the statement takes too many steps."""
+        self.n += 1
+        return self.n > 1
 
 
 class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
-    Not safe for several threads at once: the guard's own lock is held around each call.
+    Not safe for several threads at once: the guard's own lock is held around each call.  Made by
+    `open_ledger`.
 
     Parameters
     ----------
     path : path
-        Of a database that `create_database` made.
+        Of a database.
     durability : {"power", "process"}
         Whether a commit survives a power cut (each waits for the disk), or only the death of
         processes, `kill -9` included.
 
     Attributes
     ----------
+    path : str
+        The same, absolute and with symbolic links resolved.
     description : dict
-        As it was given to `create_database`.
+        As it was given to `open_ledger`; checked in form only.
 
     Raises
     ------
     FileNotFoundError
         There is no such file.
     ValueError
-        It is something else, of a later format, cut short or altered.
+        It is something else, of another format, cut short or altered.
     OSError
         It cannot be read and written.
     RuntimeError
-        The process that this one was forked from had it open at the fork.
+        The process that this one was forked from had it open at the fork.  Or who opened it next
+        would not see what is committed here: it has several names, is mounted without its folder,
+        or is open while its log, or the index of that, is gone.
     """
 
-    description: dict[str, Any]
+    description: Description
 
-    def __init__(self, path: str | os.PathLike[str], durability: Durability = "power") -> None:
+    def __init__(self, path: Path, durability: Durability = "power") -> None:
         check_choice(_SYNCHRONOUS, durability=durability)
-        self.path = os.path.realpath(path)
+        self._durability = durability
+        self.path, name = real_path(path), os.fsdecode(path)
         self._seen: bytes | None = None
+        self._files: list[tuple[str, tuple[int, int]]] = []
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
-        self._identity = _identity_of(self.path, path)
+        with naming(name):
+            found = os.stat(self.path)
+        check_one_name(found, name)
+        check_mounted_with_folder(self.path, name)
+        self._identity = identity_of(found)
         if self._identity in _of_parent:
             raise RuntimeError(
-                f"{os.fspath(path)} was open when this process was forked, and SQLite's locks do "
+                f"{name} was open when this process was forked, and SQLite's locks do "
                 'not survive that: start workers with "spawn", or open it after the fork only'
             )
         # SQLite would open it for reading
         if not os.access(self.path, os.R_OK | os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+        self._check_beside(name)
         try:
-            self._database = _connect(self.path)
+            self._database = connect(self.path, _ASK_AGAIN_MS)
         except sqlite3.Error as error:
-            raise _explained(error, path) from None
-        self._close = weakref.finalize(self, self._database.close)
-        self._close.atexit = False
-        _open_ledgers.add(self)
+            raise explained(error, self.path, name) from None
+        self._close = weakref.finalize(self, _put_away, self._database, self.path, self._identity)
         try:
-            self._text = self._check(path)
-            self._database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-            self._database.execute("PRAGMA journal_mode = WAL")
-            log_pages = _LOG_BYTES // self._database.execute("PRAGMA page_size").fetchone()[0]
-            self._database.execute(f"PRAGMA wal_autocheckpoint = {log_pages}")
-            # a read opens the log, and from now on nobody may remove it until this is closed
-            self._database.execute("SELECT 1 FROM guard").fetchone()
-            self._beside = self._identities_beside()
-            self._database.execute(f"PRAGMA busy_timeout = {_ASK_AGAIN_MS}")
-        except BaseException as error:
+            self._close.atexit = False
+            _open_ledgers[id(self)] = self
+            self._check_form(name)
+        except BaseException:
             self._close()
-            # SQLite's messages quote what they find, which need not be text
-            if isinstance(error, (sqlite3.Error, UnicodeDecodeError)):
-                raise _explained(error, path) from None
             raise
-        self.description = json.loads(self._text)
 
-    def _check(self, path: str | os.PathLike[str]) -> str:
-        """The description, once the whole file has been found sound."""
+    # ---- checks before anything is believed --------------------------------------------------
 
-        def pragma(name: str) -> Any:
-            return self._database.execute(f"PRAGMA {name}").fetchone()[0]
+    def _check_beside(self, name: str) -> None:
+        """Raise if SQLite would make a second log, or a second index of it."""
+        for other in self._open_here():
+            try:
+                if other.path == self.path:
+                    other._check_files()
+                elif not os.path.exists(log := self.path + _LOG) or (
+                    not os.path.samefile(log, other.path + _LOG)
+                ):
+                    raise RuntimeError(
+                        f"{name} is open in this process as {other.path}, and the log of that is "
+                        "not beside it: close that first"
+                    )
+            except (RuntimeError, FileNotFoundError):
+                if other._close.alive:  # else it was closed just now
+                    raise
+        give_up = time.monotonic() + _CLOSING_SECONDS
+        # SQLite makes the log before the index, and deletes the index before the log
+        while missing := [end for end in (_LOG, _INDEX) if not os.path.lexists(self.path + end)]:
+            if not self._open_here() and not _open_elsewhere(self.path):
+                break
+            if time.monotonic() > give_up:
+                raise RuntimeError(
+                    f"{name}{missing[0]} is gone, and another process has the database open, with "
+                    "answers that may be nowhere else: close it there first"
+                )
+            time.sleep(0.001)
+        if missing == [_LOG]:
+            raise RuntimeError(
+                f"{name}{_LOG} is gone, and {name}{_INDEX} shows that it was not put away: its "
+                f"answers may be nowhere else; put it back, or delete {name}{_INDEX} to do "
+                "without them"
+            )
+        if os.path.lexists(self.path + _JOURNAL):
+            raise ValueError(
+                f"{name}{_JOURNAL} would be taken for a log of {name}, which has none of this kind"
+            )
 
-        name = os.fspath(path)
-        if pragma("application_id") != _APPLICATION_ID:
+    def _open_here(self) -> list[Ledger]:
+        """Others of this process on the same file, whatever its name."""
+        others = [reference() for reference in _open_ledgers.valuerefs()]
+        return [
+            other
+            for other in others
+            if other is not None and other._close.alive and other._identity == self._identity
+        ]
+
+    def _check_form(self, name: str) -> None:
+        """Read the description, once all that SQLite will be asked of is as we make it."""
+        database = self._database
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        # SQLite counts on from one run of a statement to the next: a first call says nothing yet
+        calls = self._calls = Calls()
+        database.set_progress_handler(calls.another, MOST_STEPS)
+        if self._value("PRAGMA application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
-        version = pragma("user_version")
-        if version > _VERSION:
+        version = self._value("PRAGMA user_version")
+        if version != _VERSION:
             raise ValueError(f"{name} has format version {version}, this program reads {_VERSION}")
-        if pragma("integrity_check") != "ok":
-            raise ValueError(f"{name} is damaged: SQLite's integrity check fails")
-        rows = self._database.execute("SELECT description, state FROM guard").fetchall()
-        if len(rows) != 1 or not isinstance(rows[0][0], str) or not isinstance(rows[0][1], bytes):
+        if self._rows("SELECT type, sql FROM sqlite_master LIMIT 2") != [("table", _TABLE)]:
+            raise ValueError(f"{name} is damaged: it must hold one table, as guards make it")
+        rows = self._rows("SELECT typeof(description), typeof(state) FROM guard LIMIT 2")
+        if rows != [("text", "blob")]:
             raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
-        text: str = rows[0][0]
-        _numbers(text, rows[0][1], name)
-        return text
+        self._text = self._value("SELECT description FROM guard")
+        try:
+            self.description = check_description(parsed(self._text), *_PARTS)
+        except ValueError as error:
+            raise ValueError(f"{name} is damaged: {error}") from None
+
+    def stored(self, most: int) -> Progress:
+        """The state, once the whole file has been found sound; ValueError if it is not.
+
+        `most` is how many numbers a state of this description has at most.
+        """
+        most_bytes = 8 * most + _CHECKSUM_BYTES
+        page_bytes = self._value("PRAGMA page_size")
+        # a length is read without what is so long
+        for what, n_found, n_needed in (
+            ("bytes of state", self._value("SELECT length(state) FROM guard"), most_bytes),
+            (
+                "pages",
+                self._value("PRAGMA page_count"),
+                2 * (most_bytes + MOST_BYTES) // page_bytes + 8,
+            ),
+        ):
+            if n_found > n_needed:
+                raise ValueError(
+                    f"{self.path} is damaged: it has {n_found} {what}, and needs at most {n_needed}"
+                )
+        if self._value("PRAGMA integrity_check") != "ok":
+            raise ValueError(f"{self.path} is damaged: SQLite's integrity check fails")
+        self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most_bytes + 2 * MOST_BYTES)
+        self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
+        self._rows("PRAGMA journal_mode = WAL")
+        self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
+        progress = self.read()
+        assert progress is not None  # nothing has been read before
+        # reading has opened the log, and from now on nobody may remove it until this is closed
+        self._files = [
+            (file, identity_of(os.stat(file)))
+            for file in (self.path, self.path + _LOG, self.path + _INDEX)
+        ]
+        return progress
+
+    def _check_files(self) -> None:
+        """Raise if whoever opens the database next would not see what is committed here."""
+        for file, identity in self._files:
+            try:
+                found = os.stat(file)
+            except FileNotFoundError:
+                raise RuntimeError(
+                    f"{file} is gone, which an open guard needs: close this guard, which puts what "
+                    f"it counted into {self.path} if that is there still, and open it again"
+                ) from None
+            if identity_of(found) != identity:
+                raise RuntimeError(f"{file} is another file than when {self.path} was opened")
+            if found.st_nlink > 1:
+                check_one_name(found, file)
+
+    # ---- transactions --------------------------------------------------------------------------
 
     def read(self) -> Progress | None:
-        """The state, or None if it is what was read or committed here last."""
-        (blob,) = self._wait_for("SELECT state FROM guard").fetchone()
+        """The state, or None if it is what was read or committed here last.  Raises as `begin`."""
+        self._check_files()
+        return self._read()
+
+    def _read(self) -> Progress | None:
+        blob = self._value("SELECT state FROM guard")
         if blob == self._seen:
             return None
         progress = _numbers(self._text, blob, self.path)
@@ -226,40 +359,21 @@ class Ledger:
         ------
         TimeoutError
             Somebody else has not finished within a minute.
-        FileNotFoundError, RuntimeError
-            The file or its log was deleted or replaced, so that nobody would find what is
-            committed here.
+        RuntimeError
+            The file or its log was deleted, replaced or given another name, so that somebody would
+            not find what is committed here.
         """
         if self._database.in_transaction:  # a rollback was interrupted
             self.rollback()
-        if _identity_of(self.path) != self._identity or self._identities_beside() != self._beside:
-            raise RuntimeError(f"{self.path} or its log is another file than when it was opened")
-        self._wait_for("BEGIN IMMEDIATE")
-        return self.read()
-
-    def _wait_for(self, statement: str) -> sqlite3.Cursor:
-        """Execute what others may hold up for a while; Ctrl-C ends the wait."""
-        give_up = math.inf
-        while True:
-            try:
-                return self._database.execute(statement)
-            except sqlite3.Error as error:
-                explained = _explained(error, self.path)
-            if not isinstance(explained, TimeoutError) or time.monotonic() > give_up:
-                raise explained
-            give_up = min(give_up, time.monotonic() + _BUSY_SECONDS)
-
-    def _identities_beside(self) -> list[tuple[int, int]]:
-        return [_identity_of(f"{self.path}{suffix}") for suffix in ("-wal", "-shm")]
+        self._check_files()
+        self._rows("BEGIN IMMEDIATE")
+        return self._read()
 
     def commit(self, progress: Progress) -> None:
         """Replace the state; when this returns it is as durable as was asked for."""
         blob = _blob(self._text, progress)
-        try:
-            self._database.execute("UPDATE guard SET state = ?", (blob,))
-            self._database.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise _explained(error, self.path) from None
+        self._rows("UPDATE guard SET state = ?", blob)
+        self._rows("COMMIT")
         self._seen = blob
 
     def rollback(self) -> None:
@@ -272,42 +386,61 @@ class Ledger:
         """Let go of the file; closing twice does nothing."""
         self._close()
 
+    def _rows(self, statement: str, *values: bytes) -> list[Any]:
+        """What a statement finds, two rows at most.
+
+        It waits for what others hold up for a while; Ctrl-C ends the wait.
+        """
+        give_up = math.inf
+        while True:
+            self._calls.n = 0
+            try:
+                return self._database.execute(statement, values).fetchmany(2)
+            # SQLite's messages quote what they find, which need not be text
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                reason = explained(error, self.path)
+            if not isinstance(reason, TimeoutError) or time.monotonic() > give_up:
+                raise reason
+            give_up = min(give_up, time.monotonic() + BUSY_SECONDS)
+
+    def _value(self, statement: str) -> Any:
+        """What it finds in its one row of one column."""
+        ((value,),) = self._rows(statement)
+        return value
+
 
 # ---- the file and the connection -------------------------------------------------------------
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    """A connection to a file that exists, which commits when it is told to."""
-    return sqlite3.connect(
-        f"{pathlib.Path(path).as_uri()}?mode=rw",
-        uri=True,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-
-
-def _identity_of(path: str, name: str | os.PathLike[str] | None = None) -> tuple[int, int]:
+def _put_away(database: sqlite3.Connection, path: str, identity: tuple[int, int]) -> None:
+    """Close it; SQLite would leave the log of a file that was moved where nobody finds it."""
     try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        shown = os.fspath(path if name is None else name)
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown) from None
-    return found.st_dev, found.st_ino
+        if not os.path.exists(path) or identity_of(os.stat(path)) != identity:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (sqlite3.Error, OSError):
+        pass
+    finally:
+        database.close()
 
 
-def _explained(error: Exception, path: str | os.PathLike[str]) -> Exception:
-    """SQLite's error as one of Python's own, with the name of the file."""
-    name = os.fspath(path)
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
-    if code == sqlite3.SQLITE_BUSY:
-        return TimeoutError(f"{name} was busy for {_BUSY_SECONDS} seconds; nothing was counted")
-    if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
-        return ValueError(f"{name} is damaged or not a guard's database: {error}")
-    return OSError(_ERRNO_OF.get(code, errno.EIO), str(error), name)
+def _open_elsewhere(path: str) -> bool:
+    """Whether another process has the database open, by whatever name.
+
+    Only if this one has not: closing the file drops the locks that a process holds on it.
+    """
+    if sys.platform == "win32":  # where nothing that is open can be deleted or renamed
+        return False
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _SHARED_SIZE, _SHARED_FIRST)
+    except (BlockingIOError, PermissionError):
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
-_open_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_open_ledgers: weakref.WeakValueDictionary[int, Ledger] = weakref.WeakValueDictionary()
 _of_parent: set[tuple[int, int]] = set()
 
 
@@ -315,7 +448,7 @@ def _leave_to_parent() -> None:
     # SQLite forbids a child to use or even close a connection that it inherits: closing it would
     # delete the log of whoever opened the file after the parent.  Nor may the child open the file
     # anew: SQLite believes that the process still holds the parent's locks.
-    for ledger in list(_open_ledgers):
+    for ledger in list(_open_ledgers.values()):
         if ledger._close.detach() is not None:
             _of_parent.add(ledger._identity)
             # one reference too many, or the end of the interpreter would close it

@@ -33,12 +33,13 @@ cdef extern from *:
         ArrowSchema *dictionary
         void (*release)(ArrowSchema *) noexcept
     struct ArrowArray:
-        int64_t length, null_count, offset
+        int64_t length, null_count, offset, n_buffers, n_children
         const void **buffers
         void (*release)(ArrowArray *) noexcept
     struct ArrowArrayStream:
         int (*get_schema)(ArrowArrayStream *, ArrowSchema *) noexcept
         int (*get_next)(ArrowArrayStream *, ArrowArray *) noexcept
+        void (*release)(ArrowArrayStream *) noexcept
 
 # Arrow's format strings, and what NumPy calls them; a bool is one bit
 cdef dict _arrow_dtypes = {
@@ -106,6 +107,12 @@ def arrow_chunks(column):
     """What the column's ``__arrow_c_array__`` or ``__arrow_c_stream__`` exports, as ArrowChunks.
 
     None if it is not a column of bools or numbers: strings, dictionaries, tables, nulls.
+
+    Raises
+    ------
+    ValueError
+        What it exports is released already, or breaks the rules of the interface; nothing of it
+        has been read.
     """
     cdef ArrowSchema *schema
     cdef ArrowArray *array
@@ -114,6 +121,8 @@ def arrow_chunks(column):
         schema = <ArrowSchema *>PyCapsule_GetPointer(schema_capsule, "arrow_schema")
         array = <ArrowArray *>PyCapsule_GetPointer(array_capsule, "arrow_array")
         dtype = _arrow_dtype(schema)
+        if array.release == NULL:
+            raise ValueError("an Arrow array must not be released already")
         return None if dtype is None else [_take_chunk(array, schema.format, dtype)]
     return _arrow_stream(column.__arrow_c_stream__())
 
@@ -123,6 +132,10 @@ cdef list _arrow_stream(object capsule):
     cdef ArrowSchema schema
     cdef ArrowArray array
     stream = <ArrowArrayStream *>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release == NULL:
+        raise ValueError("an Arrow stream must not be released already")
+    if stream.get_schema == NULL or stream.get_next == NULL:
+        raise ValueError("an Arrow stream must have its two functions, got a null pointer")
     if stream.get_schema(stream, &schema) != 0:
         raise ValueError("an Arrow stream must have a schema, got an error instead")
     try:
@@ -132,24 +145,48 @@ cdef list _arrow_stream(object capsule):
         chunks = []
         while True:
             if stream.get_next(stream, &array) != 0:
-                raise ValueError(f"an Arrow stream broke off after {len(chunks)} chunks")
+                raise ValueError(f"an Arrow stream broke off at chunk {len(chunks) + 1}")
             if array.release == NULL:
                 return chunks
             chunks.append(_take_chunk(&array, schema.format, dtype))
     finally:
-        schema.release(&schema)
+        if schema.release != NULL:
+            schema.release(&schema)
 
 
 cdef object _arrow_dtype(const ArrowSchema *schema):
+    if schema.release == NULL:
+        raise ValueError("an Arrow schema must not be released already")
+    if schema.format == NULL:
+        raise ValueError("an Arrow schema must have a format, got a null pointer")
     name = _arrow_dtypes.get(<bytes>schema.format) if schema.dictionary == NULL else None
     return name and np.dtype(name)
 
 
 cdef ArrowChunk _take_chunk(ArrowArray *array, const char *format, cnp.dtype dtype):
-    """Moves the array: from here on this object releases it."""
+    """Moves the array: from here on this object releases it, also if it is refused."""
     cdef ArrowChunk chunk = ArrowChunk.__new__(ArrowChunk)
     chunk.array = array[0]
     array.release = NULL
     chunk.dtype = dtype
     chunk.is_bits = format[0] == c"b"
+    fault = _fault(&chunk.array)
+    if fault is not None:
+        raise ValueError(f"an Arrow array of numbers or bools {fault}")
     return chunk
+
+
+cdef object _fault(const ArrowArray *array):
+    """What keeps a column of numbers or bools from being read; None: nothing."""
+    if array.length < 0 or array.offset < 0 or array.length > (1 << 59) - array.offset:
+        return ("must have a length and an offset of at least 0, and below 2**59 together, "
+                f"got {array.length} and {array.offset}")
+    if not -1 <= array.null_count <= array.length:
+        return f"must have a number of nulls in [-1, {array.length}], got {array.null_count}"
+    if array.n_buffers != 2 or array.n_children != 0:
+        return f"must have 2 buffers and no children, got {array.n_buffers} and {array.n_children}"
+    if array.buffers == NULL or array.length and array.buffers[1] == NULL:
+        return "must have its values, got a null pointer"
+    if array.null_count > 0 and array.buffers[0] == NULL:
+        return f"must say which of its values are null, {array.null_count} in number, got a null pointer"
+    return None

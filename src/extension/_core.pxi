@@ -1,4 +1,4 @@
-# Rows of losses through a guard's state: the one place that judges them.
+# RadaBound's state, and rows of losses through it: the one place that judges them.
 
 from cpython.exc cimport PyErr_CheckSignals
 
@@ -22,160 +22,283 @@ def choose_thread_cells(cells=None):
 
 
 @cython.final
-cdef class GuardCore(_KeptState):
+cdef class GuardCore(SharedState):
     """Running maximum and minimum of the signed sums of rows, per vector, behind the gate.
 
-    With a ledger (`keep`) no answer leaves before the ledger has committed the state it leads
-    to.  Sums are computed before the transaction: extremes only grow, so what others have
-    committed meanwhile is merged in.
+    `price(largest_total, unit_shift, n_rows)` returns the gate of the next row after n_rows
+    answers: (budget, priced, priced_rows, declared_low, declared_high, real_low, real_high) of
+    `struct guard_state`, in units of 2^-unit_shift; without it every row passes.  `rule` is what
+    the answers ask for their intervals.
+
+    Sums are computed before a transaction begins: extremes only grow, so what others have committed
+    meanwhile is merged in.
     """
 
-    cdef const kernel *kernel
-    cdef const sliced_kernel *sliced
-    cdef object tail
-    cdef double epsilon
+    cdef readonly SignStore signs
+    cdef guard_state state
+    cdef cnp.ndarray _memory
+    cdef const instruction_set *set
+    cdef const sliced_kernel *sliced  # of the set, asked once
+    cdef object price, rule
 
-    def __init__(self, SignStore signs, *, bint half_range=False, double epsilon=0.0,
-                 price=None, tail=None):
-        super().__init__(signs, half_range=half_range, price=price)
-        self.kernel = _chosen
+    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None):
+        self.signs = signs
+        self._memory = new_state(&self.state, signs)
+        self.state.half_range = half_range
+        self.set = _chosen
         self.sliced = _chosen_sliced
-        self.epsilon = epsilon
-        self.tail = tail
+        self.price = price
+        self.rule = rule
+        self._reprice(&self.state, 0, 0)
 
-    # ---- other rows' extremes ----------------------------------------------------------------
+    # ---- reading -------------------------------------------------------------------------
 
-    def merge(self, GuardCore other):
-        """Takes in the extremes of rows that another object saw under the same signs."""
-        cdef _StateMemory theirs = _StateMemory(other.signs)
-        with other.lock:
-            theirs.copy_from(other)
-        with self.lock:
-            if theirs.state.unit_shift > self.state.unit_shift:
-                self._to_units()
-            elif theirs.state.unit_shift < self.state.unit_shift:
-                rescale_state(&theirs.state)
-            merge_state(&self.state, &theirs.state)
-            self.state.n_rows += theirs.state.n_rows
+    @property
+    def n_rows(self):
+        return self.state.n_rows
 
-    def adopt(self, GuardCore other, int64_t largest):
-        """Takes in rows that all pass, counted elsewhere under the same signs.
+    @property
+    def started(self):
+        return bool(self.state.started)
 
-        False, and nothing has changed, if some row might not pass: judge them here, in order.
-        `largest` is the largest sum of a row, in the units of `other`.
+    @property
+    def unit_shift(self):
+        return self.state.unit_shift
+
+    @property
+    def budget(self):
+        """The largest sum of extremes that passes, in the units of `unit_shift`."""
+        return self.state.budget
+
+    @property
+    def largest(self):
+        """The largest sum of a row so far, if the gate depends on it; else 0."""
+        return 0 if self.state.priced == INT64_MAX else self.state.priced
+
+    cdef double _sum_of_ones(self) noexcept:
+        """What the losses of a row that errs everywhere sum up to: m, in the present units."""
+        return <double>store_of(self.signs).n_samples * <double>(<int64_t>1 << self.state.unit_shift)
+
+    cdef double _cells(self) noexcept:
+        """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
+        cdef int ranges = 2 if self.state.half_range else 1
+        return ranges * <double>store_of(self.signs).n_vectors * self._sum_of_ones()
+
+    @property
+    def cells(self):
+        return self._cells()
+
+    @property
+    def complexity(self):
+        return <double>self.state.complexity / self._cells()
+
+    def extremes(self):
+        """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
+        progress = self._progress()
+        n = self.state.n_vectors
+        return progress[N_COUNTERS:-n], progress[-n:]
+
+    # ---- the state, written, read and copied ---------------------------------------------------
+
+    cdef object _written(self):
+        n, n_lanes = self.state.n_vectors, self.signs.n_lanes()
+        return lay_out(self._memory[:n], self._memory[n_lanes:n_lanes + n],
+                       n_rows=self.state.n_rows, unit_shift=self.state.unit_shift,
+                       largest=self.largest, halted=self._halted, started=self.state.started)
+
+    cdef int _read(self, progress) except -1:
+        cdef _Layout there = _Layout.of(self.signs, self.state.half_range, progress)
+        self._reprice(&there.state, there.largest, there.state.unit_shift)
+        # up to here it may raise, Ctrl-C too, and then nothing has changed
+        copy_state(&self.state, &there.state)
+        self._halted = there.halted
+        return 0
+
+    cdef object _copied(self):
+        cdef _StateMemory copied = _StateMemory(self.signs)
+        copy_state(&copied.state, &self.state)
+        return copied
+
+    cdef int _put_back(self, before) except -1:
+        copy_state(&self.state, &(<_StateMemory>before).state)
+        self._halted = False  # as when any change begins
+        return 0
+
+    # ---- the gate ------------------------------------------------------------------------
+
+    cdef int _reprice(self, guard_state *state, int64_t largest, int unit_shift) except -1:
+        """The gate of `state` for sums up to this, after so many rows as it has."""
+        if self.price is not None:
+            (state.budget, state.priced, state.priced_rows, state.declared.low,
+             state.declared.high, state.real.low, state.real.high) = self.price(
+                 largest, unit_shift, state.n_rows)
+        return 0
+
+    cdef int _to_units(self) except -1:
+        if not units_fit(store_of(self.signs)):
+            raise_too_large(store_of(self.signs))
+        # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
+        self._reprice(&self.state, <int64_t>self.largest << _UNIT_SHIFT, _UNIT_SHIFT)
+        rescale_state(&self.state)
+        return 0
+
+    cdef int _halt(self, int64_t priced) except -1:
+        """After a row was withheld, before which the gate was priced for sums up to this.
+
+        It goes back to that: priced for the withheld row it would tell its mean.
         """
-        cdef _StateMemory theirs = _StateMemory(other.signs)
-        cdef _StateMemory before = _StateMemory(self.signs)
-        cdef _StateMemory merged
+        self._halted = True
+        if priced != self.state.priced:
+            self._reprice(&self.state, priced, self.state.unit_shift)
+        return 0
+
+    cdef int _meet(self, verdict need) except -1:
+        """Does what a verdict other than ANSWERED and WITHHELD asks for."""
+        if need == NEEDS_UNITS:
+            return self._to_units()
+        cdef int64_t largest = 0 if self.state.wanted == INT64_MAX else self.state.wanted
+        return self._reprice(&self.state, largest, self.state.unit_shift)
+
+    # ---- rows counted elsewhere --------------------------------------------------------------
+
+    def adopt(self, progress):
+        """Takes in rows that all passed elsewhere, under the same signs, as `lay_out` wrote them.
+
+        Returns (n_rows, complexity) with them.  None, and nothing has changed: some row might not
+        pass here, where they are to be judged in order; or none may be judged any more.
+        """
+        cdef _Layout theirs = _Layout.of(self.signs, self.state.half_range, progress)
         if self._forked():
-            return False
-        with other.lock:
-            theirs.copy_from(other)
-        with self.lock:
-            before.copy_from(self)
+            return None
+        with self._lock:
             try:
                 if not self._begin():
-                    return False
-                if theirs.state.unit_shift < self.state.unit_shift:
-                    rescale_state(&theirs.state)
-                    largest <<= _UNIT_SHIFT
-                merged = self._merged(theirs, largest)
-                if merged is not None:
-                    merged.state.n_rows += theirs.state.n_rows
-                    self.copy_from(merged)
+                    return None
+                if not self._adopt(theirs, theirs.state.n_rows, theirs.largest, False):
+                    self._leave()
+                    return None
                 self._commit()
             except BaseException:
-                self._undo(before)
+                self._undo()
                 raise
-            return merged is not None
+            return self.state.n_rows, self.complexity
+
+    cdef bint _adopt(self, _StateMemory theirs, int64_t n_rows, int64_t largest,
+                     bint still) except -1:
+        """Takes in n_rows rows that passed elsewhere, with sums of up to `largest`.
+
+        False, and nothing has changed: one of them might not pass here; or, with `still`, one of
+        them moves the complexity.
+        """
+        cdef _StateMemory both
+        if theirs.state.unit_shift > self.state.unit_shift:
+            if self.price is not None:
+                return False
+            self._to_units()
+        elif theirs.state.unit_shift < self.state.unit_shift:
+            rescale_state(&theirs.state)
+            largest <<= _UNIT_SHIFT
+        if largest > self.state.priced or self.state.n_rows + n_rows > self.state.priced_rows:
+            return False
+        both = self._copied()
+        merge_state(&both.state, &theirs.state)
+        if (both.state.complexity > self.state.budget
+                or still and both.state.complexity != self.state.complexity):
+            return False
+        both.state.n_rows += n_rows
+        copy_state(&self.state, &both.state)
+        return True
 
     # ---- one row -------------------------------------------------------------------------
 
     cpdef query_packed(self, words):
-        """Judges one packed row.  Answer; None: withheld; NotImplemented: not such an array."""
-        cdef loss_rows rows
-        if not _is_packed(words, 1, store_of(self.signs).n_samples):
-            return NotImplemented
-        _packed_rows(&rows, <cnp.ndarray>words)
-        return self._query(&rows)
+        """Judges one packed row.  Answer, or None: withheld, or no row may be judged."""
+        return self._query(words, None, True)
 
     cpdef query(self, values, labels=None):
         """Judges one row of losses, or of predictions against labels; as `query_packed`."""
-        cdef loss_rows rows
-        if not _is_readable(values, 1, store_of(self.signs).n_samples):
-            return NotImplemented
-        _source_rows(&rows, <cnp.ndarray>values, labels)
-        return self._query(&rows)
+        return self._query(values, labels, False)
 
-    cdef object _query(self, loss_rows *rows):
+    cdef object _query(self, object values, object labels, bint packed):
+        cdef loss_rows rows
         cdef int64_t counts[STACK_LANES]
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef int64_t total
         cdef chunk_of_rows chunk
         cdef _Scratch scratch
-        cdef Answer answer
-        cdef bint is_small = store_of(self.signs).n_words * store_of(self.signs).n_strips < GIL_CELLS
+        cdef const sign_store *signs = store_of(self.signs)
+        cdef bint is_small = signs.n_words * signs.n_strips < GIL_CELLS
+        # the name keeps the array while its rows are read
+        values = _as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples, packed)
         chunk.tile = on_a_line(tile)
+        chunk.tile_rows = 1
         chunk.workspace = NULL
-        if is_small:
-            answer = self._pass(rows, &chunk)
-            if answer is not None:
+        if is_small and signs.n_words <= TILE_WORDS:
+            answer = self._judge_at_once(&rows, &chunk)
+            if answer is not NotImplemented:
                 return answer
-        if self.state.n_strips * LANES <= STACK_LANES:
+        if signs.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
             chunk.totals = &total
             chunk.capacity = 1
         else:
-            scratch = _Scratch.of(self.kernel, self.signs, rows, 1, None)
+            scratch = _Scratch.of(self.set.kernel, self.signs, &rows, 1, None)
             chunk = scratch.chunk
         if is_small:
-            count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
+            count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
         else:
             with nogil:
-                count_any_rows(self.kernel, store_of(self.signs), rows, 0, 1, &chunk)
+                count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
         if chunk.n_rows == 0:
-            raise_unreadable(rows, store_of(self.signs), 0, chunk.bad_sample)
+            raise_unreadable(&rows, signs, 0, chunk.bad_sample)
         if self._forked():
             return None
-        with self.lock:
-            return self._answer(chunk.totals[0]) if self._judge(&chunk) else None
+        with self._lock:
+            return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
 
-    cdef Answer _pass(self, loss_rows *rows, chunk_of_rows *chunk):
-        """The answer to a row that moves no extreme, as most are; None: nothing has changed."""
+    cdef object _judge_at_once(self, const loss_rows *rows, chunk_of_rows *chunk):
+        """As `query` of a row of bits; NotImplemented: it must be counted, nothing has changed."""
+        cdef work_on_rows work
         cdef int64_t total
+        cdef verdict verdict
         if self._forked():
-            return None
-        self.lock.take()
+            return NotImplemented
+        work.kernel = self.set.kernel
+        work.signs = store_of(self.signs)
+        work.rows = rows
+        work.state = &self.state
+        work.chunk = chunk
+        self._lock.take()
         try:
-            if self.ledger is None and not self._closed() and pass_row(
-                    self.kernel, store_of(self.signs), rows, &self.state, chunk, &total):
-                return self._answer(total)
-            return None
+            if (self.ledger is not None or self.before is not None or self._closed()
+                    or not judge_row(&work, &total, &verdict)):
+                return NotImplemented
+            if verdict == WITHHELD:
+                self._halted = True  # priced for the rows before it
+                return None
+            return self._answer(rows, total)
         finally:
-            self.lock.end()
+            self._lock.end()
 
-    cdef Answer _answer(self, int64_t total):
+    cdef RadaBoundAnswer _answer(self, const loss_rows *rows, int64_t total):
         """To the last row, which was answered."""
-        return _make_answer(<double>total / self._sum_of_ones(), self.epsilon,
+        return _make_answer(<double>total / self._sum_of_ones(),
                             <double>self.state.complexity / self._cells(), self.state.n_rows,
-                            self.tail)
+                            not rows.may_be_real, self.rule)
 
     cdef bint _judge(self, chunk_of_rows *chunk) except -1:
         """Whether the chunk's one row is answered; then, or if it halts, that is kept."""
-        cdef _StateMemory before = None
         cdef verdict verdict
         cdef int64_t priced
-        if self.ledger is not None:
-            before = _StateMemory(self.signs)
-            before.copy_from(self)
         try:
             if not self._begin():
                 return False
             priced = self.state.priced
             while True:
-                judge_rows(self.kernel, &self.state, chunk, 0, NULL, NULL, &verdict)
+                judge_rows(self.set.kernel, &self.state, chunk, NULL, NULL, &verdict)
                 if verdict == ANSWERED or verdict == WITHHELD:
                     break
+                self._remember()  # what follows is Python, where Ctrl-C arrives
                 self._meet(verdict)
                 if verdict == NEEDS_UNITS:
                     priced = self.state.priced
@@ -184,61 +307,57 @@ cdef class GuardCore(_KeptState):
             self._commit()
             return verdict == ANSWERED
         except BaseException:
-            if before is not None:
-                self._undo(before)
+            self._undo()
             raise
 
     # ---- many rows -----------------------------------------------------------------------
 
     def query_many_packed(self, words, *, bint trace=False, n_threads=1):
-        """Judges packed rows in order; returns as `query_many`, or NotImplemented."""
-        cdef loss_rows rows
-        if not _is_packed(words, 2, store_of(self.signs).n_samples):
-            return NotImplemented
-        _packed_rows(&rows, <cnp.ndarray>words)
-        return self._query_many(&rows, words, words.shape[0], trace, n_threads)
+        """Judges packed rows in order; returns as `query_many`."""
+        return self._query_many(words, None, True, trace, n_threads)
 
     def query_many(self, values, labels=None, *, bint trace=False, n_threads=1):
         """Judges rows in order up to the first that is withheld.
 
-        Returns (values, complexities, n_rows, halted, complexity): means of the rows that
-        passed, with `trace` the complexity after each, and how the call left the state.  An
-        error leaves it as it was.
-        None: no row may be judged.  NotImplemented: not an array that is read as it is.
+        Returns (values, complexities, n_rows, halted, complexity, declared): means of the rows
+        that passed, with `trace` the complexity after each, how the call left the state, and
+        whether the losses are 0 or 1 by their type.  An error leaves it as it was.
+        None: no row may be judged.
         """
-        cdef loss_rows rows
-        if not _is_readable(values, 2, store_of(self.signs).n_samples):
-            return NotImplemented
-        _source_rows(&rows, <cnp.ndarray>values, labels)
-        return self._query_many(&rows, (values, labels), values.shape[0], trace, n_threads)
+        return self._query_many(values, labels, False, trace, n_threads)
 
-    cdef object _query_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, bint trace,
+    cdef object _query_many(self, object values, object labels, bint packed, bint trace,
                             object n_threads):
-        cdef _Run run = _Run(n_rows, trace)
-        cdef _StateMemory before = _StateMemory(self.signs)
-        cdef ptrdiff_t stop
+        cdef loss_rows rows
+        cdef _Run run
+        cdef ptrdiff_t stop, n_rows
+        values = _as_rows(&rows, values, labels, self.set.packer, 2,
+                          store_of(self.signs).n_samples, packed)
+        n_rows = cnp.PyArray_DIM(values, 0)
+        run = _Run(n_rows, trace)
         if self._forked():
             return None
-        with self.lock:
-            if self._closed():
-                return None
-            before.copy_from(self)
+        with self._lock:
             try:
-                stop = self._judge_many(rows, memory, n_rows, run, n_threads)
+                self._undo()
+                if self._closed():
+                    return None
+                self._remember()
+                stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
                 if stop < 0:
                     return None
+                self._commit()
             except BaseException:  # KeyboardInterrupt too: no value has left yet
-                self._undo(before)
+                self._undo()
                 raise
             return (run.totals_array[:stop] / self._sum_of_ones(),
                     run.trace_array[:stop] / self._cells() if trace else None,
-                    self.state.n_rows, self.halted, self.complexity)
+                    self.state.n_rows, self._halted, self.complexity, not rows.may_be_real)
 
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
-        cdef _SlicedPlan plan = plan_sliced(self.kernel, self.sliced, self.signs, rows,
-                                            n_rows)
+        cdef _SlicedPlan plan = plan_sliced(self.set.kernel, self.sliced, self.signs, rows, n_rows)
         cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
         cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
         cdef ptrdiff_t stop
@@ -247,42 +366,39 @@ cdef class GuardCore(_KeptState):
         else:
             stop = self._scan_in_threads(rows, memory, n_rows, run, plan, n_useful)
         if self.ledger is not None:
-            stop = self._commit_scan(rows, n_rows, run, plan, stop)
+            stop = self._join_scan(rows, n_rows, run, plan, stop)
         return stop
 
-    cdef ptrdiff_t _commit_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
-                           ptrdiff_t stop) except -2:
-        """Commits what the scan came to, together with what others committed meanwhile.
+    cdef ptrdiff_t _join_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
+                              ptrdiff_t stop) except -2:
+        """Begins the transaction, and lets what others committed during the scan come first.
 
         Where a row might not pass after theirs, the rows are judged again inside the
         transaction.  Returns as `_judge_many`.
         """
-        cdef _StateMemory mine = _StateMemory(self.signs)
-        theirs = self.ledger.begin()
-        if theirs is not None:
-            mine.copy_from(self)
-            self._resume(theirs)
-            if self.halted:
-                self.ledger.rollback()
+        cdef _StateMemory mine = self._copied()
+        if self._join():
+            if self._halted:
                 return -1
-            if stop < n_rows or not self._adopt(mine, 0, n_rows, run):
+            if stop < n_rows or not self._adopt_scan(mine, 0, n_rows, run):
                 stop = self._scan(rows, 0, n_rows, run, plan)
-        self._commit()
         return stop
 
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
                          _SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef _Scratch scratch = _Scratch.of(self.kernel, self.signs, rows, last - first, plan)
+        cdef _Scratch scratch = _Scratch.of(self.set.kernel, self.signs, rows, last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
         cdef ptrdiff_t row = first, end, priced_row = -1
         cdef int64_t priced = 0  # the price before priced_row, which raised it
         cdef verdict verdict
+        scratch.work.state = &self.state
+        scratch.work.totals = run.totals
+        scratch.work.trace = run.trace
         while row < last:
             end = min(last, row + slab)
             with nogil:
-                row = scan_rows(self.kernel, store_of(self.signs), rows, row, end, &self.state,
-                                &scratch.chunk, scratch.slices, run.totals, run.trace, &verdict)
+                row = scan_rows(&scratch.work, row, end, &verdict)
             if verdict == WITHHELD:
                 self._halt(priced if row == priced_row else self.state.priced)
                 return row
@@ -308,16 +424,17 @@ cdef class GuardCore(_KeptState):
 
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
-        segments = [_Segment.of(self.kernel, self.signs, rows, length, plan)
+        segments = [_Segment.of(self.set.kernel, self.signs, rows, length, plan)
                     for _ in range(n_threads)]
         while row < n_rows:
             for segment in segments:
                 segment.first, segment.last = row, min(n_rows, row + length)
-                segment.copy_from(self)
+                copy_state(&segment.state, &self.state)
                 segment.state.budget = segment.state.priced = INT64_MAX
+                segment.state.priced_rows = INT64_MAX
                 segment.verdict = UNREADABLE  # as far as is known: a thread may end before its task
                 row = segment.last
-            task = _Task.of(self, rows, memory, run)
+            task = _Task.of(rows, memory, run)
             # this thread works too, beside new ones: a new thread starts on an idle core, where
             # one that is woken often stays on the core of whoever woke it
             threads = [Thread(target=task, args=(segment,)) for segment in segments[1:]]
@@ -327,7 +444,7 @@ cdef class GuardCore(_KeptState):
             for thread in threads:
                 thread.join()
             for segment in segments:
-                if segment.verdict != ANSWERED or not self._adopt(
+                if segment.verdict != ANSWERED or not self._adopt_scan(
                         segment, segment.first, segment.last, run):
                     stop = self._scan(rows, segment.first, segment.last, run, plan)
                     if stop < segment.last:
@@ -343,7 +460,7 @@ cdef class GuardCore(_KeptState):
         """
         cdef ptrdiff_t strips = self.state.n_strips
         if rows.packed == NULL:
-            strips = 6 + (8 * strips if may_be_real(rows) else strips)
+            strips = 6 + (8 * strips if rows.may_be_real else strips)
         if plan is not None:
             strips = (strips + 1) // 2
         return store_of(self.signs).n_words * strips
@@ -351,36 +468,20 @@ cdef class GuardCore(_KeptState):
     cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
                                  int n_threads):
         """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
-        cdef ptrdiff_t block = 1 if plan is None or may_be_real(rows) else self.sliced.block_rows
+        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.sliced.block_rows
         cdef ptrdiff_t most = max(1, SEGMENT_TIMES * _thread_cells // self._row_cells(rows, plan))
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block
 
-    cdef bint _adopt(self, _StateMemory other, ptrdiff_t first, ptrdiff_t last, _Run run) except -1:
-        """Merges rows first..last, all judged to pass elsewhere; False if one might not here."""
-        cdef int64_t complexity = self.state.complexity
-        cdef cnp.ndarray totals = run.totals_array[first:last]
-        cdef _StateMemory merged
+    cdef bint _adopt_scan(self, _StateMemory scanned, ptrdiff_t first, ptrdiff_t last,
+                          _Run run) except -1:
+        """`_adopt` for rows first..last of a scan, which leaves a trace."""
         if first == last:
             return True
-        merged = self._merged(other, totals.max())
-        if merged is None or run.trace != NULL and merged.state.complexity != complexity:
+        if (scanned.state.unit_shift != self.state.unit_shift  # their sums are in its units
+                or not self._adopt(scanned, last - first, run.totals_array[first:last].max(),
+                                   run.trace != NULL)):
             return False
-        merged.state.n_rows += last - first
-        self.copy_from(merged)
         if run.trace != NULL:
-            run.trace_array[first:last] = complexity
+            run.trace_array[first:last] = self.state.complexity
         return True
-
-    cdef _StateMemory _merged(self, _StateMemory other, int64_t largest):
-        """Both together, of as many rows as here; None if some row of the other might not pass.
-
-        `largest` is the largest sum of a row of the other.
-        """
-        cdef _StateMemory merged
-        if self.state.unit_shift != other.state.unit_shift or largest > self.state.priced:
-            return None
-        merged = _StateMemory(self.signs)
-        merged.copy_from(self)
-        merge_state(&merged.state, &other.state)
-        return merged if merged.state.complexity <= self.state.budget else None

@@ -5,6 +5,9 @@
 Who does what.  The Python layer says which arguments make sense; here types, lengths and values
 are checked, memory is allocated, the GIL is dropped, and C is called.  C neither allocates nor
 raises.  Nothing here knows a bound: the budget is an integer that the guard puts in.
+
+scan/scan.h pictures one query from Python to the kernel and back; scan/tiles.h has the words of
+size.
 """
 
 import os
@@ -28,75 +31,78 @@ cdef extern from "kernels/signed_sums.h" nogil:
         ptrdiff_t workspace_bytes
         void (*fill_lines)(uint64_t base, int64_t first_vector, int64_t first_word,
                            ptrdiff_t n_words, uint64_t *lines) noexcept nogil
-    const kernel *kernel_row(int index)
-    const kernel *fastest_kernel()
     uint64_t mix64(uint64_t z)
     const uint64_t SIGN_GOLDEN
 
 
+include "_packing.pxi"
+
 cdef extern from "kernels/sliced.h" nogil:
     struct sliced_kernel:
         int block_rows
-    const sliced_kernel *sliced_row(const kernel *)
 
 
-# asked once: CPUID takes microseconds, and tens of them in a virtual machine
-cdef const kernel *_chosen = fastest_kernel()
-cdef const sliced_kernel *_chosen_sliced = sliced_row(_chosen)
+cdef extern from "kernels/dispatch.h" nogil:
+    struct instruction_set:
+        const kernel *kernel
+        const packer *packer
+    const instruction_set *instruction_set_at(int index)
+    const sliced_kernel *sliced_of(const instruction_set *)
 
 
 def kernels():
     """Name and usability here of every kernel that was compiled in, fastest first."""
     rows = []
     cdef int i = 0
-    while kernel_row(i) != NULL:
-        rows.append((kernel_row(i).name.decode(), bool(kernel_row(i).supported())))
+    while instruction_set_at(i) != NULL:
+        kernel = instruction_set_at(i).kernel
+        rows.append((kernel.name.decode(), bool(kernel.supported())))
         i += 1
     return rows
 
 
 def active_kernel():
     """The kernel that objects made from now on will use."""
-    return _chosen.name.decode()
+    return _chosen.kernel.name.decode()
 
 
 def choose_kernel(name=None):
-    """Have objects made from now on use this kernel; None: the fastest (a seam for tests).
-
-    Values are packed with the same instruction set where there is a packer for it.
-    """
-    global _chosen, _chosen_sliced, _packer
-    _chosen = _kernel_named(name)
-    _chosen_sliced = sliced_row(_chosen)
-    try:
-        _packer = packer_named(name)
-    except ValueError:
-        _packer = packer_named("portable")
+    """Have objects made from now on use this kernel; None: the fastest (a seam for tests)."""
+    global _chosen, _chosen_sliced
+    _chosen = _set_named(name)
+    _chosen_sliced = sliced_of(_chosen)
 
 
-cdef const kernel *_kernel_named(name) except NULL:
+cdef const instruction_set *_set_named(name) except NULL:
+    """The instruction set of that kernel; None: the fastest that runs here."""
     cdef int i = 0
-    if name is None:
-        return fastest_kernel()
-    while kernel_row(i) != NULL:
-        if kernel_row(i).name.decode() == name:
-            if not kernel_row(i).supported():
+    while instruction_set_at(i) != NULL:
+        kernel = instruction_set_at(i).kernel
+        if name is None or kernel.name.decode() == name:
+            if kernel.supported():
+                return instruction_set_at(i)
+            if name is not None:
                 raise ValueError(f"kernel {name!r} needs instructions that this CPU lacks")
-            return kernel_row(i)
         i += 1
     raise ValueError(f"kernel must be one of {[row[0] for row in kernels()]}, got {name!r}")
 
 
-include "_packing.pxi"
+# asked once: CPUID takes microseconds, and tens of them in a virtual machine
+cdef const instruction_set *_chosen = _set_named(None)
+cdef const sliced_kernel *_chosen_sliced = sliced_of(_chosen)
+
+include "_fingerprint.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
 include "_answer.pxi"
-include "_state_memory.pxi"
+include "_sealed.pxi"
 include "_quick_lock.pxi"
 include "_state.pxi"
+include "_state_memory.pxi"
 include "_core.pxi"
 include "_threads.pxi"
 include "_queries.pxi"
+include "_sums.pxi"
 
 # real-valued losses are counted in units of 2**-UNIT_SHIFT
 UNIT_SHIFT = _UNIT_SHIFT

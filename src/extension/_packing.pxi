@@ -53,30 +53,13 @@ cdef extern from "kernels/packing.h" nogil:
         const uint64_t *label_bits
         const char *labels
     struct packer:
-        const char *name
-        int (*supported)() noexcept nogil
         int64_t (*pack_row)(const source *, ptrdiff_t, uint64_t *) noexcept nogil
         int64_t (*units_row)(const source *, ptrdiff_t, int32_t *) noexcept nogil
-    const packer *packer_row(int index)
+    int value_bytes(value_kind)
     const char *side_by_side(const source *, ptrdiff_t row, int64_t start, int n, size_t size,
                              char *copy)
     int kind_of_number(int numpy_type)
     const int N_NUMPY_TYPES
-
-
-cdef const packer *packer_named(object name) except NULL:
-    """The packer of that kernel, AVX-512's for AMX; None: the fastest that runs here."""
-    cdef object wanted = "avx512" if name == "amx" else name
-    cdef int i = 0
-    while packer_row(i) != NULL:
-        if packer_row(i).supported() and (wanted is None or packer_row(i).name.decode() == wanted):
-            return packer_row(i)
-        i += 1
-    raise ValueError(f"kernel must be one that this CPU runs, got {name!r}")
-
-
-# asked once: a virtual machine takes microseconds to say what its CPU can do
-cdef const packer *_packer = packer_named(None)
 
 
 cdef inline int value_kind_of(cnp.ndarray values) noexcept:
@@ -186,7 +169,7 @@ cdef object value_at(const source *rows, ptrdiff_t row, int64_t sample):
     """One value as a Python number."""
     cdef char copy[8]
     cdef bint is_real = rows.kind >= VALUE_F16
-    cdef int size = 2 << (<int>rows.kind - VALUE_F16) if is_real else 1 << <int>rows.kind
+    cdef int size = value_bytes(rows.kind)
     raw = PyBytes_FromStringAndSize(side_by_side(rows, row, sample, 1, size, copy), size)
     if is_real:
         return np.frombuffer(raw, f"f{size}").item()
@@ -212,6 +195,10 @@ cdef int raise_bad_value(const source *rows, ptrdiff_t row, int64_t sample) exce
     raise ValueError(f"losses must {rule}, got {value!r} {place}")
 
 
+cdef const packer *_packer_of(kernel) except NULL:
+    return (_chosen if kernel is None else _set_named(kernel)).packer
+
+
 def pack_rows(cnp.ndarray values, labels=None, *, kernel=None):
     """Bits of losses that are 0 or 1, or of predictions that are not their labels.
 
@@ -222,14 +209,14 @@ def pack_rows(cnp.ndarray values, labels=None, *, kernel=None):
     labels : LabelRow, optional
         Made for this dtype; None: `values` are losses.
     kernel : str, optional
-        Instruction set to use; None: the fastest.
+        Whose instruction set to use; None: the chosen one's.
 
     Returns
     -------
     ndarray of uint64, shape (n_words,) or (n_rows, n_words)
     """
     cdef source rows
-    cdef const packer *chosen = _packer if kernel is None else packer_named(kernel)
+    cdef const packer *chosen = _packer_of(kernel)
     fill_source(values, labels, &rows)
     cdef ptrdiff_t n_words = (rows.n_samples + 63) // 64, row = 0
     cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0) if cnp.PyArray_NDIM(values) == 2 else 1
@@ -254,7 +241,7 @@ def rows_in_units(cnp.ndarray values, *, kernel=None):
     zero past the last sample.
     """
     cdef source rows
-    cdef const packer *chosen = _packer if kernel is None else packer_named(kernel)
+    cdef const packer *chosen = _packer_of(kernel)
     fill_source(values, None, &rows)
     if rows.kind < VALUE_F16:
         raise TypeError(f"values must be of a float dtype, got {values.dtype}")

@@ -3,8 +3,7 @@
 cdef class LossQueries:
     """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
 
-    A subclass sets `_core`, turns what is no array of the kind into one (`_as_values`,
-    `_as_words`), and says why a row is not answered (`_refuse`, which raises).
+    A subclass sets `_core`, and says why a row is not answered (`_refuse`, which raises).
     """
 
     cdef public GuardCore _core
@@ -21,7 +20,7 @@ cdef class LossQueries:
 
         Returns
         -------
-        Answer
+        RadaBoundAnswer
 
         Raises
         ------
@@ -30,30 +29,36 @@ cdef class LossQueries:
         TypeError, ValueError
             Not a vector of losses; nothing has changed.
         """
-        cdef GuardCore extremes = self._core
-        with cython.nonecheck(True):
-            answer = extremes.query(losses)
-            if answer is NotImplemented:
-                answer = extremes.query(self._as_values(losses, ndim=1))
-        return self._refuse() if answer is None else answer
+        cdef GuardCore core = self._core
+        outer = handled_exception()
+        try:
+            with cython.nonecheck(True):
+                answer = core.query(losses)
+            return self._refuse() if answer is None else answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
 
     def query_packed(self, words, *, guess=None):
         """`query` for losses of 0 and 1 that are bits already.
 
         Parameters
         ----------
-        words : ndarray, uint64 (ceil(n_samples / 64),) or uint8 (ceil(n_samples / 8),)
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
             As `pack_losses` makes them: sample i is bit i % 64 of word i // 64, bits past
             n_samples are zero.
         guess : object, optional
             Ignored.
         """
-        cdef GuardCore extremes = self._core
-        with cython.nonecheck(True):
-            answer = extremes.query_packed(words)
-            if answer is NotImplemented:
-                answer = extremes.query_packed(self._as_words(words, ndim=1))
-        return self._refuse() if answer is None else answer
+        cdef GuardCore core = self._core
+        outer = handled_exception()
+        try:
+            with cython.nonecheck(True):
+                answer = core.query_packed(words)
+            return self._refuse() if answer is None else answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
 
 
 cdef class PredictionQueries:
@@ -66,7 +71,7 @@ cdef class PredictionQueries:
     cdef public LabelRows _rows
     cdef public LossQueries _asked
 
-    def query(self, y_pred, *, guess=None):
+    def query(self, y_pred, *, guess=None, key=None, rerun=1):
         """Share of wrong predictions, if the guard still answers.
 
         Parameters
@@ -76,6 +81,10 @@ cdef class PredictionQueries:
         guess : float, optional
             For mechanisms that need one: the expected error rate, from data independent of the
             holdout.
+        key : object, optional
+            For a `DeclaredSearch`: which model it is, in its space.
+        rerun : int, default 1
+            The same: which training of that model.
 
         Returns
         -------
@@ -91,11 +100,16 @@ cdef class PredictionQueries:
         """
         cdef LabelRows rows = self._rows
         cdef LossQueries asked = self._asked
-        cdef GuardCore extremes
-        answer = None
-        if rows is not None and asked is not None:
-            extremes = asked._core
-            row = rows.find(y_pred, 1)
-            if row is not None and extremes is not None:
-                answer = extremes.query(y_pred, row)
-        return self._query(y_pred, guess) if answer is None else answer
+        cdef GuardCore core
+        outer = handled_exception()
+        try:
+            if rows is not None and asked is not None and key is None:
+                core = asked._core
+                row = rows.find(y_pred, 1)
+                if row is not None and core is not None:
+                    answer = core.query(y_pred, row)
+                    return asked._refuse() if answer is None else answer
+            return self._query(y_pred, guess, key, rerun)
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise

@@ -5,14 +5,19 @@ cdef extern from "extension/quick_lock.h":
         pass
     bint quick_lock_new(quick_lock *)
     void quick_lock_free(quick_lock *)
-    void quick_lock_take(quick_lock *) noexcept
+    bint quick_lock_is_mine(quick_lock *) noexcept
+    int quick_lock_take(quick_lock *) except? -1
     void quick_lock_end(quick_lock *) noexcept
 
 
 @cython.final
 @cython.no_gc
-cdef class _QuickLock:
-    """A lock: ``with turn:``, or `take` and `end` where the two calls of that would count."""
+cdef class QuickLock:
+    """A lock: ``with lock:``, or `take` and `end` where the two calls of that would count.
+
+    To wait for another thread does not ignore Ctrl-C.  Taken again by the thread that has it, it
+    is a RuntimeError: to wait would be for ever.
+    """
 
     cdef quick_lock lock
 
@@ -23,11 +28,20 @@ cdef class _QuickLock:
     def __dealloc__(self):
         quick_lock_free(&self.lock)
 
-    cdef inline void take(self) noexcept:
-        quick_lock_take(&self.lock)
+    cdef inline int take(self) except -1:
+        if quick_lock_take(&self.lock):
+            raise RuntimeError(
+                "this guard is in the middle of a call on this very thread, which a signal handler, "
+                "a destructor, a callback or a trace function has broken into: ask when that call "
+                "is done; halted and n_queries may be read"
+            )
+        return 0
 
     cdef inline void end(self) noexcept:
         quick_lock_end(&self.lock)
+
+    cdef inline bint is_mine(self) noexcept:
+        return quick_lock_is_mine(&self.lock)
 
     def __enter__(self):
         self.take()

@@ -15,69 +15,77 @@ cdef extern from "scan/scan.h" nogil:
     const int _UNIT_SHIFT "UNIT_SHIFT"
     const int TILE_WORDS, CHUNK_ROWS, UNIT_TILE_ROWS
 
+    struct loss_rows:
+        const char *packed
+        int in_place, may_be_real
+        source source
+    void packed_as_rows(loss_rows *, const void *packed, ptrdiff_t stride)
+    void values_as_rows(loss_rows *, const packer *)
+
     struct sign_store:
         const uint64_t *lines
         uint64_t base
         int64_t first_vector, first_word
         int64_t n_vectors, n_strips, n_words, n_samples
 
-    struct loss_rows:
-        const char *packed
-        ptrdiff_t packed_stride, packed_bytes
-        source source
-        const packer *packer
-
     struct chunk_of_rows "chunk":
         int64_t *counts
         int64_t *totals
+        int64_t *before
         void *workspace
         void *tile
-        ptrdiff_t capacity
+        ptrdiff_t capacity, tile_rows
         ptrdiff_t n_rows
+        int in_units
         int64_t bad_sample
+
+    void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
+                    ptrdiff_t n_rows, int in_units, chunk_of_rows *)
+    void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
+                        ptrdiff_t n_rows, chunk_of_rows *)
+    int units_fit(const sign_store *)
 
     enum verdict:
         ANSWERED, WITHHELD, NEEDS_UNITS, NEEDS_PRICE, UNREADABLE
+
+    struct free_range:
+        int64_t low, high
 
     struct guard_state:
         int64_t *maxima
         int64_t *minima
         int64_t n_vectors, n_strips, n_rows, complexity
-        int64_t budget, priced, wanted, n_free, free_low, free_high
+        int64_t budget, priced, priced_rows, wanted
+        free_range declared, real
         int started, half_range, unit_shift
 
-    void count_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
-                    ptrdiff_t n_rows, int in_units, chunk_of_rows *)
-    int may_be_real(const loss_rows *)
-    int units_fit(const sign_store *)
-    void count_any_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
-                        ptrdiff_t n_rows, chunk_of_rows *)
+    void rescale_state(guard_state *)
+    void merge_state(guard_state *, const guard_state *)
+    ptrdiff_t judge_rows(const kernel *, guard_state *, chunk_of_rows *, int64_t *totals_out,
+                         int64_t *trace_out, verdict *)
+
     struct sliced_memory:
         const sliced_kernel *kernel
         const sliced_plan *plan
         void *scratch
-        int64_t *growth
         int64_t *totals
-        int64_t *before
+        int64_t *growth
         uint64_t *packed
 
-    int sliced_pays(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t block_rows,
-                   ptrdiff_t n_rows)
-    int rows_in_place(const loss_rows *, ptrdiff_t n_words)
-    ptrdiff_t scan_rows(const kernel *, const sign_store *, const loss_rows *, ptrdiff_t first,
-                        ptrdiff_t last, guard_state *, chunk_of_rows *, const sliced_memory *,
-                        int64_t *totals_out, int64_t *trace_out, verdict *)
-    ptrdiff_t judge_rows(const kernel *, guard_state *, chunk_of_rows *, ptrdiff_t from_row,
-                         int64_t *totals_out, int64_t *trace_out, verdict *)
-    bint pass_row(const kernel *, const sign_store *, const loss_rows *, guard_state *, chunk_of_rows *,
-                  int64_t *total)
-    void rescale_state(guard_state *)
-    void merge_state(guard_state *, const guard_state *)
+    struct work_on_rows "work":
+        const kernel *kernel
+        const sign_store *signs
+        const loss_rows *rows
+        guard_state *state
+        chunk_of_rows *chunk
+        const sliced_memory *sliced
+        int64_t *totals
+        int64_t *trace
 
-
-cdef void packed_row(loss_rows *rows, const void *words, ptrdiff_t n_words) noexcept nogil:
-    rows.packed = <const char *>words
-    rows.packed_stride = rows.packed_bytes = 8 * n_words
+    bint judge_row(const work_on_rows *, int64_t *total, verdict *)
+    int sliced_pays(const kernel *, const sliced_kernel *, const sign_store *, const loss_rows *,
+                    ptrdiff_t n_rows)
+    ptrdiff_t scan_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last, verdict *)
 
 
 cdef void *on_a_line(void *memory) noexcept nogil:
@@ -87,10 +95,13 @@ cdef void *on_a_line(void *memory) noexcept nogil:
 
 @cython.final
 cdef class _Scratch:
-    """Memory for one thread's chunk of rows: at most 1 MB, unless one row needs more."""
+    """One thread's memory for the rows of a call: at most 1 MB, unless one row needs more.
 
+    `work` is complete but for the state, and for where totals and complexities are to go.
+    """
+
+    cdef work_on_rows work
     cdef chunk_of_rows chunk
-    cdef sliced_memory *slices  # NULL: rows go one by one
     cdef _SlicedMemory _blocks
     cdef void *_memory
 
@@ -101,23 +112,29 @@ cdef class _Scratch:
         cdef int64_t n_lanes = signs.n_lanes()
         cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
         cdef ptrdiff_t tile = 0
-        if not rows_in_place(rows, store_of(signs).n_words):
-            tile = 8 * max(min(CHUNK_ROWS, n_rows) * TILE_WORDS,
+        self.chunk.tile_rows = min(CHUNK_ROWS, n_rows)
+        if not rows.in_place:
+            tile = 8 * max(self.chunk.tile_rows * TILE_WORDS,
                            min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
         cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
         cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
-        self._memory = malloc(workspace + tile + capacity * (n_lanes + 1) * 8 + LINE_BYTES)
+        self._memory = malloc(workspace + tile + (2 * n_lanes + capacity * (n_lanes + 1)) * 8
+                              + LINE_BYTES)
         if self._memory == NULL:
             raise MemoryError
         self.chunk.workspace = on_a_line(self._memory) if workspace > 0 else NULL
         self.chunk.tile = <char *>on_a_line(self._memory) + workspace
-        self.chunk.totals = <int64_t *>(<char *>self.chunk.tile + tile)
+        self.chunk.before = <int64_t *>(<char *>self.chunk.tile + tile)
+        self.chunk.totals = self.chunk.before + 2 * n_lanes
         self.chunk.counts = self.chunk.totals + capacity
         self.chunk.capacity = capacity
-        self.slices = NULL
+        self.work.kernel = kernel
+        self.work.signs = store_of(signs)
+        self.work.rows = rows
+        self.work.chunk = &self.chunk
         if plan is not None:
             self._blocks = _SlicedMemory(plan)
-            self.slices = &self._blocks.slices
+            self.work.sliced = &self._blocks.sliced
         return self
 
     def __dealloc__(self):
@@ -130,7 +147,6 @@ cdef class _SlicedPlan:
 
     cdef const sliced_kernel *kernel
     cdef sliced_plan *plan
-    cdef int64_t n_lanes
     cdef int64_t copied_words  # of a row that has to be copied; 0: rows are read in place
 
     def __dealloc__(self):
@@ -142,12 +158,11 @@ cdef _SlicedPlan plan_sliced(const kernel *kernel, const sliced_kernel *sliced, 
     """A plan if so many rows go through faster as blocks; else None."""
     cdef const sign_store *store = store_of(signs)
     cdef _SlicedPlan plan
-    if not sliced_pays(kernel, store, rows, sliced.block_rows, n_rows):
+    if not sliced_pays(kernel, sliced, store, rows, n_rows):
         return None
     plan = _SlicedPlan.__new__(_SlicedPlan)
     plan.kernel = sliced
-    plan.n_lanes = signs.n_lanes()
-    plan.copied_words = 0 if rows_in_place(rows, store.n_words) else store.n_words
+    plan.copied_words = 0 if rows.in_place else store.n_words
     with nogil:
         plan.plan = sliced_plan_new(sliced, store.lines, store.n_samples, store.n_vectors)
     if plan.plan == NULL:
@@ -159,26 +174,25 @@ cdef _SlicedPlan plan_sliced(const kernel *kernel, const sliced_kernel *sliced, 
 cdef class _SlicedMemory:
     """One thread's memory for blocks."""
 
-    cdef sliced_memory slices
+    cdef sliced_memory sliced
     cdef _SlicedPlan plan
     cdef void *_memory
 
     def __cinit__(self, _SlicedPlan plan):
         cdef ptrdiff_t n = plan.kernel.block_rows
         self.plan = plan
-        self.slices.kernel = plan.kernel
-        self.slices.plan = plan.plan
-        self.slices.scratch = sliced_scratch_new(plan.plan)
-        self._memory = malloc((2 * n + 2 * plan.n_lanes + n * plan.copied_words) * 8)
-        if self.slices.scratch == NULL or self._memory == NULL:
+        self.sliced.kernel = plan.kernel
+        self.sliced.plan = plan.plan
+        self.sliced.scratch = sliced_scratch_new(plan.plan)
+        self._memory = malloc((2 * n + n * plan.copied_words) * 8)
+        if self.sliced.scratch == NULL or self._memory == NULL:
             raise MemoryError
-        self.slices.growth = <int64_t *>self._memory
-        self.slices.totals = self.slices.growth + n
-        self.slices.before = self.slices.totals + n
-        self.slices.packed = <uint64_t *>(self.slices.before + 2 * plan.n_lanes)
+        self.sliced.totals = <int64_t *>self._memory
+        self.sliced.growth = self.sliced.totals + n
+        self.sliced.packed = <uint64_t *>(self.sliced.growth + n)
 
     def __dealloc__(self):
-        sliced_scratch_free(self.slices.scratch)
+        sliced_scratch_free(self.sliced.scratch)
         free(self._memory)
 
 
@@ -200,20 +214,12 @@ cdef bint _is_packed(object words, int ndim, int64_t n_samples):
     if cnp.PyArray_NDIM(array) != ndim or not cnp.PyArray_ISNOTSWAPPED(array):
         return False
     # by size: NumPy has two types of 64 bits, unsigned long and unsigned long long
-    cdef int itemsize = cnp.PyArray_ITEMSIZE(array)
-    if not cnp.PyArray_ISUNSIGNED(array) or itemsize != 1 and itemsize != 8:
+    if not cnp.PyArray_ISUNSIGNED(array) or cnp.PyArray_ITEMSIZE(array) != 8:
         return False
-    cdef int64_t n_items = (n_samples + 8 * itemsize - 1) // (8 * itemsize)
-    return (cnp.PyArray_DIM(array, ndim - 1) == n_items
-            and (n_items == 1 or cnp.PyArray_SIZE(array) == 0
-                 or cnp.PyArray_STRIDE(array, ndim - 1) == itemsize))
-
-
-cdef void _packed_rows(loss_rows *rows, cnp.ndarray words) noexcept:
-    cdef int ndim = cnp.PyArray_NDIM(words)
-    rows.packed = <const char *>cnp.PyArray_DATA(words)
-    rows.packed_bytes = cnp.PyArray_DIM(words, ndim - 1) * cnp.PyArray_ITEMSIZE(words)
-    rows.packed_stride = rows.packed_bytes if ndim == 1 else cnp.PyArray_STRIDE(words, 0)
+    cdef int64_t n_words = (n_samples + 63) // 64
+    return (cnp.PyArray_DIM(array, ndim - 1) == n_words
+            and (n_words == 1 or cnp.PyArray_SIZE(array) == 0
+                 or cnp.PyArray_STRIDE(array, ndim - 1) == 8))
 
 
 cdef bint _is_readable(object values, int ndim, int64_t n_samples):
@@ -223,10 +229,34 @@ cdef bint _is_readable(object values, int ndim, int64_t n_samples):
             and value_kind_of(<cnp.ndarray>values) >= 0)
 
 
-cdef int _source_rows(loss_rows *rows, cnp.ndarray values, object labels) except -1:
-    rows.packed = NULL
-    rows.packer = _packer
-    return fill_source(values, labels, &rows.source)
+cdef object _as_rows(loss_rows *rows, object values, object labels, const packer *packer,
+                     int ndim, int64_t n_samples, bint packed):
+    """Describes rows where they lie; returns the array that keeps them there.
+
+    It is `values`, or what packing.py makes of them, which has the rules and the errors.
+    """
+    cdef cnp.ndarray array
+    cdef bint fits
+    if packed:
+        fits = _is_packed(values, ndim, n_samples)
+    else:
+        fits = _is_readable(values, ndim, n_samples)
+    if not fits:
+        from radabound_fast import packing
+        values = (packing.as_words if packed else packing.as_values)(values, n_samples, ndim)
+    array = <cnp.ndarray?>values
+    if packed:
+        packed_as_rows(rows, cnp.PyArray_DATA(array), 0 if ndim == 1 else cnp.PyArray_STRIDE(array, 0))
+    else:
+        fill_source(array, labels, &rows.source)
+        values_as_rows(rows, packer)
+    return array
+
+
+def bad_bit(n_samples, row):
+    """The error for packed losses that do not end with zeros."""
+    return ValueError(
+        f"words must have no bit set past n_samples = {n_samples}, got one in row {row}")
 
 
 cdef raise_too_large(const sign_store *signs):
@@ -238,6 +268,5 @@ cdef raise_unreadable(loss_rows *rows, const sign_store *signs, ptrdiff_t row, i
     if sample == TOO_LARGE:
         raise_too_large(signs)
     if rows.packed != NULL:
-        raise ValueError("packed losses must have no bit set past n_samples, "
-                         f"got one in row {row}")
+        raise bad_bit(signs.n_samples, row)
     raise_bad_value(&rows.source, row, sample)

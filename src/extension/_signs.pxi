@@ -27,7 +27,7 @@ cdef class SignStore:
         cdef uint64_t *lines = <uint64_t *>cnp.PyArray_DATA(self._memory)
         with nogil:
             for strip in range(store.n_strips):
-                _chosen.fill_lines(store.base, first_vector + strip * LANES, first_word, n_words,
+                _chosen.kernel.fill_lines(store.base, first_vector + strip * LANES, first_word, n_words,
                                    lines + strip * n_words * LANES)
         store.lines = lines
 
@@ -63,7 +63,7 @@ cdef class SignStore:
         else:
             buffer = _aligned_int64(n_words * LANES)
             lines = <uint64_t *>cnp.PyArray_DATA(buffer)
-            _chosen.fill_lines(store_of(self).base, store_of(self).first_vector + vector - lane,
+            _chosen.kernel.fill_lines(store_of(self).base, store_of(self).first_vector + vector - lane,
                                store_of(self).first_word, n_words, lines)
         for w in range(n_words):
             word[w] = lines[w * LANES + lane]
@@ -76,13 +76,13 @@ cdef class SignStore:
         cdef loss_rows rows
         cdef chunk_of_rows chunk
         cdef int64_t total
-        packed_row(&rows, words, store_of(self).n_words)
+        packed_as_rows(&rows, words, 0)
         chunk.counts = counts
         chunk.totals = &total
         chunk.workspace = NULL
         chunk.tile = NULL  # the words are read where they are
         chunk.capacity = 1
-        count_rows(_chosen, store_of(self), &rows, 0, 1, 0, &chunk)
+        count_rows(_chosen.kernel, store_of(self), &rows, 0, 1, 0, &chunk)
         return total if chunk.n_rows == 1 else -1
 
 

@@ -1,4 +1,4 @@
-# The state of a guard: running extremes behind an integer gate, and the ledger that keeps them.
+# A guard's state: shared by threads and processes, and each change of it kept whole or not at all.
 
 cdef long _n_forks = 0  # between the first import and this process: cheaper than os.getpid()
 
@@ -17,213 +17,165 @@ def n_forks():
     return _n_forks
 
 
-# what comes before maxima and minima in the array that a state is written as
-cdef enum:
-    N_COUNTERS = 5
+cdef class SharedState:
+    """What queries change, behind one lock: each change is kept whole, or not at all.
 
+    `GuardCore` is one, and so is every mechanism.  With a ledger (`_keep`) a change begins with
+    what others have committed since, and no answer leaves before the state it leads to is committed.
 
-cdef class _KeptState(_StateMemory):
-    """What queries change, and how a change is kept whole or not at all.
-
-    `price(largest_total, unit_shift)` returns the gate: (budget, priced, n_free, free_low,
-    free_high) of `struct guard_state`, in units of 2^-unit_shift; without it every row passes.
+    A subclass in Python writes its state as an array of int64 (`_lay_out`), goes on from one
+    (`_take_over`), and changes itself in functions that it gives to `_change`.
     """
 
-    cdef readonly SignStore signs
-    cdef readonly bint halted
-    cdef readonly bint retired
-    cdef _QuickLock lock
+    cdef readonly QuickLock _lock
+    cdef public bint _halted, _retired
     cdef long born
-    cdef object price, ledger
+    cdef object ledger
+    cdef object before  # the state at the start of a change, until that is kept or undone
 
-    def __init__(self, SignStore signs, *, bint half_range=False, price=None):
-        self.signs = signs
-        self.lock = _QuickLock()
+    def __cinit__(self, *args, **kwargs):
+        self._lock = QuickLock()
         self.born = _n_forks
-        self.state.half_range = half_range
-        self.price = price
-        self._reprice(0, 0)
+
+    # the four below are called under the lock
+
+    cdef object _written(self):
+        return self._lay_out()
+
+    cdef int _read(self, progress) except -1:
+        self._take_over(progress)
+        return 0
+
+    cdef object _copied(self):
+        return self._written()
+
+    cdef int _put_back(self, before) except -1:
+        """May be broken off by Ctrl-C, and is then done again."""
+        return self._read(before)
 
     # ---- reading -------------------------------------------------------------------------
 
     @property
-    def n_rows(self):
-        return self.state.n_rows
+    def halted(self):
+        """Whether a query has been withheld; it never turns False again."""
+        self._refresh()
+        return self._halted
 
-    @property
-    def started(self):
-        return bool(self.state.started)
+    def _progress(self):
+        """All that queries change, int64: what `_resume` takes."""
+        with self._lock:
+            return self._written()
 
-    @property
-    def unit_shift(self):
-        return self.state.unit_shift
+    def _resume(self, progress):
+        """Goes on where `_progress` was taken."""
+        with self._lock:
+            self._read(progress)
 
-    @property
-    def budget(self):
-        """The largest sum of extremes that passes, in the units of `unit_shift`."""
-        return self.state.budget
+    def _refresh(self):
+        """Takes over what others have committed since; not within a call, which has it already."""
+        if self._forked() or self.ledger is None and self.before is None or self._lock.is_mine():
+            return
+        outer = handled_exception()
+        with self._lock:
+            try:
+                self._undo()
+                if self.ledger is not None and not self._retired:
+                    self._take(self.ledger.read())
+            except BaseException as error:
+                if self.ledger is not None:
+                    self.ledger.rollback()  # so that it is read again
+                forget_locals(error, outer)
+                raise
+
+    def _keep(self, ledger):
+        """From now on each change is committed to `ledger` before its answer leaves."""
+        with self._lock:
+            self.ledger = ledger
+
+    def _retire(self, bint retired):
+        """No query is answered while this is set: the state is somebody else's.
+
+        Returns what it was.
+        """
+        cdef bint before = self._retired
+        with self._lock:
+            self._undo()
+            before, self._retired = self._retired, retired
+        return before
 
     cdef bint _forked(self) noexcept nogil:
         """Whether this is a copy made by os.fork; its lock may never come free."""
         return self.born != _n_forks
 
     cdef bint _closed(self) noexcept nogil:
-        """Whether no row may be judged: halted, or left to be gone on with elsewhere."""
-        return self.halted or self.retired
+        """Whether no query may be answered: halted, or left to be gone on with elsewhere."""
+        return self._halted or self._retired
 
-    cdef double _sum_of_ones(self) noexcept:
-        """What the losses of a row that errs everywhere sum up to: m, in the present units."""
-        return <double>store_of(self.signs).n_samples * <double>(<int64_t>1 << self.state.unit_shift)
+    # ---- a change: under the lock ------------------------------------------------------------
 
-    cdef double _cells(self) noexcept:
-        """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
-        cdef int ranges = 2 if self.state.half_range else 1
-        return ranges * <double>store_of(self.signs).n_vectors * self._sum_of_ones()
-
-    @property
-    def cells(self):
-        return self._cells()
-
-    @property
-    def complexity(self):
-        return <double>self.state.complexity / self._cells()
-
-    def extremes(self):
-        """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
-        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
-        with self.lock:
-            memory = self._memory.copy()
-        return memory[:n], memory[n_lanes:n_lanes + n]
-
-    @property
-    def largest(self):
-        """The largest sum of a row so far, if the gate depends on it; else 0."""
-        return 0 if self.state.priced == INT64_MAX else self.state.priced
-
-    def retire(self, bint retired):
-        """No row passes while this is set: the state is somebody else's.  Returns what it was."""
-        with self.lock:
-            before, self.retired = self.retired, retired
-        return before
-
-    # ---- the state as an array, and where it is kept ---------------------------------------
-
-    def progress(self):
-        """All that queries change, int64: what `resume` takes."""
-        with self.lock:
-            return self._progress()
-
-    cdef cnp.ndarray _progress(self):
-        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
-        counters = [self.state.n_rows, self.state.unit_shift, self.largest, self.halted,
-                    self.state.started]
-        return np.concatenate([np.array(counters, np.int64), self._memory[:n],
-                               self._memory[n_lanes:n_lanes + n]])
-
-    def resume(self, progress):
-        """Goes on where `progress` was taken."""
-        with self.lock:
-            self._resume(progress)
-
-    cdef int _resume(self, progress) except -1:
-        cdef int64_t n_rows, unit_shift, largest, halted, started
-        n, n_lanes = self.state.n_vectors, self.state.n_strips * LANES
-        if progress.shape != (N_COUNTERS + 2 * n,):
-            raise ValueError(f"the state must have {N_COUNTERS + 2 * n} numbers, got "
-                             f"{progress.size}")
-        n_rows, unit_shift, largest, halted, started = progress[:N_COUNTERS].tolist()
-        if (n_rows < 0 or largest < 0 or unit_shift not in (0, _UNIT_SHIFT)
-                or halted not in (0, 1) or started not in (0, 1)):
-            raise ValueError("the state has counters that no guard has")
-        # lanes past n_vectors are never read: any value will do
-        lanes = [np.pad(values, (0, n_lanes - n), mode="edge")
-                 for values in (progress[N_COUNTERS:-n], progress[-n:])]
-        self._reprice(largest, unit_shift)
-        # up to here it may raise, Ctrl-C too, and then nothing has changed
-        self._memory[:n_lanes], self._memory[n_lanes:] = lanes
-        self.state.started = started
-        self.state.n_rows = n_rows
-        self.state.unit_shift = unit_shift
-        self.halted = halted
-        self.state.complexity = 0
-        merge_state(&self.state, &self.state)  # which computes the complexity
-        return 0
-
-    def keep(self, ledger):
-        """From now on each change is committed to `ledger` before its answer leaves."""
-        with self.lock:
-            self.ledger = ledger
-
-    def refresh(self):
-        """Takes over what others have committed since."""
-        if self.ledger is None or self._forked():
-            return
-        with self.lock:
-            if self.retired:
-                return
+    def _change(self, decide):
+        """What `decide()` returns, with what it changes kept; None: no query may be answered."""
+        if self._forked():
+            return None
+        with self._lock:
             try:
-                self._take(self.ledger.read())
-            except BaseException:
-                self.ledger.rollback()
+                if not self._begin():
+                    return None
+                self._remember()
+                outcome = decide()
+                self._commit()
+                return outcome
+            except BaseException:  # KeyboardInterrupt too: no answer has left yet
+                self._undo()
                 raise
 
-    cdef int _take(self, progress) except -1:
-        if progress is not None:
-            self._resume(progress)
-        return 0
-
     cdef bint _begin(self) except -1:
-        """Starts a change that is kept whole or not at all; False: no row may be judged."""
+        """Starts a change; False: no query may be answered.  If it fails, `_undo`."""
+        self._undo()  # a change whose undoing Ctrl-C broke off
         if self._closed():
             return False
         if self.ledger is not None:
-            self._take(self.ledger.begin())
-            if self.halted:
-                self.ledger.rollback()
-                return False
+            self._remember()
+            self._join()
+        return not self._halted
+
+    cdef bint _join(self) except -1:
+        """Shuts others out, and takes over what they have committed: True if there was anything.
+
+        If that has halted, they are let in again.
+        """
+        cdef bint is_news = self._take(self.ledger.begin())
+        if is_news and self._halted:
+            self._leave()
+        return is_news
+
+    cdef int _leave(self) except -1:
+        """Ends a change in which nothing changed."""
+        if self.ledger is not None:
+            self.ledger.rollback()
+        self.before = None
+        return 0
+
+    cdef bint _take(self, progress) except -1:
+        if progress is None:
+            return False
+        self._read(progress)
         return True
+
+    cdef int _remember(self) except -1:
+        if self.before is None:
+            self.before = self._copied()
+        return 0
 
     cdef int _commit(self) except -1:
         if self.ledger is not None:
-            self.ledger.commit(self._progress())
+            self.ledger.commit(self._written())
+        self.before = None
         return 0
 
-    cdef int _undo(self, _StateMemory before) except -1:
-        """Back to where a change began, which was not halted."""
-        self.copy_from(before)
-        self.halted = False
-        if self.ledger is not None:
-            self.ledger.rollback()
+    cdef int _undo(self) except -1:
+        """Back to where the change began; whoever comes next does it if Ctrl-C breaks into it."""
+        if self.before is not None:
+            self._put_back(self.before)
+            self._leave()
         return 0
-
-    # ---- the gate ------------------------------------------------------------------------
-
-    cdef int _to_units(self) except -1:
-        if not units_fit(store_of(self.signs)):
-            raise_too_large(store_of(self.signs))
-        # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
-        self._reprice(<int64_t>self.largest << _UNIT_SHIFT, _UNIT_SHIFT)
-        rescale_state(&self.state)
-        return 0
-
-    cdef int _reprice(self, int64_t largest, int unit_shift) except -1:
-        if self.price is not None:
-            (self.state.budget, self.state.priced, self.state.n_free, self.state.free_low,
-             self.state.free_high) = self.price(largest, unit_shift)
-        return 0
-
-    cdef int _halt(self, int64_t priced) except -1:
-        """After a row was withheld, before which the gate was priced for sums up to this.
-
-        It goes back to that: priced for the withheld row it would tell its mean.
-        """
-        self.halted = True
-        if priced != self.state.priced:
-            self._reprice(priced, self.state.unit_shift)
-        return 0
-
-    cdef int _meet(self, verdict need) except -1:
-        """Does what a verdict other than ANSWERED and WITHHELD asks for."""
-        if need == NEEDS_UNITS:
-            return self._to_units()
-        return self._reprice(self.state.wanted, self.state.unit_shift)

@@ -1,28 +1,116 @@
-# GuardCore with memory of their own, and what the rows of one call come to.
+# Memory of struct guard_state, its state as an array, and what the rows of one call come to.
+
+cdef cnp.ndarray new_state(guard_state *state, SignStore signs):
+    """Memory for a state that has seen no row and lets every row pass."""
+    cdef int64_t n_lanes = signs.n_lanes()
+    cdef cnp.ndarray memory = _aligned_int64(2 * n_lanes)  # maxima, then minima
+    state.maxima = <int64_t *>cnp.PyArray_DATA(memory)
+    state.minima = state.maxima + n_lanes
+    state.n_vectors = store_of(signs).n_vectors
+    state.n_strips = store_of(signs).n_strips
+    state.budget = state.priced = state.priced_rows = INT64_MAX
+    return memory
+
+
+cdef void copy_state(guard_state *state, const guard_state *other) noexcept nogil:
+    cdef int64_t *maxima = state.maxima
+    cdef int64_t *minima = state.minima
+    memcpy(maxima, other.maxima, 2 * other.n_strips * LANES * sizeof(int64_t))
+    state[0] = other[0]
+    state.maxima = maxima
+    state.minima = minima
+
 
 cdef class _StateMemory:
     """A struct guard_state and the memory behind it."""
 
     cdef guard_state state
-    cdef cnp.ndarray _memory  # maxima, then minima
+    cdef cnp.ndarray _memory
 
-    def __cinit__(self, SignStore signs not None, *args, **kwargs):
-        cdef int64_t n_lanes = signs.n_lanes()
-        self._memory = _aligned_int64(2 * n_lanes)
-        self.state.maxima = <int64_t *>cnp.PyArray_DATA(self._memory)
-        self.state.minima = self.state.maxima + n_lanes
-        self.state.n_vectors = store_of(signs).n_vectors
-        self.state.n_strips = store_of(signs).n_strips
-        self.state.budget = self.state.priced = INT64_MAX
+    def __cinit__(self, SignStore signs not None):
+        self._memory = new_state(&self.state, signs)
 
-    cdef void copy_from(self, _StateMemory other) noexcept nogil:
-        cdef int64_t *maxima = self.state.maxima
-        cdef int64_t *minima = self.state.minima
-        memcpy(maxima, other.state.maxima, 2 * self.state.n_strips * LANES * sizeof(int64_t))
-        self.state = other.state
-        self.state.maxima = maxima
-        self.state.minima = minima
 
+# ---- a state as an array ------------------------------------------------------------------
+
+cdef enum:
+    N_COUNTERS = 5
+
+# more than anybody asks, and few enough to be counted on from
+cdef int64_t MOST_ROWS = 1 << 53
+
+
+def n_numbers(n_vectors):
+    """How many numbers `lay_out` makes of the state of a guard with so many vectors."""
+    return N_COUNTERS + 2 * n_vectors
+
+
+def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, started=True):
+    """The state of a guard as an array: what files and databases hold, and what `adopt` takes.
+
+    Another layout is another format: a new ``_VERSION`` in store/_file.py and store/_ledger.py.
+
+    Parameters
+    ----------
+    maxima, minima : ndarray of int64, shape (n_vectors,)
+        The extremes of the signed sums, in units of 2**-unit_shift; anything before the first row.
+    n_rows : int
+        Rows answered.
+    unit_shift : {0, 24}
+    largest : int
+        The largest sum of a row, or 0 for a guard whose gate does not depend on it.
+    halted : bool
+        Whether a row was withheld.
+    started : bool
+        Whether there are extremes yet: a row was seen.
+
+    Returns
+    -------
+    ndarray of int64, shape (5 + 2 n_vectors,)
+        ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
+    """
+    counters = np.array([n_rows, unit_shift, largest, halted, started], np.int64)
+    return np.concatenate([counters, maxima, minima])
+
+
+@cython.final
+cdef class _Layout(_StateMemory):
+    """What `lay_out` wrote, read and checked."""
+
+    cdef int64_t largest
+    cdef bint halted
+
+    @staticmethod
+    cdef _Layout of(SignStore signs, bint half_range, progress):
+        cdef _Layout self = _Layout(signs)
+        cdef int64_t n_rows, unit_shift, started, halted
+        n, n_lanes = self.state.n_vectors, signs.n_lanes()
+        if progress.shape != (n_numbers(n),):
+            raise ValueError(f"the state must have {n_numbers(n)} numbers, got {progress.size}")
+        n_rows, unit_shift, self.largest, halted, started = progress[:N_COUNTERS].tolist()
+        if (not 0 <= n_rows <= MOST_ROWS or unit_shift not in (0, _UNIT_SHIFT)
+                or unit_shift and not units_fit(store_of(signs))
+                or halted not in (0, 1) or started not in (0, 1) or n_rows > 0 and not started):
+            raise ValueError("the state has counters that no guard has")
+        maxima, minima = progress[N_COUNTERS:-n], progress[-n:]
+        most = store_of(signs).n_samples << unit_shift
+        if not (0 <= self.largest <= most and -most <= minima.min() and maxima.max() <= most
+                and (minima <= maxima).all() and (started or not progress[N_COUNTERS:].any())):
+            raise ValueError("the state has extremes that no losses lead to")
+        # lanes past n_vectors are never read: any value will do
+        for place, values in ((0, maxima), (n_lanes, minima)):
+            self._memory[place:place + n] = values
+            self._memory[place + n:place + n_lanes] = values[n - 1]
+        self.halted = halted
+        self.state.started = started
+        self.state.n_rows = n_rows
+        self.state.unit_shift = unit_shift
+        self.state.half_range = half_range
+        merge_state(&self.state, &self.state)  # which computes the complexity
+        return self
+
+
+# ---- rows --------------------------------------------------------------------------------
 
 @cython.final
 cdef class _Segment(_StateMemory):

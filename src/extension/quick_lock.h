@@ -1,41 +1,38 @@
-/* A lock whose turn costs next to nothing when nobody waits for one.
+/* A lock that costs a few nanoseconds when nobody waits for it, knows whose it is, and lets Ctrl-C
+ * through.
  *
- * From Python 3.13 on PyMutex is that.  Before, Python's lock reads the clock at every turn, which
- * takes as long as a third of a query; but there a GIL is held wherever a turn is taken or ended, so
- * that a plain count tells who must wait.  Only they touch Python's lock, which is otherwise taken:
- * whoever ends a turn lets one of them have it.
+ * A plain count tells who must wait: where there is a GIL, it is held wherever the lock is taken or
+ * ended, and where there is none a mutex is, for these few steps.  Only who waits touches Python's
+ * lock, which is otherwise taken: whoever ends lets one of them have it.  Python's lock alone reads
+ * the clock each time, which takes as long as a third of a query, and PyMutex ignores signals.
  */
 #ifndef RADABOUND_QUICK_LOCK_H
 #define RADABOUND_QUICK_LOCK_H
 
 #include <Python.h>
 
-#if PY_VERSION_HEX >= 0x030D0000
+enum { LOOK_AT_SIGNALS = 50000 }; /* microseconds: not every system wakes who waits for a signal */
 
 struct quick_lock {
-    PyMutex mutex;
-};
-
-static inline int quick_lock_new(struct quick_lock *lock)
-{
-    lock->mutex = (PyMutex){0};
-    return 1;
-}
-
-static inline void quick_lock_free(struct quick_lock *lock) { (void)lock; }
-static inline void quick_lock_take(struct quick_lock *lock) { PyMutex_Lock(&lock->mutex); }
-static inline void quick_lock_end(struct quick_lock *lock) { PyMutex_Unlock(&lock->mutex); }
-
-#else
-
-struct quick_lock {
-    Py_ssize_t n_takers; /* who has it and who waits */
+    Py_ssize_t n_takers;  /* who has it and who waits */
+    unsigned long holder; /* the thread that has it; 0: none */
     PyThread_type_lock next;
+#ifdef Py_GIL_DISABLED
+    PyMutex steps;
+#endif
 };
+
+#ifdef Py_GIL_DISABLED
+#define BEGIN_STEPS(lock) PyMutex_Lock(&(lock)->steps)
+#define END_STEPS(lock) PyMutex_Unlock(&(lock)->steps)
+#else
+#define BEGIN_STEPS(lock) ((void)0)
+#define END_STEPS(lock) ((void)0)
+#endif
 
 static inline int quick_lock_new(struct quick_lock *lock)
 {
-    lock->n_takers = 0;
+    memset(lock, 0, sizeof *lock);
     lock->next = PyThread_allocate_lock();
     return lock->next != NULL && PyThread_acquire_lock(lock->next, NOWAIT_LOCK);
 }
@@ -46,20 +43,62 @@ static inline void quick_lock_free(struct quick_lock *lock)
         PyThread_free_lock(lock->next);
 }
 
-static inline void quick_lock_take(struct quick_lock *lock)
+/* Whether this very thread has it. */
+static inline int quick_lock_is_mine(struct quick_lock *lock)
 {
-    if (lock->n_takers++ == 0)
-        return;
-    Py_BEGIN_ALLOW_THREADS
-    PyThread_acquire_lock(lock->next, WAIT_LOCK);
-    Py_END_ALLOW_THREADS
+    BEGIN_STEPS(lock);
+    const int is_mine = lock->holder == PyThread_get_thread_ident();
+    END_STEPS(lock);
+    return is_mine;
 }
 
 static inline void quick_lock_end(struct quick_lock *lock)
 {
+    BEGIN_STEPS(lock);
+    lock->holder = 0;
     if (--lock->n_takers > 0)
         PyThread_release_lock(lock->next);
+    END_STEPS(lock);
 }
 
-#endif
+/* Of one who is counted.  -1: a signal handler raised, and he has left. */
+static int quick_lock_wait(struct quick_lock *lock)
+{
+    PyLockStatus status;
+    for (;;) {
+        Py_BEGIN_ALLOW_THREADS
+        status = PyThread_acquire_lock_timed(lock->next, LOOK_AT_SIGNALS, 1);
+        Py_END_ALLOW_THREADS
+        if (status == PY_LOCK_ACQUIRED)
+            break;
+        if (PyErr_CheckSignals() < 0) {
+            BEGIN_STEPS(lock);
+            /* it may have been handed over meanwhile: then somebody else gets it */
+            const int is_given = PyThread_acquire_lock(lock->next, NOWAIT_LOCK);
+            if (--lock->n_takers > 0 && is_given)
+                PyThread_release_lock(lock->next);
+            END_STEPS(lock);
+            return -1;
+        }
+    }
+    BEGIN_STEPS(lock);
+    lock->holder = PyThread_get_thread_ident();
+    END_STEPS(lock);
+    return 0;
+}
+
+/* 0: taken.  1: this very thread has it.  -1: a signal handler raised meanwhile. */
+static inline int quick_lock_take(struct quick_lock *lock)
+{
+    const unsigned long me = PyThread_get_thread_ident();
+    BEGIN_STEPS(lock);
+    const int is_mine = lock->holder == me;
+    const int is_free = lock->n_takers == 0;
+    lock->n_takers += !is_mine;
+    if (is_free)
+        lock->holder = me;
+    END_STEPS(lock);
+    return is_mine ? 1 : is_free ? 0 : quick_lock_wait(lock);
+}
+
 #endif

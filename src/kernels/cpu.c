@@ -8,6 +8,8 @@
 #include <unistd.h>
 #endif
 
+int cpu_has_all(void) { return 1; }
+
 #if defined(RB_X86_64)
 
 #if defined(_MSC_VER)

@@ -4,6 +4,11 @@
 
 #include <stdint.h>
 
+/* Losses and predictions may be nan, and then are refused: comparisons must see it. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "radabound_fast cannot be built with -ffast-math, -Ofast or -ffinite-math-only"
+#endif
+
 #if defined(__x86_64__) || defined(_M_X64)
 #define RB_X86_64 1
 #endif
@@ -40,7 +45,11 @@
 #define RB_UNROLL(n)
 #endif
 
-/* Asked by dispatch.c; the answer covers the registers that the OS saves. */
+/* What must hold for this to compile; C11's own word is not known everywhere. */
+#define RB_ASSERT_THAT(name, condition) typedef char name[(condition) ? 1 : -1]
+
+/* The answer covers the registers that the OS saves. */
+int cpu_has_all(void); /* what plain C takes: yes */
 int cpu_has_avx2(void);
 int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
 int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well */
@@ -51,6 +60,8 @@ int cpu_has_neon(void);
  * one has: its signal frames may be 8 KB larger, and alternate stacks that are too small for that
  * are refused; if there is such a stack already, the answer is no. */
 int may_use_tiles(void);
+
+RB_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Ones in a word, without an instruction for it: Knuth's sideways addition. */
 RB_INLINE int64_t popcount64(uint64_t word)

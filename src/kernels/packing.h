@@ -33,6 +33,21 @@ enum value_kind {
     N_VALUE_KINDS
 };
 
+/* Bytes of a value; of one whose kind is known only now. */
+enum {
+    size_u8 = 1,
+    size_u16 = 2,
+    size_u32 = 4,
+    size_u64 = 8,
+    size_f16 = 2,
+    size_f32 = 4,
+    size_f64 = 8
+};
+RB_INLINE int value_bytes(enum value_kind kind)
+{
+    return kind >= VALUE_F16 ? size_f16 << (kind - VALUE_F16) : size_u8 << kind;
+}
+
 union class_value {
     uint64_t integer; /* modulo 2^64 */
     double real;      /* exact in the kind's own precision */
@@ -60,8 +75,6 @@ typedef int64_t pack_row_fn(const struct source *source, ptrdiff_t row, uint64_t
 typedef int64_t units_row_fn(const struct source *source, ptrdiff_t row, int32_t *units);
 
 struct packer {
-    const char *name;
-    int (*supported)(void);
     pack_row_fn *pack_row;
     units_row_fn *units_row;
 };
@@ -73,9 +86,6 @@ extern const struct packer packer_avx2, packer_avx512;
 #if defined(RB_ARM64)
 extern const struct packer packer_neon;
 #endif
-
-/* Fastest first; NULL past the last (dispatch.c). */
-const struct packer *packer_row(int index);
 
 /* Also where the others end up when a row is bad: it alone looks for the index. */
 pack_row_fn pack_row_portable;

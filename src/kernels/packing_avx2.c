@@ -13,7 +13,7 @@
 
 #define INTEGER(bits, set1)                                                                        \
     typedef __m256i vector_u##bits;                                                                \
-    enum { size_u##bits = bits / 8, lanes_u##bits = 256 / bits };                                  \
+    enum { lanes_u##bits = 256 / bits };                                                           \
     EACH __m256i load_u##bits(const char *p) { return _mm256_loadu_si256((const __m256i *)p); }    \
     EACH __m256i each_u##bits(union class_value c) { return set1((int##bits##_t)c.integer); }
 
@@ -74,7 +74,7 @@ EACH uint64_t outside_u64(__m256i x, __m256i first, __m256i last)
 /* A whole number of the range is what clamping and rounding leave alone; nan equals nothing. */
 #define REAL(bits, vector, type, suffix)                                                           \
     typedef vector vector_f##bits;                                                                 \
-    enum { size_f##bits = bits / 8, lanes_f##bits = 256 / bits };                                  \
+    enum { lanes_f##bits = 256 / bits };                                                           \
     EACH vector load_f##bits(const char *p) { return _mm256_loadu_##suffix((const type *)p); }     \
     EACH vector each_f##bits(union class_value c) { return _mm256_set1_##suffix((type)c.real); }   \
     EACH uint64_t differs_f##bits(vector a, vector b)                                              \
@@ -112,6 +112,6 @@ EACH uint64_t units_of_f64(__m256d loss, int32_t *units)
 
 #include "packing_kinds.h"
 
-const struct packer packer_avx2 = {"avx2", cpu_has_avx2, pack_row, units_row};
+const struct packer packer_avx2 = {pack_row, units_row};
 
 #endif

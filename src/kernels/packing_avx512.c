@@ -14,7 +14,7 @@
 
 #define INTEGER(bits)                                                                              \
     typedef __m512i vector_u##bits;                                                                \
-    enum { size_u##bits = bits / 8, lanes_u##bits = 512 / bits };                                  \
+    enum { lanes_u##bits = 512 / bits };                                                           \
     EACH __m512i load_u##bits(const char *p) { return _mm512_loadu_si512(p); }                     \
     EACH __m512i each_u##bits(union class_value c)                                                 \
     {                                                                                              \
@@ -54,8 +54,6 @@ REAL(f16, __m512, float, ps)
 REAL(f32, __m512, float, ps)
 REAL(f64, __m512d, double, pd)
 
-enum { size_f16 = 2, size_f32 = 4, size_f64 = 8 };
-
 EACH __m512 load_f16(const char *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
@@ -86,6 +84,6 @@ EACH uint64_t units_of_f64(__m512d loss, int32_t *units)
 #define HALF_PRECISION
 #include "packing_kinds.h"
 
-const struct packer packer_avx512 = {"avx512", cpu_has_avx512, pack_row, units_row};
+const struct packer packer_avx512 = {pack_row, units_row};
 
 #endif

@@ -1,6 +1,6 @@
 /* Bits of one row, 64 values a word; included once per KIND by the vector packers, which define
  *
- *     vector_KIND     one register;  size_KIND bytes a value, lanes_KIND values a register
+ *     vector_KIND     one register;  lanes_KIND values a register
  *     load_KIND       a register from memory, unaligned
  *     each_KIND       a class in every lane
  *     differs_KIND    bit j set where lane j of one register is not lane j of the other

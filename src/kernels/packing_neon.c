@@ -38,7 +38,7 @@ EACH uint64_t mask64(uint64x2_t lanes) { return vaddvq_u64(vandq_u64(lanes, vld1
 
 #define INTEGER(bits, lanes)                                                                       \
     typedef uint##bits##x##lanes##_t vector_u##bits;                                               \
-    enum { size_u##bits = bits / 8, lanes_u##bits = lanes };                                       \
+    enum { lanes_u##bits = lanes };                                                                \
     LOAD(u##bits, vector_u##bits)                                                                  \
     EACH vector_u##bits each_u##bits(union class_value c)                                          \
     {                                                                                              \
@@ -76,8 +76,6 @@ REAL(f16, 32, 4, float)
 REAL(f32, 32, 4, float)
 REAL(f64, 64, 2, double)
 
-enum { size_f16 = 2, size_f32 = 4, size_f64 = 8 };
-
 LOAD(f32, float32x4_t)
 LOAD(f64, float64x2_t)
 LOAD(half, float16x4_t)
@@ -105,6 +103,6 @@ EACH uint64_t units_of_f64(float64x2_t loss, int32_t *units)
 #define HALF_PRECISION
 #include "packing_kinds.h"
 
-const struct packer packer_neon = {"neon", cpu_has_neon, pack_row, units_row};
+const struct packer packer_neon = {pack_row, units_row};
 
 #endif

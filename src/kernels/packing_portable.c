@@ -109,6 +109,4 @@ int64_t units_row_portable(const struct source *s, ptrdiff_t row, int32_t *units
     return s->kind == VALUE_F32 ? units_f32(s, row, units) : units_f64(s, row, units);
 }
 
-static int always(void) { return 1; }
-
-const struct packer packer_portable = {"portable", always, pack_row_portable, units_row_portable};
+const struct packer packer_portable = {pack_row_portable, units_row_portable};

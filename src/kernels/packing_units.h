@@ -1,6 +1,6 @@
 /* Units of one row, 64 values a step, as in packing_bits.h; included once per float KIND.  Besides
  *
- *     vector_KIND, size_KIND, lanes_KIND, load_KIND
+ *     vector_KIND, lanes_KIND, load_KIND
  *     units_of_KIND   stores the units of one register; not 0 where one is outside [0, 1]
  */
 

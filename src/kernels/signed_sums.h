@@ -1,4 +1,4 @@
-/* The contract of the kernels: bit layout, function types, and the table of instruction sets.
+/* The contract of the kernels: bit layout and function types.
  *
  * Losses.  Sample i is bit i % 64 of word i / 64; bits past the last sample are zero.
  *
@@ -24,8 +24,15 @@
 #include <stdint.h>
 
 #include "cpu.h"
+#include "extremes.h"
 
-enum { LANES = 8, WORD_BITS = 64, HALF_WORD = 32, LINE_BYTES = 64 };
+enum {
+    LANES = 8,
+    WORD_BITS = 64,
+    HALF_WORD = 32,
+    LINE_BYTES = 64,
+    WORKSPACE_WORDS = 64, /* of a sign_tile, at most, are unpacked into a workspace */
+};
 
 /* Part of the signs: n_strips strips, their first lines strip_stride lines apart, n_words each. */
 struct sign_tile {
@@ -37,7 +44,8 @@ struct sign_tile {
 };
 
 /* counts[r][8 strip + lane] += popcount(signs & row r), counts_stride apart; totals[r] +=
- * popcount(row r), unless totals is NULL.  rows: n_words words each, row_stride words apart. */
+ * popcount(row r), unless totals is NULL, also under no strips.  rows: n_words words each,
+ * row_stride words apart. */
 typedef void count_bits_fn(const struct sign_tile *signs, const uint64_t *rows,
                            ptrdiff_t row_stride, ptrdiff_t n_rows, int64_t *counts,
                            ptrdiff_t counts_stride, int64_t *totals);
@@ -52,12 +60,14 @@ typedef void count_units_fn(const struct sign_tile *signs, const int32_t *rows,
 typedef int raise_extremes_fn(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
                               int64_t *maxima, int64_t *minima);
 
-/* Which rows, whole ones here, move an extreme, without their counts going through memory:
- * moved[r] |= whether some 2 c_j - totals[r] is above its maximum or below its minimum.
- * `first`: these are the first strips, and totals[r] becomes popcount(row r) before. */
-typedef void find_moves_fn(const struct sign_tile *signs, const uint64_t *rows,
-                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
-                           const int64_t *maxima, const int64_t *minima, uint8_t *moved);
+/* Takes whole rows in, in order, without their counts going through memory: widens the extremes of
+ * these strips, true ones of earlier rows, until they hold each 2 c_j - totals[r].
+ *     growth[r] += what that adds to the complexity, row r after those before it.
+ *     `first`: these are the first strips; growth[r] is 0, totals[r] popcount(row r) before.
+ * A row whose total is above `most` changes nothing. */
+typedef void widen_extremes_fn(const struct sign_tile *signs, const uint64_t *rows,
+                               ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+                               const struct extremes *extremes, int64_t *totals, int64_t *growth);
 
 /* Sum of 64 n_words losses in units of 2^-24. */
 typedef int64_t sum_units_fn(const int32_t *units, ptrdiff_t n_words);
@@ -74,7 +84,7 @@ struct kernel {
     raise_extremes_fn *raise_extremes;
     sum_units_fn *sum_units;
     fill_lines_fn *fill_lines;
-    find_moves_fn *find_moves; /* NULL where counting takes so long that nothing is gained */
+    widen_extremes_fn *widen_extremes;
     ptrdiff_t workspace_bytes; /* to unpack signs into; 0: needs none */
     int64_t block_vectors;     /* so many vectors are faster in bit-sliced blocks, if rows are too */
 };
@@ -87,7 +97,10 @@ sum_units_fn sum_units_avx2, sum_units_avx512;
 count_bits_fn count_bits_avx512;
 raise_extremes_fn raise_extremes_avx512;
 fill_lines_fn fill_lines_avx512;
-find_moves_fn find_moves_avx512;
+widen_extremes_fn widen_extremes_avx512;
+void widen_by_counts_avx512(const int64_t *counts, ptrdiff_t n_strips, ptrdiff_t n_rows,
+                            int64_t most, const struct extremes *extremes, const int64_t *totals,
+                            int64_t *growth); /* of rows 32 counts apart, in order */
 #endif
 #if defined(RB_AMX)
 extern const struct kernel kernel_amx;
@@ -96,26 +109,27 @@ extern const struct kernel kernel_amx;
 extern const struct kernel kernel_neon;
 #endif
 
-/* Fastest first; NULL past the last.  dispatch.c is the only place that lists them. */
-const struct kernel *kernel_row(int index);
-const struct kernel *fastest_kernel(void);
-
 count_bits_fn count_bits_portable;
 count_units_fn count_units_portable;
 raise_extremes_fn raise_extremes_portable;
 int64_t popcount_portable(const uint64_t *words, ptrdiff_t n_words); /* ones in them */
 sum_units_fn sum_units_portable;
+void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs, const uint64_t *rows,
+              ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+              const struct extremes *extremes, int64_t *totals, int64_t *growth);
 fill_lines_fn fill_lines_portable;
 
 /* The sign stream: SplitMix64's output function on a counter, so a word is a function of
  * (seed, vector, word) alone.  base = mix64(seed + GOLDEN). */
 #define SIGN_GOLDEN 0x9E3779B97F4A7C15u
 #define SIGN_VECTOR_STEP ((uint64_t)1 << 40)
+#define MIX_FIRST 0xBF58476D1CE4E5B9u
+#define MIX_SECOND 0x94D049BB133111EBu
 
 RB_INLINE uint64_t mix64(uint64_t z)
 {
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    z = (z ^ (z >> 30)) * MIX_FIRST;
+    z = (z ^ (z >> 27)) * MIX_SECOND;
     return z ^ (z >> 31);
 }
 

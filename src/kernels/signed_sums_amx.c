@@ -31,7 +31,6 @@ enum {
     ROWS = 2 * TILE_ROWS,
     STRIPS = 4,            /* of a square; one may be missing */
     LEAST_ROWS = 3 * ROWS, /* that pay for the unpacking of the signs */
-    MOST_WORDS = 64,       /* that the workspace has room for */
     AHEAD = 2, /* words */
     RING = 4,
 };
@@ -194,7 +193,7 @@ AMX static void add_counts(const struct sums *sums, int n_strips, int64_t *count
         }
 }
 
-/* GuardCore of a square's vectors in 32 bits, where the sums of one call have room: what does not
+/* Extremes of a square's vectors in 32 bits, where the sums of one call have room: what does not
  * fit is beyond every sum.  A vector that is not there moves nothing. */
 struct bounds {
     __m512i maxima[2], minima[2];
@@ -209,19 +208,20 @@ RB_INLINE AMX __m512i narrow(const int64_t *extremes, int n_strips, int64_t none
         _mm512_cvtsepi64_epi32(second), 1);
 }
 
-AMX static struct bounds bounds_of(const int64_t *maxima, const int64_t *minima, int n_strips)
+AMX static struct bounds bounds_of(const struct extremes *extremes, int n_strips)
 {
     struct bounds bounds;
     for (int half = 0; half < 2; half++) {
         const int left = n_strips - 2 * half;
-        bounds.maxima[half] = narrow(maxima + 2 * half * LANES, left, INT64_MAX);
-        bounds.minima[half] = narrow(minima + 2 * half * LANES, left, INT64_MIN);
+        bounds.maxima[half] = narrow(extremes->maxima + 2 * half * LANES, left, INT64_MAX);
+        bounds.minima[half] = narrow(extremes->minima + 2 * half * LANES, left, INT64_MIN);
     }
     return bounds;
 }
 
-AMX static void mark_moves(const struct sums *sums, const struct bounds *bounds,
-                           const int64_t *totals, uint8_t *moved)
+AMX static void widen(const struct sums *sums, int n_strips, int64_t most,
+                      const struct extremes *extremes, struct bounds *bounds,
+                      const int64_t *totals, int64_t *growth)
 {
     for (int r = 0; r < ROWS; r++) {
         const __m512i total = _mm512_set1_epi32((int32_t)totals[r]);
@@ -233,7 +233,13 @@ AMX static void mark_moves(const struct sums *sums, const struct bounds *bounds,
             beyond |= _mm512_cmpgt_epi32_mask(twice, bounds->maxima[half]);
             beyond |= _mm512_cmplt_epi32_mask(twice, bounds->minima[half]);
         }
-        moved[r] |= beyond != 0;
+        if (beyond) { /* rare once a few queries have been seen */
+            int64_t counts[STRIPS * LANES] = {0};
+            for (int v = 0; v < n_strips * LANES; v++)
+                counts[v] = sums->of[v / TILE_ROWS][r][v % TILE_ROWS];
+            widen_by_counts_avx512(counts, n_strips, 1, most, extremes, totals + r, growth + r);
+            *bounds = bounds_of(extremes, n_strips);
+        }
     }
 }
 
@@ -248,7 +254,7 @@ static struct squares squares_of(const struct sign_tile *signs, ptrdiff_t n_rows
 {
     const ptrdiff_t left = signs->n_strips % STRIPS;
     const ptrdiff_t n_strips = signs->n_strips - (left < STRIPS - 1 ? left : 0);
-    if (signs->workspace == NULL || signs->n_words > MOST_WORDS || n_rows < LEAST_ROWS ||
+    if (signs->workspace == NULL || signs->n_words > WORKSPACE_WORDS || n_rows < LEAST_ROWS ||
         n_strips == 0 || !may_use_tiles())
         return (struct squares){0, 0};
     return (struct squares){n_rows / ROWS * ROWS, n_strips};
@@ -261,13 +267,15 @@ static struct sign_tile strips_from(const struct sign_tile *signs, ptrdiff_t str
                               signs->strip_stride, signs->n_strips - strip, signs->n_words, NULL};
 }
 
-/* What becomes of a call's rows: counts to add to, or with `moved` extremes to compare with. */
+/* What becomes of a call's rows: counts to add to, or with `extremes` those to widen. */
 struct outcome {
     int64_t *counts;
     ptrdiff_t counts_stride;
     int64_t *ones; /* to add the rows' ones to, or NULL */
-    const int64_t *totals, *maxima, *minima;
-    uint8_t *moved;
+    const struct extremes *extremes;
+    int64_t most;
+    const int64_t *totals;
+    int64_t *growth;
 };
 
 /* All whole squares of a call; returns which. */
@@ -281,9 +289,12 @@ AMX static struct squares do_squares(const struct sign_tile *signs, const uint64
     set_up_tiles();
     for (ptrdiff_t s = 0; s < squares.n_strips; s += STRIPS) {
         const int n_strips = squares.n_strips - s < STRIPS ? STRIPS - 1 : STRIPS;
+        struct extremes extremes;
         struct bounds bounds;
-        if (to->moved)
-            bounds = bounds_of(to->maxima + s * LANES, to->minima + s * LANES, n_strips);
+        if (to->extremes) {
+            extremes = extremes_from(to->extremes, s * LANES);
+            bounds = bounds_of(&extremes, n_strips);
+        }
         unpack_strips(signs, s, n_strips, signs->workspace);
         for (ptrdiff_t r = 0; r < squares.n_rows; r += ROWS) {
             const uint64_t *square = rows + r * row_stride;
@@ -291,8 +302,9 @@ AMX static struct squares do_squares(const struct sign_tile *signs, const uint64
             multiply(square, row_stride, signs->n_words, signs->workspace, &sums);
             if (to->ones && s == 0)
                 add_ones(square, row_stride, signs->n_words, to->ones + r);
-            if (to->moved)
-                mark_moves(&sums, &bounds, to->totals + r, to->moved + r);
+            if (to->extremes)
+                widen(&sums, n_strips, to->most, &extremes, &bounds, to->totals + r,
+                      to->growth + r);
             else
                 add_counts(&sums, n_strips, to->counts + r * to->counts_stride + s * LANES,
                            to->counts_stride);
@@ -317,21 +329,24 @@ AMX static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
                       counts + n * counts_stride, counts_stride, totals ? totals + n : NULL);
 }
 
-AMX static void find_moves(const struct sign_tile *signs, const uint64_t *rows,
-                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
-                           const int64_t *maxima, const int64_t *minima, uint8_t *moved)
+/* Vector by vector rows come in order, and that is all that the growth depends on. */
+AMX static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
+                               ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+                               const struct extremes *extremes, int64_t *totals, int64_t *growth)
 {
-    const struct outcome to = {.ones = first ? totals : NULL, .totals = totals, .maxima = maxima,
-                               .minima = minima, .moved = moved};
-    if (first)
+    const struct outcome to = {.ones = first ? totals : NULL, .extremes = extremes, .most = most,
+                               .totals = totals, .growth = growth};
+    if (first) {
         memset(totals, 0, (size_t)n_rows * sizeof *totals);
+        memset(growth, 0, (size_t)n_rows * sizeof *growth);
+    }
     const struct squares done = do_squares(signs, rows, row_stride, n_rows, &to);
     const struct sign_tile left = strips_from(signs, done.n_strips);
     const ptrdiff_t n = done.n_rows;
-    find_moves_avx512(&left, rows, row_stride, n, 0, totals, maxima + done.n_strips * LANES,
-                      minima + done.n_strips * LANES, moved);
-    find_moves_avx512(signs, rows + n * row_stride, row_stride, n_rows - n, first, totals + n,
-                      maxima, minima, moved + n);
+    const struct extremes beside = extremes_from(extremes, done.n_strips * LANES);
+    widen_extremes_avx512(&left, rows, row_stride, n, 0, most, &beside, totals, growth);
+    widen_extremes_avx512(signs, rows + n * row_stride, row_stride, n_rows - n, first, most,
+                          extremes, totals + n, growth + n);
 }
 
 const struct kernel kernel_amx = {
@@ -342,8 +357,8 @@ const struct kernel kernel_amx = {
     raise_extremes_avx512,
     sum_units_avx512,
     fill_lines_avx512,
-    find_moves,
-    MOST_WORDS * 2 * TILE_BYTES,
+    widen_extremes,
+    WORKSPACE_WORDS * 2 * TILE_BYTES,
     48,
 };
 #endif

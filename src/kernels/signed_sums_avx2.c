@@ -80,13 +80,12 @@ RB_INLINE AVX2 __m256i add_weighted(__m256i sum, __m256i bits, int log_weight)
     return _mm256_add_epi64(sum, _mm256_slli_epi64(popcount_lanes(bits), log_weight));
 }
 
-/* Four vectors of one strip against one row. */
-AVX2 static void count_half_strip(const uint64_t *lines, const uint64_t *row, ptrdiff_t n_words,
-                                  int64_t *counts)
+/* Four vectors of one strip against one row, added to their counts. */
+AVX2 static __m256i count_half_strip(const uint64_t *lines, const uint64_t *row,
+                                     ptrdiff_t n_words, __m256i sum)
 {
     const __m256i zero = _mm256_setzero_si256();
     struct tree tree = {lines, row, zero, zero, zero, zero};
-    __m256i sum = _mm256_loadu_si256((const __m256i *)counts);
     ptrdiff_t w = 0;
     for (; w + 16 <= n_words; w += 16)
         sum = add_weighted(sum, sixteen_lines(&tree, w), 4);
@@ -107,8 +106,13 @@ AVX2 static void count_half_strip(const uint64_t *lines, const uint64_t *row, pt
     sum = add_weighted(sum, tree.eights, 3);
     sum = add_weighted(sum, tree.fours, 2);
     sum = add_weighted(sum, tree.twos, 1);
-    sum = add_weighted(sum, tree.ones, 0);
-    _mm256_storeu_si256((__m256i *)counts, sum);
+    return add_weighted(sum, tree.ones, 0);
+}
+
+/* Half strip h of some strips. */
+static const uint64_t *half_strip(const struct sign_tile *signs, ptrdiff_t h)
+{
+    return signs->lines + h / 2 * signs->strip_stride * LANES + h % 2 * HALF;
 }
 
 AVX2 static int64_t popcount(const uint64_t *words, ptrdiff_t n_words)
@@ -127,14 +131,45 @@ AVX2 static void count_bits(const struct sign_tile *signs, const uint64_t *rows,
                             ptrdiff_t counts_stride, int64_t *totals)
 {
     for (ptrdiff_t h = 0; h < 2 * signs->n_strips; h++) {
-        const uint64_t *lines =
-            signs->lines + h / 2 * signs->strip_stride * LANES + h % 2 * HALF;
-        for (ptrdiff_t r = 0; r < n_rows; r++)
-            count_half_strip(lines, rows + r * row_stride, signs->n_words,
-                             counts + r * counts_stride + h * HALF);
+        const uint64_t *lines = half_strip(signs, h);
+        for (ptrdiff_t r = 0; r < n_rows; r++) {
+            __m256i *sum = (__m256i *)(counts + r * counts_stride + h * HALF);
+            _mm256_storeu_si256(sum, count_half_strip(lines, rows + r * row_stride, signs->n_words,
+                                                      _mm256_loadu_si256(sum)));
+        }
     }
     for (ptrdiff_t r = 0; totals && r < n_rows; r++)
         totals[r] += popcount(rows + r * row_stride, signs->n_words);
+}
+
+AVX2 static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
+                                ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+                                const struct extremes *extremes, int64_t *totals, int64_t *growth)
+{
+    for (ptrdiff_t r = 0; first && r < n_rows; r++) {
+        totals[r] = popcount(rows + r * row_stride, signs->n_words);
+        growth[r] = 0;
+    }
+    for (ptrdiff_t h = 0; h < 2 * signs->n_strips; h++) {
+        const uint64_t *lines = half_strip(signs, h);
+        const struct extremes half = extremes_from(extremes, h * HALF);
+        for (ptrdiff_t r = 0; r < n_rows; r++) {
+            const __m256i count = count_half_strip(lines, rows + r * row_stride, signs->n_words,
+                                                   _mm256_setzero_si256());
+            const __m256i sum = _mm256_sub_epi64(_mm256_add_epi64(count, count),
+                                                 _mm256_set1_epi64x(totals[r]));
+            const __m256i high = _mm256_loadu_si256((const __m256i *)half.maxima);
+            const __m256i low = _mm256_loadu_si256((const __m256i *)half.minima);
+            const __m256i beyond =
+                _mm256_or_si256(_mm256_cmpgt_epi64(sum, high), _mm256_cmpgt_epi64(low, sum));
+            if (!_mm256_testz_si256(beyond, beyond) && totals[r] <= most) {
+                int64_t sums[HALF]; /* rare once a few queries have been seen */
+                _mm256_storeu_si256((__m256i *)sums, sum);
+                for (int lane = 0; lane < HALF; lane++)
+                    growth[r] += widen_to(sums[lane], &half, lane);
+            }
+        }
+    }
 }
 
 AVX2 static int raise_extremes(const int64_t *counts, int64_t total, ptrdiff_t n_strips,
@@ -169,8 +204,8 @@ RB_INLINE AVX2 __m256i multiply(__m256i a, uint64_t b)
 
 RB_INLINE AVX2 __m256i mix(__m256i z)
 {
-    z = multiply(_mm256_xor_si256(z, _mm256_srli_epi64(z, 30)), 0xBF58476D1CE4E5B9u);
-    z = multiply(_mm256_xor_si256(z, _mm256_srli_epi64(z, 27)), 0x94D049BB133111EBu);
+    z = multiply(_mm256_xor_si256(z, _mm256_srli_epi64(z, 30)), MIX_FIRST);
+    z = multiply(_mm256_xor_si256(z, _mm256_srli_epi64(z, 27)), MIX_SECOND);
     return _mm256_xor_si256(z, _mm256_srli_epi64(z, 31));
 }
 
@@ -192,7 +227,7 @@ AVX2 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first_w
 
 const struct kernel kernel_avx2 = {
     "avx2",         cpu_has_avx2,   count_bits, count_units_avx2,
-    raise_extremes, sum_units_avx2, fill_lines, NULL,
+    raise_extremes, sum_units_avx2, fill_lines, widen_extremes,
     0, 16,
 };
 #endif

@@ -19,15 +19,15 @@
 
 enum { STRIPS = 4, ROWS = 4 };
 
-/* Where a square reads and writes: counts, or which rows moved. */
+/* Where a square reads and writes: counts, or extremes. */
 struct square {
     const uint64_t *lines, *rows;
     ptrdiff_t strip_stride, row_stride, n_words;
     int64_t *counts;
     ptrdiff_t counts_stride;
-    int64_t *totals;
-    const int64_t *maxima, *minima;
-    uint8_t *moved;
+    int64_t *totals, *growth;
+    const struct extremes *extremes; /* from the square's first vector on */
+    int64_t most;
 };
 
 /* The numbers of strips and rows and the flags are constants at each call, here and below, so that
@@ -64,40 +64,86 @@ RB_INLINE AVX512 int is_beyond(const struct square *at, int n_strips, int r, con
     RB_UNROLL(4)
     for (int s = 0; s < n_strips; s++) {
         __m512i twice = _mm512_sub_epi64(_mm512_add_epi64(sum[s], sum[s]), total);
-        beyond |= _mm512_cmpgt_epi64_mask(twice, _mm512_loadu_si512(at->maxima + s * LANES));
-        beyond |= _mm512_cmplt_epi64_mask(twice, _mm512_loadu_si512(at->minima + s * LANES));
+        const __m512i high = _mm512_loadu_si512(at->extremes->maxima + s * LANES);
+        const __m512i low = _mm512_loadu_si512(at->extremes->minima + s * LANES);
+        beyond |= _mm512_cmpgt_epi64_mask(twice, high) | _mm512_cmplt_epi64_mask(twice, low);
     }
     return beyond != 0;
 }
 
-/* One square, added to the counts or with `find` compared with the extremes, and on to the rows
+/* Rare once a few queries have been seen, and so no part of the loop that keeps sums in
+ * registers. */
+AVX512 void widen_by_counts_avx512(const int64_t *counts, ptrdiff_t n_strips, ptrdiff_t n_rows,
+                                   int64_t most, const struct extremes *extremes,
+                                   const int64_t *totals, int64_t *growth)
+{
+    for (ptrdiff_t r = 0; r < n_rows; r++, counts += STRIPS * LANES) {
+        const __m512i total = _mm512_set1_epi64(totals[r]), zero = _mm512_setzero_si512();
+        __m512i grown = zero;
+        for (ptrdiff_t v = 0; v < n_strips * LANES && totals[r] <= most; v += LANES) {
+            const int64_t n = extremes->n_vectors - v; /* of those that count */
+            const __mmask8 counted = n >= LANES ? 0xff : (__mmask8)((1 << positive(n)) - 1);
+            const __m512i count = _mm512_loadu_si512(counts + v);
+            const __m512i sum = _mm512_sub_epi64(_mm512_add_epi64(count, count), total);
+            __m512i high = _mm512_loadu_si512(extremes->maxima + v);
+            const __m512i low = _mm512_loadu_si512(extremes->minima + v);
+            __m512i higher = _mm512_max_epi64(high, sum);
+            const __m512i lower = _mm512_min_epi64(low, sum);
+            _mm512_storeu_si512(extremes->maxima + v, higher);
+            _mm512_storeu_si512(extremes->minima + v, lower);
+            if (extremes->half_range) {
+                grown = _mm512_mask_sub_epi64(grown, counted, grown, _mm512_sub_epi64(lower, low));
+            } else { /* of the maxima only what is above 0 */
+                higher = _mm512_max_epi64(higher, zero);
+                high = _mm512_max_epi64(high, zero);
+            }
+            grown = _mm512_mask_add_epi64(grown, counted, grown, _mm512_sub_epi64(higher, high));
+        }
+        growth[r] += _mm512_reduce_add_epi64(grown);
+    }
+}
+
+/* One square, added to the counts or with `widen` compared with the extremes, and on to the rows
  * after it. */
-RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int first, int find)
+RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int first, int widen)
 {
     __m512i sum[ROWS][STRIPS];
     int64_t ones[ROWS] = {0};
+    int beyond = 0;
     RB_UNROLL(4)
     for (int r = 0; r < n_rows; r++)
         RB_UNROLL(4)
         for (int s = 0; s < n_strips; s++)
-            sum[r][s] = find ? _mm512_setzero_si512()
-                             : _mm512_loadu_si512(at->counts + r * at->counts_stride + s * LANES);
+            sum[r][s] = widen ? _mm512_setzero_si512()
+                              : _mm512_loadu_si512(at->counts + r * at->counts_stride + s * LANES);
     count_square(at, n_strips, n_rows, sum, first ? ones : NULL);
     RB_UNROLL(4)
     for (int r = 0; r < n_rows; r++) {
         if (first)
-            at->totals[r] = find ? ones[r] : at->totals[r] + ones[r];
-        if (find)
-            at->moved[r] |= is_beyond(at, n_strips, r, sum[r]);
+            at->totals[r] = widen ? ones[r] : at->totals[r] + ones[r];
+        if (first && widen)
+            at->growth[r] = 0;
+        if (widen)
+            beyond |= is_beyond(at, n_strips, r, sum[r]);
         RB_UNROLL(4)
-        for (int s = 0; s < n_strips && !find; s++)
+        for (int s = 0; s < n_strips && !widen; s++)
             _mm512_storeu_si512(at->counts + r * at->counts_stride + s * LANES, sum[r][s]);
     }
+    if (beyond) {
+        int64_t counts[ROWS][STRIPS * LANES];
+        RB_UNROLL(4)
+        for (int r = 0; r < n_rows; r++)
+            RB_UNROLL(4)
+            for (int s = 0; s < n_strips; s++)
+                _mm512_storeu_si512(counts[r] + s * LANES, sum[r][s]);
+        widen_by_counts_avx512(counts[0], n_strips, n_rows, at->most, at->extremes, at->totals,
+                               at->growth);
+    }
     at->rows += n_rows * at->row_stride;
-    if (first || find)
+    if (first || widen)
         at->totals += n_rows;
-    if (find)
-        at->moved += n_rows;
+    if (widen)
+        at->growth += n_rows;
     else
         at->counts += n_rows * at->counts_stride;
 }
@@ -113,33 +159,36 @@ RB_INLINE AVX512 void fetch_next(const struct square *at)
 
 /* All rows on up to four strips. */
 RB_INLINE AVX512 void do_strips(struct square at, int n_strips, ptrdiff_t n_rows, int first,
-                                int find)
+                                int widen)
 {
     ptrdiff_t r = 0;
     for (; r + ROWS <= n_rows; r += ROWS) {
         if (first)
             fetch_next(&at);
-        do_square(&at, n_strips, ROWS, first, find);
+        do_square(&at, n_strips, ROWS, first, widen);
     }
     for (; r < n_rows; r++)
-        do_square(&at, n_strips, 1, first, find);
+        do_square(&at, n_strips, 1, first, widen);
 }
 
 RB_INLINE AVX512 void do_up_to_four(const struct square *at, ptrdiff_t n_strips, ptrdiff_t n_rows,
-                                    int first, int find)
+                                    int first, int widen)
 {
     switch (n_strips) {
+    case 0: /* the totals alone */
+        do_strips(*at, 0, n_rows, first, widen);
+        break;
     case 1:
-        do_strips(*at, 1, n_rows, first, find);
+        do_strips(*at, 1, n_rows, first, widen);
         break;
     case 2:
-        do_strips(*at, 2, n_rows, first, find);
+        do_strips(*at, 2, n_rows, first, widen);
         break;
     case 3:
-        do_strips(*at, 3, n_rows, first, find);
+        do_strips(*at, 3, n_rows, first, widen);
         break;
     default:
-        do_strips(*at, STRIPS, n_rows, first, find);
+        do_strips(*at, STRIPS, n_rows, first, widen);
     }
 }
 
@@ -150,27 +199,30 @@ AVX512 void count_bits_avx512(const struct sign_tile *signs, const uint64_t *row
     struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
                         .row_stride = row_stride, .n_words = signs->n_words,
                         .counts_stride = counts_stride, .totals = totals};
-    for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
+    ptrdiff_t s = 0;
+    do {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
         at.counts = counts + s * LANES;
         if (s == 0 && totals)
             do_up_to_four(&at, signs->n_strips, n_rows, 1, 0);
         else
             do_up_to_four(&at, signs->n_strips - s, n_rows, 0, 0);
-    }
+        s += STRIPS;
+    } while (s < signs->n_strips);
 }
 
-AVX512 void find_moves_avx512(const struct sign_tile *signs, const uint64_t *rows,
-                              ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t *totals,
-                              const int64_t *maxima, const int64_t *minima, uint8_t *moved)
+AVX512 void widen_extremes_avx512(const struct sign_tile *signs, const uint64_t *rows,
+                                  ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+                                  const struct extremes *extremes, int64_t *totals,
+                                  int64_t *growth)
 {
     struct square at = {.rows = rows, .strip_stride = signs->strip_stride,
                         .row_stride = row_stride, .n_words = signs->n_words,
-                        .totals = totals, .moved = moved};
+                        .totals = totals, .growth = growth, .most = most};
     for (ptrdiff_t s = 0; s < signs->n_strips; s += STRIPS) {
         at.lines = signs->lines + s * signs->strip_stride * LANES;
-        at.maxima = maxima + s * LANES;
-        at.minima = minima + s * LANES;
+        const struct extremes part = extremes_from(extremes, s * LANES);
+        at.extremes = &part;
         if (s == 0 && first)
             do_up_to_four(&at, signs->n_strips, n_rows, 1, 1);
         else
@@ -201,9 +253,9 @@ AVX512 int raise_extremes_avx512(const int64_t *counts, int64_t total, ptrdiff_t
 RB_INLINE AVX512 __m512i mix(__m512i z)
 {
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 30));
-    z = _mm512_mullo_epi64(z, _mm512_set1_epi64((int64_t)0xBF58476D1CE4E5B9u));
+    z = _mm512_mullo_epi64(z, _mm512_set1_epi64((int64_t)MIX_FIRST));
     z = _mm512_xor_si512(z, _mm512_srli_epi64(z, 27));
-    z = _mm512_mullo_epi64(z, _mm512_set1_epi64((int64_t)0x94D049BB133111EBu));
+    z = _mm512_mullo_epi64(z, _mm512_set1_epi64((int64_t)MIX_SECOND));
     return _mm512_xor_si512(z, _mm512_srli_epi64(z, 31));
 }
 
@@ -223,7 +275,7 @@ AVX512 void fill_lines_avx512(uint64_t base, int64_t first_vector, int64_t first
 
 const struct kernel kernel_avx512 = {
     "avx512",           cpu_has_avx512,     count_bits_avx512, count_units_avx512,
-    raise_extremes_avx512, sum_units_avx512, fill_lines_avx512, find_moves_avx512,
-    0, 16,
+    raise_extremes_avx512, sum_units_avx512, fill_lines_avx512, widen_extremes_avx512,
+    0, 48,
 };
 #endif

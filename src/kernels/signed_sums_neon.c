@@ -136,9 +136,16 @@ static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
     return vaddvq_s64(sum);
 }
 
+static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
+                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+                           const struct extremes *extremes, int64_t *totals, int64_t *growth)
+{
+    widen_by(count_bits, signs, rows, row_stride, n_rows, first, most, extremes, totals, growth);
+}
+
 const struct kernel kernel_neon = {
     "neon",         cpu_has_neon, count_bits,          count_units,
-    raise_extremes, sum_units,    fill_lines_portable, NULL,
+    raise_extremes, sum_units,    fill_lines_portable, widen_extremes,
     0, 16,
 };
 #endif

@@ -1,4 +1,6 @@
 /* Plain C11: the definition of correct. */
+#include <string.h>
+
 #include "signed_sums.h"
 
 void count_bits_portable(const struct sign_tile *signs, const uint64_t *rows, ptrdiff_t row_stride,
@@ -73,10 +75,42 @@ void fill_lines_portable(uint64_t base, int64_t first_vector, int64_t first_word
     }
 }
 
-static int always(void) { return 1; }
+/* Strip by strip, a few rows at a time: their counts stay in the first cache. */
+void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs, const uint64_t *rows,
+              ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+              const struct extremes *extremes, int64_t *totals, int64_t *growth)
+{
+    enum { ROWS = 16 };
+    if (first) {
+        memset(totals, 0, (size_t)n_rows * sizeof *totals);
+        memset(growth, 0, (size_t)n_rows * sizeof *growth);
+    }
+    for (ptrdiff_t s = 0; s < signs->n_strips; s++) {
+        const struct sign_tile strip = {signs->lines + s * signs->strip_stride * LANES,
+                                        signs->strip_stride, 1, signs->n_words, NULL};
+        for (ptrdiff_t r = 0; r < n_rows; r += ROWS) {
+            const ptrdiff_t n = (ptrdiff_t)smaller(ROWS, n_rows - r);
+            int64_t counts[ROWS][LANES] = {{0}};
+            count_bits(&strip, rows + r * row_stride, row_stride, n, counts[0], LANES,
+                       first && s == 0 ? totals + r : NULL);
+            for (ptrdiff_t i = r; i < r + n; i++)
+                for (int lane = 0; lane < LANES && totals[i] <= most; lane++)
+                    growth[i] += widen_to(2 * counts[i - r][lane] - totals[i], extremes,
+                                          s * LANES + lane);
+        }
+    }
+}
+
+static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
+                           ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
+                           const struct extremes *extremes, int64_t *totals, int64_t *growth)
+{
+    widen_by(count_bits_portable, signs, rows, row_stride, n_rows, first, most, extremes, totals,
+             growth);
+}
 
 const struct kernel kernel_portable = {
-    "portable",              always,             count_bits_portable, count_units_portable,
-    raise_extremes_portable, sum_units_portable, fill_lines_portable, NULL,
+    "portable",              cpu_has_all,        count_bits_portable, count_units_portable,
+    raise_extremes_portable, sum_units_portable, fill_lines_portable, widen_extremes,
     0, 16,
 };

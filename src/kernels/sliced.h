@@ -18,37 +18,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cpu.h"
+#include "extremes.h"
 
 struct sliced_plan;
 
 struct sliced_kernel {
-    const char *name;
     int block_rows; /* a block of fewer rows takes as long as a full one */
 
     /* rows: n_rows rows of ceil(n_samples / 64) words, `stride` words apart; bits past n_samples
      *     are zero.
-     * maxima, minima: n_vectors each; on entry true values of earlier rows, not sentinels.
-     * growth: growth[i], i < n_rows, is set to what row i, taken in order, adds to
-     *     sum_j max(0, maxima[j]), or to sum_j (maxima[j] - minima[j]) if half_range.
-     * totals: totals[i] is set to popcount(row i). */
+     * extremes: on entry true values of earlier rows, not sentinels.
+     * totals: totals[i], i < n_rows, is set to popcount(row i).
+     * growth: growth[i] is set to what row i, taken in order, adds to the complexity. */
     void (*scan)(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
-                 ptrdiff_t stride, int n_rows, int64_t *maxima, int64_t *minima, int half_range,
-                 int64_t *growth, int64_t *totals);
+                 ptrdiff_t stride, int n_rows, const struct extremes *extremes, int64_t *totals,
+                 int64_t *growth);
+    /* What runs where its instructions lack; NULL: they cannot. */
+    int (*supported)(void);
+    const struct sliced_kernel *otherwise;
 };
 
 extern const struct sliced_kernel sliced_portable;
-#if defined(RB_X86_64) && defined(__GNUC__)
-extern const struct sliced_kernel sliced_avx2, sliced_avx512;
+#if defined(__GNUC__)
+extern const struct sliced_kernel sliced_avx2, sliced_avx512, sliced_neon;
+#else /* those are written in the vectors of GCC and Clang */
+#define sliced_avx2 sliced_portable
+#define sliced_avx512 sliced_portable
+#define sliced_neon sliced_portable
 #endif
-#if defined(RB_ARM64) && defined(__GNUC__)
-extern const struct sliced_kernel sliced_neon;
-#endif
-
-struct kernel;
-
-/* The one that goes with a kernel of signed_sums.h; dispatch.c. */
-const struct sliced_kernel *sliced_row(const struct kernel *kernel);
 
 /* signs: word w of vectors 8s .. 8s+7 at signs[(s * n_words + w) * 8 + lane]. */
 struct sliced_plan *sliced_plan_new(const struct sliced_kernel *kernel, const uint64_t *signs,

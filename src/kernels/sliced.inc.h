@@ -295,7 +295,7 @@ TARGET static struct sums add_tile(line *kept, int planes, struct sums tile, int
 
 struct block {
     line present; /* the rows that are there */
-    int half_range;
+    const struct extremes *extremes;
     int64_t *growth;
 };
 
@@ -339,39 +339,25 @@ TARGET static void read_numbers(const line *number, int planes, int n_rows, int6
         }
 }
 
-static inline int64_t positive(int64_t x) { return x > 0 ? x : 0; }
-
-static void widen(const struct block *block, int row, int64_t sum, int64_t *maximum,
-                  int64_t *minimum)
-{
-    if (sum > *maximum) {
-        block->growth[row] +=
-            block->half_range ? sum - *maximum : positive(sum) - positive(*maximum);
-        *maximum = sum;
-    }
-    if (sum < *minimum) {
-        block->growth[row] += block->half_range ? *minimum - sum : 0;
-        *minimum = sum;
-    }
-}
-
 /* S = total - 2 less in two's complement, and on the way two comparisons with constants:
  * S + ~maximum carries over iff S > maximum, S + ~minimum + 1 iff S >= minimum.  At the sign plane
  * a 1 weighs less than a 0, so both operands are flipped. */
 TARGET static void compare(const struct block *block, const line *total, const line *less,
-                           int planes, int64_t *maximum, int64_t *minimum)
+                           int planes, int64_t vector)
 {
+    const int64_t maximum = block->extremes->maxima[vector];
+    const int64_t minimum = block->extremes->minima[vector];
     line sum[64], twice = ZERO, borrow = ZERO, above = ZERO, not_below = ~ZERO;
     for (int p = 0; p < planes; p++) {
         sum[p] = PARITY(total[p], twice, borrow);
         borrow = MAJORITY(sum[p], twice, borrow);
         twice = less[p];
-        above = MAJORITY(sum[p], spread(~*maximum, p), above);
-        not_below = MAJORITY(sum[p], spread(~*minimum, p), not_below);
+        above = MAJORITY(sum[p], spread(~maximum, p), above);
+        not_below = MAJORITY(sum[p], spread(~minimum, p), not_below);
     }
     sum[planes] = twice ^ borrow;
-    above = MAJORITY(~sum[planes], spread(*maximum, planes), above);
-    not_below = MAJORITY(~sum[planes], spread(*minimum, planes), not_below);
+    above = MAJORITY(~sum[planes], spread(maximum, planes), above);
+    not_below = MAJORITY(~sum[planes], spread(minimum, planes), not_below);
 
     const line found = (above | ~not_below) & block->present;
     const uint64_t *word = (const uint64_t *)&found;
@@ -379,22 +365,23 @@ TARGET static void compare(const struct block *block, const line *total, const l
         uint64_t rows = word[q];
         for (int row = 64 * q; rows != 0; row++, rows >>= 1)
             if (rows & 1)
-                widen(block, row, number_of(sum, planes, row), maximum, minimum);
+                block->growth[row] +=
+                    widen_to(number_of(sum, planes, row), block->extremes, vector);
     }
 }
 
 /* ---- the block --------------------------------------------------------------------------- */
 
 TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
-                        ptrdiff_t stride, int n_rows, int64_t *maxima, int64_t *minima,
-                        int half_range, int64_t *growth, int64_t *totals)
+                        ptrdiff_t stride, int n_rows, const struct extremes *extremes,
+                        int64_t *totals, int64_t *growth)
 {
     const int planes = sliced_sum_planes(plan), node_stride = sliced_planes(plan->most_levels);
     line *const lines = scratch;
     line *const node = lines + 1 + 64 * plan->tile_words;
     line *const kept = node + sliced_node_lines(plan->most_levels);
     const uint16_t *classes = plan->classes;
-    const struct block block = {first_rows(n_rows), half_range, growth};
+    const struct block block = {first_rows(n_rows), extremes, growth};
     const uint64_t *row[BLOCK_ROWS]; /* those that are missing repeat the last */
     for (int i = 0; i < BLOCK_ROWS; i++)
         row[i] = rows + (i < n_rows ? i : n_rows - 1) * stride;
@@ -417,8 +404,7 @@ TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uin
             if (last && g == 0)
                 read_numbers(sums.total, planes, n_rows, totals);
             for (int k = 0; last && k < size; k++)
-                compare(&block, sums.total, sums.less + k * sums.stride, planes,
-                        maxima + vector + k, minima + vector + k);
+                compare(&block, sums.total, sums.less + k * sums.stride, planes, vector + k);
         }
     }
 }

@@ -9,5 +9,5 @@ enum { LINE_WORDS = 4 };
 #define TARGET RB_TARGET("avx2")
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_avx2 = {"avx2", BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_avx2 = {BLOCK_ROWS, scan, cpu_has_avx2, &sliced_portable};
 #endif

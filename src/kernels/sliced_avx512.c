@@ -100,5 +100,5 @@ TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t s
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_avx512 = {"avx512", BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_avx512 = {BLOCK_ROWS, scan, cpu_has_gfni, &sliced_avx2};
 #endif

@@ -9,5 +9,5 @@ enum { LINE_WORDS = 2 };
 #define TARGET
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_neon = {"neon", BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_neon = {BLOCK_ROWS, scan, cpu_has_neon, &sliced_portable};
 #endif

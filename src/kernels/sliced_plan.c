@@ -11,8 +11,6 @@ enum {
     MOST_LEVELS = SLICED_MOST_VECTORS + 4, /* halved four times, any tile can be counted */
 };
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static void find_classes(const struct sliced_plan *plan, const uint64_t *signs, int64_t group,
                          int64_t start, int64_t n_words, uint8_t *class)
 {

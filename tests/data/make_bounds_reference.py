@@ -61,6 +61,66 @@ def kl_tolerance(answer, budget, epsilon):
     return bisect(too_wide, 0, 1)
 
 
+def kl_free(epsilon, budget):
+    epsilon = mpf(epsilon)
+    step = mpf(10) ** -25
+
+    def margin(p):
+        return kl(p, p + epsilon)
+
+    worst = bisect(lambda p: margin(p + step) - margin(p), 0, min(mpf(1) / 2, 1 - epsilon - step))
+    if margin(worst) >= budget:
+        return mpf(1) / 2
+    return bisect(lambda p: budget - margin(p), 0, worst)
+
+
+def binomial_tail(count, m, p):
+    """P(Bin(m, p) <= count), from its largest term down."""
+    term = total = mp.binomial(m, count) * p**count * (1 - p) ** (m - count)
+    for k in range(count, 0, -1):
+        term *= mpf(k) / (m - k + 1) * (1 - p) / p
+        total += term
+        if term < total * mpf(10) ** -58:
+            break
+    return total
+
+
+def binomial_log_tail(count, n_samples, mean):
+    return log(binomial_tail(count, n_samples, mpf(mean)))
+
+
+def binomial_log_failure(n_samples, epsilon):
+    m, epsilon = n_samples, mpf(epsilon)
+    counts = [c for c in range(m) if mpf(c) / m + epsilon < 1]
+    return log(max(binomial_tail(c, m, mpf(c) / m + epsilon) for c in counts))
+
+
+def binomial_high(counts, n_samples, nats):
+    c, m = counts, n_samples
+    return bisect(lambda p: -nats - log(binomial_tail(c, m, p)), mpf(c) / m, 1)
+
+
+def binomial_low(counts, n_samples, nats):
+    """P(Bin(m, p) >= c) is P(Bin(m, 1-p) <= m-c); in ln p, for a limit may be tiny."""
+    c, m = counts, n_samples
+
+    def log_tail(log_p):
+        term = total = mp.binomial(m, c) * exp(c * log_p) * (1 - exp(log_p)) ** (m - c)
+        for k in range(c, m):
+            term *= mpf(m - k) / (k + 1) * exp(log_p) / (1 - exp(log_p))
+            total += term
+            if term < total * mpf(10) ** -58:
+                break
+        return log(total)
+
+    return exp(bisect(lambda log_p: log_tail(log_p) + nats, -1000, log(mpf(c) / m)))
+
+
+def dyadic_code(queries):
+    j = queries.bit_length() - 1
+    return log(mpf(2**j * (j + 1) * (j + 2)))
+
+
 def symmetrised_exponent(excess, m, ratio):
     """ln of the infimum over lambda; golden-section would do, the slope is monotone."""
 
@@ -188,6 +248,10 @@ COINS = [
     (0.0, 0.003), (1e-9, 1e-12), (1e-4, 0.01), (0.02, 0.004), (0.3, 0.001), (0.5, 0.002),
     (0.5, 1e-11), (0.97, 0.004), (0.999, 2.0), (0.25, 1.5), (1.0, 0.003),
 ]  # fmt: skip
+COUNTS = [
+    (0, 1, 3.0), (1, 2, 0.8), (0, 4000, 13.0), (1, 4000, 13.0), (80, 4000, 16.0),
+    (2000, 4000, 5.0), (3999, 4000, 20.0), (2, 30, 690.0), (700, 1000, 200.0), (500, 1000, 3.0),
+]  # fmt: skip
 SIZES = [(1, 1), (500, 32), (4000, 1), (4000, 32), (4000, 256), (10**9, 32), (10**12, 2**20)]
 LOG_DELTAS = [-1e-3, -0.7, -2.4, -50.0, -1e7]
 ARGUMENTS = {
@@ -200,6 +264,24 @@ ARGUMENTS = {
             (-0.001, 0.001, 0.03), (1.004, 0.0005, 0.02), (0.4, 1e-6, 0.001),
         ]
     ],
+    kl_free: [
+        {"epsilon": e, "budget": b}
+        for e, b in [(0.02, 0.004), (0.05, 0.004), (0.001, 1e-5), (0.3, 0.25), (0.9, 1.5)]
+    ],
+    binomial_log_tail: [
+        {"count": c, "n_samples": m, "mean": p}
+        for c, m, p in [
+            (0, 1, 0.5), (3, 10, 0.9), (1800, 4000, 0.5), (80, 4000, 0.045), (990, 1000, 0.9999),
+            (1, 10**6, 5e-5), (10**6, 10**8, 0.0101), (5 * 10**7, 10**8, 0.5003),
+        ]
+    ],
+    binomial_log_failure: [
+        {"n_samples": m, "epsilon": e}
+        for m, e in [(5, 0.3), (30, 0.4), (100, 0.01), (400, 0.1), (1000, 0.9)]
+    ],
+    binomial_low: [{"counts": c, "n_samples": m, "nats": t} for c, m, t in COUNTS if c],
+    binomial_high: [{"counts": c, "n_samples": m, "nats": t} for c, m, t in COUNTS],
+    dyadic_code: [{"queries": k} for k in (1, 2, 3, 4, 1000, 2**40 - 1, 2**40)],
     rademacher_excess: [
         {"log_delta": t, "n_samples": m, "n_vectors": n} for m, n in SIZES[2:] for t in LOG_DELTAS
     ],

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from trial import Count, Fault, contents, in_child
@@ -101,7 +102,8 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
         guard._ledger._database.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         ask_until_it_fails(count, disk, guard, replay, rng)
         count.check(
-            guard._progress().tolist() == replay._progress().tolist(), "a refused query counts"
+            guard._shared._progress().tolist() == replay._shared._progress().tolist(),
+            "a refused query counts",
         )
         one = rng.random(N_SAMPLES) < rng.random()
         answer, expected = guard.query(one), replay.query(one)
@@ -111,8 +113,10 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
     disk.fill(0)
     guard.close()
     disk.clear()
-    found = in_child(lambda: RadaBound.open(path)._progress())
-    count.check(found.tolist() == replay._progress().tolist(), "what was reopened is not the same")
+    found = in_child(lambda: RadaBound.open(path)._shared._progress())
+    count.check(
+        found.tolist() == replay._shared._progress().tolist(), "what was reopened is not the same"
+    )
 
 
 def ask_until_it_fails(
@@ -126,8 +130,10 @@ def ask_until_it_fails(
         many = n_asked % 2 == 0
         try:
             value = guard.query_many(block).values[-1] if many else guard.query(block[0]).value
-        except OSError:
+        except OSError as error:
             n_failed += 1
+            full = error.errno == errno.ENOSPC
+            count.check(full or isinstance(disk, Limit), f"a query on a full disk: {error!r}")
         else:
             expected = replay.query_many(block).values[-1] if many else replay.query(block[0]).value
             count.check(value == expected, "another answer than without the fault")
@@ -137,19 +143,50 @@ def ask_until_it_fails(
 def leaves_nothing(count: Count, disk: Tmpfs | Limit, folder: Path, closed: Path) -> None:
     """What fails on a full disk before a guard begins: making one, opening one, saving one."""
     before, closed_bytes = sorted(os.listdir(folder)), closed.read_bytes()
-    disk.fill(0)
     fresh = RadaBound(**PARAMETERS)
-    count.refused(lambda: RadaBound.open(folder / "new.db", **PARAMETERS), OSError, what="creating")
-    count.refused(lambda: RadaBound.open(closed), OSError, what="opening")
-    count.refused(lambda: fresh.save(folder / "saved"), OSError, what="saving")
-    disk.clear()
+    calls: dict[str, Callable[[], Any]] = {
+        "creating": lambda: RadaBound.open(folder / "new.db", **PARAMETERS),
+        "opening": lambda: RadaBound.open(closed),
+        "saving": lambda: fresh.save(folder / "saved"),
+    }
+    for what, call in calls.items():
+        disk.fill(0)
+        says_why(count, disk, what, call)
+        disk.clear()
+        if what == "opening":
+            RadaBound.open(closed).close()  # and the empty log that it was left with
+        # a little space: what is begun may not be done
+        disk.fill(random.randrange(1 << 16))
+        in_use = sorted(os.listdir(folder))
+        if not says_why(count, disk, what, call, may_do=True) and what == "creating":
+            count.check(sorted(os.listdir(folder)) == in_use, "a part of a new database is left")
+        disk.clear()
+        for name in ("new.db", "saved"):
+            (folder / name).unlink(missing_ok=True)
+        if what == "saving":
+            fresh = RadaBound(**PARAMETERS)
     count.check(closed.read_bytes() == closed_bytes, "a database that was not opened has changed")
-    RadaBound.open(closed).close()  # and an empty log that it was left with
-    # an empty lock file stays, since removing one would let two owners in
-    left = [name for name in sorted(os.listdir(folder)) if name != "saved.lock"]
-    before = [name for name in before if name != "saved.lock"]
+    RadaBound.open(closed).close()  # and the empty log that it was left with
+    left = sorted(os.listdir(folder))
     count.check(left == before, f"left behind: {sorted(set(left) - set(before))}")
     fresh.query(np.zeros(N_SAMPLES))
+
+
+def says_why(
+    count: Count, disk: Tmpfs | Limit, what: str, call: Callable[[], Any], may_do: bool = False
+) -> bool:
+    """Whether it was done; if not, the error must be that the disk is full."""
+    try:
+        done = call()
+    except OSError as error:
+        full = error.errno == errno.ENOSPC and error.filename is not None
+        count.check(full or isinstance(disk, Limit), f"{what}: {error!r}")
+        count.check(".tmp" not in str(error), f"{what} names what nobody asked for: {error}")
+        return False
+    if done is not None:
+        done.close()
+    count.check(may_do, f"{what}: not refused")
+    return True
 
 
 # ---- a folder that cannot be written ---------------------------------------------------------
@@ -162,7 +199,7 @@ def read_only(count: Count, folder: Path, times: int) -> None:
     in_child(lambda: RadaBound.open(database, **PARAMETERS).close())
     RadaBound(**PARAMETERS).save(saved)
     if os.getuid() == 0:
-        for path in (database.parent, database, saved, saved.with_name("saved.lock")):
+        for path in (database.parent, database, saved):
             os.chown(path, NOBODY, NOBODY)
     operations: dict[str, Callable[[], object]] = {
         "make a database": lambda: RadaBound.open(new, **PARAMETERS),
@@ -205,8 +242,8 @@ def as_nobody(operation: Callable[[], object]) -> None:
 FAULTS = [
     Fault(
         "disk full while a guard is asked, made, opened and saved",
-        "OSError and no answer; the count and the extremes are those of the answers; after space "
-        "is made it goes on; nothing is left behind",
+        "OSError that says so (ENOSPC) and no answer; the count and the extremes are those of the "
+        "answers; after space is made it goes on; of what was not there before nothing is left",
         full_disk,
         100,
         8,

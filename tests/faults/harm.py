@@ -27,10 +27,10 @@ REFUSED_OR_SAME = f"{REFUSED}; or the very same guard, if nothing uses what is d
 
 def ask(guard: RadaBound) -> list[list[int]]:
     """The states after no answer, one answer, two answers..."""
-    rng, states = np.random.default_rng(7), [guard._progress().tolist()]
+    rng, states = np.random.default_rng(7), [guard._shared._progress().tolist()]
     for _ in range(N_ANSWERS):
         guard.query(rng.random(N_SAMPLES) < 0.3)
-        states.append(guard._progress().tolist())
+        states.append(guard._shared._progress().tolist())
     return states
 
 
@@ -67,7 +67,7 @@ def found_by(read: Callable[[Path], RadaBound], path: Path) -> Any:
     """The state and the parameters of what is read, or the error."""
     try:
         guard = read(path)
-        return guard._progress().tolist(), guard._parameters()
+        return guard._shared._progress().tolist(), guard._parameters()
     except (ValueError, OSError) as error:
         return error
 
@@ -89,7 +89,7 @@ def damaged(
         else:
             count.check(found == expected, f"{what}: another state, or other parameters")
             n_unharmed += 1
-        beside = sorted(set(os.listdir(folder)) - {"guard", "guard.lock"})
+        beside = sorted(set(os.listdir(folder)) - {"guard"})
         count.check(not beside, f"{what}: left behind {beside}")
         count.times += 1
     count.note = f"{len(whole):,} bytes; the very same guard came back {n_unharmed:,} times"

@@ -134,9 +134,9 @@ def interrupt(
     # states and next answers, with and without the call
     whole, expected = call.guard(call.n_samples, **call.parameters), {}
     for n_asked in (0, call.n_rows):
-        before = whole._progress()
+        before = whole._shared._progress()
         expected[tuple(before.tolist())] = repr(one(whole, rows[0]))
-        whole._resume(before)
+        whole._shared._resume(before)
         if n_asked == 0:
             start = time.perf_counter()
             ask(whole, rows)
@@ -150,7 +150,7 @@ def interrupt(
             after.append(random.uniform(0, 0.0003))
         broken = shooter.interrupts(lambda g=guard: ask(g, rows), *after)
         guard.n_queries  # noqa: B018 (reads the database)
-        state = tuple(guard._progress().tolist())
+        state = tuple(guard._shared._progress().tolist())
         count.check(state in expected, f"{what}: half counted, {state[0]} of {call.n_rows}")
         count.check(broken or state[0] == call.n_rows, f"{what}: a call that returned is lost")
         answer = repr(one(guard, rows[0]))
@@ -177,6 +177,15 @@ def audit_arguments(folder: Path, output: Path) -> list[str]:
 
 def run_cli(arguments: list[str], begun: Path, errors: Path) -> None:
     """What `radabound` does from its first line on, with a file that shows when that was."""
+
+    def interrupt(_: int, frame: Any) -> None:
+        """Not outside of `main`, where this process has work of its own."""
+        while frame is not None:
+            frame = frame.f_back
+            if frame is not None and frame.f_code is cli.main.__code__:
+                raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     with open(os.devnull, "wb") as nowhere, open(errors, "wb") as said:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(said.fileno(), 2)

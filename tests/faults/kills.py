@@ -121,7 +121,10 @@ def write(target: Target, writer: int, log: Path, first: int) -> None:
 
 def read_log(log: Path) -> tuple[list[Line], Line | None]:
     """The calls that returned, and the one that was under way."""
-    lines = [Line(*fields) for fields in LINE.iter_unpack(log.read_bytes())] if log.exists() else []
+    written = log.read_bytes() if log.exists() else b""
+    # a kill may tear the last line: what it told is not known, so the call was under way
+    whole = written[: len(written) // LINE.size * LINE.size]
+    lines = [Line(*fields) for fields in LINE.iter_unpack(whole)]
     released = [line for line in lines if line.kind == RELEASED]
     return released, lines[-1] if lines and lines[-1].kind == BEGUN else None
 
@@ -203,7 +206,7 @@ def replays(
         outcome = kind.ask(replay, queries.rows(writer, line.first, line.n_rows), line.first)
         if line.kind == RELEASED and outcome != line[3:]:
             return False
-    return replay._progress().tolist() == found.tolist()
+    return replay._shared._progress().tolist() == found.tolist()
 
 
 class Target:
@@ -230,7 +233,7 @@ class Target:
         guard = self.kind.guard.open(self.path)
         if random.random() < 0.5:
             self._kept.append(guard)  # so that the database's log stays, and grows
-        return guard._progress()
+        return guard._shared._progress()
 
     def check(self, count: Count, logs: list[Path], found: np.ndarray) -> int:
         """Check what was found against the logs; returns how many answers were released."""
@@ -239,13 +242,13 @@ class Target:
             returned, begun = read_log(log)
             released += [Call(writer, line) for line in returned]
             under_way += [Call(writer, begun)] if begun else []
-        before = self.replay._progress()
+        before = self.replay._shared._progress()
         for order in orders(released, under_way, int(before[0]), int(found[0])):
             if replays(self.kind, self.replay, self.queries, order, found):
                 for writer, line in order:
                     self.first_numbers[writer] = line.first + line.n_rows
                 break
-            self.replay._resume(before)
+            self.replay._shared._resume(before)
         else:
             count.lost.append(
                 f"{len(released)} released calls and {len(under_way)} under way do not explain "
@@ -301,7 +304,7 @@ def kill_saver(count: Count, folder: Path, times: int) -> None:
         time.sleep(random.uniform(0, 0.02))
         count.check(kill(saver), "the saver failed before its kill")
         count.times += 1
-        found = in_child(lambda: RadaBound.load(path)._progress())
+        found = in_child(lambda: RadaBound.load(path)._shared._progress())
         saved = max((line.n_queries for line in read_log(log)[0]), default=replay.n_queries)
         count.check(
             found[0] in (saved, saved + 1), f"{saved} saved before the kill, {found[0]} found"
@@ -309,7 +312,8 @@ def kill_saver(count: Count, folder: Path, times: int) -> None:
         for number in range(replay.n_queries, int(found[0])):
             replay.query(queries.rows(0, number, 1)[0])
         count.check(
-            replay._progress().tolist() == found.tolist(), "the state is not that of its queries"
+            replay._shared._progress().tolist() == found.tolist(),
+            "the state is not that of its queries",
         )
     left = len(list(folder.glob("*.tmp")))
     count.note = f"{replay.n_queries:,} saves; {left} left a temporary file beside"

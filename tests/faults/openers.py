@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 from trial import Count, Fault, alive, contents, in_child, together
 
-from radabound_fast import Holdout, RadaBound, pack_losses, store
+from radabound_fast import Holdout, RadaBound, pack_losses
 from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.store import _ledger
 
 N_SAMPLES, N_OPENERS = 300, 6
 PARAMETERS = {"epsilon": 0.9, "delta": 0.1}
@@ -36,10 +38,10 @@ def open_and_ask(path: Path, guard: type, parameters: dict[str, Any]) -> tuple[b
     made = []
 
     def create(*arguments: Any) -> None:
-        store_creates(*arguments)
+        whole(*arguments)
         made.append(True)
 
-    store_creates, store.create_database = store.create_database, create
+    whole, _ledger._create = _ledger._create, create
     with guard.open(path, N_SAMPLES, **parameters) as opened:
         return bool(made), opened._parameters(), ask(opened)
 
@@ -262,6 +264,11 @@ HARM: dict[str, Callable[[Path], Any]] = {
 }
 
 
+# what happens to the files beside the database, which is where it was
+BESIDE = [harm for what, harm in HARM.items() if "log" in what]
+REPLACED = [harm for what, harm in HARM.items() if "replaced" in what]
+
+
 def gone(count: Count, folder: Path, times: int) -> None:
     while count.times < times:
         for name in guards_at(folder):
@@ -280,13 +287,27 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
     count = Count()
     with RadaBound.open(folder / "other", N_SAMPLES, **PARAMETERS) as other:
         ask(other)
-    guard = guards_at(folder)[name]()
+    path, open_guard, begun = folder / name, guards_at(folder)[name], time.monotonic()
+    guard = open_guard()
     ask(guard)
-    in_child(lambda: harm(folder / name))  # to open it in this process would drop its locks
-    blocks, errors = np.stack([LOSSES, LOSSES]), (RuntimeError, FileNotFoundError)
-    count.refused(lambda: ask(guard), errors, what="query")
-    count.refused(lambda: guard.query_many(blocks, guesses=[0.5, 0.5]), errors, what="query_many")
-    count.check(guard.n_queries == 1, f"{guard.n_queries} counted, of 1")
+    _ledger._CLOSING_SECONDS = 0.2  # that somebody may take to close it
+    in_child(lambda: harm(path))  # to open it in this process would drop its locks
+    blocks = np.stack([LOSSES, LOSSES])
+    calls = {
+        "query": lambda: ask(guard),
+        "query_many": lambda: guard.query_many(blocks, guesses=[0.5, 0.5]),
+        "n_queries": lambda: guard.n_queries,
+    }
+    if harm in BESIDE:
+        calls["opening it again"] = open_guard
+        if harm not in REPLACED:
+            calls["opening it elsewhere"] = lambda: in_child(open_guard)
+    for what, call in calls.items():
+        count.refused(call, RuntimeError, saying=str(folder), what=what)
+    if harm in BESIDE and harm not in REPLACED:
+        guard.close()
+        count.check(open_guard().n_queries == 1, "not all is there after it was closed")
+    count.check(time.monotonic() - begun < 10, "it took too long")
     return count.lost
 
 
@@ -349,8 +370,10 @@ FAULTS = [
         20,
     ),
     Fault(
-        "a database, or its log, deleted or replaced while a guard is open",
-        "RuntimeError or FileNotFoundError and no answer",
+        "a database, its log or the log's index deleted or replaced while a guard is open",
+        "RuntimeError that names a file, for every call and, where only the log or its index was "
+        "deleted, for who opens it again here or in another process; then to close it and open it "
+        "again finds every answer",
         gone,
         90,
         45,

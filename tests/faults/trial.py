@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HANGS_AFTER = 60.0  # seconds
+HANGS_AFTER = 180.0  # seconds: a machine that is busy is slow, and hangs not
 
 
 @dataclass

@@ -18,11 +18,14 @@ from pathlib import Path
 
 import costs
 import disks
+import endings
 import forks
 import harm
 import interrupts
 import kills
+import names
 import openers
+import signals
 import sizes
 from trial import Count, Fault
 
@@ -30,9 +33,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 FAULTS: list[Fault] = [
     *kills.FAULTS,
     *interrupts.FAULTS,
+    *endings.FAULTS,
     *forks.FAULTS,
     *disks.FAULTS,
     *openers.FAULTS,
+    *names.FAULTS,
     *harm.FAULTS,
     *sizes.FAULTS,
 ]
@@ -104,6 +109,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="of the names of the faults to try")
     parser.add_argument("--quick", action="store_true", help="a few times each")
     args = parser.parse_args()
+    signals.heed()
     chosen = [
         fault for fault in FAULTS if not args.words or any(w in fault.name for w in args.words)
     ]

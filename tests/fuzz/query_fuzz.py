@@ -69,11 +69,11 @@ class Twin:
 
 
 def packed_like(draw, losses):
-    """Words or bytes, mostly good ones, of an array of losses."""
+    """Words, mostly good ones, of an array of losses."""
     words = pack_losses(losses)
     way = draw.integer(0, 7)
     if way == 1:
-        words = words.view(np.uint8)[..., : -(-losses.shape[-1] // 8)]
+        words = np.packbits(losses != 0, axis=-1)
     elif way == 2:
         words = words.astype(words.dtype.newbyteorder("S"))
     elif way == 3:
@@ -92,13 +92,12 @@ def packed_like(draw, losses):
 def plain_bits(words, n_samples, ndim):
     """As `plain_rows`; a row with a bit set past the last sample is none."""
     array = np.asarray(words)
-    if array.ndim != ndim or array.dtype.newbyteorder("=") not in ("u8", "u1"):
+    if array.ndim != ndim or array.dtype.newbyteorder("=") != "u8":
         return None
-    width = 8 * array.dtype.itemsize
-    if array.shape[-1] != -(-n_samples // width):
+    if array.shape[-1] != -(-n_samples // 64):
         return None
     rows = array.tolist() if ndim == 2 else [array.tolist()]
-    bits = [[word >> b & 1 for word in row for b in range(width)] for row in rows]
+    bits = [[word >> b & 1 for word in row for b in range(64)] for row in rows]
     return [None if any(row[n_samples:]) else row[:n_samples] for row in bits]
 
 

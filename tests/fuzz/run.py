@@ -1,8 +1,8 @@
 """Fuzzing, counted: ``python tests/fuzz/run.py [--quick | --threads]`` from the root.
 
-The C harness over every kernel, then each Python target under atheris; the counts go into
-docs/fuzzing.md.  --quick is the same in half a minute, and writes nothing; --threads scans in
-threads under ThreadSanitizer instead.
+The C harness of tests/native over every kernel, then each Python target under atheris; the counts
+go into docs/fuzzing.md.  --quick is the same in half a minute, and writes nothing; --threads scans
+in threads under ThreadSanitizer instead.
 """
 
 import argparse
@@ -20,25 +20,23 @@ BUILD = ROOT / "build" / "fuzz"
 PAGE = ROOT / "docs" / "fuzzing.md"
 TARGETS = sorted(path.stem.removesuffix("_fuzz") for path in FUZZ.glob("*_fuzz.py"))
 ATHERIS_SECONDS = 60  # shared by the targets
+FLOORS = ["src/kernels", "src/scan", "tests/native"]
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
-def sources():
-    """The C files that know nothing of Python."""
-    return sorted((ROOT / "src").glob("kernels/*.c")) + sorted((ROOT / "src").glob("scan/*.c"))
-
-
-def build(name, own, sanitizers):
+def build(name, sanitizers):
+    """The harness of tests/native, with sanitizers."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", *sanitizers]
-    command = [os.environ.get("CC", "gcc"), *flags, f"-I{ROOT / 'src'}", "-o", BUILD / name]
-    subprocess.run([*command, *own, *sources(), "-lpthread", "-lm"], check=True)
+    sources = [path for floor in FLOORS for path in sorted((ROOT / floor).glob("*.c"))]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", f"-I{ROOT / 'src'}"]
+    command = [os.environ.get("CC", "gcc"), *flags, *sanitizers, "-o", BUILD / name, *sources]
+    subprocess.run([*command, "-lpthread", "-lm"], check=True)
     return BUILD / name
 
 
 def run_kernels(executions, seed):
     """Rows of the table: function, instruction set, executions; and how long it took."""
-    harness = build("kernels_fuzz", [FUZZ / "kernels_fuzz.c", *FUZZ.glob("fuzz*.c")], ADDRESS)
+    harness = build("kernels", ADDRESS)
     began = time.monotonic()
     done = subprocess.run(
         [harness, "--executions", str(executions), "--seed", str(seed)],
@@ -110,9 +108,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     if args.threads:
-        subprocess.run(
-            [build("threads_tsan", [FUZZ / "threads_tsan.c"], ["-fsanitize=thread"])], check=True
-        )
+        harness = build("threads", ["-fsanitize=thread"])
+        subprocess.run([harness, "--threads", "1", "--executions", "60"], check=True)
         return
     executions = 50_000 if args.quick else args.executions
     seconds = 1 if args.quick else ATHERIS_SECONDS // len(TARGETS)

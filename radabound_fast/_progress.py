@@ -1,0 +1,71 @@
+"""How far long work has come, on stderr: a bar in a terminal, and elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Advance = Callable[[int], object]
+
+SECONDS = 5.0  # between two lines
+
+
+@contextlib.contextmanager
+def progress(total: int, what: str, *, quiet: bool) -> Iterator[Advance]:
+    """A function that is told how many more are done, from whatever thread.
+
+    Parameters
+    ----------
+    total : int
+        How many there are.
+    what : str
+        Of what, in the plural.
+    quiet : bool
+        Show nothing.
+    """
+    if quiet:
+        yield lambda n: None
+        return
+    lock = threading.Lock()
+    bar = _bar(total, what) if sys.stderr.isatty() else None
+    if bar is None:
+        yield _Lines(total, what, lock).advance
+        return
+
+    def advance(n: int) -> None:
+        with lock:
+            bar.update(n)
+
+    with bar:
+        yield advance
+
+
+def _bar(total: int, what: str) -> Any:
+    """None without tqdm, which only extras install."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=total, unit=f" {what}", leave=False)
+
+
+class _Lines:
+    """A line every few seconds: what is done soon says nothing."""
+
+    def __init__(self, total: int, what: str, lock: threading.Lock) -> None:
+        self._total, self._what, self._lock = total, what, lock
+        self._done, self._began = 0, time.monotonic()
+        self._next = self._began + SECONDS
+
+    def advance(self, n: int) -> None:
+        with self._lock:
+            self._done += n
+            now = time.monotonic()
+            if now >= self._next:
+                self._next = now + SECONDS
+                line = f"{self._done:,} of {self._total:,} {self._what}, {now - self._began:.0f} s"
+                print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,106 @@
+"""The type of the bound that is proved at the halting time, for a sequence fixed in advance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._checks import check_probability
+from . import guarantees
+from .bound import Bound
+from .free import Free, union_free
+from .selfbounding import low_error_budget, low_error_half_width
+
+# shares of delta: of the self-bounding (low-error) bound, and of the union bound
+_BY_SIGNS, _BY_UNION = 0.6, 0.4
+
+
+@dataclass(frozen=True)
+class FixedSequence(Bound):
+    """The self-bounding (low-error) bound at 3/5 of delta, or the union bound at 2/5 of it.
+
+    An answer given by either is covered by that one, so either may go on after the other
+    has stopped.  `budget` and `admits` are the first, `free` is the second.
+    """
+
+    log_tail: None = None
+    excess: None = None
+
+    def threshold(self, delta: float) -> float:
+        """delta itself: the proof covers the halting time."""
+        return check_probability(delta=delta)
+
+    def admits(
+        self,
+        complexity: float,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        two_sided: bool | None = None,
+        largest_mean: float = 1.0,
+    ) -> bool:
+        """Whether the low-error half-width at 3/5 of delta is at most epsilon."""
+        self._sides(two_sided)
+        share = _BY_SIGNS * check_probability(delta=delta)
+        width = low_error_half_width(complexity, largest_mean, n_samples, n_vectors, share)
+        return width <= check_probability(epsilon=epsilon)
+
+    def free(
+        self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
+    ) -> Free:
+        """What `union_free` answers at 2/5 of delta."""
+        delta = _BY_UNION * check_probability(delta=delta)
+        return union_free(n_samples, epsilon, delta, max_queries)
+
+    def interval(
+        self,
+        values: Any,
+        n_queries: Any,
+        *,
+        n_samples: int,
+        epsilon: float,
+        delta: float,
+        max_queries: int | None = None,
+        declared: bool = False,
+    ) -> tuple[Any, Any]:
+        """``value -+ epsilon``, cut with the intervals of `free`: proved of all answers at once."""
+        lows, highs = super().interval(
+            values,
+            n_queries,
+            n_samples=n_samples,
+            epsilon=epsilon,
+            delta=delta,
+            declared=declared,
+        )
+        free = self.free(n_samples, epsilon, delta, max_queries)
+        free_lows, free_highs = free.interval(values, n_queries, declared)
+        if isinstance(free_lows, float):
+            return max(lows, free_lows), min(highs, free_highs)
+        return np.maximum(lows, free_lows), np.minimum(highs, free_highs)
+
+    def _estimate(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        two_sided: bool,
+        largest_mean: float,
+    ) -> float:
+        share = _BY_SIGNS * check_probability(delta=delta)
+        return low_error_budget(epsilon, largest_mean, n_samples, n_vectors, share)
+
+    def _words(
+        self,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        estimator: str,
+        two_sided: bool,
+        free: Free | None,
+    ) -> str:
+        assert free is not None
+        return guarantees.fixed_sequence(epsilon, delta, free)

@@ -1,0 +1,199 @@
+"""What "fixed-sequence" answers without signs: two halves of a union bound, in stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import check_count, check_n_samples, check_probability
+from ._arguments import check_fractions, check_numbers
+from .binomial import binomial_free, binomial_interval, binomial_queries
+from .kl import kl_free, kl_interval
+from .union import MOST_QUERIES, dyadic_code
+
+NO_END = 2**63 - 1
+_FLAT = 63  # the level of the flat weight; the others are powers of 2
+
+
+class Stage(NamedTuple):
+    """Which means are answered whatever the signs say, while fewer than `n_queries` were.
+
+    Attributes
+    ----------
+    n_queries : int
+        After so many answers another stage begins; 2^63 - 1 if nothing changes any more.
+    low_count : int
+        Of losses declared 0 or 1 so many errors pass, and fewer, and as many correct ones; all
+        of them pass if it is m, none if it is -1.
+    low_mean : float
+        Of real-valued losses means in [0, low_mean] and in [1 - low_mean, 1] pass; all of them
+        if it is 0.5, none if it is -1.
+    """
+
+    n_queries: int
+    low_count: int
+    low_mean: float
+
+
+@dataclass(frozen=True)
+class Free:
+    """The union bound over the queries of a sequence fixed in advance, in two halves.
+
+    Half of delta is shared alike among the first `n_flat` queries, the other half by the dyadic
+    weights (`dyadic_code`).  At query k either half has an interval that fails with its share
+    of delta: `binomial_interval` for losses declared 0 or 1, `kl_interval` for others.  All of
+    them hold at once with probability 1 - delta, so that a query may be answered as soon as one
+    of its two lies within epsilon of its mean, and both may be quoted.
+
+    Attributes
+    ----------
+    n_samples : int
+        m held-out samples.
+    epsilon, delta : float
+        The error tolerated, and the probability that any interval fails.
+    n_flat : int
+        The queries that share half of delta alike; 0 for none.
+    """
+
+    n_samples: int
+    epsilon: float
+    delta: float
+    n_flat: int
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries are answered whatever their means, their losses declared 0 or 1."""
+        return self.end_of(lambda stage: stage.low_count == self.n_samples)
+
+    @property
+    def answers_any(self) -> bool:
+        """Whether there is a mean at which the first query is answered."""
+        stage = self.stage(0)
+        return stage.low_count >= 0 or stage.low_mean >= 0.0
+
+    def nats(self, queries: Any) -> NDArray[np.float64]:
+        """``ln(4 / (w_k delta))`` by the larger of the two weights of query k."""
+        of_level, levels = self._levels(queries)
+        return of_level[levels]
+
+    def stage(self, n_queries: int) -> Stage:
+        """What passes after so many answers.
+
+        Parameters
+        ----------
+        n_queries : int
+            At least 0.
+
+        Returns
+        -------
+        Stage
+        """
+        k = check_count(n_queries=n_queries + 1)
+        j = k.bit_length() - 1
+        end, code = 2 ** (j + 1) - 1, j * math.log(2.0) + math.log((j + 1) * (j + 2))
+        if k <= self.n_flat:
+            end, code = min(end, self.n_flat), min(code, math.log(self.n_flat))
+        low_count, low_mean = _free(self.n_samples, self.epsilon, code + math.log(4.0 / self.delta))
+        # weights only fall, so that what does not pass never will
+        return Stage(NO_END if low_count < 0 and low_mean < 0.0 else end, low_count, low_mean)
+
+    def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
+        """Where the truths of some queries lie: all of them at once, with probability 1 - delta.
+
+        Parameters
+        ----------
+        means : float or array_like of float
+            Mean losses, in [0, 1]; multiples of 1/m if declared 0 or 1.
+        queries : int or array_like of int
+            Their places k in the sequence; the first is 1.  Broadcast with `means`.
+        declared : bool
+            Whether the losses are declared 0 or 1.
+
+        Returns
+        -------
+        lows, highs : float or ndarray of float64
+            In units of loss, in [0, 1].
+        """
+        means = check_fractions(means=means)
+        if not declared:
+            return kl_interval(means, self.n_samples, self.nats(queries))
+        counts = np.rint(means * self.n_samples)
+        between = abs(means * self.n_samples - counts) > 2.0**-10
+        if between.any():
+            raise ValueError(
+                f"a mean of losses declared 0 or 1 must be a multiple of 1/{self.n_samples}, "
+                f"got {means[between].flat[0]!s}"
+            )
+        of_level, levels = self._levels(queries)
+        counts, levels = np.broadcast_arrays(counts.astype(np.intp), levels)
+        present = np.flatnonzero(np.bincount(levels.ravel(), minlength=of_level.size))
+        width = self.n_samples + 1
+        if present.size * width > 2 * counts.size:
+            return binomial_interval(counts, self.n_samples, of_level[levels])
+        # many queries have few levels and counts: each pair's limits once, and then looked up
+        rank = np.empty(of_level.size, np.intp)
+        rank[present] = np.arange(present.size)
+        places = rank[levels] * width + counts
+        tables = np.empty((2, present.size * width))
+        pairs = np.flatnonzero(np.bincount(places.ravel(), minlength=tables.shape[1]))
+        nats = of_level[present[pairs // width]]
+        tables[:, pairs] = binomial_interval(pairs % width, self.n_samples, nats)
+        return tables[0][places], tables[1][places]
+
+    def end_of(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:
+        """After how many answers from so many on the first stage begins that does not pass."""
+        while n_queries < MOST_QUERIES and passes(stage := self.stage(n_queries)):
+            n_queries = stage.n_queries
+        return min(n_queries, MOST_QUERIES)
+
+    def _levels(self, queries: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """The nats of every weight there is, and which of them a query has."""
+        k = check_numbers(queries=queries)
+        powers = 2 ** np.arange(_FLAT)
+        flat = math.log(self.n_flat) if self.n_flat else math.inf
+        code = np.append(dyadic_code(powers), flat)
+        levels = np.frexp(k)[1] - 1
+        levels = np.where((k <= self.n_flat) & (code[levels] > flat), _FLAT, levels)
+        return code + math.log(4.0 / self.delta), levels
+
+
+def union_free(
+    n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
+) -> Free:
+    """What the union bound answers within epsilon, two-sided, of queries fixed in advance.
+
+    Parameters
+    ----------
+    n_samples : int
+        m held-out samples (1 to 2^40).
+    epsilon, delta : float
+        The error tolerated and the probability of failure, both in (0, 1).
+    max_queries : int, optional
+        How many queries share the flat half.  By default the most that it affords whatever
+        their means where losses are declared 0 or 1, `binomial_queries` at half of delta.
+
+    Returns
+    -------
+    Free
+
+    >>> union_free(4000, 0.04, 0.04).n_queries
+    44043
+    >>> union_free(4000, 0.02, 0.04).stage(399).low_count
+    227
+    """
+    m = check_n_samples(n_samples)
+    epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)
+    if max_queries is None:
+        return Free(m, epsilon, delta, binomial_queries(m, epsilon, 0.5 * delta))
+    return Free(m, epsilon, delta, check_count(max_queries=max_queries))
+
+
+@lru_cache(maxsize=256)
+def _free(n_samples: int, epsilon: float, nats: float) -> tuple[int, float]:
+    return binomial_free(n_samples, epsilon, nats), kl_free(epsilon, nats / n_samples)

@@ -1,0 +1,767 @@
+"""A search over a space that was declared beforehand: an interval for every score, and no halt."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, make_dataclass
+from functools import cached_property
+from itertools import repeat
+from math import isclose, log
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast._answers import Answers
+from radabound_fast._checks import (
+    check_bool,
+    check_count,
+    check_fraction,
+    check_integer,
+    check_n_samples,
+    check_probability,
+)
+from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
+from radabound_fast._saving import faults_of, same_json
+from radabound_fast.bounds import binomial_interval, kl_interval
+from radabound_fast.packing import as_array, as_values, as_words
+from radabound_fast.spaces import Space, as_space, from_description
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability, Path
+    from radabound_fast.store._record import Asked, Query, SearchRecord
+
+# real-valued losses become units of 2**-24 a block of so many values at a time
+_BLOCK_VALUES = 2**20
+
+Floats = NDArray[np.float64]
+
+
+Told = tuple[int, int, float]  # what an answer has of `Asked`: all but the fingerprint
+Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # `Told` of several
+
+
+class _Terms(NamedTuple):
+    """What the answers of one search share."""
+
+    space: Space
+    n_samples: int
+    nats: float  # ln(2/delta); ln(1/delta) for the upper side alone
+    two_sided: bool
+
+    def means(self, totals: Any, shifts: Any) -> Any:
+        return totals / np.left_shift(self.n_samples, shifts)
+
+    def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
+        """Limits of the truths, given sums of losses and the nats that each answer pays."""
+        paid = self.nats + nats
+        if shift == 0:
+            lows, highs = binomial_interval(totals, self.n_samples, paid)
+        else:
+            lows, highs = kl_interval(self.means(totals, shift), self.n_samples, paid)
+        return (lows if self.two_sided else 0.0 * lows), highs
+
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        above = highs - values
+        return np.maximum(above, values - lows) if self.two_sided else above
+
+
+_TOLD = ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"]
+
+
+class DeclaredSearchAnswer(Answer):
+    """One answer of `DeclaredSearch`.
+
+    Attributes
+    ----------
+    value : float
+        The mean loss.
+    low, high : float
+        Where the true mean loss is, for all answers at once; computed when asked for.
+    half_width : float
+        How far the value may be from the true mean: the longer side of the interval.
+    n_queries : int
+        Different queries answered so far, this one counted.
+    key, rerun
+        What was asked about.
+    nats : float
+        What the key and the rerun cost: ln(1/w).
+    """
+
+    __slots__ = ("_limits", "_number", "_query", "_terms", "_told")
+    __dataclass_fields__ = {one.name: one for one in fields(make_dataclass("_", _TOLD))}
+
+    def __init__(self, terms: _Terms, query: Query, told: Told, number: int) -> None:
+        self._terms, self._query, self._told, self._number = terms, query, told, number
+        self._limits: tuple[float, float] | None = None  # not yet asked for
+
+    @property
+    def value(self) -> float:
+        total, shift, _ = self._told
+        return total / (self._terms.n_samples << shift)
+
+    @property
+    def low(self) -> float:
+        return self._interval[0]
+
+    @property
+    def high(self) -> float:
+        return self._interval[1]
+
+    @property
+    def half_width(self) -> float:
+        low, high = self._interval
+        return float(self._terms.half_width(self.value, low, high))
+
+    @property
+    def n_queries(self) -> int:
+        return self._number
+
+    @property
+    def key(self) -> Any:
+        return self._terms.space.key_of(self._query[0])
+
+    @property
+    def rerun(self) -> int:
+        return self._query[1]
+
+    @property
+    def nats(self) -> float:
+        return self._told[2]
+
+    @property
+    def _interval(self) -> tuple[float, float]:
+        if self._limits is None:
+            low, high = self._terms.interval(*self._told)
+            self._limits = float(low), float(high)
+        return self._limits
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeclaredSearchAnswer):
+            return NotImplemented
+        return bool(self.__reduce__() == other.__reduce__())
+
+    def __hash__(self) -> int:
+        return hash((self._query, self._told))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._terms, self._query, self._told, self._number)
+
+
+class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
+    """The answers to a block of queries, all of them.
+
+    Attributes
+    ----------
+    values, lows, highs, half_widths, nats : ndarray of float64, shape (n_answered,)
+        As of each `DeclaredSearchAnswer`; the limits are computed when asked for.
+    keys : list, length n_answered
+    reruns, numbers : ndarray of int64, shape (n_answered,)
+        The second is ``n_queries`` of each.
+    n_answered : int
+    halted : bool
+        False: nothing is ever withheld.
+    n_queries : int
+        Different queries answered so far, these counted.
+    """
+
+    def __init__(
+        self,
+        terms: _Terms,
+        queries: list[Query],
+        columns: Columns,
+        numbers: NDArray[np.int64],
+        n_queries: int,
+    ) -> None:
+        self._terms, self._queries = terms, queries
+        self._totals, self._shifts, self.nats = columns
+        self.numbers, self.n_queries, self.halted = numbers, n_queries, False
+
+    @cached_property
+    def values(self) -> Floats:
+        return np.asarray(self._terms.means(self._totals, self._shifts))
+
+    @cached_property
+    def _intervals(self) -> tuple[Floats, Floats]:
+        lows, highs = np.empty(len(self)), np.empty(len(self))
+        for shift in (0, UNIT_SHIFT):
+            rows = self._shifts == shift
+            if rows.any():
+                found = self._terms.interval(self._totals[rows], shift, self.nats[rows])
+                lows[rows], highs[rows] = found
+        return lows, highs
+
+    @property
+    def lows(self) -> Floats:
+        return self._intervals[0]
+
+    @property
+    def highs(self) -> Floats:
+        return self._intervals[1]
+
+    @cached_property
+    def half_widths(self) -> Floats:
+        return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
+
+    @cached_property
+    def keys(self) -> list[Any]:
+        return [self._terms.space.key_of(code) for code, _ in self._queries]
+
+    @cached_property
+    def reruns(self) -> NDArray[np.int64]:
+        return np.array([rerun for _, rerun in self._queries], np.int64)
+
+    @overload
+    def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[DeclaredSearchAnswer]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> DeclaredSearchAnswer | Sequence[DeclaredSearchAnswer]:
+        rows = range(len(self))[index]
+        return self._answer(rows) if isinstance(rows, int) else [self._answer(row) for row in rows]
+
+    def __iter__(self) -> Iterator[DeclaredSearchAnswer]:
+        return map(self._answer, range(len(self)))
+
+    def _answer(self, row: int) -> DeclaredSearchAnswer:
+        told = int(self._totals[row]), int(self._shifts[row]), float(self.nats[row])
+        number = int(self.numbers[row])
+        return DeclaredSearchAnswer(self._terms, self._queries[row], told, number)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def _own_columns(self) -> dict[str, Any]:
+        return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
+
+
+class DeclaredSearch:
+    """Judges any search inside a space that was declared beforehand: every score has an interval.
+
+    All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
+    evolution, by hand, with every score in view.  What counts is the size of the space, not the
+    number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
+    forked, and used as a scorer by any worker.
+
+    Parameters
+    ----------
+    n_samples : int
+        m, the size of the holdout; 1 to 2**40.
+    space : int, mapping, sequence of mappings, `spaces.Space`, or object with ``nats(key)``
+        What may be asked about.  An int N has the keys 0 to N - 1; a mapping of names to values
+        has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
+        for lists in a fixed order, products, ensembles, and priors of your own.
+    delta : float
+        The probability that any interval misses, in (0, 1).
+    reruns : bool, default False
+        Whether a key may be trained again with new coins and asked about again.  Rerun r has the
+        weight w/(r(r+1)), so the first costs ln 2 more than without.  With False a key has one
+        model, and may be asked about again as often as you like.
+    two_sided : bool, default True
+        False: only the upper side ("is it really this good?"), for ln 2 less; ``low`` is 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is of the wrong type or out of its range; the message says which and why.
+
+    Notes
+    -----
+    Let omega, all that the training rests on (data, seeds, noise), be independent of the holdout,
+    and ``f_key = F(key, omega)``.  Given omega every f_key is fixed, so by the union bound, with
+    weights w(key) that sum to at most 1,
+
+        kl(P_m f_key, P f_key) <= (ln(2/delta) + ln(1/w(key))) / m
+
+    for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
+    Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
+    predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
+    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+
+    Whatever in training reads the holdout joins the key: an epoch chosen by its score
+    (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
+    whole lineage.  Not covered: a space that is changed after scores were seen, and whatever else
+    was fitted to the holdout.
+
+    What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
+    when one key stands for two models.  The intervals never rest on that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> search = DeclaredSearch(4000, {"depth": range(1, 21), "leaf": [1, 3, 10, 30]}, delta=0.1)
+    >>> answer = search.query(rng.random(4000) < 0.2, key={"depth": 5, "leaf": 10})
+    >>> answer.value, round(answer.low, 4), round(answer.high, 4)
+    (0.20825, 0.188, 0.2296)
+    >>> search.size, round(answer.nats, 4)
+    (80, 4.382)
+    """
+
+    def __init__(
+        self,
+        n_samples: int,
+        space: Any,
+        *,
+        delta: float,
+        reruns: bool = False,
+        two_sided: bool = True,
+    ) -> None:
+        self.n_samples = check_n_samples(n_samples)
+        self.space: Space = as_space(space)
+        self.delta = check_probability(delta=delta)
+        self.reruns = check_bool(reruns=reruns)
+        self.two_sided = check_bool(two_sided=two_sided)
+        nats = log((1 + self.two_sided) / self.delta)
+        self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
+        self._secret = os.urandom(16)
+        self._record: SearchRecord | None = None  # what it was opened from
+        # a query changes this and nothing else, in one step, so that threads need no lock and an
+        # interrupt leaves nothing half done
+        self._asked: dict[Query, Asked] = {}
+
+    @property
+    def size(self) -> int | None:
+        """How many keys the space has; None: without end, or nobody knows."""
+        return self.space.size
+
+    @property
+    def n_queries(self) -> int:
+        """Different queries answered so far: keys, and with `reruns` keys and reruns."""
+        return len(self._asked) if self._record is None else len(self._record)
+
+    @property
+    def halted(self) -> bool:
+        """False: nothing is ever withheld."""
+        return False
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed, when, and proved by what."""
+        side = "between its low and high" if self.two_sided else "at or below its high"
+        size = "" if self.size is None else f" of {self.size:,} keys"
+        return (
+            f"With probability at least {1 - self.delta:g} the true mean loss of every answer is "
+            f"{side}, of all answers at once. Finite-sample, valid for any search that looks at "
+            f"every score, as long as it stays in the space{size} that was declared before any "
+            f"score was seen; proved by the union bound over its keys, with exact binomial limits "
+            f"for losses declared 0 or 1 and the Chernoff bound for others. Assumed: independent "
+            f"held-out examples; models trained from their key and from data independent of the "
+            f"holdout, so that whatever else of a model was chosen by holdout scores is part of "
+            f"its key."
+        )
+
+    # ---- asking ----------------------------------------------------------------------------
+
+    @sealed
+    def query(self, losses: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+        """The mean loss of the model of a key, and where the truth is.
+
+        Parameters
+        ----------
+        losses : array_like, shape (n_samples,)
+            One loss in [0, 1] per held-out example.  Those of a bool or integer dtype are
+            declared to be 0 or 1; floats are rounded to the nearest multiple of 2**-24.
+        key : object
+            Of the model, in the space.
+        rerun : int, default 1
+            With `reruns`: which training of this key it is.
+
+        Returns
+        -------
+        DeclaredSearchAnswer
+
+        Raises
+        ------
+        TypeError, ValueError
+            The key is not in the space, was asked about with other losses, or the losses are
+            bad; nothing has changed then.
+        """
+        query, nats = self._find(key, rerun)
+        return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
+
+    @sealed
+    def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+        """`query` for losses declared 0 or 1 that are bits already.
+
+        Parameters
+        ----------
+        words : ndarray of uint64, shape (ceil(n_samples / 64),)
+            As `pack_losses` makes them: sample i is bit i % 64 of word i // 64.
+        key, rerun
+            As in `query`, whose answers and errors these are too.
+        """
+        query, nats = self._find(key, rerun)
+        return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
+
+    @sealed
+    def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
+        """`query` for each row.
+
+        Parameters
+        ----------
+        losses : array_like, shape (k, n_samples)
+        keys : sequence or ndarray, length k
+            One key a row.
+        reruns : array_like of int, shape (k,), optional
+            None: all 1.
+
+        Returns
+        -------
+        DeclaredSearchAnswers
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `query`, for any row; nothing has changed then.
+        """
+        found = self._find_many(keys, reruns)
+        return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
+
+    @sealed
+    def query_many_packed(
+        self, words: Any, *, keys: Any, reruns: Any = None
+    ) -> DeclaredSearchAnswers:
+        """`query_many` for bits; see `query_packed`."""
+        found = self._find_many(keys, reruns)
+        return self._many(*found, _Rows.of_words(words, self.n_samples, 2, self._secret))
+
+    def interval(self, value: float, *, key: Any, rerun: int = 1) -> tuple[float, float]:
+        """The low and high that an answer would have: for planning, and for stored scores.
+
+        Parameters
+        ----------
+        value : int or float
+            An int is a count: so many of the losses are 1, and they are declared to be 0 or 1.
+            A float is a mean of real-valued losses.
+        key, rerun
+            As in `query`.
+
+        Examples
+        --------
+        >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
+        >>> [round(limit, 4) for limit in million.interval(80, key=0)]  # an error of .02
+        [0.0103, 0.0343]
+        """
+        _, nats = self._find(key, rerun)
+        if isinstance(value, (float, np.floating)):
+            mean = check_fraction(value=value)
+            total, shift = round(mean * (self.n_samples << UNIT_SHIFT)), UNIT_SHIFT
+        else:
+            total, shift = check_integer(value=value), 0
+            if not 0 <= total <= self.n_samples:
+                raise ValueError(f"value must be in [0, {self.n_samples}], got {total}")
+        low, high = self._terms.interval(total, shift, nats)
+        return float(low), float(high)
+
+    # ---- what it came to -------------------------------------------------------------------
+
+    @property
+    def answers(self) -> DeclaredSearchAnswers:
+        """All answers so far, each query once, in the order in which they were first asked."""
+        asked = self._asked.copy() if self._record is None else self._record.all(self._check_ours)
+        totals, shifts, nats, _ = zip(*asked.values(), strict=True) if asked else ((), (), (), ())
+        columns = np.array(totals, np.int64), np.array(shifts, np.int64), np.array(nats, np.float64)
+        numbers = np.arange(len(asked)) + 1
+        return DeclaredSearchAnswers(self._terms, list(asked), columns, numbers, len(asked))
+
+    @property
+    def best(self) -> DeclaredSearchAnswer | None:
+        """The answer with the lowest high, the first of equals; None before the first query.
+
+        With probability 1 - delta the smallest true mean among all models that were asked about
+        is at most ``best.high``.
+        """
+        answers = self.answers
+        return answers[int(answers.highs.argmin())] if len(answers) else None
+
+    # ---- a record that processes share -------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        n_samples: int | None = None,
+        space: Any = None,
+        *,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+        **parameters: Any,
+    ) -> Self:
+        """A search whose queries are in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: each sees the `answers` of
+        all, and a key that one asked about with other losses is an error for every other.  The
+        intervals do not rest on it: they are the same for a search that nobody shares.  The
+        file is opened for each query and closed after it, so that a copy, in another process too,
+        writes to the same.
+
+        Parameters
+        ----------
+        path : path
+            Of the database.
+        n_samples, space, **parameters
+            As for the constructor; those that the database was made with.  With none of them all
+            are taken from the file, which must exist; a space that only its own code can make has
+            to be passed each time.
+        holdout_id : str, optional
+            A name for the holdout.  One that was given when the database was made must be given
+            again, or left out.
+        durability : {"power", "process"}
+            "power": an answer waits for the disk.  "process": it does not, and a power cut may
+            cost the record.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no file and no parameters to make one.
+        ValueError
+            It was made with other parameters or for another holdout, or is no such database.
+        OSError
+            It cannot be read and written.
+        """
+        wanted = None
+        if n_samples is not None or space is not None or parameters:
+            wanted = {"n_samples": n_samples, "space": space} | parameters
+
+        def same(stored: str | None) -> bool:
+            return holdout_id is None or holdout_id == stored
+
+        return cls._open(path, wanted, durability, holdout_id, same)
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        parameters: dict[str, Any] | None,
+        durability: Durability,
+        holdout: str | None,
+        same_holdout: Callable[[str | None], bool],
+    ) -> Self:
+        """`open`, where `holdout` is stored in a new database and else compared with."""
+        from radabound_fast.store._record import open_record
+
+        name, new = os.fsdecode(path), None
+        made = None if parameters is None else cls(**parameters)
+        if made is not None:
+            described = {"parameters": made._parameters(), "holdout": holdout}
+            new = described | {"secret": made._secret.hex()}
+        record = open_record(path, durability, new)
+        stored = record.description["parameters"]
+        with faults_of(name, "a search"):
+            same = same_holdout(record.description["holdout"])
+            secret = bytes.fromhex(record.description["secret"])
+        if not same:
+            raise ValueError(f"{name} was made for another holdout, or for none by name")
+        if made is None:
+            with faults_of(name, "a search"):
+                made = cls(**stored | {"space": from_description(stored["space"])})
+                if not same_json(made._parameters(), stored):
+                    raise ValueError("its parameters are not as they were written")
+        for parameter, value in made._parameters().items():
+            if value != stored.get(parameter):
+                raise ValueError(
+                    f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
+                    f"made, got {value!r:.200}"
+                )
+        made._secret, made._record = secret, record
+        return made
+
+    def _parameters(self) -> dict[str, Any]:
+        # as they come back from JSON
+        space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
+        return {
+            "n_samples": self.n_samples,
+            "space": space,
+            "delta": self.delta,
+            "reruns": self.reruns,
+            "two_sided": self.two_sided,
+        }
+
+    def close(self) -> None:
+        """Nothing: the database of an opened search is open for the length of a query."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing, as `close`."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_asked": dict(self._asked)}  # a copy goes its own way
+
+    def __repr__(self) -> str:
+        options = "".join(
+            f", {name}={value}"
+            for name, value, usual in (
+                ("reruns", self.reruns, False),
+                ("two_sided", self.two_sided, True),
+            )
+            if value != usual
+        )
+        return (
+            f"DeclaredSearch({self.n_samples}, {self.space!r}, delta={self.delta!r}{options}, "
+            f"n_queries={self.n_queries})"
+        )
+
+    # ---- inside ----------------------------------------------------------------------------
+
+    def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
+        code, nats = self.space.find(key)
+        if not self.reruns:
+            if rerun != 1:
+                raise ValueError(
+                    f"rerun must be 1 unless the search is declared with reruns=True, got {rerun!r}"
+                )
+            return (code, 1), nats
+        rerun = check_count(rerun=rerun)
+        return (code, rerun), nats + log(rerun) + log(rerun + 1)
+
+    def _find_many(self, keys: Any, reruns: Any) -> tuple[list[Query], Floats]:
+        if reruns is None and not self.reruns:
+            codes, nats = self.space.find_many(keys)
+            return list(zip(codes, repeat(1))), nats
+        listed = list(keys)
+        which = [1] * len(listed) if reruns is None else list(reruns)
+        if len(which) != len(listed):
+            raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
+        found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
+        return [query for query, _ in found], np.array([nats for _, nats in found], np.float64)
+
+    def _check_ours(self, query: Query, nats: float) -> None:
+        """Raise unless this is a query in the space, and costs so much."""
+        code, rerun = query
+        ours, expected = self._find(self.space.key_of(code), rerun)
+        if repr(ours) != repr(query) or not isclose(nats, expected):  # True is no 1 here
+            raise ValueError(f"{query!r:.100} for {nats} nats is no query of this search")
+
+    def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
+        asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
+        if self._record is None:
+            before = self._asked.setdefault(query, asked)
+            if before is not asked:
+                self._check_same(query, before, rows, 0)
+            n_queries = len(self._asked)
+        else:
+            n_queries = self._record.add(
+                {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
+            )
+        return DeclaredSearchAnswer(self._terms, query, asked[:3], n_queries)
+
+    def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
+        n_rows = len(rows.totals)
+        if len(queries) != n_rows:
+            raise ValueError(f"keys must be one a row, {n_rows}, got {len(queries)}")
+        columns = (rows.totals, np.full(n_rows, rows.shift), nats)
+        listed = (column.tolist() for column in (*columns, rows.fingerprints))
+        asked: list[Asked] = list(zip(*listed, strict=True))
+        fresh = dict(zip(queries, asked, strict=True))
+        is_new = np.ones(n_rows, np.bool_)
+        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
+            fresh = {}
+            for row, query in enumerate(queries):
+                before = self._asked.get(query) or fresh.setdefault(query, asked[row])
+                if before is not asked[row]:
+                    self._check_same(query, before, rows, row)
+                    is_new[row] = False
+        if self._record is None:
+            self._asked.update(fresh)
+            n_queries = len(self._asked)
+        else:
+            row_of = dict(zip(reversed(queries), reversed(range(n_rows)), strict=True))
+
+            def check(query: Query, before: Asked) -> None:
+                self._check_same(query, before, rows, row_of[query])
+                is_new[row_of[query]] = False
+
+            n_queries = self._record.add(fresh, check)
+        numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
+        return DeclaredSearchAnswers(self._terms, queries, columns, numbers, n_queries)
+
+    def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
+        """ValueError unless the row has the losses that were asked about before."""
+        _, shift, _, fingerprint = before
+        if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
+            return
+        code, rerun = query
+        again = (
+            "a second training with other coins is another rerun"
+            if self.reruns
+            else "if its training tosses coins, declare the search with reruns=True and pass rerun="
+        )
+        raise ValueError(
+            f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
+            f"second time with other losses: {again}"
+        )
+
+
+class _Rows:
+    """Losses as they are kept: sums, and fingerprints.
+
+    Attributes
+    ----------
+    totals : ndarray of int64, shape (k,)
+        In units of 2**-shift.
+    shift : int
+        0 for losses declared 0 or 1, else 24.
+    fingerprints : ndarray of uint64, shape (k,)
+        Keyed hashes of the losses.
+    """
+
+    def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
+        self.shift = 0 if declared else UNIT_SHIFT
+        self._values = values if values.ndim == 2 else values[np.newaxis]
+        self._n_samples = n_samples
+        read = self._of_bits if declared else self._of_units
+        # floats that happen to be 0 and 1 are summed as such
+        sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=declared)
+        self.totals = sums << (self.shift - shift)
+        self.fingerprints = read(self._values, secret)
+
+    @classmethod
+    def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+        return cls(as_words(words, n_samples, ndim=ndim), n_samples, True, secret)
+
+    @classmethod
+    def of_losses(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+        array = as_array(losses, "losses")
+        values = as_values(array, n_samples, ndim)
+        whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
+        if not whole:
+            return cls(values, n_samples, False, secret)
+        return cls(_kernel.pack_rows(values), n_samples, True, secret)
+
+    def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
+        """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
+        if shift == self.shift:
+            return int(self.fingerprints[row])
+        values = self._values[row]
+        if shift:
+            octets = values.astype("<u8").view(np.uint8)
+            bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
+            return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
+        if not ((values == 0) | (values == 1)).all():
+            return None
+        return int(self._of_bits(_kernel.pack_rows(values)[np.newaxis], secret)[0])
+
+    def _of_bits(self, words: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+        little = words.astype("<u8", copy=False)
+        return _kernel.fingerprints(little, -(-self._n_samples // 8), secret)
+
+    def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+        hashes = np.empty(len(values), np.uint64)
+        step = max(1, _BLOCK_VALUES // self._n_samples)
+        for start in range(0, len(values), step):
+            block = slice(start, start + step)
+            units = _kernel.rows_in_units(values[block]).astype("<i4", copy=False)
+            hashes[block] = _kernel.fingerprints(units, 4 * self._n_samples, secret)
+        return hashes
+
+
+def _are_whole(array: NDArray[np.object_]) -> bool:
+    whole = (bool, int, np.bool_, np.integer)
+    return all(isinstance(value, whole) for value in array.ravel().tolist())

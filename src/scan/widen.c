@@ -1,0 +1,147 @@
+#include "widen.h"
+
+#include <string.h>
+
+/* Some rows, and the two ways to take the first of them in. */
+struct block {
+    const struct work *work;
+    int sliced;
+    struct row_tile rows;
+    int64_t *totals, *growth; /* of each, after it was taken in */
+};
+
+/* Rows whose total is above `most` change nothing. */
+static void widen_tile(const struct block *block, ptrdiff_t n_rows, int64_t most)
+{
+    RB_ALIGNED(LINE_BYTES) uint64_t lines[TILE_STRIPS * TILE_WORDS * LANES];
+    const struct work *work = block->work;
+    const struct row_tile *rows = &block->rows;
+    const struct extremes all = extremes_of(work->state);
+    for (ptrdiff_t strip = 0; strip < work->signs->n_strips; strip += TILE_STRIPS) {
+        const ptrdiff_t n = (ptrdiff_t)smaller(TILE_STRIPS, work->signs->n_strips - strip);
+        const struct sign_tile part = sign_tile(work->kernel, work->signs, strip, n, 0,
+                                                rows->n_words, lines, work->chunk->workspace);
+        const struct extremes extremes = extremes_from(&all, strip * LANES);
+        work->kernel->widen_extremes(&part, rows->rows, rows->stride, n_rows, strip == 0, most,
+                                     &extremes, block->totals, block->growth);
+    }
+}
+
+static void widen(const struct block *block, ptrdiff_t n_rows)
+{
+    const struct sliced_memory *sliced = block->work->sliced;
+    const struct extremes extremes = extremes_of(block->work->state);
+    if (block->sliced)
+        sliced->kernel->scan(sliced->plan, sliced->scratch, block->rows.rows, block->rows.stride,
+                             (int)n_rows, &extremes, block->totals, block->growth);
+    else
+        widen_tile(block, n_rows, INT64_MAX);
+}
+
+/* Answers rows that were taken in, up to the first that does not pass the gate. */
+static ptrdiff_t answer(const struct block *block, ptrdiff_t first)
+{
+    const struct work *work = block->work;
+    struct guard_state *state = work->state;
+    for (ptrdiff_t r = 0; r < block->rows.n_rows; r++) {
+        const int64_t total = block->totals[r], complexity = state->complexity + block->growth[r];
+        if (needs_price(state, total) ||
+            !passes(state, work->rows->may_be_real, complexity, total))
+            return r;
+        state->complexity = complexity;
+        state->n_rows++;
+        if (work->totals)
+            work->totals[first + r] = total;
+        if (work->trace)
+            work->trace[first + r] = complexity;
+    }
+    return block->rows.n_rows;
+}
+
+/* If a row does not pass, the extremes go back to where they began, and the rows before it are
+ * taken in again: that is rare, and a copy is cheap. */
+static ptrdiff_t judge(const struct block *block, ptrdiff_t first)
+{
+    struct guard_state *state = block->work->state;
+    int64_t *before = block->work->chunk->before;
+    const size_t n_bytes = (size_t)(2 * state->n_strips * LANES) * sizeof *before;
+    if (block->rows.n_rows == 0)
+        return 0;
+    memcpy(before, state->maxima, n_bytes); /* the minima follow the maxima */
+    widen(block, block->rows.n_rows);
+    const ptrdiff_t n_answered = answer(block, first);
+    if (n_answered < block->rows.n_rows) {
+        memcpy(state->maxima, before, n_bytes);
+        if (n_answered > 0)
+            widen(block, n_answered);
+    }
+    return n_answered;
+}
+
+ptrdiff_t judge_tile(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped)
+{
+    int64_t totals[CHUNK_ROWS], growth[CHUNK_ROWS];
+    struct block block = {.work = work, .totals = totals, .growth = growth};
+    const ptrdiff_t most = work->rows->in_place ? CHUNK_ROWS : work->chunk->tile_rows;
+    const ptrdiff_t n_rows = (ptrdiff_t)smaller(most, last - first);
+    work->chunk->in_units = 0;
+    block.rows =
+        read_tile(work->kernel, work->signs, work->rows, first, n_rows, 0, work->chunk);
+    const ptrdiff_t n_answered = judge(&block, first);
+    *stopped = n_answered < n_rows;
+    return n_answered;
+}
+
+/* Whole rows as words: where they are, or copied, as many as are of 0 and 1 alone. */
+static struct row_tile read_block(const struct work *work, ptrdiff_t first, ptrdiff_t n_rows)
+{
+    const struct loss_rows *rows = work->rows;
+    const ptrdiff_t n_words = (ptrdiff_t)work->signs->n_words;
+    const int64_t n_samples = work->signs->n_samples;
+    uint64_t *word = rows->in_place ? (uint64_t *)(rows->packed + first * rows->packed_stride)
+                                    : work->sliced->packed;
+    struct row_tile tile = {.rows = word,
+                            .stride = rows->in_place ? rows->packed_stride / 8 : n_words,
+                            .n_words = n_words,
+                            .n_samples = n_samples};
+    for (; tile.n_rows < n_rows; tile.n_rows++, word += tile.stride)
+        if ((rows->in_place ? check_last_word(word[n_words - 1], n_samples)
+                            : read_words(rows, first + tile.n_rows, 0, n_samples, word)) !=
+            n_samples)
+            break;
+    return tile;
+}
+
+ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, int *stopped)
+{
+    const ptrdiff_t n_rows = work->sliced->kernel->block_rows;
+    const struct block block = {.work = work,
+                                .sliced = 1,
+                                .rows = read_block(work, first, n_rows),
+                                .totals = work->sliced->totals,
+                                .growth = work->sliced->growth};
+    const ptrdiff_t n_answered = judge(&block, first);
+    *stopped = n_answered < n_rows;
+    return n_answered;
+}
+
+int judge_row(const struct work *work, int64_t *total, enum verdict *verdict)
+{
+    int64_t growth;
+    struct guard_state *state = work->state;
+    struct block block = {.work = work, .totals = total, .growth = &growth};
+    work->chunk->in_units = 0;
+    if (!can_widen(state) || state->n_rows >= state->priced_rows)
+        return 0;
+    block.rows = read_tile(work->kernel, work->signs, work->rows, 0, 1, 0, work->chunk);
+    if (block.rows.n_rows == 0)
+        return 0;
+    widen_tile(&block, 1, state->priced);
+    if (*total > state->priced)
+        return 0;
+    state->complexity += growth;
+    *verdict = passes(state, work->rows->may_be_real, state->complexity, *total) ? ANSWERED
+                                                                                 : WITHHELD;
+    state->n_rows += *verdict == ANSWERED;
+    return 1;
+}

@@ -1,0 +1,95 @@
+/* sliced.h: every row's blocks against one row of losses after the other. */
+#include <string.h>
+
+#include "harness.h"
+#include "kernels/sliced_plan.h"
+
+struct block_case {
+    struct sign_tile signs;
+    int64_t n_samples, n_rows, row_stride;
+    const uint64_t *rows;
+    struct extremes start, wanted; /* before these rows, and after */
+    int64_t *totals, *growth;
+    int32_t *losses; /* of one row */
+};
+
+static struct extremes new_extremes(const struct block_case *c, enum slot slot, int64_t n_vectors)
+{
+    const int64_t n_lanes = c->signs.n_strips * LANES;
+    struct extremes extremes = {.maxima = GUARDED(int64_t, slot, 2 * n_lanes),
+                                .n_vectors = n_vectors};
+    extremes.minima = extremes.maxima + n_lanes;
+    return extremes;
+}
+
+static void copy(const struct block_case *c, struct extremes *to, const struct extremes *from)
+{
+    memcpy(to->maxima, from->maxima, 2 * (size_t)(c->signs.n_strips * LANES) * sizeof(int64_t));
+    to->half_range = from->half_range;
+}
+
+/* Of a few earlier rows: at first sight everything moves, later hardly anything. */
+static void random_start(struct block_case *c, int64_t n_vectors)
+{
+    c->start = new_extremes(c, START, n_vectors);
+    c->start.half_range = one_in(2);
+    for (int64_t n = up_to(30), r = 0; r < n; r++) {
+        for (int64_t i = 0; i < c->n_samples; i++)
+            c->losses[i] = (int32_t)below(2);
+        plain_widen(&c->signs, c->losses, c->n_samples, 0, r > 0, &c->start);
+    }
+}
+
+static void find_wanted(struct block_case *c)
+{
+    c->wanted = new_extremes(c, WANTED, c->start.n_vectors);
+    c->growth = GUARDED(int64_t, EXPECTED, c->n_rows);
+    c->totals = GUARDED(int64_t, TOTALS, c->n_rows);
+    copy(c, &c->wanted, &c->start);
+    for (int64_t r = 0; r < c->n_rows; r++) {
+        plain_losses(c->rows + r * c->row_stride, c->n_samples, c->losses);
+        c->totals[r] = plain_total(c->losses, c->n_samples);
+        c->growth[r] = plain_widen(&c->signs, c->losses, c->n_samples, 0, 1, &c->wanted);
+    }
+}
+
+static void scan_in_blocks(const struct block_case *c, const struct instruction_set *set)
+{
+    const struct sliced_kernel *kernel = sliced_of(set);
+    const int64_t l = c->start.n_vectors;
+    struct extremes got = new_extremes(c, EXTREMES, l);
+    copy(c, &got, &c->start);
+    struct sliced_plan *plan = sliced_plan_new(kernel, c->signs.lines, c->n_samples, l);
+    check(plan != NULL, "memory for a plan");
+    /* to the last byte of what sliced_scratch_new would take */
+    void *scratch = guarded(SCRATCH, sliced_scratch_bytes(plan), 8 * (size_t)plan->line_words);
+    for (int64_t r = 0; r < c->n_rows; r += kernel->block_rows) {
+        const int64_t n = smaller(c->n_rows - r, kernel->block_rows);
+        int64_t *growth = GUARDED(int64_t, GROWTH, n), *totals = GUARDED(int64_t, BLOCK_TOTALS, n);
+        running("sliced scan", set);
+        kernel->scan(plan, scratch, c->rows + r * c->row_stride, c->row_stride, (int)n, &got,
+                     totals, growth);
+        check_equal(totals, c->totals + r, (size_t)n * sizeof(int64_t), "totals");
+        check_equal(growth, c->growth + r, (size_t)n * sizeof(int64_t), "growth");
+    }
+    sliced_plan_free(plan);
+    check_equal(got.maxima, c->wanted.maxima, (size_t)l * sizeof(int64_t), "maxima");
+    check_equal(got.minima, c->wanted.minima, (size_t)l * sizeof(int64_t), "minima");
+}
+
+void try_sliced(void)
+{
+    const int large = one_in(30); /* one tile of the plan is 6016 samples */
+    const int64_t n_vectors = size_to(40), n_strips = (n_vectors + LANES - 1) / LANES;
+    struct block_case c = {.n_samples = large ? 5000 + below(9000) : size_to(700),
+                           .n_rows = size_to(large ? 70 : 600)};
+    const int64_t n_words = (c.n_samples + WORD_BITS - 1) / WORD_BITS;
+    c.row_stride = random_stride(n_words);
+    c.signs = random_tile(n_strips, n_words, n_words);
+    c.losses = GUARDED(int32_t, ONE_ROW, c.n_samples);
+    c.rows = random_words(c.n_rows, c.n_samples, c.row_stride);
+    random_start(&c, n_vectors);
+    find_wanted(&c);
+    for (EACH_SET(set))
+        scan_in_blocks(&c, set);
+}
