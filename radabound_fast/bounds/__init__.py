@@ -49,10 +49,9 @@ from .fixed import (
     symmetrised_log_tail,
     symmetrised_tail,
 )
-from .kl import kl_minus, kl_plus, kl_tolerance
-from .paired import paired_interval
 from .free import Free, Stage, union_free
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
+from .paired import paired_interval
 from .paper import (
     bernstein_excess,
     bernstein_log_tail,
