@@ -1,5 +1,6 @@
 """The one extension: every C source of the two lower floors, and the Cython one on top of them."""
 
+import sys
 from glob import glob
 
 import numpy
@@ -28,6 +29,8 @@ setup(
             # "." as well: without it the C API of _kernel.pxd is silently left out
             include_dirs=["src", ".", numpy.get_include()],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
+            # a call from one file to another is direct, and no other library's name is taken
+            extra_compile_args=[] if sys.platform == "win32" else ["-fvisibility=hidden"],
         )
     ]
 )

@@ -103,11 +103,13 @@ cdef class SharedState:
             before, self._retired = self._retired, retired
         return before
 
-    cdef bint _forked(self) noexcept nogil:
+    @cython.final
+    cdef inline bint _forked(self) noexcept nogil:
         """Whether this is a copy made by os.fork; its lock may never come free."""
         return self.born != _n_forks
 
-    cdef bint _closed(self) noexcept nogil:
+    @cython.final
+    cdef inline bint _closed(self) noexcept nogil:
         """Whether no query may be answered: halted, or left to be gone on with elsewhere."""
         return self._halted or self._retired
 
