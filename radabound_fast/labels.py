@@ -136,17 +136,41 @@ class Labels:
         row = self.rows.find(y_pred, ndim)
         if row is not None:
             return y_pred, row
-        values = _as_labels(y_pred, "y_pred")
-        check_shape(values, self.n_samples, ndim, "y_pred")
-        kind = KIND_OF.get(values.dtype.kind)
-        if kind is None or OBJECTS not in (kind, self._kind) and kind != self._kind:
-            raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
-        if kind == self._kind == NUMBERS:
+        values = self._checked(y_pred, ndim)
+        if KIND_OF[values.dtype.kind] == self._kind == NUMBERS:
             row = self.rows.find(values, ndim) or self._row(values.dtype)
             if row is not None:
                 self.rows.add(values.dtype, row)
                 return values, row
         return self._as_codes(values), self._code_row
+
+    def codes_of(self, y_pred: Any, ndim: int = 1) -> NDArray[Any]:
+        """The place of every prediction in `classes`; parameters and errors are those of `match`.
+
+        Returns
+        -------
+        ndarray of an unsigned dtype
+            Of the shape of `y_pred`.
+        """
+        return self._as_codes(self._checked(y_pred, ndim))
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """The place of every label in `classes`."""
+        return self._codes
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the labels are numbers."""
+        return self._kind == NUMBERS
+
+    def _checked(self, y_pred: Any, ndim: int) -> NDArray[Any]:
+        values = _as_labels(y_pred, "y_pred")
+        check_shape(values, self.n_samples, ndim, "y_pred")
+        kind = KIND_OF.get(values.dtype.kind)
+        if kind is None or OBJECTS not in (kind, self._kind) and kind != self._kind:
+            raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
+        return values
 
     # ---- labels beside predictions of one dtype ------------------------------------------
 

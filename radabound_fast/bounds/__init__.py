@@ -11,6 +11,7 @@ bounds a guard may halt by::
     kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
     union, free         the union bound; what it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
+    conditional         rates given an event, F1, balanced accuracy, AUC
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
     theorem7,
@@ -39,6 +40,7 @@ from .binomial import (
     binomial_queries,
 )
 from .bound import Bound
+from .conditional import auc_interval, f1_interval, rate_interval, stratified_interval
 from .fixed import (
     mcdiarmid_excess,
     mcdiarmid_half_width,
@@ -78,8 +80,9 @@ __all__ = [
     "Bound",
     "PAPER_BOUNDS",
     "Free",
-    "betting_interval",
     "Stage",
+    "auc_interval",
+    "betting_interval",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",
@@ -93,6 +96,7 @@ __all__ = [
     "binomial_queries",
     "code_width",
     "dyadic_code",
+    "f1_interval",
     "failure_code",
     "guess_and_check_code",
     "guess_and_check_passes",
@@ -119,8 +123,10 @@ __all__ = [
     "rademacher_excess",
     "rademacher_log_tail",
     "rademacher_tail",
+    "rate_interval",
     "self_bounding_budget",
     "self_bounding_half_width",
+    "stratified_interval",
     "symmetrised_excess",
     "symmetrised_half_width",
     "symmetrised_log_tail",

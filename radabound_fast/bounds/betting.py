@@ -57,8 +57,8 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
 
     >>> losses = np.arange(4000) % 5 / 40
     >>> low, high = betting_interval(losses, nats=math.log(20))
-    >>> round(low, 4), round(losses.mean(), 4), round(high, 4)
-    (0.0485, 0.05, 0.0515)
+    >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)
+    (0.0483, 0.05, 0.0515)
     """
     values = np.asarray(losses, np.float64)
     nats = check_not_negative(nats=nats)

@@ -12,15 +12,18 @@ from radabound_fast.planning import what_would_work
 
 
 def check_holdout(**named: Any) -> Holdout:
-    """A `Holdout` that still answers.
+    """A `Holdout` of error rates that still answers.
 
-    Raises TypeError if it is no `Holdout`, HoldoutExhausted if it has halted or can never answer.
+    Raises TypeError if it is no `Holdout`, ValueError if it has another metric, HoldoutExhausted
+    if it has halted or can never answer.
     """
     ((name, holdout),) = named.items()
     if not isinstance(holdout, Holdout):
         raise TypeError(
             f"{name} must be a Holdout, which holds the labels, got {type(holdout).__name__}"
         )
+    if holdout.metric != "error":  # adapters feed classes, and take less for better
+        raise ValueError(f"{name} must have metric='error' here, got {holdout.metric!r}")
     check_answers(holdout.guard, name)
     return holdout
 

@@ -1,0 +1,202 @@
+"""What may leave a holdout: which metric, how many labels, and what is kept made a value of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_choice
+from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast.bounds import binomial_interval, kl_interval, paired_interval
+
+from ._table import METRICS
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Limits = tuple[Any, Any]
+
+# how many numbers are kept of a query, but for the errors of each class
+_KEPT = {"pairs": 1, "limits": 3}
+
+
+@dataclass(frozen=True)
+class MeanLoss:
+    """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
+
+    n_samples: int
+
+    n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
+    greater_is_better: ClassVar[bool] = False
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    is_paired: ClassVar[bool] = False
+    told: ClassVar[tuple[str, str]] = (
+        "true mean loss",
+        "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
+    )
+
+    def values(self, kept: NDArray[Any]) -> Floats:
+        return np.asarray(kept[:, 0] / np.left_shift(self.n_samples, kept[:, 1]))
+
+    def intervals(self, kept: NDArray[Any], nats: Any) -> tuple[Floats, Floats]:
+        """Limits of the truths, given sums of losses and the nats that are paid for each."""
+        lows, highs = np.empty(len(kept)), np.empty(len(kept))
+        for shift in (0, UNIT_SHIFT):
+            rows = kept[:, 1] == shift
+            if rows.any():
+                lows[rows], highs[rows] = self.interval(kept[rows, 0], shift, nats[rows])
+        return lows, highs
+
+    def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
+        if shift == 0:
+            return binomial_interval(totals, self.n_samples, nats)
+        return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
+
+    def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
+        whole = len(kept) == 2 and all(type(number) is int for number in kept)
+        return whole and kept[1] in (0, UNIT_SHIFT) and 0 <= kept[0] <= self.n_samples << kept[1]
+
+    def describe(self) -> None:
+        return None
+
+
+class Measure(NamedTuple):
+    """A metric, and what its values and intervals need to know of a holdout.
+
+    Attributes
+    ----------
+    name : str
+        Of a row of `METRICS`.
+    sizes : tuple of int
+        Labels of each class that the metric tells apart; (m,) where it tells none.
+    least, most : float
+        Of a loss of one row, where the metric is a mean of losses; else of the metric.
+    options : tuple of (str, JSON value)
+        As the holdout was made with, `pos_label` as a place among the classes.
+    baseline : tuple of int, optional
+        How often the baseline errs, and a keyed fingerprint of where.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    least: float
+    most: float
+    options: tuple[tuple[str, Any], ...] = ()
+    baseline: tuple[int, int] | None = None
+
+    @property
+    def greater_is_better(self) -> bool:
+        return METRICS[self.name].greater_is_better
+
+    @property
+    def n_kept(self) -> int:
+        """How many numbers are kept of a query."""
+        row = METRICS[self.name]
+        return (len(self.sizes) if row.keeps == "errors" else _KEPT[row.keeps]) + self.is_paired
+
+    @property
+    def is_paired(self) -> bool:
+        return self.baseline is not None
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is measured, and by which limits, as `guarantee` says it."""
+        row = METRICS[self.name]
+        given = f" given {row.given}" if row.given else ""
+        return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value of the metric."""
+        if self.name.startswith("neg_"):
+            return -self.most, -self.least
+        return self.least, self.most
+
+    def values(self, kept: Array) -> Array:
+        """The metric, given rows of what was kept."""
+        row = METRICS[self.name]
+        return kept[:, 0] if row.keeps == "limits" else row.value(self, kept)
+
+    def intervals(self, kept: Array, nats: Any) -> Limits:
+        """Limits of the population's metric, given rows of what was kept."""
+        row = METRICS[self.name]
+        return (kept[:, 1], kept[:, 2]) if row.keeps == "limits" else row.interval(self, kept, nats)
+
+    def gains(self, kept: Array) -> Floats:
+        """How much less often than the baseline each model errs."""
+        plus, minus = self._disagreements(kept)
+        return np.asarray((plus - minus) / self.sizes[0])
+
+    def gain_intervals(self, kept: Array, nats: Any) -> tuple[Floats, Floats]:
+        """Limits of the true gains; `paired_interval`."""
+        plus, minus = self._disagreements(kept)
+        pairs = zip(plus.tolist(), minus.tolist(), nats.tolist(), strict=True)
+        found = [paired_interval(one, other, self.sizes[0], paid) for one, other, paid in pairs]
+        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
+        return lows, highs
+
+    def _disagreements(self, kept: Array) -> tuple[Array, Array]:
+        """Rows where only the baseline errs, and where only the model does."""
+        if self.baseline is None:
+            raise ValueError("there is no baseline")
+        return self.baseline[0] - kept[:, -1], kept[:, 0] - kept[:, -1]
+
+    def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
+        """Whether a query can have left these numbers: a record on disk may hold anything."""
+        row = METRICS[self.name]
+        if len(kept) != self.n_kept:
+            return False
+        if row.keeps == "limits":
+            return all(type(number) is float and math.isfinite(number) for number in kept) and (
+                kept[1] <= kept[2]
+            )
+        if not all(type(number) is int and number >= 0 for number in kept):
+            return False
+        if row.keeps == "pairs":
+            return bool(kept[0] <= 2 * math.prod(self.sizes))
+        if self.baseline is not None and not (
+            kept[-1] <= min(kept[0], self.baseline[0])
+            and kept[0] + self.baseline[0] - kept[-1] <= self.sizes[0]
+        ):
+            return False
+        return all(errors <= size for errors, size in zip(kept, self.sizes, strict=False))
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON; `from_description` reads it."""
+        return self._asdict() | {
+            "sizes": list(self.sizes),
+            "options": dict(self.options),
+            "baseline": self.baseline and list(self.baseline),
+        }
+
+    @classmethod
+    def from_description(cls, described: Any) -> Self:
+        """What `describe` said; ValueError if that said something else."""
+        try:
+            parts = dict(described)
+            check_choice(METRICS, metric=parts["name"])
+            sizes = tuple(parts.pop("sizes"))
+            options = tuple(sorted(parts.pop("options").items()))
+            baseline = parts.pop("baseline")
+            made = cls(sizes=sizes, options=options, baseline=baseline and tuple(baseline), **parts)
+        except (TypeError, KeyError, AttributeError):
+            raise ValueError("its metric is not as it was written") from None
+        numbers = all(type(size) is int and size > 0 for size in (*sizes, *(made.baseline or ())))
+        if not numbers or not sizes or not -math.inf < made.least < made.most < math.inf:
+            raise ValueError("its metric has numbers that no holdout has")
+        return made
+
+    def __repr__(self) -> str:
+        told = "".join(f", {name}={value!r}" for name, value in self.options)
+        return f"{self.name!r}{told}"
+
+
+def measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
+    """What a search on disk measures, by its description; ValueError: no search writes that."""
+    if description["metric"] is not None:
+        return Measure.from_description(description["metric"])
+    n_samples = description["parameters"].get("n_samples")
+    return MeanLoss(n_samples if type(n_samples) is int else 0)

@@ -1,0 +1,216 @@
+"""The labels of a holdout as a metric wants them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast._checks import check_choice, check_real, counted
+from radabound_fast.labels import Labels
+from radabound_fast.packing import as_array
+
+from ._classes import errors
+from ._measure import Measure
+from ._predictions import NO_DEFAULT, SUM_TOLERANCE
+from ._table import METRICS
+
+Array = NDArray[Any]
+
+# the metrics that are compared with a baseline: what is kept begins with all errors
+PAIRED = ("error", "accuracy")
+WHY = {
+    "clip": "probabilities below it count as it, since the logarithm of 0 has no limit",
+    "y_range": "(low, high), within which all labels and predictions lie",
+    "costs": "costs[i][j] of predicting class j for class i",
+}
+
+
+class Truth:
+    """The labels of a holdout as a metric wants them.
+
+    Parameters
+    ----------
+    labels : Labels
+    metric : str
+        A name in `METRICS`.
+    options : dict
+        ``pos_label``, ``clip``, ``y_range`` and ``costs`` as for `Holdout`; None or left out where
+        they are not given.
+    baseline : array_like, optional
+        As for `Holdout`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not a metric, an option that it does not have or needs, or labels that it cannot judge by.
+    """
+
+    def __init__(
+        self, labels: Labels, metric: str, options: dict[str, Any], baseline: Any = None
+    ) -> None:
+        self.labels, self.n_samples = labels, labels.n_samples
+        row = self.row = METRICS[check_choice(METRICS, metric=metric)]
+        self._check_options({name: value for name, value in options.items() if value is not None})
+        self.n_classes = len(labels.classes)
+        self.options: dict[str, Any] = {}
+        self.least, self.most = 0.0, 1.0
+        self._codes = labels.codes
+        self.positive, self.has_positive = self._codes == 1, False
+        self._check_labels(options.get("pos_label"))
+        if "clip" in row.options:
+            self._set_clip(options["clip"])
+        if "y_range" in row.options:
+            self._set_range(options["y_range"])
+        if "costs" in row.options:
+            self._set_costs(options["costs"])
+        if row.name == "neg_brier_score" and self.n_classes > 2:
+            self.most = 1.0 + (1.0 + SUM_TOLERANCE) ** 2
+        self.baseline = None if baseline is None else self._baseline(baseline)
+
+    def read(self, y_pred: Any, ndim: int) -> Array:
+        """Rows of predictions, checked."""
+        return self.row.read(self, y_pred, ndim)
+
+    def measure(self, secret: bytes) -> Measure:
+        """What of this may leave it."""
+        baseline = None
+        if self.baseline is not None:
+            total = int(errors(self, self.baseline)[0, 0])
+            baseline = total, int(fingerprints_of(self.baseline, secret)[0])
+        options = tuple(sorted(self.options.items()))
+        return Measure(self.row.name, self.sizes, self.least, self.most, options, baseline)
+
+    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
+        """What is kept of each row, for which so many nats are paid in all."""
+        summary = self.row.summary(self, rows)
+        if self.row.keeps == "limits":
+            lows, highs = self.row.interval(measure, summary, nats)
+            return np.stack([self.row.value(measure, summary), lows, highs], axis=1)
+        if self.baseline is None:
+            return summary
+        both, _ = _kernel.sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
+        return np.column_stack([summary, both])
+
+    # ---- made once -------------------------------------------------------------------------
+
+    def _check_options(self, given: dict[str, Any]) -> None:
+        row = self.row
+        for name in given:
+            if name not in row.options:
+                has = f"has {', '.join(row.options)}" if row.options else "has none"
+                raise TypeError(
+                    f"{name} must be left out with metric={row.name!r}, which {has}, got "
+                    f"{given[name]!r:.100}"
+                )
+        for name in row.required:
+            if name not in given:
+                raise TypeError(f"{name} must be given with metric={row.name!r}: {WHY[name]}")
+
+    def _check_labels(self, pos_label: Any) -> None:
+        row, labels = self.row, self.labels
+        if row.needs == "numbers":
+            if not labels.are_numbers:
+                raise TypeError(f"y_true must be numbers with metric={row.name!r}")
+            self.sizes: tuple[int, ...] = (self.n_samples,)
+            return
+        if row.needs in ("two classes", "both classes") and self.n_classes != 2:
+            raise ValueError(
+                f"metric={row.name!r} needs two classes, got "
+                f"{counted(self.n_classes, 'class', 'classes')}"
+            )
+        order = list(range(self.n_classes))
+        if "pos_label" in row.options and self.n_classes == 2:
+            place = self._place_of(pos_label)
+            if place is not None:
+                self.options["pos_label"] = place
+                self.positive, self.has_positive = self._codes == place, True
+                order = [1 - place, place]
+            elif row.takes != "probabilities":
+                raise ValueError(f"pos_label must be given with metric={row.name!r}: {NO_DEFAULT}")
+        elif pos_label is not None:
+            raise ValueError(f"pos_label must be left out with {self.n_classes} classes")
+        counts = np.bincount(self._codes, minlength=self.n_classes)[order]
+        if row.needs == "both classes" and not counts.all():
+            raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
+            order = [code for code, count in zip(order, counts.tolist(), strict=True) if count]
+            counts = counts[counts > 0]
+        by_class = row.keeps in ("errors", "pairs") and row.name not in ("error", "accuracy")
+        self.sizes = tuple(counts.tolist()) if by_class else (self.n_samples,)
+        # of all classes but the last, whose errors are the rest
+        self.masks = [
+            _kernel.pack_rows(self._codes == code)
+            for code in order[:-1]
+            if row.keeps == "errors" and by_class
+        ]
+
+    def _place_of(self, pos_label: Any) -> int | None:
+        classes = self.labels.classes
+        if pos_label is None:  # where scikit-learn's functions agree what it is
+            return 1 if classes in ([0, 1], [-1, 1]) else None
+        if pos_label not in classes:
+            raise ValueError(
+                f"pos_label must be one of the classes {classes!r:.200}, got {pos_label!r:.100}"
+            )
+        return classes.index(pos_label)
+
+    def _set_clip(self, clip: Any) -> None:
+        self.clip = check_real(clip=clip)
+        if not 0.0 < self.clip < 0.5:
+            raise ValueError(f"clip must be in (0, 0.5), got {clip!r}")
+        self.options["clip"], self.most = self.clip, -math.log(self.clip)
+
+    def _set_range(self, y_range: Any) -> None:
+        try:
+            low, high = y_range
+        except (TypeError, ValueError):
+            raise TypeError(f"y_range must be (low, high), got {y_range!r:.100}") from None
+        low, high = check_real(y_range=low), check_real(y_range=high)
+        if not low < high or not math.isfinite((high - low) ** 2) or (high - low) ** 2 == 0.0:
+            raise ValueError(f"y_range must be (low, high) with low < high, got {y_range!r}")
+        classes = np.array(self.labels.classes, np.float64)
+        if not low <= classes[0] <= classes[-1] <= high:
+            raise ValueError(f"y_true must lie in y_range = [{low!r}, {high!r}], one does not")
+        self.low, self.high, self.numbers = low, high, classes[self._codes]
+        self.options["y_range"] = [low, high]
+        self.most = high - low if self.row.name == "neg_mean_absolute_error" else (high - low) ** 2
+
+    def _set_costs(self, costs: Any) -> None:
+        table = as_array(costs, "costs")
+        shape = (self.n_classes, self.n_classes)
+        if table.dtype.kind not in "biuf":
+            raise TypeError(f"costs must be real numbers, got dtype {table.dtype}")
+        if table.shape != shape:
+            raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
+        self.costs = table.astype(np.float64)
+        if not np.isfinite(self.costs).all():
+            raise ValueError("costs must be finite, got one that is not")
+        self.least, self.most = float(self.costs.min()), float(self.costs.max())
+        if not self.least < self.most or not math.isfinite(self.most - self.least):
+            raise ValueError(f"costs must differ, got {self.least!r} everywhere")
+        self.options["costs"] = self.costs.tolist()
+
+    def _baseline(self, baseline: Any) -> Array:
+        if self.row.name not in PAIRED:
+            raise ValueError(
+                f"baseline must be left out with metric={self.row.name!r}: gains are of "
+                f"{' and '.join(PAIRED)}"
+            )
+        return self.read(baseline, 1)
+
+    def true_probabilities(self, rows: Array) -> Array:
+        """What each row of predictions gives the label of each sample."""
+        if rows.ndim == 2:
+            return np.where(self.positive, rows, 1.0 - rows)
+        return np.take_along_axis(rows, self._codes[None, :, None].astype(np.intp), axis=2)[..., 0]
+
+
+def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
+    """Keyed hashes of rows of predictions."""
+    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
+    return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)
