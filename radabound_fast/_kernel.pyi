@@ -1,7 +1,7 @@
 """Types of the compiled extension, src/extension/_kernel.pyx."""
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar, final
+from typing import Any, Self, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,4 +192,10 @@ def pack_rows(
     values: NDArray[Any], labels: LabelRow | None = ..., *, kernel: str | None = ...
 ) -> NDArray[np.uint64]: ...
 def rows_in_units(values: NDArray[Any], *, kernel: str | None = ...) -> NDArray[np.int32]: ...
+@overload
+def tail_over_first(c: float, m: float, odds: float, terms: int) -> float: ...
+@overload
+def tail_over_first(
+    c: NDArray[np.float64], m: float, odds: NDArray[np.float64], terms: int
+) -> NDArray[np.float64]: ...
 def fingerprints(rows: NDArray[Any], n_bytes: int, key: bytes) -> NDArray[np.uint64]: ...

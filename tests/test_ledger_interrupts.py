@@ -199,6 +199,16 @@ def test_an_interrupt_anywhere_in_a_save_saves_it_or_not(
     assert {"lives", "saved"} == set(seen) and len(seen) > 30
 
 
+@pytest.fixture
+def quick_collections():
+    """Everything that is there already is left alone: what other tests leave would be gone through
+    at every place."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 OF_OPENING = ("_saving.py", os.path.join("radabound_fast", "store"))  # and not of making a guard
 
 
@@ -207,7 +217,7 @@ OF_OPENING = ("_saving.py", os.path.join("radabound_fast", "store"))  # and not 
 @pytest.mark.parametrize("way", ["open", "open a new one", "load"])
 @pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), ids=GUARDS)
 def test_an_interrupt_anywhere_in_opening_leaves_it_to_the_next(
-    tmp_path, sigint, interrupt_at, kind, parameters, way
+    tmp_path, sigint, interrupt_at, quick_collections, kind, parameters, way
 ):
     path, n_broken = tmp_path / "guard", 0
     for number in count(list(GUARDS).index(kind.__name__), 7):  # each kind at other places

@@ -85,8 +85,9 @@ def in_another_process(made, path, code="kind.open(path).n_queries"):
     program = f"""
         import sys
         import numpy as np
-        from radabound_fast import RadaBound
+        from radabound_fast import RadaBound, store
         from radabound_fast.mechanisms import GuessAndCheck, Ladder
+        store._ledger._CLOSING_SECONDS = 0.1  # nobody here is about to close it
         kind, path = {made[0].__name__}, {str(path)!r}
         try:
             print({code})

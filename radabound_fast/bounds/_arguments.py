@@ -49,30 +49,38 @@ def check_not_negative(**named: Any) -> float:
     return value
 
 
-def check_fractions(**named: Any) -> NDArray[np.float64]:
-    """Real numbers in [0, 1], of any shape."""
+def check_fractions(**named: Any) -> Any:
+    """Real numbers in [0, 1], of any shape; a float if one was given."""
     ((name, given),) = named.items()
+    if type(given) is float and 0.0 <= given <= 1.0:
+        return given
     values = _reals(name, given)
     return _all_in(values, (values >= 0.0) & (values <= 1.0), name, "be in [0, 1]")
 
 
-def check_counts(n_samples: int, **named: Any) -> NDArray[np.float64]:
+def check_counts(n_samples: int, **named: Any) -> Any:
     """Integers from 0 to m, of any shape, as floats; these are exact up to 2^53."""
     ((name, given),) = named.items()
+    if type(given) is int and 0 <= given <= n_samples:
+        return float(given)
     values = _integers(name, given)
     rule = f"be in [0, {n_samples}]"
-    return _all_in(values, (values >= 0) & (values <= n_samples), name, rule).astype(np.float64)
+    return _all_in(values, (values >= 0) & (values <= n_samples), name, rule)
 
 
-def check_numbers(**named: Any) -> NDArray[np.float64]:
+def check_numbers(**named: Any) -> Any:
     """Integers of at least 1, of any shape, as floats; these are exact up to 2^53."""
     ((name, given),) = named.items()
+    if type(given) is int and given >= 1:
+        return float(given)
     values = _integers(name, given)
-    return _all_in(values, values >= 1, name, "be at least 1").astype(np.float64)
+    return _all_in(values, values >= 1, name, "be at least 1")
 
 
-def check_nats(nats: Any) -> NDArray[np.float64]:
-    """Finite logarithms of at least 0, of any shape."""
+def check_nats(nats: Any) -> Any:
+    """Finite logarithms of at least 0, of any shape; a float if one was given."""
+    if type(nats) is float and 0.0 <= nats < math.inf:
+        return nats
     values = _reals("nats", nats)
     good = (values >= 0.0) & (values < math.inf)
     return _all_in(values, good, "nats", "be finite and at least 0")
@@ -82,7 +90,7 @@ def _reals(name: str, given: Any) -> NDArray[np.float64]:
     values = np.asarray(given)
     if values.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be real numbers, got {given!r}")
-    return values.astype(np.float64, copy=False)
+    return values
 
 
 def _integers(name: str, given: Any) -> NDArray[Any]:
@@ -92,7 +100,7 @@ def _integers(name: str, given: Any) -> NDArray[Any]:
     return values
 
 
-def _all_in(values: NDArray[Any], good: NDArray[np.bool_], name: str, rule: str) -> NDArray[Any]:
+def _all_in(values: NDArray[Any], good: NDArray[np.bool_], name: str, rule: str) -> Any:
     if not good.all():
         raise ValueError(f"{name} must {rule}, got {values[~good].flat[0]!s}")
-    return values
+    return values.astype(np.float64, copy=False) if values.shape else float(values)

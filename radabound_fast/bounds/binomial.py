@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -21,15 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import check_fraction, check_integer, check_n_samples, check_probability
+from .._kernel import tail_over_first
 from ._arguments import check_counts, check_nats
-from ._limits import OUT, between, limits
+from ._limits import OUT, between, functions_for, limits
 from ._roots import peak
-from .kl import kl_drop, kl_free
+from .kl import kl_drop_nearly, kl_free
 from .union import MOST_QUERIES
 
+_ULPS = 2.0**-49  # more than rounding moves a logarithm, relative to its parts
 _TRIED = 4096  # counts, where the shape of the failures is not proved
-# terms of the continued fraction, for errors of e^-8 and less, and for larger ones; 2 (mod 4)
-_NATS_FOR_FEW, _SMALL, _LARGE = 8.0, 34, 130
+# terms of the continued fraction, 2 (mod 4): few while a limit is not near, and so many for errors
+# of e^-8 and less, or for larger ones
+_NATS_FOR_FEW = 8.0
+_FEW_STEPS = 2, 14, 34
+_MANY_STEPS = *_FEW_STEPS, 130
 
 
 def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
@@ -47,7 +53,7 @@ def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
     Returns
     -------
     float
-        Rounded up, by about ``2e-15 (m p - c) / (1-p)`` beyond 4 standard deviations; 0 for
+        Rounded up, by less than ``4e-15 (1 + m p - c - ln P) + 3e-11`` where P < exp(-5); 0 for
         ``c >= m p``, where nothing is claimed.
 
     >>> round(binomial_log_tail(1800, n_samples=4000, mean=0.5), 3)
@@ -57,7 +63,7 @@ def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
     c = check_integer(count=count)
     if not 0 <= c <= m:
         raise ValueError(f"count must be in [0, {m}], got {c}")
-    return 0.0 if c == m else _log_tail(c, m, p - c / m)
+    return 0.0 if c == m else _log_tail(c, m, *_in_two(m * Fraction(p) - c))
 
 
 def binomial_log_failure(n_samples: int, epsilon: float) -> float:
@@ -151,15 +157,16 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     if not _is_log_concave(m, epsilon):
         # every mean up to low needs its upper limit within epsilon, and its lower limit too
         tried = np.arange(min(m + 1, _TRIED))
-        fails = (_log_tails(tried, m, epsilon) > -nats) | (
-            _log_tails(m - tried, m, epsilon) > -nats
-        )
+        step = _in_two(m * Fraction(epsilon))
+        fails = _log_tails(tried, m, *step) > -nats
+        fails |= _log_tails(m - tried, m, *step) > -nats
         low = int(np.argmax(fails)) - 1 if fails.any() else tried.size - 1
         return max(low, math.floor(kl_free(epsilon, nats / m) * m))
     # the counts whose upper limit is too far are an interval; below, in mirror image
-    first = bisect_left(range(worst), True, key=lambda c: _log_tail(c, m, epsilon) > -nats)
-    rest = range(worst, m + 1)
-    last = rest[bisect_left(rest, True, key=lambda c: _log_tail(c, m, epsilon) <= -nats) - 1]
+    step = _in_two(m * Fraction(epsilon))
+    first = bisect_left(range(worst), True, key=lambda c: _log_tail(c, m, *step) > -nats)
+    above = range(worst, m + 1)
+    last = above[bisect_left(above, True, key=lambda c: _log_tail(c, m, *step) <= -nats) - 1]
     return min(first, m - last) - 1
 
 
@@ -193,16 +200,52 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
     """
     m = check_n_samples(n_samples)
     counts, nats = check_counts(m, counts=counts), check_nats(nats)
+    if isinstance(counts, float) and isinstance(nats, float):
+        return _each(counts, nats, m)
+    counts, nats = np.broadcast_arrays(counts, nats)
+    pairs = _pairs(counts.ravel(), nats.ravel(), m)
+    if pairs is None:
+        return _each(counts, nats, m)
+    places, levels = pairs
+    tables = np.empty((2, levels.size * (m + 1)))
+    present = np.flatnonzero(np.bincount(places, minlength=tables.shape[1]))
+    of_level, counts_of = np.divmod(present, m + 1)
+    tables[:, present] = _each(counts_of.astype(np.float64), levels[of_level], m)
+    lows, highs = tables[:, places]
+    return lows.reshape(counts.shape), highs.reshape(counts.shape)
+
+
+def _each(counts: Any, nats: Any, m: int) -> tuple[Any, Any]:
     return limits(lambda c, nats: (_drop(c, m, nats), _drop(m - c, m, nats)), counts, nats, m)
+
+
+def _pairs(
+    counts: NDArray[Any], nats: NDArray[Any], m: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
+    """Places in a table of levels of nats by counts, and the levels; None: it would not pay.
+
+    Many answers have few different counts and nats, and each pair needs its limits once.
+    """
+    most = 2 * nats.size // (m + 1)
+    if np.unique(nats[:: nats.size // 1000 + 1]).size > most:  # a glance, as sorting takes longer
+        return None
+    starts = np.flatnonzero(np.diff(nats, prepend=np.nan))  # of runs: nats often change rarely
+    levels, ranks = np.unique(nats[starts], return_inverse=True)
+    if levels.size > most:
+        return None
+    places = np.repeat(ranks * (m + 1), np.diff(starts, append=nats.size))
+    places += counts.astype(np.intp)
+    return places, levels
 
 
 @lru_cache(maxsize=64)
 def _worst(m: int, epsilon: float) -> tuple[int, float]:
     """The count at which the failure is most likely, and the logarithm of its probability."""
+    step = _in_two(m * Fraction(epsilon))
     if _is_log_concave(m, epsilon):
-        return peak(lambda c: _log_tail(c, m, epsilon), m)
+        return peak(lambda c: _log_tail(c, m, *step), m)
     if m <= _TRIED:
-        log_tails = _log_tails(np.arange(m + 1), m, epsilon)
+        log_tails = _log_tails(np.arange(m + 1), m, *step)
         return int(np.argmax(log_tails)), float(log_tails.max())
     return 0, -2.0 * m * epsilon * epsilon
 
@@ -212,94 +255,97 @@ def _is_log_concave(m: int, epsilon: float) -> bool:
     return m * epsilon > 1.0 and (m - 1) * (epsilon - 1.0 / m) ** 2 >= 2.0 / 3.0
 
 
-def _log_tail(c: int, m: int, step: float) -> float:
-    """``ln P(Bin(m, c/m + step) <= c)`` for c < m, rounded up; minus infinity for p >= 1."""
-    d, s = m - c, m * step
+def _in_two(exact: Fraction) -> tuple[float, float]:
+    """The nearest float, and what it leaves: twice the digits."""
+    return float(exact), float(exact - Fraction(float(exact)))
+
+
+def _log_tail(c: int, m: int, s: float, rest: float) -> float:
+    """``ln P(Bin(m, (c + s)/m) <= c)`` for c < m, rounded up; minus infinity from (c + s)/m = 1 on.
+
+    s in two parts, as of `_in_two`: of what is left to m the digits would else be lost.
+    """
+    d = m - c
     if s <= 0.0:
         return 0.0
-    if s >= d:
+    if (d - s) - rest <= 0.0:
         return -math.inf
     if c == 0:
-        return m * math.log1p(-step) * (1.0 - OUT)
-    return min(float(_log_tail_inside(c, d, s)), 0.0)
+        return _log_none(m, s, rest)
+    return min(float(_log_tail_inside(float(c), m, s, rest)), 0.0)
 
 
-def _log_tails(c: NDArray[Any], m: int, step: float) -> NDArray[np.float64]:
-    """The same for many counts and a step above 0."""
-    s = m * step
-    log_tails = np.where(c == 0, m * math.log1p(-step) * (1.0 - OUT), -math.inf)
-    inside = (c > 0) & (s < m - c)
+def _log_tails(c: NDArray[Any], m: int, s: float, rest: float) -> NDArray[np.float64]:
+    """The same for many counts and an s above 0."""
+    inside = (c > 0) & ((m - c - s) - rest > 0.0)
+    log_tails = np.where(c == 0, _log_none(m, s, rest), -math.inf)
     some = c[inside].astype(np.float64)
     if some.size:
-        log_tails[inside] = np.minimum(_log_tail_inside(some, m - some, s), 0.0)
+        log_tails[inside] = np.minimum(_log_tail_inside(some, m, s, rest), 0.0)
     return log_tails
 
 
-def _log_tail_inside(c: Any, d: Any, s: float) -> Any:
-    """``ln P(Bin(m, (c + s)/m) <= c)`` for m = c + d and 0 < s < d, c > 0; rounded up."""
-    many = isinstance(c, np.ndarray)
-    log, log1p = (np.log, np.log1p) if many else (math.log, math.log1p)
-    m = c + d
-    exponent = -c * log1p(s / c) - d * log1p(-s / d)
-    terms = _terms(exponent.min() if many else exponent)
-    ratio = _tail_over_first(d, m, (d - s) / (c + s), terms)
-    # some ulps of p move the exponent by s / (1 - p) times as much
-    margin = 2.0**-49 * (1.0 + exponent + s * (m / (d - s)))
-    return _log_first(c, d) - exponent + log(ratio) + margin
+def _log_none(m: int, s: float, rest: float) -> float:
+    """``ln P(Bin(m, s/m) = 0)``, rounded up."""
+    drop = math.log1p(-s / m) if s < 0.5 * m else math.log(((m - s) - rest) / m)
+    return m * drop * (1.0 - _ULPS)
+
+
+def _log_tail_inside(c: Any, m: int, s: float, rest: float) -> Any:
+    """``ln P(Bin(m, (c + s)/m) <= c)`` for 0 < c < c + s < m; rounded up."""
+    f, d = functions_for(c), m - c
+    left = (d - s) - rest  # m (1 - p)
+    near = s < 0.5 * d
+    if isinstance(c, float):
+        drop = -f.log1p(-s / d) if near else f.log(d / left)
+    else:
+        drop = np.where(near, -f.log1p(-np.where(near, s / d, 0.0)), f.log(d / left))
+    exponent = d * drop - c * f.log1p(s / c)
+    terms = _steps(exponent if isinstance(c, float) else exponent.min())[-1]
+    ratio = tail_over_first(d, m, left / (c + s), terms)
+    margin = _ULPS * (1.0 + exponent + s)  # of either product
+    return _log_first(c, m) - exponent + f.log(ratio) + margin
 
 
 def _drop(c: Any, m: int, nats: Any) -> Any:
-    """``y = ln(c / (m q))`` for the q at which ``P(Bin(m, q) >= c) = exp(-nats)``; rounded up.
-
-    The logarithm of that tail is concave in ln q with slope c / T, since T grows with q.  The
-    start is the limit by relative entropy, made nearer by the bound of T by a geometric series.
-    """
-    loose = nats < _NATS_FOR_FEW
-    if loose.ndim and loose.any() and not loose.all():  # a limit does not depend on its neighbours
-        y = np.empty(c.shape)
-        for some in (loose, ~loose):
-            y[some] = _drop(c[some], m, nats[some])
-        return y
-    inside = (c > 0.0) & (c < m)
-    k = np.where(inside, c, 0.5)
-    d = m - k
-    y = kl_drop(k / m, d / m, nats / m)
-    first = _log_first(k, d)
-    terms = _terms(nats.min())
-    for n in (2, 2, terms, terms) if terms == _SMALL else (2, _SMALL, terms, terms, terms):
-        e = -np.expm1(-y)
-        t = _tail_over_first(k, m, k * np.exp(-y) / (d + k * e), n)
-        log_tail = d * np.log1p(k * e / d) - k * y + first + np.log(t)
-        y = between(y + (log_tail + nats) * t / k)
+    """``y = ln(c / (m q))`` for the q at which ``P(Bin(m, q) >= c) = exp(-nats)``; rounded up."""
     # no errors: any y will do, times 0; nothing else: the tail is q^m
-    return np.where(inside, y + OUT * (d / m + y), nats / m * (1.0 + OUT))
+    y = nats / m * (1.0 + OUT)
+    if isinstance(c, float):
+        return _drop_inside(c, m, nats, _steps(nats)) if 0.0 < c < m else y
+    inside, few = (c > 0.0) & (c < m), nats >= _NATS_FOR_FEW
+    for some, steps in ((inside & few, _FEW_STEPS), (inside & ~few, _MANY_STEPS)):
+        if some.any():
+            y[some] = _drop_inside(c[some], m, nats[some], steps)
+    return y
 
 
-def _terms(nats: float) -> int:
-    return _SMALL if nats >= _NATS_FOR_FEW else _LARGE
+def _drop_inside(c: Any, m: int, nats: Any, steps: tuple[int, ...]) -> Any:
+    """The same for 0 < c < m.
 
-
-def _tail_over_first(c: Any, m: Any, odds: Any, terms: int) -> Any:
-    """``P(Bin(m, q) >= c) / P(Bin(m, q) = c)`` at odds q/(1-q) of at most c/(m-c); rounded up.
-
-    The continued fraction of Abramowitz and Stegun (1964), 26.5.9, from its end.  Here all its
-    denominators are positive, and so ``terms`` = 2 (mod 4) give too much (Result 16); 2 give the
-    bound by a geometric series.
+    The logarithm of that tail is concave in ln q with slope c / T, since T grows with q, so that a
+    step of Newton's method never falls short, wherever it starts.
     """
-    t = c + (terms - 1.0)
-    for n in range(terms, 1, -1):
-        j = n // 2
-        factor = (m + j) * float(j) if n % 2 else (c + (j - 1.0)) * (c + (j - 1.0 - m))
-        t = factor * odds / t
-        t += c + (n - 2.0)
-    return c / t
+    f, d = functions_for(c), m - c
+    y = kl_drop_nearly(c / m, d / m, nats / m)
+    first = _log_first(c, m)
+    for terms in steps:
+        e = -f.expm1(-y)
+        t = tail_over_first(c, m, c * f.exp(-y) / (d + c * e), terms)
+        log_tail = d * f.log1p(c * e / d) - c * y + first + f.log(t)
+        y = between(y + (log_tail + nats) * t / c)
+    return y + OUT * (d / m + y)
 
 
-def _log_first(c: Any, d: Any) -> Any:
-    """``ln P(Bin(m, c/m) = c)`` for m = c + d; at another p, less ``m kl(c/m, p)``."""
-    m = c + d
-    log = np.log if isinstance(c, np.ndarray) else math.log
-    return 0.5 * log(m / (2.0 * math.pi * c * d)) + (_stirling(m) - _stirling(c) - _stirling(d))
+def _steps(nats: float) -> tuple[int, ...]:
+    return _FEW_STEPS if nats >= _NATS_FOR_FEW else _MANY_STEPS
+
+
+def _log_first(c: Any, m: int) -> Any:
+    """``ln P(Bin(m, c/m) = c)``; at another p, less ``m kl(c/m, p)``."""
+    d = m - c
+    scale = 0.5 * functions_for(c).log(m / (2.0 * math.pi * c * d))
+    return scale + (_stirling(float(m)) - _stirling(c) - _stirling(d))
 
 
 # ln n! - (n + 1/2) ln n + n - ln(2 pi) / 2 for n = 1 to 15
@@ -313,7 +359,7 @@ _STIRLING = (
 
 def _stirling(n: Any) -> Any:
     """What Stirling's formula lacks in ln n!: the table, or a series."""
-    if not isinstance(n, np.ndarray):
+    if isinstance(n, float):
         return _STIRLING[int(n) - 1] if n < 16.0 else _series(n)
     few = np.array(_STIRLING)[np.clip(n, 1.0, 15.0).astype(np.intp) - 1]
     return np.where(n < 16.0, few, _series(np.maximum(n, 16.0)))

@@ -9,16 +9,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import check_count, check_n_samples, check_probability
 from ._arguments import check_fractions, check_numbers
+from ._limits import at_most
 from .binomial import binomial_free, binomial_interval, binomial_queries
 from .kl import kl_free, kl_interval
 from .union import MOST_QUERIES, dyadic_code
 
 NO_END = 2**63 - 1
-_FLAT = 63  # the level of the flat weight; the others are powers of 2
 
 
 class Stage(NamedTuple):
@@ -77,10 +76,16 @@ class Free:
         stage = self.stage(0)
         return stage.low_count >= 0 or stage.low_mean >= 0.0
 
-    def nats(self, queries: Any) -> NDArray[np.float64]:
+    def nats(self, queries: Any) -> Any:
         """``ln(4 / (w_k delta))`` by the larger of the two weights of query k."""
-        of_level, levels = self._levels(queries)
-        return of_level[levels]
+        k, code = check_numbers(queries=queries), dyadic_code(queries)
+        if self.n_flat:
+            flat = at_most(code, math.log(self.n_flat))
+            if isinstance(k, float):
+                code = flat if k <= self.n_flat else code
+            else:
+                code = np.where(k <= self.n_flat, flat, code)
+        return code + math.log(4.0 / self.delta)
 
     def stage(self, n_queries: int) -> Stage:
         """What passes after so many answers.
@@ -95,11 +100,10 @@ class Free:
         Stage
         """
         k = check_count(n_queries=n_queries + 1)
-        j = k.bit_length() - 1
-        end, code = 2 ** (j + 1) - 1, j * math.log(2.0) + math.log((j + 1) * (j + 2))
+        end = 2 ** k.bit_length() - 1
         if k <= self.n_flat:
-            end, code = min(end, self.n_flat), min(code, math.log(self.n_flat))
-        low_count, low_mean = _free(self.n_samples, self.epsilon, code + math.log(4.0 / self.delta))
+            end = min(end, self.n_flat)
+        low_count, low_mean = _free(self.n_samples, self.epsilon, self.nats(k))
         # weights only fall, so that what does not pass never will
         return Stage(NO_END if low_count < 0 and low_mean < 0.0 else end, low_count, low_mean)
 
@@ -128,39 +132,16 @@ class Free:
         if between.any():
             raise ValueError(
                 f"a mean of losses declared 0 or 1 must be a multiple of 1/{self.n_samples}, "
-                f"got {means[between].flat[0]!s}"
+                f"got {np.asarray(means)[between].flat[0]!s}"
             )
-        of_level, levels = self._levels(queries)
-        counts, levels = np.broadcast_arrays(counts.astype(np.intp), levels)
-        present = np.flatnonzero(np.bincount(levels.ravel(), minlength=of_level.size))
-        width = self.n_samples + 1
-        if present.size * width > 2 * counts.size:
-            return binomial_interval(counts, self.n_samples, of_level[levels])
-        # many queries have few levels and counts: each pair's limits once, and then looked up
-        rank = np.empty(of_level.size, np.intp)
-        rank[present] = np.arange(present.size)
-        places = rank[levels] * width + counts
-        tables = np.empty((2, present.size * width))
-        pairs = np.flatnonzero(np.bincount(places.ravel(), minlength=tables.shape[1]))
-        nats = of_level[present[pairs // width]]
-        tables[:, pairs] = binomial_interval(pairs % width, self.n_samples, nats)
-        return tables[0][places], tables[1][places]
+        counts = int(counts) if isinstance(means, float) else counts.astype(np.int64)
+        return binomial_interval(counts, self.n_samples, self.nats(queries))
 
     def end_of(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:
         """After how many answers from so many on the first stage begins that does not pass."""
         while n_queries < MOST_QUERIES and passes(stage := self.stage(n_queries)):
             n_queries = stage.n_queries
         return min(n_queries, MOST_QUERIES)
-
-    def _levels(self, queries: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """The nats of every weight there is, and which of them a query has."""
-        k = check_numbers(queries=queries)
-        powers = 2 ** np.arange(_FLAT)
-        flat = math.log(self.n_flat) if self.n_flat else math.inf
-        code = np.append(dyadic_code(powers), flat)
-        levels = np.frexp(k)[1] - 1
-        levels = np.where((k <= self.n_flat) & (code[levels] > flat), _FLAT, levels)
-        return code + math.log(4.0 / self.delta), levels
 
 
 def union_free(

@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .._checks import check_fraction, check_n_samples, check_probability, check_real
 from ._arguments import check_fractions, check_nats, check_not_negative
-from ._limits import OUT, TINY, between, high, limits, low
+from ._limits import OUT, TINY, at_least, between, functions_for, high, limits, low
 from ._roots import bisect, root
 
 
@@ -38,7 +36,7 @@ def kl_plus(mean: float, budget: float) -> float:
     >>> round(kl_plus(0.02, 0.004), 10)
     0.0351713082
     """
-    p, b = np.float64(check_fraction(mean=mean)), check_not_negative(budget=budget)
+    p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
     return float(high(p, kl_drop(1.0 - p, p, b)))
 
 
@@ -60,7 +58,7 @@ def kl_minus(mean: float, budget: float) -> float:
     >>> round(kl_minus(0.02, 0.004), 10)
     0.0099152029
     """
-    p, b = np.float64(check_fraction(mean=mean)), check_not_negative(budget=budget)
+    p, b = check_fraction(mean=mean), check_not_negative(budget=budget)
     return float(low(p, kl_drop(p, 1.0 - p, b)))
 
 
@@ -198,12 +196,17 @@ def _room_below(v: float, q: float, b: float) -> float:
 def kl_drop(p: Any, r: Any, b: Any) -> Any:
     """``y = ln(p / q)`` for the least q with ``kl(p, q) <= b``, where r = 1 - p; rounded up.
 
-    ``kl(p, q) = p y - r ln(1 + (p/r)(1 - e^-y))`` is convex in y >= 0.  The start is the root of
-    the first terms of its series.
+    ``kl(p, q) = p y - r ln(1 + (p/r)(1 - e^-y))`` is convex in y >= 0.
     """
-    p, r = np.maximum(p, TINY), np.maximum(r, TINY)
-    y = between(np.sqrt(2.0 * b * r / p) + b * (1.0 + p) / (3.0 * p))
+    f = functions_for(p)
+    p, r = at_least(p, TINY), at_least(r, TINY)
+    y = kl_drop_nearly(p, r, b)
     for _ in range(3):
-        e = p * -np.expm1(-y)
-        y = between(y - (p * y - r * np.log1p(e / r) - b) * (r + e) / e)
+        e = p * -f.expm1(-y)
+        y = between(y - (p * y - r * f.log1p(e / r) - b) * (r + e) / e)
     return y + OUT * (r + y)
+
+
+def kl_drop_nearly(p: Any, r: Any, b: Any) -> Any:
+    """Where to start: the root of the first terms of the series of ``kl(p, q)``; p, r > 0."""
+    return between(functions_for(p).sqrt(2.0 * b * r / p) + b * (1.0 + p) / (3.0 * p))

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .._checks import check_count, check_n_samples, check_probability
 from ._arguments import check_numbers
+from ._limits import functions_for
 from .kl import kl_minus, kl_plus
 
 MOST_QUERIES = 2**62
@@ -128,9 +127,9 @@ def dyadic_code(queries: Any) -> Any:
     10.9388
     """
     k = check_numbers(queries=queries)
-    j = np.frexp(k)[1] - 1
-    code = j * math.log(2.0) + np.log((j + 1.0) * (j + 2.0))
-    return code if code.ndim else float(code)
+    f = functions_for(k)
+    j = f.frexp(k)[1] - 1
+    return j * math.log(2.0) + f.log((j + 1.0) * (j + 2.0))
 
 
 def _log_failures(query: int, delta: float, max_queries: int | None) -> float:

@@ -92,6 +92,7 @@ cdef const instruction_set *_chosen = _set_named(None)
 cdef const sliced_kernel *_chosen_sliced = sliced_of(_chosen)
 
 include "_fingerprint.pxi"
+include "_tail.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
 include "_answer.pxi"
