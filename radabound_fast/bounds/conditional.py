@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 # points laid around the best so far, so often, each time half as far apart
 _GRID = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 9)]), axis=-1).reshape(-1, 2)
 _ZOOMS = 14
+_MOST_WEIGHTS = 128
 
 
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
@@ -159,14 +160,33 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
         raise ValueError(f"counts must be integers of at least 1, got {counts!r:.100}")
     if not ((each > 0.0) & (each < math.inf)).all():
         raise ValueError("weights must be positive and finite, got one that is not")
-    each = each / float(many @ each)
+    each, many = _few(each / float(many @ each), many.astype(np.float64))
     return (
         _weighted_lower(value, each, many, budget),
         1.0 - _weighted_lower(1.0 - value, each, many, budget),
     )
 
 
-def _weighted_lower(mean: float, weights: Floats, counts: NDArray[Any], nats: float) -> float:
+def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """At most `_MOST_WEIGHTS` different ones: each is shared by the two nearest, keeping its mean.
+
+    What `weighted_interval` takes the largest of is convex in a, so that its sum can only grow.
+    """
+    if weights.size <= _MOST_WEIGHTS:
+        return weights, counts
+    different, place_of = np.unique(weights, return_inverse=True)
+    many = np.bincount(place_of, counts).astype(np.float64)
+    if different.size <= _MOST_WEIGHTS:
+        return different, many
+    edges = np.linspace(different[0], different[-1], _MOST_WEIGHTS)
+    above = np.clip(np.searchsorted(edges, different), 1, _MOST_WEIGHTS - 1)
+    share = np.clip((different - edges[above - 1]) / np.diff(edges)[above - 1], 0.0, 1.0)
+    shared = np.bincount(above, many * share, _MOST_WEIGHTS)
+    shared = shared + np.bincount(above - 1, many * (1.0 - share), _MOST_WEIGHTS)
+    return edges, shared.astype(np.float64)
+
+
+def _weighted_lower(mean: float, weights: Floats, counts: Floats, nats: float) -> float:
     """The largest of the lower limits that pairs of multipliers give."""
     if nats == 0.0 or mean == 0.0:
         return mean
@@ -183,9 +203,7 @@ def _weighted_lower(mean: float, weights: Floats, counts: NDArray[Any], nats: fl
     return min(best * (1.0 - 2.0**-40), mean)
 
 
-def _limits_of(
-    points: Floats, mean: float, weights: Floats, counts: NDArray[Any], nats: float
-) -> Floats:
+def _limits_of(points: Floats, mean: float, weights: Floats, counts: Floats, nats: float) -> Floats:
     factor = np.minimum(np.exp(points[:, 0]), 600.0 / weights.max())
     price = factor * np.exp(points[:, 1])
     grown = np.expm1(np.outer(factor, weights))

@@ -78,6 +78,8 @@ class Measure(NamedTuple):
         As the holdout was made with, `pos_label` as a place among the classes.
     baseline : tuple of int, optional
         How often the baseline errs, and a keyed fingerprint of where.
+    weighting : int, optional
+        A keyed fingerprint of the rows' weights and groups, if they have any.
     """
 
     name: str
@@ -86,6 +88,12 @@ class Measure(NamedTuple):
     most: float
     options: tuple[tuple[str, Any], ...] = ()
     baseline: tuple[int, int] | None = None
+    weighting: int | None = None
+
+    @property
+    def keeps(self) -> str:
+        """What is kept of a query: see `Metric`."""
+        return METRICS[self.name].keeps if self.weighting is None else "limits"
 
     @property
     def greater_is_better(self) -> bool:
@@ -94,8 +102,8 @@ class Measure(NamedTuple):
     @property
     def n_kept(self) -> int:
         """How many numbers are kept of a query."""
-        row = METRICS[self.name]
-        return (len(self.sizes) if row.keeps == "errors" else _KEPT[row.keeps]) + self.is_paired
+        counts = len(self.sizes) if self.keeps == "errors" else _KEPT[self.keeps]
+        return counts + self.is_paired
 
     @property
     def is_paired(self) -> bool:
@@ -106,6 +114,11 @@ class Measure(NamedTuple):
         """What is measured, and by which limits, as `guarantee` says it."""
         row = METRICS[self.name]
         given = f" given {row.given}" if row.given else ""
+        if self.weighting is not None:
+            return (
+                f"expected weighted {self.name}",
+                "the limits of Result 23: Chernoff given the weights and the groups' sizes",
+            )
         return f"population's {self.name}", f"the limits of {row.theorem}{given}"
 
     @property
@@ -117,13 +130,13 @@ class Measure(NamedTuple):
 
     def values(self, kept: Array) -> Array:
         """The metric, given rows of what was kept."""
-        row = METRICS[self.name]
-        return kept[:, 0] if row.keeps == "limits" else row.value(self, kept)
+        return kept[:, 0] if self.keeps == "limits" else METRICS[self.name].value(self, kept)
 
     def intervals(self, kept: Array, nats: Any) -> Limits:
         """Limits of the population's metric, given rows of what was kept."""
-        row = METRICS[self.name]
-        return (kept[:, 1], kept[:, 2]) if row.keeps == "limits" else row.interval(self, kept, nats)
+        if self.keeps == "limits":
+            return kept[:, 1], kept[:, 2]
+        return METRICS[self.name].interval(self, kept, nats)
 
     def gains(self, kept: Array) -> Floats:
         """How much less often than the baseline each model errs."""
@@ -146,16 +159,15 @@ class Measure(NamedTuple):
 
     def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
         """Whether a query can have left these numbers: a record on disk may hold anything."""
-        row = METRICS[self.name]
         if len(kept) != self.n_kept:
             return False
-        if row.keeps == "limits":
+        if self.keeps == "limits":
             return all(type(number) is float and math.isfinite(number) for number in kept) and (
                 kept[1] <= kept[2]
             )
         if not all(type(number) is int and number >= 0 for number in kept):
             return False
-        if row.keeps == "pairs":
+        if self.keeps == "pairs":
             return bool(kept[0] <= 2 * math.prod(self.sizes))
         if self.baseline is not None and not (
             kept[-1] <= min(kept[0], self.baseline[0])
