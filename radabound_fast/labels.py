@@ -315,6 +315,8 @@ def _plain(value: Any, name: str) -> int | float:
 
 def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
     """Whether some number of this dtype equals the value."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max and value == int(value)
     try:
         with np.errstate(all="ignore"):
             return bool(type(value)(dtype.type(value)) == value)

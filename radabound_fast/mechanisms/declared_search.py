@@ -27,6 +27,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast._saving import faults_of, same_json
 from radabound_fast.bounds import paired_interval
+from radabound_fast.bounds._limits import at_least
 from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
@@ -79,7 +80,7 @@ class _Terms(NamedTuple):
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         above, below = highs - values, values - lows
         if self.two_sided:
-            return np.maximum(above, below)
+            return at_least(above, below)
         return below if self.measure.greater_is_better else above
 
     def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
