@@ -370,7 +370,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         -----
         Both are asked about, if they were not.  The limits of all comparisons hold at once, with
         probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
-        both keys, but for ln 2, since a pair has no order (Result 25 of docs/theory.md).  How much
+        both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
+        docs/theory.md).  How much
         narrower they are than two intervals: the fewer the rows on which the models differ, the
         more.
 

@@ -826,8 +826,10 @@ class DeclaredSearch:
             _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
             for one, other in (rows, rows[::-1])
         )
-        # a pair has no order: the weights of all pairs of two add up to half at most
-        paid = log((1 + self.two_sided) / self.delta) + float(nats.sum()) - log(2)
+        paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
+        # both sides of a pair are those of the pair the other way round: of two ordered pairs one
+        # is paid for
+        paid -= log(2) if self.two_sided else 0.0
         paid += self._terms.nats_of_gains
         low, high = paired_interval(plus, minus, self.n_samples, paid)
         gain = (plus - minus) / self.n_samples

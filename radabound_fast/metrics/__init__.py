@@ -19,8 +19,8 @@ metric and how many labels each class has, from which kept counts become values 
 
 from ._measure import MeanLoss, Measure, measure_from
 from ._scores import RocBand, roc_band
-from ._table import METRICS, Metric
-from ._truth import OPTIONS, PAIRED, Truth, Weighting, fingerprints_of
+from ._table import METRICS, PAIRED, Metric
+from ._truth import OPTIONS, Truth, Weighting, fingerprints_of
 
 __all__ = [
     "METRICS",

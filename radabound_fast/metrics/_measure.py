@@ -9,11 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_choice
 from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.bounds import binomial_interval, kl_interval, paired_interval
 
-from ._table import METRICS
+from ._table import METRICS, PAIRED
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -189,17 +188,34 @@ class Measure(NamedTuple):
         """What `describe` said; ValueError if that said something else."""
         try:
             parts = dict(described)
-            check_choice(METRICS, metric=parts["name"])
-            sizes = tuple(parts.pop("sizes"))
+            sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
             options = tuple(sorted(parts.pop("options").items()))
-            baseline = parts.pop("baseline")
             made = cls(sizes=sizes, options=options, baseline=baseline and tuple(baseline), **parts)
+            possible = made._is_possible()
         except (TypeError, KeyError, AttributeError):
-            raise ValueError("its metric is not as it was written") from None
-        numbers = all(type(size) is int and size > 0 for size in (*sizes, *(made.baseline or ())))
-        if not numbers or not sizes or not -math.inf < made.least < made.most < math.inf:
-            raise ValueError("its metric has numbers that no holdout has")
+            possible = False
+        if not possible:
+            raise ValueError("its metric is not as a search writes it")
         return made
+
+    def _is_possible(self) -> bool:
+        """Whether some holdout measures this: a description on disk may say anything."""
+        row, n_sizes = METRICS[self.name], len(self.sizes)
+        if row.keeps == "limits" or row.summary is METRICS["error"].summary:
+            fits = n_sizes == 1
+        else:
+            fits = n_sizes >= 1 if row.needs == "" else n_sizes == 2
+        numbers = [*self.sizes, *(self.baseline or ()), *filter(None, [self.weighting])]
+        return (
+            fits
+            and all(type(number) is int and number >= 0 for number in numbers)
+            and (self.baseline is None or len(self.baseline) == 2 and self.name in PAIRED)
+            and (self.weighting is None or self.baseline is None)
+            and type(self.least) is type(self.most) is float
+            and -math.inf < self.least < self.most < math.inf
+            and all(name in row.options for name, _ in self.options)
+            and dict(self.options).get("pos_label", 0) in (0, 1)
+        )
 
     def __repr__(self) -> str:
         told = "".join(f", {name}={value!r}" for name, value in self.options)

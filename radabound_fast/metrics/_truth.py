@@ -17,7 +17,7 @@ from radabound_fast.packing import as_array, check_shape
 from ._classes import errors
 from ._measure import Measure
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
-from ._table import METRICS
+from ._table import METRICS, PAIRED
 
 Array = NDArray[Any]
 
@@ -76,8 +76,6 @@ class Weighting:
         return int(fingerprints_of(both[np.newaxis], secret)[0])
 
 
-# the metrics that are compared with a baseline: what is kept begins with all errors
-PAIRED = ("error", "accuracy")
 OPTIONS = ("pos_label", "clip", "y_range", "costs")
 WHY = {
     "clip": "probabilities below it count as it, since the logarithm of 0 has no limit",
@@ -223,31 +221,36 @@ class Truth:
                 f"metric={row.name!r} needs two classes, got "
                 f"{counted(self.n_classes, 'class', 'classes')}"
             )
-        order = list(range(self.n_classes))
-        if "pos_label" in row.options and self.n_classes == 2:
-            place = self._place_of(pos_label)
-            if place is not None:
-                self.options["pos_label"] = place
-                self.positive, self.has_positive = self._codes == place, True
-                order = [1 - place, place]
-            elif row.takes != "probabilities":
+        self._set_sizes(self._set_positive(pos_label))
+
+    def _set_positive(self, pos_label: Any) -> list[int]:
+        """The classes in order, the positive one last if there is one."""
+        row, n_classes = self.row, self.n_classes
+        if "pos_label" not in row.options or n_classes != 2:
+            if pos_label is not None:
+                raise ValueError(f"pos_label must be left out with {n_classes} classes")
+            return list(range(n_classes))
+        place = self._place_of(pos_label)
+        if place is None:
+            if row.takes != "probabilities":
                 raise ValueError(f"pos_label must be given with metric={row.name!r}: {NO_DEFAULT}")
-        elif pos_label is not None:
-            raise ValueError(f"pos_label must be left out with {self.n_classes} classes")
-        counts = np.bincount(self._codes, minlength=self.n_classes)[order]
+            return [0, 1]
+        self.options["pos_label"] = place
+        self.positive, self.has_positive = self._codes == place, True
+        return [1 - place, place]
+
+    def _set_sizes(self, order: list[int]) -> None:
+        row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
         if row.needs == "both classes" and not counts.all():
             raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.keeps == "limits" or row.name in PAIRED:
+            self.sizes = (self.n_samples,)
+            return
         if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
-            order = [code for code, count in zip(order, counts.tolist(), strict=True) if count]
-            counts = counts[counts > 0]
-        by_class = row.keeps in ("errors", "pairs") and row.name not in ("error", "accuracy")
-        self.sizes = tuple(counts.tolist()) if by_class else (self.n_samples,)
+            order = [code for code in order if counts[code]]
+        self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
-        self.masks = [
-            _kernel.pack_rows(self._codes == code)
-            for code in order[:-1]
-            if row.keeps == "errors" and by_class
-        ]
+        self.masks = [_kernel.pack_rows(self._codes == code) for code in order[:-1]]
 
     def _place_of(self, pos_label: Any) -> int | None:
         classes = self.labels.classes
