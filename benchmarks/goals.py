@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import betainccinv, betaincinv
 
 from benchmarks import fresh
 from benchmarks.growth import LINES, decade_factors
@@ -28,7 +29,9 @@ from benchmarks.peers import (
     one_by_one,
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
-from radabound_fast import Holdout, _kernel
+from radabound_fast import Holdout, RadaBoundAnswers, _kernel
+from radabound_fast.bounds import BOUNDS, binomial_interval
+from radabound_fast.mechanisms import DeclaredSearch
 
 PLAIN_ROWS = 2000  # from 2048 on rows go in bit-sliced blocks
 SLICED_ROWS = 8192
@@ -316,6 +319,129 @@ def real_valued(effort: Effort) -> Goals:
             yield Goal(what, times_faster(outcome, names), ">=", least)
 
 
+# ---- intervals ----------------------------------------------------------------------------------
+
+
+def check(what: str, found: Any, expected: Any, rtol: float = 1e-6) -> None:
+    """Raises unless they are equal to rounding."""
+    if not np.allclose(found, expected, rtol=rtol, atol=0.0):
+        raise AssertionError(f"{what} must be as expected")
+
+
+def clopper_pearson(means: Any, nats: Any, n_samples: int = 4000) -> tuple[Any, Any]:
+    """SciPy's exact limits."""
+    count, error = np.rint(means * n_samples), np.exp(-nats)
+    return (
+        betaincinv(count, n_samples - count + 1.0, error),
+        betainccinv(count + 1.0, n_samples - count, error),
+    )
+
+
+def many_intervals(effort: Effort) -> Goals:
+    case = Case(4000, 32, 10_000)
+    guard = case.guard(bound="fixed-sequence", epsilon=0.05)
+    blocks = [guard.query_many_packed(case.words) for _ in range(100)]
+    answers = RadaBoundAnswers.joined(blocks)
+    nats = BOUNDS["fixed-sequence"].free(4000, 0.05, 0.1).nats(answers.numbers[::9973])
+    lows, highs = clopper_pearson(answers.values[::9973], nats)
+    again = {"again": RadaBoundAnswers.joined, "answers": answers}  # which keep no limits
+    check("lows of fixed-sequence", again["again"]([answers]).lows[::9973], lows)
+    check("highs of fixed-sequence", again["again"]([answers]).highs[::9973], highs)
+    search = DeclaredSearch(4000, 10**6, delta=0.1)
+    told = search.query_many_packed(case.words, keys=np.arange(10_000))
+    lows, highs = clopper_pearson(told.values, told.nats + np.log(2 / 0.1))
+    check("lows of a declared search", told.lows, lows)
+    check("highs of a declared search", told.highs, highs)
+    columns = {
+        "interval": binomial_interval,
+        "counts": np.tile(np.rint(told.values * 4000).astype(np.int64), 100),
+        "nats": np.tile(told.nats + np.log(2 / 0.1), 100),
+        "different": np.linspace(8.0, 30.0, 10**6),
+        "scipy": clopper_pearson,
+        "means": told.values,
+    }
+    found = binomial_interval(columns["counts"], 4000, columns["different"])
+    some = slice(None, 10_000)
+    lows, highs = clopper_pearson(told.values, columns["different"][some])
+    check("lows whose levels all differ", found[0][some], lows)
+    check("highs whose levels all differ", found[1][some], highs)
+    entries = [
+        Contestant("fixed-sequence", "again([answers]).lows", again, 10**6),
+        Contestant("search", "interval(counts, 4000, nats)", columns, 10**6),
+        Contestant("different", "interval(counts, 4000, different)", columns, 10**6),
+        Contestant("scipy", "scipy(means, different[:10_000])", columns, 10**4),
+    ]
+    outcome = effort.race(entries)
+    for name, what in [
+        ("fixed-sequence", "answers of fixed-sequence"),
+        ("search", "counts at one level (a declared search)"),
+        ("different", "counts whose levels all differ"),
+    ]:
+        measured = outcome.median(name) / 1000.0
+        yield Goal(f"low and high, each of 10^6 {what}", measured, "<=", 0.2, "us")
+    what = "the last: faster than scipy.special.betaincinv"
+    yield Goal(what, outcome.ratio("scipy", "different"), ">=", 5)
+
+
+def single_intervals(effort: Effort) -> Goals:
+    case = Case(4000, 32, 64)
+    row, mean = case.words[0], case.losses[0].mean()
+    search = DeclaredSearch(4000, 10**6, delta=0.1)
+    answer = search.query_packed(row, key=3)
+    lows, highs = clopper_pearson(mean, answer.nats + np.log(2 / 0.1))
+    check("low and high of a declared search", (answer.low, answer.high), (lows, highs))
+    guard = case.guard(bound="fixed-sequence", epsilon=0.05)
+    first = guard.query_packed(row)
+    nats = BOUNDS["fixed-sequence"].free(4000, 0.05, 0.1).nats(1)
+    expected = clopper_pearson(mean, nats)
+    check("low and high of fixed-sequence", (first.low, first.high), expected)
+    names = {
+        "ask": case.guard(bound="fixed-sequence").query_packed,
+        "other": case.guard(bound="bernstein").query_packed,
+        "search": search.query_packed,
+        "row": row,
+    }
+    entries = [
+        Contestant("bernstein", "other(row)", names),
+        Contestant("unread", "ask(row)", names),
+        Contestant("read", "answer = ask(row); answer.low, answer.high", names),
+        Contestant("search", "search(row, key=3)", names),
+        Contestant("search, read", "answer = search(row, key=3); answer.low, answer.high", names),
+    ]
+    outcome = effort.race(entries)
+    for what, read, unread in [
+        ("fixed-sequence", "read", "unread"),
+        ("a declared search", "search, read", "search"),
+    ]:
+        microseconds = (outcome.median(read) - outcome.median(unread)) / 1000.0
+        yield Goal(f"low and high of one answer of {what}", microseconds, "<=", 20, "us")
+    what = "query_packed of fixed-sequence, nothing read: over that of bernstein"
+    yield Goal(what, outcome.ratio("unread", "bernstein"), "<=", 1.1)
+
+
+def declared_searches(effort: Effort) -> Goals:
+    rng = np.random.default_rng(5)
+    words = rng.integers(0, 2**64, (100_000, 63), np.uint64)
+    words[:, -1] >>= np.uint64(32)  # 4000 bits
+    names = {
+        "search": lambda: DeclaredSearch(4000, 10**6, delta=0.1),
+        "sums": _kernel.sums_of_rows,
+        "words": words,
+        "keys": rng.permutation(10**6)[: len(words)],
+    }
+    told = names["search"]().query_many_packed(words, keys=names["keys"])
+    check("means of a declared search", told.values, np.bitwise_count(words).sum(axis=1) / 4000.0)
+    if told.keys != names["keys"].tolist():
+        raise AssertionError("the keys of the answers must be those that were given")
+    entries = [
+        Contestant("means", "sums(words, 4000, packed=True)", names, len(words)),
+        Contestant("ours", "search().query_many_packed(words, keys=keys)", names, len(words)),
+    ]
+    outcome = effort.race(entries)
+    what = "DeclaredSearch.query_many_packed, m = 4000, k = 100,000: over the means alone"
+    yield Goal(what, outcome.ratio("ours", "means"), "<=", 2)
+
+
 # ---- memory, import, growth ---------------------------------------------------------------------
 
 
@@ -348,6 +474,9 @@ GROUPS: list[Callable[[Effort], Goals]] = [
     threads_and_trace,
     memory_map,
     real_valued,
+    many_intervals,
+    single_intervals,
+    declared_searches,
     memory,
     linear_growth,
 ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from radabound_fast._kernel import Answer, RadaBoundAnswer, stored_answer
+from radabound_fast._checks import check_count
+from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast._kernel import Answer, RadaBoundAnswer, sealed, stored_answer
 
 if TYPE_CHECKING:
     from radabound_fast._halting import HaltingRule
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 SHARED = ("value", "low", "high", "half_width", "n_queries")
 
 AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
+AnswersT = TypeVar("AnswersT", bound="Answers[Any]")
 
 
 class Answers(Sequence[AnswerT_co]):
@@ -103,6 +106,48 @@ class Answers(Sequence[AnswerT_co]):
             f"{type(self).__name__}(n_answered={self.n_answered}, halted={self.halted}, "
             f"n_queries={self.n_queries})"
         )
+
+
+class AnswerStream(Iterator[AnswersT]):
+    """What a guard answers to rows, a block of them at a time, up to a halt.
+
+    Parameters
+    ----------
+    ask : callable
+        ``ask(rows)`` with a slice of the rows returns their `Answers`.
+    nothing : callable
+        ``nothing()`` returns those after a halt between two blocks, by another process.
+    n_rows, block : int
+        Rows in all, and in a block.
+    """
+
+    def __init__(
+        self, ask: Callable[[slice], AnswersT], nothing: Callable[[], AnswersT], n_rows: int,
+        block: int,
+    ) -> None:  # fmt: skip
+        self._ask, self._nothing = ask, nothing
+        self._row, self._n_rows, self._block = 0, n_rows, check_count(block=block)
+
+    @sealed
+    def __next__(self) -> AnswersT:
+        if self._row >= self._n_rows:
+            raise StopIteration
+        rows = slice(self._row, min(self._n_rows, self._row + self._block))
+        try:
+            answers = self._ask(rows)
+        except HoldoutExhausted:
+            if self._row == 0:
+                raise
+            answers = self._nothing()
+        self._row = self._n_rows if answers.halted else rows.stop
+        return answers
+
+
+def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
+    """Put answers that were counted before an error on it, as its attribute `answers`."""
+    error.answers = answers  # type: ignore[attr-defined]
+    if n_answers:
+        error.add_note(f"the answers counted before it, {n_answers:,}, are its attribute `answers`")
 
 
 class RadaBoundAnswers(Answers[RadaBoundAnswer]):

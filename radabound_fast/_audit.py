@@ -6,7 +6,6 @@ query is nowhere: a guard returns the answered prefix only.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,53 +13,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, plan
+from radabound_fast._answers_file import Write
 from radabound_fast._checks import counted
-from radabound_fast._output import whole_file
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.packing import as_words
 
 
 class Replay:
-    """One guard, and what it answered.
+    """One guard, and what is asked of it.
 
     Parameters
     ----------
-    guard : RadaBound
-        A fresh one.
-    labels : array_like, optional
-        With them, blocks are predictions; without, losses.
+    owner : RadaBound or Holdout
+        A `Holdout`, over a `RadaBound`, is asked about predictions, a `RadaBound` about losses.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     trace : bool
-        Whether every answer is kept, for `write_csv` and `complexities`.
+        Whether answers tell the complexity after each.
+    keep : bool
+        Whether the complexities are kept, for `complexities`.
+    n_threads : int
+        As for `RadaBound.query_many`.
+
+    Attributes
+    ----------
+    n_before : int
+        Queries that were answered before this replay.
     """
 
     def __init__(
-        self, guard: RadaBound, labels: Any = None, *, packed: bool = False, trace: bool = False
+        self,
+        owner: RadaBound | Holdout,
+        *,
+        packed: bool = False,
+        trace: bool = False,
+        keep: bool = False,
+        n_threads: int = 1,
     ) -> None:
-        self.guard = guard
+        self._losses = isinstance(owner, RadaBound)
+        self.guard: RadaBound = owner if isinstance(owner, RadaBound) else owner.guard
+        self.n_before = self.guard.n_queries
         self._declared = True
-        self._trace = trace
-        self._answers: list[RadaBoundAnswers] = []
-        self._query_many: Callable[..., RadaBoundAnswers]
-        if labels is None:
-            self._query_many = guard.query_many_packed if packed else guard.query_many
-        else:
-            self._query_many = Holdout(labels, guard).query_many
-        self._unpack = packed and labels is not None
-        self._losses = labels is None
+        self._options: dict[str, Any] = {"trace": trace, "n_threads": n_threads}
+        self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
+        self._query_many: Callable[..., RadaBoundAnswers] = owner.query_many
+        if packed and isinstance(owner, RadaBound):
+            self._query_many = owner.query_many_packed
+        self._unpack = packed and not self._losses
 
-    def ask(self, block: NDArray[Any]) -> None:
-        """Ask the rows of `block`, unless the guard has halted."""
+    def ask(self, block: NDArray[Any]) -> RadaBoundAnswers | None:
+        """What is answered to the rows of `block`; None if the guard had halted."""
         if self.guard.halted:
-            return
+            return None
         if self._unpack:
             block = unpacked(block, self.guard.n_samples)
         if self._losses and block.dtype.kind not in "biu":
             self._declared = False
-        answers = self._query_many(block, trace=self._trace)
-        if self._trace:
-            self._answers.append(answers)
+        answers = self._query_many(block, **self._options)
+        if self._complexities is not None and answers.complexities is not None:
+            self._complexities.append(answers.complexities)
+        return answers
 
     @property
     def halting_query(self) -> int | None:
@@ -77,13 +89,9 @@ class Replay:
         """How many queries are answered from the first on whatever they are."""
         return self.guard._rule.free_left(0, None, self._declared)
 
-    def column(self, name: str) -> NDArray[np.float64]:
-        """``values``, ``complexities`` or ``delta_primes``, one per answered query."""
-        return np.concatenate([getattr(answers, name) for answers in self._answers])
-
     def complexities(self) -> NDArray[np.float64]:
         """The complexity after each query, the withheld one included."""
-        answered = self.column("complexities")
+        answered = np.concatenate(self._complexities or [np.empty(0)])
         return np.append(answered, self.guard.complexity) if self.guard.halted else answered
 
 
@@ -95,8 +103,25 @@ def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
     )
 
 
-def replay(name: str, blocks: Iterable[NDArray[Any]], replays: list[Replay]) -> int:
+def replay(
+    name: str,
+    blocks: Iterable[NDArray[Any]],
+    replays: list[Replay],
+    write: Write | None = None,
+    n_before: int = 0,
+) -> int:
     """Ask every block of every guard, until all have halted; returns how many rows were read.
+
+    Parameters
+    ----------
+    name : str
+        Of the file that the blocks are from.
+    blocks : iterable of ndarray
+    replays : list of Replay
+    write : callable, optional
+        What is answered is given to it.
+    n_before : int
+        Rows that were asked about before, the first ones: they are read, and not asked about.
 
     Raises
     ------
@@ -104,10 +129,14 @@ def replay(name: str, blocks: Iterable[NDArray[Any]], replays: list[Replay]) -> 
         A block is not predictions or losses; the message says which queries of which file.
     """
     n_read = 0
-    for block in blocks:
+    for whole in blocks:
+        block = whole[max(0, n_before - n_read) :]
+        n_read += len(whole) - len(block)
         try:
             for each in replays:
-                each.ask(block)
+                answers = each.ask(block) if len(block) else None
+                if write is not None and answers is not None:
+                    write(each.guard.bound, answers)
         except (TypeError, ValueError) as error:
             where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
             raise ValueError(f"{name}, {where}: {error}") from error
@@ -172,6 +201,7 @@ def record(each: Replay, estimator: str | None) -> dict[str, Any]:
         "estimator": estimator or BOUNDS[guard.bound].estimators[0],
         "halted": guard.halted,
         "n_answered": guard.n_queries,
+        "n_answered_before": each.n_before,
         "halting_query": each.halting_query,
         "complexity": guard.complexity,
         "budget": guard.budget,
@@ -179,18 +209,3 @@ def record(each: Replay, estimator: str | None) -> dict[str, Any]:
         "threshold": guard.threshold,
         "guarantee": guard.guarantee,
     }
-
-
-def write_csv(path: str, replays: list[Replay]) -> None:
-    """One row per bound and answered query: bound, query, value, complexity, delta_prime."""
-    names = ("values", "complexities", "delta_primes")
-    with (
-        whole_file(path) as name,
-        open(name, "w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["bound", "query", "value", "complexity", "delta_prime"])
-        for each in replays:
-            columns = (each.column(name).tolist() for name in names)
-            for query, answer in enumerate(zip(*columns, strict=True), start=1):
-                writer.writerow([each.guard.bound, query, *answer])

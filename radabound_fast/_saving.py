@@ -16,12 +16,11 @@ from radabound_fast._ownership import Owned
 if TYPE_CHECKING:
     from radabound_fast._kernel import SharedState
     from radabound_fast.store import Durability, Ledger, Path, StateFile
+    from radabound_fast.store._description import Description, Progress
 
 
 class Saved(Owned):
     """Base class of a guard: JSON parameters that never change, and integers that do."""
-
-    _saver: object  # the call of `save` that retired it
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,13 +49,13 @@ class Saved(Owned):
                 f"this {type(self).__name__} is retired, saved or closed: load or open its file"
             )
 
+    def _description(self) -> Description:
+        """What never changes."""
+        return {"kind": type(self).__name__, "parameters": self._parameters()}
+
     def _state(self) -> dict[str, Any]:
-        """What never changes, and the progress."""
-        return {
-            "kind": type(self).__name__,
-            "parameters": self._parameters(),
-            "progress": self._shared._progress(),
-        }
+        """The same, and the progress."""
+        return self._description() | {"progress": self._shared._progress()}
 
     # ---- a file that one process owns ------------------------------------------------------
 
@@ -70,51 +69,42 @@ class Saved(Owned):
         Raises
         ------
         RuntimeError
-            This guard was saved before, lives in a database, or belongs to the parent of this
-            process.  Or the file that it was loaded from was moved away, replaced, or given a
-            second name.
+            This guard was saved before, lives in a database, belongs to the parent of this
+            process, or is in the middle of a call on this very thread, as a signal handler or a
+            destructor may find it.  Or the file that it was loaded from was moved away, replaced,
+            or given a second name.
         ValueError
             `path` exists and this guard was not loaded from it.
         OSError
             The file cannot be written.
         """
-        from radabound_fast.store._folder import undisturbed
-
         self._check_owner()
         if self._ledger is not None:
             raise RuntimeError("this guard was opened from a database, where all of it is already")
-        this_call, written = object(), False
-        try:
-            if vars(self).setdefault("_saver", this_call) is not this_call:
-                raise RuntimeError("this guard was saved already and is retired")
-            self._shared._retire(True)
-            with undisturbed():
-                self._write(path)
-                written = True
-        except BaseException:
-            if not written and vars(self).get("_saver") is this_call:
-                self._shared._retire(False)
-                del self._saver
-            raise
+        if not self._shared._hand_over(lambda progress: self._write(path, progress)):
+            raise RuntimeError("this guard was saved already and is retired")
 
-    def _write(self, path: Path) -> None:
+    def _write(self, path: Path, progress: Progress) -> None:
         """To its file, which somebody else may then load; to a new one if it has none."""
         from radabound_fast.store import save_state
         from radabound_fast.store._folder import real_path
 
-        file, description = self._file, self._state()
-        progress = description.pop("progress")
+        file = self._file
+
+        def retire() -> None:
+            self._shared._retired = True
+            if file is not None:
+                file.release()
+
         if file is None or file.gone:
-            save_state(path, description, progress)
+            save_state(path, self._description(), progress, retire)
         elif file.path == real_path(path):
-            file.replace(description, progress)
+            file.replace(self._description(), progress, retire)
         else:
             raise ValueError(
                 f"path must be {file.path}, from which this guard was loaded and where its old "
                 f"state would stay, got {os.fsdecode(path)}"
             )
-        if file is not None:
-            file.release()
 
     @classmethod
     @sealed
@@ -222,7 +212,8 @@ class Saved(Owned):
         RuntimeError
             Whoever opened it next would not see this guard's answers: the file has a second name
             (a hard link), is mounted without its folder, or is open while one of the files beside
-            it is gone.  Or the parent of this process had it open when it forked.
+            it is gone.  Or the parent of this process had it open when it forked; or this very
+            thread is in the middle of opening or making a file in the same folder.
         """
         known = None if n_samples is None and not parameters else {"n_samples": n_samples}
         wanted = None if known is None else known | parameters
@@ -304,10 +295,12 @@ class Saved(Owned):
         ------
         RuntimeError
             This guard was not opened from a database, so that closing it would lose its count.
+            Or it is in the middle of a call on this very thread: a signal handler that is to end
+            the program raises `SystemExit`, and a ``with`` block closes the guard.
         """
         ledger = self._opened()
         self._check_owner()
-        self._shared._retire(True)
+        self._shared._retire()
         ledger.close()
 
     def __enter__(self) -> Self:

@@ -24,15 +24,17 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import RadaBound, __version__, _kernel, plan
-from radabound_fast._audit import Replay, record, replay, shortfalls, table, write_csv
-from radabound_fast._checks import counted
+from radabound_fast import Holdout, RadaBound, __version__, _kernel, plan
+from radabound_fast._answers_file import answers_file, check_answers_file
+from radabound_fast._audit import Replay, record, replay, shortfalls, table
+from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import needs
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.files import FileRows, open_losses, open_predictions
+from radabound_fast.labels import Labels
 
 OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
@@ -189,42 +191,102 @@ def _add_audit(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, help="of the signs (default: drawn, and printed)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--output", metavar="FILE.csv", help="write every answer")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write every answer: .parquet, or CSV by any other name"
+    )
     parser.add_argument("--plot", metavar="FILE.png", help="draw complexity against queries")
+    parser.add_argument(
+        "--state",
+        metavar="FILE.db",
+        help="keep the guard of one --bound here, and go on where it stopped; --output has the "
+        "answers of this run",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads at most (default: 1)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no table and no progress")
 
 
 def _audit(args: argparse.Namespace) -> int:
-    _check_outputs(args)
-    for path in filter(None, (args.labels, args.predictions, args.losses)):
-        written = args.output and os.path.exists(path) and os.path.exists(args.output)
-        if written and os.path.samefile(path, args.output):
-            raise ValueError(f"--output must be a file of its own, got {path}, which is read")
+    n_threads = check_count(threads=args.threads)
+    bounds = list(dict.fromkeys(args.bound or PAPER_BOUNDS))
+    _check_audit(args, bounds)
     labels, rows, n_samples = _open_files(args)
-    seed = secrets.randbits(64) if args.seed is None else args.seed
-    replays = []
-    for bound in dict.fromkeys(args.bound or PAPER_BOUNDS):
-        guard = RadaBound(
-            n_samples,
-            epsilon=args.epsilon,
-            delta=args.delta,
-            n_vectors=args.n_vectors,
-            bound=bound,
-            estimator=args.estimator,
-            seed=seed,
-        )
-        trace = bool(args.output or args.plot)
-        try:
-            replays.append(Replay(guard, labels, packed=bool(args.packed), trace=trace))
-        except ValueError as error:
-            raise ValueError(f"{args.labels}: {error}") from error
-    replay(rows.name, _with_progress(rows, args.quiet), replays)
-    _report(args, rows, labels, seed, replays)
+    drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
+    with contextlib.ExitStack() as kept:
+        replays = []
+        for bound in bounds:
+            parameters = {
+                "epsilon": args.epsilon,
+                "delta": args.delta,
+                "n_vectors": args.n_vectors,
+                "bound": bound,
+                "estimator": args.estimator,
+                "seed": drawn,
+            }
+            replays.append(
+                Replay(
+                    _owner(args, labels, n_samples, parameters, kept),
+                    packed=bool(args.packed),
+                    trace=bool(args.output or args.plot),
+                    keep=bool(args.plot),
+                    n_threads=n_threads,
+                )
+            )
+        n_before = max(each.n_before for each in replays)
+        if n_before > rows.shape[0]:
+            raise ValueError(
+                f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
+                f"{rows.name} has {rows.shape[0]:,}"
+            )
+        write = None
+        with contextlib.ExitStack() as written:
+            if args.output:
+                keep = args.state is not None
+                write = written.enter_context(answers_file(args.output, keep=keep))
+            replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
+        _report(args, rows, labels, replays)
     return HALTED if any(each.guard.halted for each in replays) else OK
 
 
+def _owner(
+    args: argparse.Namespace,
+    labels: NDArray[Any] | None,
+    n_samples: int,
+    parameters: dict[str, Any],
+    kept: contextlib.ExitStack,
+) -> RadaBound | Holdout:
+    """What is asked; one that is kept in a database is closed with `kept`."""
+    if labels is None:
+        if args.state is None:
+            return RadaBound(n_samples, **parameters)
+        return kept.enter_context(RadaBound.open(args.state, n_samples, **parameters))
+    try:
+        known = Labels(labels)
+    except ValueError as error:
+        raise ValueError(f"{args.labels}: {error}") from error
+    if args.state is None:
+        return Holdout(known, RadaBound(n_samples, **parameters))
+    return kept.enter_context(Holdout.open(args.state, labels, **parameters))
+
+
+def _check_audit(args: argparse.Namespace, bounds: list[str]) -> None:
+    _check_outputs(args)
+    if args.output:
+        check_answers_file(args.output)
+    for path in filter(None, (args.labels, args.predictions, args.losses, args.state)):
+        same = args.output and os.path.realpath(path) == os.path.realpath(args.output)
+        there = args.output and os.path.exists(path) and os.path.exists(args.output)
+        if same or there and os.path.samefile(path, args.output):
+            raise ValueError(f"--output must be a file of its own, got {path}, which is read")
+    if args.state is not None and len(bounds) != 1:
+        raise ValueError(f"--state is for one guard: give one --bound, got {len(bounds)}")
+    if args.state is not None and args.plot:
+        raise ValueError("--plot needs the whole replay: leave out --state")
+
+
 def _check_outputs(args: argparse.Namespace) -> None:
-    """What could fail after a long replay is tried before it."""
+    """What could fail after long work is tried before it."""
     for path in filter(None, (args.output, args.plot)):
         check_target(path)
     if args.plot:
@@ -272,11 +334,12 @@ def _report(
     args: argparse.Namespace,
     rows: FileRows,
     labels: NDArray[Any] | None,
-    seed: int,
     replays: list[Replay],
 ) -> None:
-    """Print what came out, then write the files that were asked for."""
-    n_queries, n_samples = rows.shape[0], replays[0].guard.n_samples
+    """Print what came out, then draw the picture that was asked for."""
+    n_queries, guard = rows.shape[0], replays[0].guard
+    n_samples, seed, n_before = guard.n_samples, guard.seed, replays[0].n_before
+    seed_drawn = args.seed is None and args.state is None
     if args.json:
         outcome = {
             "version": __version__,
@@ -294,12 +357,13 @@ def _report(
             "delta": args.delta,
             "n_vectors": args.n_vectors,
             "seed": seed,
-            "seed_drawn": args.seed is None,
+            "seed_drawn": seed_drawn,
+            "state": args.state,
             "bounds": [record(each, args.estimator) for each in replays],
         }
         print(json.dumps(outcome, indent=2))
     elif not args.quiet:
-        drawn = " (drawn)" if args.seed is None else ""
+        drawn = " (drawn)" if seed_drawn else ""
         print(
             f"{counted(n_queries, 'query', 'queries')} on {counted(n_samples, 'sample')}: "
             f"epsilon {args.epsilon:g}, delta {args.delta:g}, "
@@ -307,6 +371,8 @@ def _report(
         )
         if rows.note:
             print(f"Cells are compared as text: {rows.note}.")
+        if n_before:
+            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
         print()
         print(table(replays))
         if any(each.guard.halted for each in replays):
@@ -314,8 +380,6 @@ def _report(
         for line in shortfalls(replays, args.estimator):
             print(line)
         print("\nWhat each bound guarantees, and for which queries, is in the output of --json.")
-    if args.output:
-        write_csv(args.output, replays)
     if args.plot:
         from radabound_fast.plots import audit_figure
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._answers import RadaBoundAnswers
+from radabound_fast._answers import AnswerStream, RadaBoundAnswers, hand_over
 from radabound_fast._checks import check_bool, check_count, check_fraction, check_n_vectors, counted
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import RadaBoundAnswer, sealed
 from radabound_fast._saving import Saved
+from radabound_fast.packing import as_array, as_values, as_words
+from radabound_fast.partial import Partial, Task
 from radabound_fast.signs import SignMatrix
 
 
@@ -61,7 +64,9 @@ class RadaBound(Saved, _kernel.LossQueries):
     -----
     ``guard.guarantee`` says in words what is proved for this configuration.  Real-valued losses
     are rounded to multiples of 2**-24; the function judged, and its mean, are the rounded one's.
-    Methods may be called from several threads.  Source: De Stefani and Upfal (2019), Algorithm 1,
+    Methods may be called from several threads.  What a signal handler, a destructor or a trace
+    function calls in the middle of a call, on its very thread, is a RuntimeError; it may read
+    `halted` and `n_queries`.  Source: De Stefani and Upfal (2019), Algorithm 1,
     Theorem 7, with the misprints corrected that docs/theory.md lists.
 
     Examples
@@ -149,6 +154,172 @@ class RadaBound(Saved, _kernel.LossQueries):
         """`query_many` for packed rows, shape (k, ceil(n_samples / 64)); see `query_packed`."""
         n_threads = check_count(n_threads=n_threads)
         return self._answers(self._core.query_many_packed(words, trace=trace, n_threads=n_threads))
+
+    def iter_query_many(
+        self, losses: Any, *, block: int, trace: bool = False, n_threads: int = 1
+    ) -> Iterator[RadaBoundAnswers]:
+        """`query_many`, a block of rows at a time: for more answers than should be held at once.
+
+        Parameters
+        ----------
+        losses : array_like, shape (k, n_samples)
+            Whatever has a shape and slices of rows is read a block at a time: arrays on disk too.
+        block : int
+            Rows of a block.
+        trace, n_threads
+            As for `query_many`.
+
+        Yields
+        ------
+        RadaBoundAnswers
+            Of each block; together bit for bit what `query_many` answers.  A halt ends the stream
+            with the answers before it and `halted`; so does another process's between two blocks.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before the first block.
+        TypeError, ValueError
+            Not rows of losses; the blocks before have been counted.
+        """
+        rows = losses if hasattr(losses, "shape") else as_array(losses, "losses")
+        return AnswerStream(
+            lambda part: self.query_many(rows[part], trace=trace, n_threads=n_threads),
+            lambda: self._answered_nothing(halted=True),
+            len(rows),
+            block,
+        )
+
+    def iter_query_many_packed(
+        self, words: Any, *, block: int, trace: bool = False, n_threads: int = 1
+    ) -> Iterator[RadaBoundAnswers]:
+        """`iter_query_many` for packed rows, shape (k, ceil(n_samples / 64))."""
+        rows = words if hasattr(words, "shape") else as_array(words, "words")
+        return AnswerStream(
+            lambda part: self.query_many_packed(rows[part], trace=trace, n_threads=n_threads),
+            lambda: self._answered_nothing(halted=True),
+            len(rows),
+            block,
+        )
+
+    # ---- rows that are counted elsewhere ------------------------------------------------------
+
+    def task(self) -> Task:
+        """What workers need to count losses for this guard: small, and can be pickled.
+
+        It holds the seed of the signs: docs/scale.md says what workers are trusted with.
+        """
+        signs: Literal["stored", "generated"] = "stored" if self._signs.nbytes else "generated"
+        return Task(self.seed, self.n_samples, self.n_vectors, signs)
+
+    @sealed
+    def take(
+        self, partials: Iterable[Partial], *, fetch: Callable[[int], Any] | None = None
+    ) -> RadaBoundAnswers:
+        """`query_many` for rows that were counted elsewhere, in the order of the partials.
+
+        Parameters
+        ----------
+        partials : iterable of Partial
+            Each of some whole rows, made by the `task` of a guard with these signs.  After a halt
+            no more are asked for.
+        fetch : callable, optional
+            ``fetch(i)`` returns the rows that the i-th partial was made of, from 0 on: losses, or
+            words if it is `packed`.  It is asked for those of which some row might not pass: the
+            block of the halt, and hardly another.
+
+        Returns
+        -------
+        RadaBoundAnswers
+            Bit for bit what `query_many` of all the rows gives, and the same state.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError
+            Something is no partial, of other signs, or of some samples only; rows are needed and
+            there is no `fetch`, or they are not what the partial was made of.
+
+        Notes
+        -----
+        An error has as its attribute ``answers`` the `Answers` to the partials before it, which
+        have been counted.
+
+        Examples
+        --------
+        >>> guard = RadaBound(n_samples=1000, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
+        >>> blocks = np.random.default_rng(0).random((3, 10, 1000)) < 0.1
+        >>> partials = [guard.task().reduce(block) for block in blocks]  # anywhere
+        >>> guard.take(partials, fetch=lambda i: blocks[i])
+        RadaBoundAnswers(n_answered=30, halted=False, n_queries=30)
+        """
+        answered = [self.query_many(np.empty((0, self.n_samples), np.bool_))]
+        try:
+            for number, partial in enumerate(partials):
+                answered.append(self._taken(number, partial, fetch))
+                if answered[-1].halted:
+                    break
+        except BaseException as error:
+            answers = RadaBoundAnswers.joined(answered)
+            hand_over(error, answers, len(answers))
+            raise
+        return RadaBoundAnswers.joined(answered)
+
+    def _taken(
+        self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
+    ) -> RadaBoundAnswers:
+        if not isinstance(partial, Partial):
+            raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
+        if partial._identity != self.task()._identity:
+            raise ValueError(f"partial {number} is of another guard's signs")
+        if not partial.is_whole:
+            raise ValueError(f"partial {number} must have all samples, got {partial!r}")
+        n_rows, shift = len(partial), partial.unit_shift
+        if not n_rows:
+            return self._answered_nothing(halted=False)
+        found = self._core.adopt(
+            _kernel.lay_out(
+                *partial.sums,
+                n_rows=n_rows,
+                unit_shift=shift,
+                largest=int(partial.totals.max()),
+            ),
+            partial.totals,
+            may_be_real=not partial.declared,
+        )
+        if found is not None:
+            values = partial.totals / (self.n_samples << shift)
+            n_queries, complexity = found
+            return self._answers((values, None, n_queries, False, complexity, partial.declared))
+        try:
+            return self._fetched(number, partial, fetch)
+        except HoldoutExhausted:  # another process has halted it since the partial before
+            return self._answered_nothing(halted=True)
+
+    def _fetched(
+        self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
+    ) -> RadaBoundAnswers:
+        if self.halted:
+            self._refuse()
+        self._check_open()
+        if fetch is None:
+            raise ValueError(
+                f"fetch must return the rows of partial {number}, of which some might not pass, "
+                "got None"
+            )
+        rows, m = fetch(number), self.n_samples
+        rows = as_words(rows, m, 2) if partial.packed else as_values(rows, m, 2)
+        totals, shift = _kernel.sums_of_rows(rows, m, packed=partial.packed)
+        same = (
+            len(totals) == len(partial)
+            and shift == partial.unit_shift
+            and (totals == partial.totals).all()
+            and partial.declared == (rows.dtype.kind != "f")
+        )
+        if not same:
+            raise ValueError(f"fetch must return the rows of partial {number}, got others")
+        return self.query_many_packed(rows) if partial.packed else self.query_many(rows)
 
     def _query_predictions(self, values: NDArray[Any], labels: Any) -> RadaBoundAnswer:
         """`query` for what `Labels.match` returned."""

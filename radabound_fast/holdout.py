@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 
 from radabound_fast import _kernel
+from radabound_fast._answers import Answers, AnswerStream
 from radabound_fast._checks import check_choice
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
@@ -27,6 +30,8 @@ from radabound_fast.metrics import (
     Weighting,
     roc_band,
 )
+from radabound_fast.packing import as_array
+from radabound_fast.partial import Partial, Task
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
@@ -233,7 +238,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if isinstance(self._guard, DeclaredSearch):  # the labels go along
-            return partial(type(self), **self._given.data()), (self._labels, self._guard)
+            return functools.partial(type(self), **self._given.data()), (self._labels, self._guard)
         return super().__reduce_ex__(protocol)
 
     def close(self) -> None:
@@ -437,6 +442,92 @@ class Holdout(Owned, _kernel.PredictionQueries):
         answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
         nats = log(2 / self._guard.delta) + answer.nats
         return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)
+
+    def iter_query_many(
+        self, Y_pred: Any, *, block: int, guesses: Any = None, keys: Any = None, **options: Any
+    ) -> Iterator[Any]:
+        """`query_many`, a block of rows at a time: for more answers than should be held at once.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples)
+            Whatever has a shape and slices of rows is read a block at a time: arrays on disk too.
+        block : int
+            Rows of a block.
+        guesses, keys, **options
+            As for `query_many`.
+
+        Yields
+        ------
+        Answers
+            Of each block.  A halt ends the stream with the answers before it and `halted`; so
+            does another process's between two blocks.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before the first block.
+        TypeError, ValueError
+            Not predictions of these classes; the blocks before have been counted.
+        """
+        rows = Y_pred if hasattr(Y_pred, "shape") else as_array(Y_pred, "Y_pred")
+        along = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
+        along = {name: values for name, values in along.items() if values is not None}
+
+        def ask(part: slice) -> Any:
+            here = {name: values[part] for name, values in along.items()}
+            return self.query_many(rows[part], **here, **options)
+
+        return AnswerStream(ask, self._answered_nothing, len(rows), block)
+
+    def _answered_nothing(self) -> Any:
+        if isinstance(self.guard, RadaBound):
+            return self.guard._answered_nothing(halted=True)
+        return Answers([], halted=True, n_queries=self.guard.n_queries)
+
+    def task(self) -> Task:
+        """`RadaBound.task`, with the labels: its `reduce` takes predictions.
+
+        Raises
+        ------
+        TypeError
+            The guard is a mechanism: it needs each loss's mean alone.
+        """
+        return replace(self._radabound().task(), labels=self._labels)
+
+    @sealed
+    def take(
+        self, partials: Iterable[Partial], *, fetch: Callable[[int], Any] | None = None
+    ) -> Any:
+        """`RadaBound.take`; ``fetch(i)`` returns predictions, or the words of a packed partial.
+
+        Parameters, results and errors are those of `RadaBound.take`; TypeError as well if the
+        guard is a mechanism.
+        """
+        packed: list[bool] = []
+
+        def as_packed() -> Iterator[Partial]:
+            for partial in partials:
+                if isinstance(partial, Partial):
+                    packed.append(partial.packed)
+                    partial = replace(partial, packed=True)
+                yield partial
+
+        def words(number: int) -> Any:
+            assert fetch is not None
+            rows = fetch(number)
+            if packed[number]:
+                return rows
+            return _kernel.pack_rows(*self._labels.match(rows, ndim=2))
+
+        return self._radabound().take(as_packed(), fetch=None if fetch is None else words)
+
+    def _radabound(self) -> RadaBound:
+        if not isinstance(self._guard, RadaBound):
+            raise TypeError(
+                f"only a RadaBound takes partials, this guard is a {type(self._guard).__name__}"
+            )
+        return self._guard
 
     def n_left(self, mean: float | None = None) -> int:
         """How many queries more will be answered for certain: see `RadaBound.n_left`.

@@ -71,6 +71,13 @@ class Labels:
         vars(self).update(state)
         self.rows = LabelRows(self.n_samples)
 
+    def __getitem__(self, samples: slice) -> Labels:
+        """Those of some samples, with the same classes."""
+        part = Labels.__new__(Labels)
+        codes = self._codes[samples]
+        part.__setstate__(self.__getstate__() | {"_codes": codes, "n_samples": len(codes)})
+        return part
+
     def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:
         kind, known, _ = distinct(classes, "classes")
         if kind != self._kind:

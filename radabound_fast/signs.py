@@ -74,7 +74,7 @@ class SignMatrix:
         check_choice(("stored", "generated"), signs=signs)
         seed = check_seed(seed)
         if signs == "stored":
-            _check_memory(n_samples, n_vectors)
+            check_memory(n_samples, n_vectors)
         self._first_vector, self._first_word = 0, 0
         self._store = _kernel.SignStore(seed, n_samples, n_vectors, stored=signs == "stored")
 
@@ -159,7 +159,7 @@ class SignMatrix:
         return f"SignMatrix(n_samples={self.n_samples}, n_vectors={self.n_vectors})"
 
 
-def _check_memory(n_samples: int, n_vectors: int) -> None:
+def check_memory(n_samples: int, n_vectors: int) -> None:
     """Refuse signs that cannot fit, before a system that promises memory it lacks says yes."""
     if not hasattr(os, "sysconf"):  # Windows promises only what it has
         return

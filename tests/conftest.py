@@ -2,6 +2,7 @@
 
 import dis
 import functools
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -113,6 +114,15 @@ class Interrupt:
 def interrupt_at():
     """Ctrl-C at each place in turn where Python looks for it, within the library."""
     return Interrupt
+
+
+@pytest.fixture
+def quick_collections():
+    """For a test that collects garbage often: what others have left is not gone through."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 # guards of 1000 samples that answer a first query and are halted by a second, with what each needs

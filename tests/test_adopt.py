@@ -15,15 +15,22 @@ def guard_of(bound, epsilon):
 
 
 def counted_elsewhere(guard, losses):
-    """The state that some rows come to in an object without a budget."""
+    """What `adopt` takes: some rows counted in an object without a gate."""
     average = RademacherAverage(guard._signs)
     average.update(losses)
     shift = average._core.unit_shift
-    largest = np.rint(losses * 2.0**shift).astype(np.int64).sum(axis=1).max()
+    totals = np.rint(losses * 2.0**shift).astype(np.int64).sum(axis=1)
     maxima, minima = average._core.extremes()
-    return _kernel.lay_out(
-        maxima, minima, n_rows=len(losses), unit_shift=shift, largest=int(largest)
+    progress = _kernel.lay_out(
+        maxima, minima, n_rows=len(losses), unit_shift=shift, largest=int(totals.max())
     )
+    return progress, totals
+
+
+def adopted(guard, losses):
+    may_be_real = losses.dtype.kind == "f"
+    found = guard._core.adopt(*counted_elsewhere(guard, losses), may_be_real=may_be_real)
+    return found is not None
 
 
 def state_of(guard):
@@ -42,74 +49,127 @@ def rows(kind, n_queries):
     return losses
 
 
-# bound, epsilon, rows answered: some halt, early and late, the others answer all 200
+# bound, epsilon: some halt, early and late, the others answer all 200
 RUNS = [
-    ("bernstein", 0.118, 126),
-    ("mclt", 0.088, 78),
-    ("mclt", 0.2, 200),
-    ("fixed-sequence", 0.054, 30),  # by its union part alone
-    ("fixed-sequence", 0.15, 200),
+    ("bernstein", 0.118),
+    ("mclt", 0.088),
+    ("mclt", 0.2),
+    ("fixed-sequence", 0.054),  # by its union part alone
+    ("fixed-sequence", 0.057),
+    ("fixed-sequence", 0.15),
 ]
 
 
-@pytest.mark.parametrize("kind", ["binary", "real", "mixed"])
-@pytest.mark.parametrize(("bound", "epsilon", "n_answered"), RUNS)
-@pytest.mark.parametrize("segment", [1, 7, 40])
-def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
-    bound, epsilon, n_answered, kind, segment
-):
-    losses = rows(kind, 200)
-    here, there = guard_of(bound, epsilon), guard_of(bound, epsilon)
+def n_adopted_of(guard, losses, segment):
+    """Adopts segments and judges the others, up to a halt; how many rows were adopted."""
     n_adopted = 0
     for start in range(0, len(losses), segment):
         block = losses[start : start + segment]
-        if there._core.adopt(counted_elsewhere(there, block)):
+        if adopted(guard, block):
             n_adopted += len(block)
-        elif there.query_many(block).halted:
+        elif guard.query_many(block).halted:
             break
+    return n_adopted
+
+
+@pytest.mark.parametrize("kind", ["binary", "declared", "real", "mixed"])
+@pytest.mark.parametrize(("bound", "epsilon"), RUNS)
+@pytest.mark.parametrize("segment", [1, 7, 40])
+def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
+    bound, epsilon, kind, segment
+):
+    losses = rows("binary", 200).astype(bool) if kind == "declared" else rows(kind, 200)
+    here, there = guard_of(bound, epsilon), guard_of(bound, epsilon)
+    n_adopted = n_adopted_of(there, losses, segment)
     here.query_many(losses)
     assert state_of(there) == state_of(here)
-    if kind == "binary":
-        assert here.n_queries == n_answered
-        assert n_adopted > 0 or n_answered == 30
+    # none but the block that halts is judged by the owner, whatever the signs say
+    assert n_adopted == (here.n_queries // segment * segment if here.halted else 200)
+
+
+@pytest.mark.parametrize("max_queries", [None, 1, 70, 1000])
+def test_a_block_that_goes_over_the_end_of_stages_is_adopted_whole(max_queries):
+    """Of rows that pass in every stage; after 1, 3, 7, ... and max_queries answers one ends."""
+    here, there = (
+        RadaBound(
+            N_SAMPLES, epsilon=0.06, delta=0.1, bound="fixed-sequence", seed=1,
+            n_vectors=N_VECTORS, max_queries=max_queries,
+        )
+        for _ in "12"
+    )  # fmt: skip
+    losses = np.random.default_rng(3).random((900, N_SAMPLES)) < 0.02
+    losses[1::2] ^= True  # as many that err nearly everywhere
+    assert n_adopted_of(there, losses, 300) == 900
+    here.query_many(losses)
+    assert state_of(there) == state_of(here)
+
+
+@pytest.mark.parametrize("kind", ["declared", "real"])
+def test_every_place_of_a_row_that_is_withheld_halts_there(kind):
+    """One row of fair coins among rows that pass by their totals, at each place of a block."""
+    rng = np.random.default_rng(4)
+    for place in range(20):
+        losses = rng.random((20, N_SAMPLES)) < 0.02
+        losses[place] = rng.random(N_SAMPLES) < 0.5
+        if kind == "real":
+            losses = losses * np.float32(0.75)
+        here, there = guard_of("fixed-sequence", 0.03), guard_of("fixed-sequence", 0.03)
+        assert here.query_many(losses).halted and here.n_queries == place
+        assert n_adopted_of(there, losses, 5) == place // 5 * 5
+        assert state_of(there) == state_of(here)
 
 
 @pytest.mark.parametrize("ours", ["bits", "units"])
 @pytest.mark.parametrize("theirs", ["bits", "units"])
-def test_a_larger_total_than_was_priced_is_not_adopted_in_any_units(ours, theirs):
-    """The two largest totals are compared in the same units."""
+def test_totals_are_priced_in_the_units_there_are(ours, theirs):
+    """A record total asks for a gate, and one of more than 400 losses for one that is shut."""
 
-    def price(largest, unit_shift, n_rows):  # for sums up to 400 losses
-        return 2**62, max(largest, 400 << unit_shift), 2**63 - 1, -1, 2**63 - 1, -1, 2**63 - 1
+    def price(largest, unit_shift, n_rows):
+        budget = 2**62 if largest <= 400 << unit_shift else -1
+        return budget, largest, 2**63 - 1, -1, 2**63 - 1, -1, 2**63 - 1
 
     signs = _kernel.SignStore(SEED, N_SAMPLES, N_VECTORS)
-    for total, is_taken in [(399, True), (400, True), (401, False), (1000, False)]:
-        here, there = _kernel.GuardCore(signs, price=price), _kernel.GuardCore(signs)
+    for total in (399, 400, 401, 999):
+        here, judged = (_kernel.GuardCore(signs, price=price) for _ in "12")
+        there = _kernel.GuardCore(signs)
         first = np.zeros(N_SAMPLES, np.float32)
         first[:5] = 1.0 if ours == "bits" else 0.5
-        here.query_many(first[None])
         other = (np.arange(N_SAMPLES) < total).astype(np.float32)
         if theirs == "units":  # the same sum
-            other[[0, -1]] = 0.5, other[-1] + 0.5
-            if total == 1000:
-                continue
+            other[[0, -1]] = 0.5, 0.5
+        for core in (here, judged):
+            core.query_many(first[None])
         there.query_many(other[None])
         shift = 24 if theirs == "units" else 0
         assert (here.unit_shift, there.unit_shift) == (24 if ours == "units" else 0, shift)
         maxima, minima = there.extremes()
         state = _kernel.lay_out(maxima, minima, n_rows=1, unit_shift=shift, largest=total << shift)
-        # a guard whose rows were all of 0 and 1 judges real-valued ones itself
-        is_taken = is_taken and not (ours == "bits" and theirs == "units")
-        assert (here.adopt(state) is not None) == is_taken
-        assert here.n_rows == 1 + is_taken
+        before = here._progress()
+        taken = here.adopt(state, np.array([total << shift]), may_be_real=True)
+        judged.query_many(other[None])
+        assert (taken is not None) == (not judged.halted) == (total <= 400)
+        assert (here._progress() == (judged._progress() if taken else before)).all()
+
+
+def test_totals_that_are_not_those_of_the_state_are_refused_and_change_nothing():
+    guard = guard_of("mclt", 0.2)
+    progress, totals = counted_elsewhere(guard, rows("binary", 3))
+    before = state_of(guard)
+    for wrong in (totals[:2], totals + 1, -totals, totals.astype(float), totals[:, None]):
+        with pytest.raises(ValueError, match="totals must be those of the rows"):
+            guard._core.adopt(progress, wrong)
+    with pytest.raises(ValueError, match="totals must be given to a guard that has a gate"):
+        guard._core.adopt(progress)
+    assert state_of(guard) == before
+    assert guard._core.adopt(progress, totals) is not None
 
 
 def test_what_may_not_pass_changes_nothing():
     guard = guard_of("mclt", 0.07)
     guard.query(rows("binary", 1)[0])
     before = state_of(guard)
-    assert not guard._core.adopt(counted_elsewhere(guard, rows("binary", 200)))
-    assert not guard._core.adopt(counted_elsewhere(guard, rows("real", 1)))
+    assert not adopted(guard, rows("binary", 200))
+    assert not adopted(guard, rows("mixed", 200))  # not even the units
     assert state_of(guard) == before
 
 
@@ -117,7 +177,7 @@ def test_a_halted_guard_adopts_nothing():
     guard = guard_of("mclt", 0.07)
     assert guard.query_many(rows("binary", 200)).halted
     before = state_of(guard)
-    assert not guard._core.adopt(counted_elsewhere(guard, np.zeros((1, N_SAMPLES))))
+    assert not adopted(guard, np.zeros((1, N_SAMPLES)))
     assert state_of(guard) == before
     with pytest.raises(HoldoutExhausted):
         guard.query_many(np.zeros((1, N_SAMPLES)))

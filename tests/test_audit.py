@@ -149,6 +149,7 @@ def test_json_is_complete(run, labels, predictions):
         "n_vectors": 32,
         "seed": SEED,
         "seed_drawn": False,
+        "state": None,
     }
     assert [each["bound"] for each in bounds] == BOUNDS
     for each in bounds:
@@ -159,6 +160,7 @@ def test_json_is_complete(run, labels, predictions):
             "estimator": "plain",
             "halted": True,
             "n_answered": answers.n_answered,
+            "n_answered_before": 0,
             "halting_query": answers.n_answered + 1,
             "complexity": holdout.complexity,
             "budget": holdout.budget,

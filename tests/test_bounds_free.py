@@ -91,6 +91,10 @@ def test_max_queries_shares_the_flat_half_among_them_and_ends_nothing():
     few = bounds.union_free(4000, 0.04, DELTA, 10)
     assert few.n_queries == 2**9 - 1  # by the dyadic half
     assert few.nats(10) < bounds.union_free(4000, 0.04, DELTA).nats(10)
+    # also where a float no longer tells the two places apart
+    for many in (few, bounds.union_free(4000, 0.5, DELTA, 2**60)):
+        at = many.n_flat
+        assert many.nats(at) < many.nats(at + 1) == many.nats(np.array([at, at + 1]))[1]
     many = bounds.union_free(4000, 0.04, DELTA, 10**6)
     assert many.end_of(lambda stage: stage.low_count >= 400) >= 10**6 > many.n_queries
     # real-valued losses near 1/2 have need of it: as many as Hoeffding affords

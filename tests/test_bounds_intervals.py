@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.testing import assert_array_equal
 
+from radabound_fast import _kernel
 from radabound_fast.bounds import binomial_interval, kl_interval, kl_minus, kl_plus
 
 DIGITS = 50
@@ -99,10 +100,59 @@ def test_arrays_are_taken_element_by_element_and_broadcast(interval):
     for at in np.ndindex(2, 3):
         low, high = interval(given[at].item(), 1000, nats[at[1]])
         assert type(low) is type(high) is float
-        assert low == pytest.approx(lows[at], rel=1e-13) and high == pytest.approx(highs[at])
+        assert (low, high) == (lows[at], highs[at])
     assert interval(given[:0], 1000, 3.0)[0].shape == (0, 3)
     repeated = interval(np.broadcast_to(given[0, 0], 20_000), 1000, 3.0)
     assert_array_equal(repeated[0], np.full(20_000, lows[0, 0]))
+
+
+@pytest.mark.parametrize("m", [3, 4000, 2**40])
+@pytest.mark.parametrize("nats", [(0.1, 9.0), (8.0, 600.0)])
+def test_one_limit_is_that_of_many_to_the_last_bit(m, nats):
+    rng = np.random.default_rng(m)
+    counts, nats = rng.integers(0, m, 500, endpoint=True), rng.uniform(*nats, 500)
+    for interval, values in ((binomial_interval, counts), (kl_interval, counts / m)):
+        pairs = zip(values.tolist(), nats.tolist(), strict=True)
+        one_by_one = [interval(value, m, each) for value, each in pairs]
+        assert_array_equal(np.transpose(one_by_one), interval(values, m, nats))
+
+
+def test_functions_of_one_float_are_numpys():
+    for function in (np.exp, np.expm1, np.log, np.log1p):
+        values = np.random.default_rng(0).random(1000)
+        assert [_kernel.OneFloat(function)(x) for x in values.tolist()] == function(values).tolist()
+    with pytest.raises(ValueError, match="function must take a float64, got <ufunc 'invert'>"):
+        _kernel.OneFloat(np.invert)
+    with pytest.raises(ValueError, match="function must take a float64, got <ufunc 'add'>"):
+        _kernel.OneFloat(np.add)
+
+
+def test_the_ratio_of_a_tail_takes_counts_and_odds_of_one_length():
+    for c, odds in ((np.ones(3), np.ones(2)), (np.ones((1, 2)), np.ones((1, 2)))):
+        with pytest.raises(ValueError, match="c and odds must be of one dimension"):
+            _kernel.tail_over_first(c, 10.0, odds, 2)
+
+
+@pytest.mark.parametrize("levels", [1, 3, 400])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_counts_and_nats_that_repeat_have_the_limits_of_each(levels, shuffled):
+    """More answers than samples: each pair's limits are computed once, if there are few."""
+    rng = np.random.default_rng(levels)
+    nats = np.repeat(rng.uniform(3.0, 20.0, levels), 4800 // levels)
+    counts = rng.integers(0, 300, nats.size, endpoint=True)
+    if shuffled:
+        rng.shuffle(nats)
+    found = binomial_interval(counts.reshape(2, -1), 300, nats.reshape(2, -1))
+    assert found[0].shape == found[1].shape == (2, nats.size // 2)
+    parts = [
+        binomial_interval(counts[i : i + 100], 300, nats[i : i + 100])
+        for i in range(0, nats.size, 100)
+    ]
+    assert_array_equal(np.ravel(found), np.concatenate(parts, axis=1).ravel())
+    if levels == 1:  # nats of no dimension
+        assert_array_equal(
+            binomial_interval(counts, 300, nats[0].item()), np.reshape(found, (2, -1))
+        )
 
 
 @pytest.mark.parametrize(

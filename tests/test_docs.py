@@ -32,7 +32,10 @@ def test_an_order_chosen_by_the_scores_breaks_a_fixed_sequence_as_the_page_says(
     assert 0.146 < missed < 0.3  # the first is delta's own binomial quantile at 1 - 1e-6
 
 
-@pytest.mark.parametrize("page", ["index.md", "modes.md", "faq.md", "searches.md", "metrics.md"])
+PAGES_WITH_EXAMPLES = ["index", "modes", "faq", "searches", "metrics", "scale"]
+
+
+@pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES_WITH_EXAMPLES])
 def test_the_examples_of_a_page_are_true(page):
     blocks = re.findall(r"```python\n(>>> .*?)```", (DOCS / page).read_text(), re.S)
     assert blocks

@@ -291,18 +291,36 @@ def test_a_row_that_needs_a_price_is_counted_in_the_units_there_are(kernel, form
     assert_array_equal(one.extremes()[0], sums.max(axis=0))
 
 
-def test_rows_are_adopted_up_to_the_end_of_a_stage_and_no_further(kernel, pack):
-    words = pack(rows_of())
-    for n_rows, is_taken in [(99, True), (100, True), (101, False)]:
-        here, there = core_of(gates(130)["within budget"]), core_of(None)
-        here.query_many_packed(words[:30])
-        there.query_many_packed(words[30 : 30 + n_rows])
-        before = here._progress()
-        progress = there._progress()
-        progress[2] = USUAL  # the largest sum of a row
-        assert (here.adopt(progress) is not None) == is_taken
-        assert here.n_rows == 30 + n_rows * is_taken
-        assert is_taken or (here._progress() == before).all()
+@pytest.mark.parametrize("may_be_real", [False, True])
+@pytest.mark.parametrize(
+    "odd", [{}, {"between": [100]}, {"between": [129]}, {"between": [130]}, {"neither": [150]}]
+)
+def test_rows_are_adopted_through_stages_exactly_if_every_one_of_them_passes(
+    kernel, pack, odd, may_be_real
+):
+    rows = rows_of(**odd)
+    totals = rows.sum(axis=1)
+    given = rows.astype(np.float32) if may_be_real else rows
+    for name, price in gates(130).items():
+        for n_rows in (1, 99, 100, 101, 400):
+            here, judged = core_of(price), core_of(price)
+            there = core_of(None)
+            there.query_many(given[30 : 30 + n_rows])
+            for core in (here, judged):
+                core.query_many(given[:30])
+            if here.halted:
+                continue
+            before = here._progress()
+            progress = there._progress()
+            progress[2] = totals[30 : 30 + n_rows].max()
+            taken = here.adopt(progress, totals[30 : 30 + n_rows], may_be_real=may_be_real)
+            judged.query_many(given[30 : 30 + n_rows])
+            if taken:
+                assert not judged.halted
+            # a row may have passed by the complexity up to it; by its total alone it passes here
+            elif name != "within budget":
+                assert judged.halted
+            assert (here._progress() == (judged._progress() if taken else before)).all()
 
 
 def test_a_guard_that_was_taken_up_again_has_the_gate_of_its_next_row(pack):

@@ -20,11 +20,15 @@ import dask.array as da
 from distributed import Client, LocalCluster
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, HoldoutExhausted, RadaBound, reference
-from radabound_fast.integrations import _shards
-from radabound_fast.integrations import dask as module
-from radabound_fast.integrations.dask import query_many
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast.integrations.dask import (
+    iter_query_many,
+    iter_query_many_packed,
+    query_many,
+    query_many_packed,
+)
 from radabound_fast.mechanisms import Ladder
+from radabound_fast.partial import Partial
 
 N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 # whole rows; shards at multiples of 64 of which the last is short; one word a shard
@@ -127,10 +131,17 @@ def test_blocks_that_stay_inside_the_budget_are_not_sent(client, monkeypatch):
 
     monkeypatch.setattr(RadaBound, "query_many_packed", counted)
     losses = losses_of("binary").astype(bool)
-    for epsilon, expected in [(0.2, []), (0.088, [20])]:
+    runs = [
+        ("mclt", 0.2, []),
+        ("mclt", 0.088, [20]),
+        ("fixed-sequence", 0.06, []),  # by its union part
+        ("fixed-sequence", 0.04, [20]),
+    ]
+    for bound, epsilon, expected in runs:
         fetched.clear()
-        query_many(guard_of(epsilon=epsilon), da.from_array(losses, chunks=(20, -1)))
-        assert fetched == expected
+        guard = guard_of(bound, epsilon)
+        query_many(guard, da.from_array(losses, chunks=(20, -1)))
+        assert fetched == expected == [20] * guard.halted
 
 
 def test_a_guard_goes_on_where_it_was(client):
@@ -190,6 +201,107 @@ def test_how_far_ahead_does_not_change_the_result(client, n_ahead):
     assert_same(answers, here.query_many(losses))
 
 
+# ---- packed losses, predictions --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunks", [-1, (7, 8, 1), 1])
+@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.088), ("fixed-sequence", 0.15)])
+def test_packed_losses_are_judged_as_the_local_ones(client, pack, chunks, bound, epsilon):
+    words = pack(losses_of("binary"))
+    here, there = guard_of(bound, epsilon), guard_of(bound, epsilon)
+    array = da.from_array(words, chunks=(30, chunks))
+    assert_same(query_many_packed(there, array), here.query_many_packed(words))
+    assert state_of(there) == state_of(here)
+
+
+def test_a_bit_past_the_last_sample_is_told_by_its_row(client, pack):
+    words = pack(losses_of("binary"))
+    words[47, -1] |= np.uint64(1 << 63)
+    for chunks in (-1, (7, 8, 1)):
+        guard = guard_of(epsilon=0.2)
+        array = da.from_array(words, chunks=(30, chunks))
+        message = "no bit set past n_samples = 1000, got one in row 47"
+        with pytest.raises(ValueError, match=message):
+            query_many_packed(guard, array)
+        assert guard.n_queries == 30
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["cat", "dog", "emu"]])
+@pytest.mark.parametrize("shards", SHARDS)
+def test_predictions_are_judged_as_the_local_ones(client, classes, shards):
+    rng = np.random.default_rng(8)
+    codes = rng.integers(0, len(classes), N_SAMPLES)
+    wrong = losses_of("binary").astype(bool)
+    predictions = np.array(classes)[(codes + wrong) % len(classes)]
+    here, there = (Holdout(np.array(classes)[codes], guard_of()) for _ in "12")
+    array = da.from_array(predictions, chunks=(40, SHARDS[shards]))
+    answers = query_many(there, array)
+    assert answers.halted
+    assert_same(answers, here.query_many(predictions))
+    assert state_of(there.guard) == state_of(here.guard)
+
+
+def test_a_prediction_that_is_no_class_is_told_by_its_place_in_the_whole_array(client):
+    predictions = losses_of("binary").astype(int)
+    predictions[30, 500] = 7
+    holdout = Holdout(np.zeros(N_SAMPLES, int), guard_of(epsilon=0.2), classes=[0, 1])
+    array = da.from_array(predictions, chunks=(20, SHARDS["three"]))
+    with pytest.raises(ValueError, match="known classes, got 7 at row 30, sample 500"):
+        query_many(holdout, array)
+    assert holdout.n_queries == 20
+
+
+# ---- a stream of blocks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bound", "epsilon", "halts"), [("mclt", 0.088, True), ("mclt", 0.2, False)]
+)
+def test_a_stream_has_the_answers_of_each_block_up_to_the_halt(client, pack, bound, epsilon, halts):
+    losses = losses_of("binary").astype(bool)
+    expected = guard_of(bound, epsilon).query_many(losses)
+    for ask, rows in [(iter_query_many, losses), (iter_query_many_packed, pack(losses))]:
+        blocks = list(ask(guard_of(bound, epsilon), da.from_array(rows, chunks=(30, -1))))
+        assert [len(block) for block in blocks[:-1]] == [30] * (expected.n_answered // 30)
+        assert [block.halted for block in blocks] == [False] * (len(blocks) - 1) + [halts]
+        assert_array_equal(np.concatenate([block.values for block in blocks]), expected.values)
+        assert_array_equal(np.concatenate([block.numbers for block in blocks]), expected.numbers)
+
+
+def test_a_stream_begins_no_more_than_it_was_asked_for(client, tmp_path):
+    losses = losses_of("binary")
+
+    def traced(block, block_info=None):
+        (tmp_path / str(block_info[None]["chunk-location"][0])).touch()
+        return block
+
+    def n_begun():
+        before = -1
+        while before != len(list(tmp_path.iterdir())):
+            before = len(list(tmp_path.iterdir()))
+            time.sleep(0.5)
+        return before
+
+    array = da.from_array(losses, chunks=(5, -1)).map_blocks(traced, dtype=float, meta=losses[:0])
+    guard = guard_of(epsilon=0.2)
+    stream = iter_query_many(guard, array, n_ahead=4)
+    assert n_begun() == 0
+    for n_taken in (1, 2, 3):
+        assert len(next(stream)) == 5
+        assert n_taken <= n_begun() <= n_taken + 4
+    assert guard.n_queries == 15
+    stream.close()
+    assert guard.n_queries == 15 and n_begun() <= 7
+
+
+def test_a_stream_of_a_spent_guard_is_refused_at_once(client):
+    guard = guard_of()
+    array = da.from_array(losses_of("binary"), chunks=(20, -1))
+    assert list(iter_query_many(guard, array))[-1].halted
+    with pytest.raises(HoldoutExhausted):
+        iter_query_many(guard, array)
+
+
 # ---- nothing that was counted is lost ------------------------------------------------------
 
 
@@ -244,13 +356,13 @@ def test_an_interrupt_hands_over_what_was_counted_and_nothing_else(client, monke
     """It comes in the guard's own work on the 12th block, when it knows more than it may tell."""
     losses, blocks = losses_of("binary"), []
 
-    def interrupted(guard, sums, whole=_shards.adopted):
+    def interrupted(guard, partials, *, fetch, whole=RadaBound.take):
         blocks.append(1)
         if len(blocks) == 12:
             raise KeyboardInterrupt
-        return whole(guard, sums)
+        return whole(guard, partials, fetch=fetch)
 
-    monkeypatch.setattr(module, "adopted", interrupted)
+    monkeypatch.setattr(RadaBound, "take", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         query_many(guard_of(epsilon=epsilon), da.from_array(losses, chunks=(5, -1)))
     assert_same(caught.value.answers, told_before(losses[:55], epsilon=epsilon))
@@ -259,7 +371,7 @@ def test_an_interrupt_hands_over_what_was_counted_and_nothing_else(client, monke
         if "integrations" in frame.tb_frame.f_code.co_filename:
             held += frame.tb_frame.f_locals.values()
         frame = frame.tb_next
-    assert held and not any(isinstance(value, _shards.Sums) for value in held)
+    assert held and not any(isinstance(value, Partial) for value in held)
 
 
 HALTS_IT = """
@@ -281,13 +393,13 @@ def test_a_guard_that_another_process_halts_returns_what_was_answered(
     path = tmp_path / "guard.db"
     parameters = {"epsilon": 0.12, "delta": 0.1, "n_vectors": N_VECTORS, "bound": "mclt"}
 
-    def after_another(guard, sums, whole=_shards.adopted):
+    def after_another(guard, partials, *, fetch, whole=RadaBound.take):
         blocks.append(1)
         if len(blocks) == 4:
             subprocess.run([sys.executable, "-c", HALTS_IT, str(path)], check=True)
-        return whole(guard, sums)
+        return whole(guard, partials, fetch=fetch)
 
-    monkeypatch.setattr(module, "adopted", after_another)
+    monkeypatch.setattr(RadaBound, "take", after_another)
     with RadaBound.open(path, N_SAMPLES, seed=SEED, **parameters) as guard:
         answers = query_many(guard, da.from_array(losses, chunks=(20, SHARDS[shards])))
         assert_array_equal(answers.values, told_before(losses[:60], epsilon=0.12).values)
@@ -332,6 +444,12 @@ def test_a_first_answer_that_is_withheld_says_what_would_work(client):
     ("guard", "array", "error", "message"),
     [
         (Ladder(N_SAMPLES, step=0.1, delta=0.1), da.zeros((5, N_SAMPLES)), TypeError, "got Ladder"),
+        (
+            Holdout(np.arange(N_SAMPLES) % 2, Ladder(N_SAMPLES, step=0.1, delta=0.1)),
+            da.zeros((5, N_SAMPLES)),
+            TypeError,
+            "guard must be a RadaBound, or a Holdout with one, got Ladder",
+        ),
         (guard_of(), np.zeros((5, N_SAMPLES)), TypeError, "must be a dask array, got ndarray"),
         (guard_of(), da.zeros((5, 999)), ValueError, r"losses must have shape \(k, 1000\)"),
         (guard_of(), da.zeros(N_SAMPLES), ValueError, r"losses must have shape \(k, 1000\)"),
@@ -392,40 +510,3 @@ def test_joblib_fits_on_the_cluster_and_the_guard_stays_here(client):
         assert holdout.halted
         told.append([(candidate, answer.value) for candidate, answer in answers])
     assert told[0] == told[1] and 0 < len(told[0]) < 150
-
-
-# ---- what the workers do, without a cluster ------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["binary", "real", "mixed"])
-@pytest.mark.parametrize("shards", [[1000], [448, 960, 1000], [64, 1000]])
-def test_partial_sums_add_up_to_the_reference(kind, shards):
-    losses = losses_of(kind, n_queries=60)
-    parts, start = [], 0
-    for stop in shards:
-        rows = _shards.prepare(losses[:, start:stop])
-        signs = (SEED, N_SAMPLES, N_VECTORS, len(shards) == 1)
-        parts.append(_shards.partial_sums(rows, signs, start, whole=len(shards) == 1))
-        start = stop
-    sums = _shards.add_up(parts)
-    units = np.rint(losses * 2.0**sums.shift).astype(np.int64)
-    expected = reference.signed_sums(reference.signs(SEED, N_VECTORS, N_SAMPLES), units)
-    assert sums.shift == (0 if kind == "binary" else 24)
-    assert_array_equal(sums.maxima, expected.max(axis=0))
-    assert_array_equal(sums.minima, expected.min(axis=0))
-    assert_array_equal(sums.totals, units.sum(axis=1))
-
-
-@pytest.mark.parametrize("kind", ["binary", "mixed"])
-@pytest.mark.parametrize("dtype", [bool, np.int16, np.float32, np.float64])
-def test_shards_join_to_the_rows_they_were_cut_from(kind, dtype, pack):
-    """Floats stay floats even where all are 0 or 1: to the gate they are not declared."""
-    losses = losses_of(kind, n_queries=60)
-    if kind == "mixed" and dtype in (bool, np.int16):
-        pytest.skip("real-valued losses are no integers")
-    losses = losses.astype(dtype)
-    cut = [_shards.prepare(losses[:, a:b]) for a, b in [(0, 448), (448, 960), (960, 1000)]]
-    rows, packed = _shards.join(cut)
-    assert packed == (dtype in (bool, np.int16))
-    assert packed or rows.dtype.kind == "f"
-    assert_array_equal(rows, pack(losses) if packed else losses)

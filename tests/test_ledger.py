@@ -388,7 +388,8 @@ def test_what_dask_adopts_is_committed(path):
     average = RademacherAverage(RadaBound(M, epsilon=0.1, **COMMON)._signs)
     average.update(losses)
     there = average._core._progress()
-    there[2] = losses.sum(axis=1).max()
+    totals = losses.sum(axis=1)
+    there[2] = totals.max()
     parameters = COMMON | {"bound": "mclt", "epsilon": 0.1}
     memory = RadaBound(M, **parameters)
     memory.query_many(rows(52, 5, real=True))
@@ -396,10 +397,10 @@ def test_what_dask_adopts_is_committed(path):
     one = RadaBound.open(path, M, **QUICK, **parameters)
     with RadaBound.open(path, **QUICK) as other:
         other.query_many(rows(52, 5, real=True))
-        assert one._core.adopt(there)
+        assert one._core.adopt(there, totals)
     assert state_of(one) == state_of(memory) == state_of(RadaBound.open(path))
     one.query_many(np.random.default_rng(0).random((99, M)) < 0.5)
-    assert one.halted and not one._core.adopt(there)
+    assert one.halted and not one._core.adopt(there, totals)
 
 
 # ---- what a change that fails leaves -------------------------------------------------------------

@@ -91,6 +91,23 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
         assert {0, 1} == set(found)
 
 
+def test_ctrl_c_is_not_taken_for_damage_where_sqlite_asks_how_long_a_statement_takes(
+    tmp_path, interrupt_at, monkeypatch
+):
+    monkeypatch.setattr(store._ledger, "MOST_STEPS", 40)  # it asks in most queries, at some place
+    with Ladder.open(tmp_path / "guard.db", M, durability="process", delta=0.1) as guard:
+        for number in count():
+            for _ in range(6):
+                try:
+                    with interrupt_at(number) as interrupt:
+                        guard.query(LOSSES[1], guess=0.5)
+                except KeyboardInterrupt:
+                    pass
+            if interrupt.left >= 0:
+                break
+    assert number > 10
+
+
 MANY = 10**6  # more than there are places
 WITHHELD = {
     "epsilon": 0.045,
@@ -197,16 +214,6 @@ def test_an_interrupt_anywhere_in_a_save_saves_it_or_not(
             assert kind.load(path).n_queries == 2
         path.unlink()
     assert {"lives", "saved"} == set(seen) and len(seen) > 30
-
-
-@pytest.fixture
-def quick_collections():
-    """Everything that is there already is left alone: what other tests leave would be gone through
-    at every place."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 OF_OPENING = ("_saving.py", os.path.join("radabound_fast", "store"))  # and not of making a guard

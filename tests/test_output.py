@@ -179,15 +179,14 @@ def test_a_figure_is_written_whole(folder):
 
 WAITS = """
 import sys, time
-from radabound_fast import _audit, cli
+from radabound_fast import cli
 
-def slow(path, replays):
-    with _audit.whole_file(path) as name:
-        open(name, "w").write("half")
-        print("writing", flush=True)
-        time.sleep(60)
+def slow(name, blocks, replays, write, n_before):
+    write(replays[0].guard.bound, replays[0].ask(next(iter(blocks))))
+    print("writing", flush=True)
+    time.sleep(60)
 
-cli.write_csv = slow
+cli.replay = slow
 sys.exit(cli.main(sys.argv[1:]))
 """
 

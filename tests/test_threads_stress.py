@@ -5,6 +5,8 @@ RADABOUND_STRESS_SECONDS says how long; the default suits every run of the suite
 
 import itertools
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -261,3 +263,32 @@ def test_one_save_wins_and_holds_every_answer_that_was_given(tmp_path):
         loaded = RadaBound.load(path)
         assert loaded.n_queries == sum(map(len, given))
         assert loaded.query(LOSSES[0]).n_queries == loaded.n_queries
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
+def test_threads_that_ctrl_c_leaves_at_work_keep_what_they_read():
+    """In a process of its own: what is read after it was freed ends that."""
+    code = """if True:
+        import signal, time
+        import numpy as np
+        from radabound_fast import RadaBound, _kernel
+
+        _kernel.choose_thread_cells(1 << 20)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        # signs of 64 MB, which are given back to the system as soon as they are freed
+        guard = RadaBound(65534, epsilon=.9, delta=.1, bound="mclt", n_vectors=1 << 13, seed=1)
+        words = np.zeros((500, 1024), np.uint64)
+        words[0] = ~np.uint64(0)  # with bits past n_samples: this thread is done at once, and waits
+        words[250:] = np.random.default_rng(0).integers(0, 1 << 63, (250, 1024), np.uint64)
+        words[250:, -1] = 0  # a seventh of a second for the other
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        try:
+            guard.query_many_packed(words, n_threads=2)
+        except KeyboardInterrupt:
+            del guard, words
+            print("left", flush=True)
+        time.sleep(1)
+        print("alive")
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "left\nalive\n"), done.stderr

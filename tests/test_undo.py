@@ -99,13 +99,14 @@ def test_a_halt_of_another_is_seen_after_an_undo(halting, ask, fails, path):
 def test_rows_whose_adoption_fails_were_never_adopted(fails, path):
     parameters = {"epsilon": 0.2, "delta": 0.1, "bound": "mclt", "seed": 1}
     maxima, minima = np.arange(32), -np.arange(32)
-    there = _kernel.lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=0)
+    totals = np.array([5, 31, 40])
+    there = _kernel.lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
     with RadaBound.open(path, 1000, **parameters) as one, RadaBound.open(path) as other:
         other.query(np.zeros(1000))
         before = state_of(other)
         with fails(one._ledger, "commit"):
-            one._core.adopt(there)
+            one._core.adopt(there, totals)
         assert one.n_queries == 1 and state_of(one) == before
-        n_queries, complexity = one._core.adopt(there)
+        n_queries, complexity = one._core.adopt(there, totals)
         assert n_queries == one.n_queries == other.n_queries == 4
         assert complexity == other.complexity == one.complexity > 0

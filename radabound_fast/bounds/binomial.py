@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from .._checks import check_fraction, check_integer, check_n_samples, check_probability
 from .._kernel import tail_over_first
 from ._arguments import check_counts, check_nats
-from ._limits import OUT, between, functions_for, limits
+from ._limits import OUT, at_most, between, functions_for, limits
 from ._roots import peak
-from .kl import kl_drop_nearly, kl_free
+from .kl import kl_drop, kl_drop_nearly, kl_free
 from .union import MOST_QUERIES
 
 _ULPS = 2.0**-49  # more than rounding moves a logarithm, relative to its parts
@@ -334,7 +334,11 @@ def _drop_inside(c: Any, m: int, nats: Any, steps: tuple[int, ...]) -> Any:
         t = tail_over_first(c, m, c * f.exp(-y) / (d + c * e), terms)
         log_tail = d * f.log1p(c * e / d) - c * y + first + f.log(t)
         y = between(y + (log_tail + nats) * t / c)
-    return y + OUT * (d / m + y)
+    y += OUT * (d / m + y)
+    if steps is _FEW_STEPS:
+        return y
+    # near the median the fraction is stopped early, and the relative entropy may be nearer
+    return at_most(y, kl_drop(c / m, d / m, nats / m))
 
 
 def _steps(nats: float) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import check_count, check_n_samples, check_probability
-from ._arguments import check_fractions, check_numbers
+from ._arguments import check_fractions
 from ._limits import at_most
 from .binomial import binomial_free, binomial_interval, binomial_queries
 from .kl import kl_free, kl_interval
@@ -78,13 +78,13 @@ class Free:
 
     def nats(self, queries: Any) -> Any:
         """``ln(4 / (w_k delta))`` by the larger of the two weights of query k."""
-        k, code = check_numbers(queries=queries), dyadic_code(queries)
+        code = dyadic_code(queries)
         if self.n_flat:
             flat = at_most(code, math.log(self.n_flat))
-            if isinstance(k, float):
-                code = flat if k <= self.n_flat else code
+            if isinstance(code, float):
+                code = flat if queries <= self.n_flat else code
             else:
-                code = np.where(k <= self.n_flat, flat, code)
+                code = np.where(np.asarray(queries) <= self.n_flat, flat, code)
         return code + math.log(4.0 / self.delta)
 
     def stage(self, n_queries: int) -> Stage:

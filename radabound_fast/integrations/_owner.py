@@ -90,10 +90,3 @@ def predictions_of(output: Any, guesses: bool) -> tuple[Any, Any]:
             f"fit_predict must return (predictions, guess), got {type(output).__name__}"
         )
     return output
-
-
-def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
-    """Put answers that were counted before an error on it, as its attribute `answers`."""
-    error.answers = answers  # type: ignore[attr-defined]
-    if n_answers:
-        error.add_note(f"the answers counted before it, {n_answers:,}, are its attribute `answers`")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
 from typing import Any, TypeVar
 
+from radabound_fast._answers import hand_over
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import check_installed, needs
 from radabound_fast.holdout import Holdout
@@ -15,7 +16,6 @@ from radabound_fast.integrations._owner import (
     check_guesses,
     check_holdout,
     first_withheld,
-    hand_over,
     predictions_of,
     takes_keys,
 )

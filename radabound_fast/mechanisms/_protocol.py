@@ -109,7 +109,8 @@ class Mechanism(Saved, SharedState, Generic[AnswerT, AnswersT]):
         TypeError, ValueError
             For bad losses or a bad guess; nothing has changed then.
         RuntimeError
-            In a process forked after the mechanism was made.
+            In a process forked after the mechanism was made; or in the middle of another call, on
+            its very thread: in a signal handler, a destructor or a trace function.
         """
         return self._one(self._reader(losses, many=False, packed=False), guess)
 
@@ -149,7 +150,7 @@ class Mechanism(Saved, SharedState, Generic[AnswerT, AnswersT]):
         TypeError, ValueError
             For bad losses or guesses in any row; nothing has changed then.
         RuntimeError
-            In a process forked after the mechanism was made.
+            As in `query`.
         """
         return self._many(self._reader(losses, many=True, packed=False), guesses)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import repeat
 from math import isclose, log
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -42,6 +43,14 @@ _BLOCK_VALUES = 2**20
 
 Floats = NDArray[np.float64]
 Told = tuple[Any, ...]  # what an answer has of `Asked`: all but the fingerprint
+
+
+@lru_cache
+def _as_bytes(n_kept: int, are_floats: bool) -> tuple[np.dtype[Any], Struct]:
+    """`Asked` as bytes: a third of the memory of a tuple, and nothing for the garbage collector."""
+    kept = ("kept", "<f8" if are_floats else "<i8", (n_kept,))
+    table = np.dtype([kept, ("nats", "<f8"), ("fingerprint", "<u8")])
+    return table, Struct(f"<{n_kept}{'d' if are_floats else 'q'}dQ")
 
 
 class _Terms(NamedTuple):
@@ -266,13 +275,15 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     def __init__(
         self,
         terms: _Terms,
-        queries: list[Query],
+        codes: list[Hashable],
+        reruns: NDArray[np.int64],
         kept: NDArray[Any],
         nats: Floats,
         numbers: NDArray[np.int64],
         n_queries: int,
     ) -> None:
-        self._terms, self._queries, self._kept, self.nats = terms, queries, kept, nats
+        self._terms, self._codes, self.reruns = terms, codes, reruns
+        self._kept, self.nats = kept, nats
         self.numbers, self.n_queries, self.halted = numbers, n_queries, False
 
     @cached_property
@@ -322,11 +333,7 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     @cached_property
     def keys(self) -> list[Any]:
-        return [self._terms.space.key_of(code) for code, _ in self._queries]
-
-    @cached_property
-    def reruns(self) -> NDArray[np.int64]:
-        return np.array([rerun for _, rerun in self._queries], np.int64)
+        return [self._terms.space.key_of(code) for code in self._codes]
 
     @overload
     def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
@@ -343,10 +350,11 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     def _answer(self, row: int) -> DeclaredSearchAnswer:
         told = *self._kept[row].tolist(), float(self.nats[row])
-        return _answer_of(self._terms, self._queries[row], told, int(self.numbers[row]))
+        query, number = (self._codes[row], int(self.reruns[row])), int(self.numbers[row])
+        return _answer_of(self._terms, query, told, number)
 
     def __len__(self) -> int:
-        return len(self._queries)
+        return len(self._codes)
 
     def _own_columns(self) -> dict[str, Any]:
         columns = {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
@@ -443,7 +451,7 @@ class DeclaredSearch:
         self._record: SearchRecord | None = None  # what it was opened from
         # a query changes this and nothing else, in one step, so that threads need no lock and an
         # interrupt leaves nothing half done
-        self._asked: dict[Query, Asked] = {}
+        self._asked: dict[Hashable, bytes] = {}
 
     @property
     def size(self) -> int | None:
@@ -595,12 +603,19 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        asked = self._asked.copy() if self._record is None else self._record.all(self._check_ours)
-        n_kept = self._terms.measure.n_kept
-        *kept, nats, _ = zip(*asked.values(), strict=True) if asked else [()] * (n_kept + 2)
-        numbers = np.arange(len(asked)) + 1
-        columns = np.array(kept, None if asked else np.int64).T, np.array(nats, np.float64)
-        return DeclaredSearchAnswers(self._terms, list(asked), *columns, numbers, len(asked))
+        stored, _ = self._stored
+        if self._record is None:
+            asked = self._asked.copy()
+            queries: Any = asked if self.reruns else zip(asked, repeat(1))
+            table = np.frombuffer(b"".join(asked.values()), stored)
+        else:
+            queries = self._record.all(self._check_ours)
+            table = np.array([(told[:-2], *told[-2:]) for told in queries.values()], stored)
+        codes, reruns = zip(*queries, strict=True) if len(table) else ((), ())
+        columns = np.array(table["kept"]), np.array(table["nats"]), np.arange(len(table)) + 1
+        return DeclaredSearchAnswers(
+            self._terms, list(codes), np.array(reruns, np.int64), *columns, len(table)
+        )
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
@@ -767,6 +782,11 @@ class DeclaredSearch:
         return _Terms(self.space, measure, nats, self.two_sided)
 
     @property
+    def _stored(self) -> tuple[np.dtype[Any], Struct]:
+        measure = self._terms.measure
+        return _as_bytes(measure.n_kept, measure.keeps == "limits")
+
+    @property
     def _metric(self) -> Measure | None:
         """What a `Holdout` measures; None: mean losses."""
         measure = self._terms.measure
@@ -803,10 +823,10 @@ class DeclaredSearch:
         self, truth: Truth, y_pred: Any, *, keys: Any, reruns: Any = None
     ) -> DeclaredSearchAnswers:
         """`query_many` for a `Holdout` with a metric."""
-        queries, nats = self._find_many(keys, reruns)
+        codes, numbers, nats = self._find_many(keys, reruns)
         rows = truth.read(y_pred, 2)
-        _check_one_a_row(queries, len(rows))
-        return self._many(queries, nats, self._measured(truth, rows, nats))
+        _check_one_a_row(codes, len(rows))
+        return self._many(codes, numbers, nats, self._measured(truth, rows, nats))
 
     def _compare(
         self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
@@ -815,13 +835,15 @@ class DeclaredSearch:
         asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
         if asked[0] == asked[1]:
             raise ValueError(f"key_a and key_b must be two models, got {keys[0]!r:.100} twice")
-        queries, nats = [query for query, _ in asked], np.array([paid for _, paid in asked])
+        codes = [code for (code, _), _ in asked]
+        numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
+        nats = np.array([paid for _, paid in asked])
         both = np.concatenate(rows)
         if truth is None:
             found: _Rows = _LossRows(both, self.n_samples, True, self._secret)
         else:
             found = self._measured(truth, both, nats)
-        self._many(queries, nats, found)
+        self._many(codes, numbers, nats, found)
         (minus,), (plus,) = (
             _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
             for one, other in (rows, rows[::-1])
@@ -849,19 +871,25 @@ class DeclaredSearch:
                     f"rerun must be 1 unless the search is declared with reruns=True, got {rerun!r}"
                 )
             return (code, 1), nats
-        rerun = check_count(rerun=rerun)
+        rerun = check_count(rerun=rerun, at_most=2**63 - 1)
         return (code, rerun), nats + log(rerun) + log(rerun + 1)
 
-    def _find_many(self, keys: Any, reruns: Any) -> tuple[list[Query], Floats]:
+    def _find_many(
+        self, keys: Any, reruns: Any
+    ) -> tuple[list[Hashable], NDArray[np.int64], Floats]:
         if reruns is None and not self.reruns:
             codes, nats = self.space.find_many(keys)
-            return list(zip(codes, repeat(1))), nats
+            return codes, np.ones(len(codes), np.int64), nats
         listed = list(keys)
         which = [1] * len(listed) if reruns is None else list(reruns)
         if len(which) != len(listed):
             raise ValueError(f"reruns must be one a key, {len(listed)}, got {len(which)}")
         found = [self._find(key, rerun) for key, rerun in zip(listed, which, strict=True)]
-        return [query for query, _ in found], np.array([nats for _, nats in found], np.float64)
+        return (
+            [code for (code, _), _ in found],
+            np.array([rerun for (_, rerun), _ in found], np.int64),
+            np.array([nats for _, nats in found], np.float64),
+        )
 
     def _check_ours(self, query: Query, nats: float) -> None:
         """Raise unless this is a query in the space, and costs so much."""
@@ -871,11 +899,13 @@ class DeclaredSearch:
             raise ValueError(f"{query!r:.100} for {nats} nats is no query of this search")
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
-        (asked,) = rows.asked([nats])
+        asked = *rows.kept[0].tolist(), nats, int(rows.fingerprints[0])
         if self._record is None:
-            before = self._asked.setdefault(query, asked)
-            if before is not asked:
-                self._check_same(query, before, rows, 0)
+            _, one = self._stored
+            new = one.pack(*asked)
+            before = self._asked.setdefault(query if self.reruns else query[0], new)
+            if before is not new:
+                self._check_same(query, one.unpack(before), rows, 0)
             n_queries = len(self._asked)
         else:
             n_queries = self._record.add(
@@ -883,32 +913,47 @@ class DeclaredSearch:
             )
         return _answer_of(self._terms, query, asked[:-1], n_queries)
 
-    def _many(self, queries: list[Query], nats: Floats, rows: _Rows) -> DeclaredSearchAnswers:
+    def _many(
+        self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
+    ) -> DeclaredSearchAnswers:
         n_rows = len(rows.kept)
-        _check_one_a_row(queries, n_rows)
-        asked = rows.asked(nats.tolist())
-        fresh = dict(zip(queries, asked, strict=True))
+        _check_one_a_row(codes, n_rows)
+        stored, one = self._stored
+        table = np.empty(n_rows, stored)
+        columns = {"kept": rows.kept, "nats": nats, "fingerprint": rows.fingerprints}
+        for name, column in columns.items():
+            table[name] = column
+        asked = table.view(f"V{stored.itemsize}").tolist()
+        places = list(zip(codes, reruns.tolist(), strict=True)) if self.reruns else codes
+        fresh = dict(zip(places, asked, strict=True))
         is_new = np.ones(n_rows, np.bool_)
-        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh):
+        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh.keys()):
             fresh = {}
-            for row, query in enumerate(queries):
-                before = self._asked.get(query) or fresh.setdefault(query, asked[row])
+            for row, place in enumerate(places):
+                before = self._asked.get(place) or fresh.setdefault(place, asked[row])
                 if before is not asked[row]:
-                    self._check_same(query, before, rows, row)
+                    query = codes[row], int(reruns[row])
+                    self._check_same(query, one.unpack(before), rows, row)
                     is_new[row] = False
         if self._record is None:
             self._asked.update(fresh)
             n_queries = len(self._asked)
         else:
-            row_of = dict(zip(reversed(queries), reversed(range(n_rows)), strict=True))
+            queries = list(zip(codes, reruns.tolist(), strict=True))
+            row_of: dict[Query, int] = {}
+            for row, query in enumerate(queries):
+                row_of.setdefault(query, row)
 
             def check(query: Query, before: Asked) -> None:
                 self._check_same(query, before, rows, row_of[query])
                 is_new[row_of[query]] = False
 
-            n_queries = self._record.add(fresh, check)
+            added = {query: one.unpack(asked[row]) for query, row in row_of.items()}
+            n_queries = self._record.add(added, check)
         numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
-        return DeclaredSearchAnswers(self._terms, queries, rows.kept, nats, numbers, n_queries)
+        return DeclaredSearchAnswers(
+            self._terms, codes, reruns, rows.kept, nats, numbers, n_queries
+        )
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
@@ -926,9 +971,9 @@ class DeclaredSearch:
         )
 
 
-def _check_one_a_row(queries: list[Query], n_rows: int) -> None:
-    if len(queries) != n_rows:
-        raise ValueError(f"keys must be one a row, {n_rows}, got {len(queries)}")
+def _check_one_a_row(codes: list[Hashable], n_rows: int) -> None:
+    if len(codes) != n_rows:
+        raise ValueError(f"keys must be one a row, {n_rows}, got {len(codes)}")
 
 
 class _Rows:
@@ -946,10 +991,6 @@ class _Rows:
 
     def __init__(self, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
         self.kept, self.fingerprints = kept, fingerprints
-
-    def asked(self, nats: list[float]) -> list[Asked]:
-        columns = (*self.kept.T.tolist(), nats, self.fingerprints.tolist())
-        return list(zip(*columns, strict=True))
 
     def fingerprint_as(self, row: int, before: Asked, secret: bytes) -> int | None:
         """The row's fingerprint, if it had come as the one before."""

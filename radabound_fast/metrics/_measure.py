@@ -29,6 +29,7 @@ class MeanLoss:
     n_samples: int
 
     n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
+    keeps: ClassVar[str] = "sums"
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False

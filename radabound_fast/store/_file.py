@@ -138,8 +138,15 @@ class StateFile:
             file.seek(self._start)
             return _numbers(file, self._n_numbers)
 
-    def replace(self, description: Description, progress: Progress) -> None:
+    def replace(
+        self,
+        description: Description,
+        progress: Progress,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
         """Write another state in the place of this one; what is written is owned as this was.
+
+        `then` is called when it is written, before Ctrl-C is heard again.
 
         Raises
         ------
@@ -157,6 +164,7 @@ class StateFile:
                 self._own(owner)
                 before()
             sync_folder(os.path.dirname(self.path))
+            then()
 
     def _check_place(self) -> None:
         try:
@@ -198,7 +206,12 @@ class StateFile:
         return open(self._owner, "rb", closefd=False)  # so that what is read is what is owned
 
 
-def save_state(path: Path, description: Description, progress: Progress) -> None:
+def save_state(
+    path: Path,
+    description: Description,
+    progress: Progress,
+    then: Callable[[], None] = lambda: None,
+) -> None:
     """Write a state to a new file, whole or not at all, and on the disk when this returns.
 
     Parameters
@@ -208,6 +221,8 @@ def save_state(path: Path, description: Description, progress: Progress) -> None
     description : dict
         Keys "kind" and "parameters", JSON values.
     progress : ndarray of int64, shape (n,)
+    then : function, optional
+        Called when it is written, before Ctrl-C is heard again.
 
     Raises
     ------
@@ -230,6 +245,7 @@ def save_state(path: Path, description: Description, progress: Progress) -> None
             finally:
                 if owner is not None:
                     os.close(owner)
+            then()
 
     try:
         in_turn(folder, write)

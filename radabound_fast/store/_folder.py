@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from radabound_fast._kernel import broken_into
+
 if sys.platform != "win32":
     import fcntl
 
@@ -85,14 +87,19 @@ def in_turn(folder: str, work: Callable[[], T]) -> T:
     """`work`, while no other thread or process makes a file in a folder, or opens one just made.
 
     A function and no context manager: an interrupt between that and its block would leave the
-    folder locked.
+    folder locked.  Within another turn of this very thread it is a RuntimeError.
     """
     if not os.path.isdir(folder):  # before an error names a file that nobody asked for
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     if sys.platform == "win32":  # where what is open cannot be removed, nor renamed over
         return work()
     descriptor = os.open(folder, os.O_RDONLY)
+    mine = *identity_of(os.fstat(descriptor)), os.getpid(), threading.get_ident()
+    if mine in _turns:
+        os.close(descriptor)
+        raise broken_into(f"an open or a save in {folder}")
     try:
+        _turns.add(mine)
         give_up = time.monotonic() + BUSY_SECONDS
         while not _locked(descriptor):
             if time.monotonic() > give_up:
@@ -100,10 +107,17 @@ def in_turn(folder: str, work: Callable[[], T]) -> T:
             time.sleep(0.001)
         done = work()
     finally:
-        # a child that was forked meanwhile has the descriptor too
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+        try:
+            # a child that was forked meanwhile has the descriptor too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            _turns.discard(mine)
+            os.close(descriptor)
     return done
+
+
+# who has the turn of a folder, or waits for it: its device and inode, the process, the thread
+_turns: set[tuple[int, int, int, int]] = set()
 
 
 def _locked(descriptor: int) -> bool:

@@ -10,6 +10,7 @@ import math
 import os
 import sqlite3
 import sys
+import threading
 import time
 import weakref
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from radabound_fast._checks import check_choice
+from radabound_fast._kernel import broken_into
 from radabound_fast.store._description import (
     MOST_BYTES,
     Description,
@@ -132,17 +134,6 @@ def _create(target: str, name: str, description: Description, progress: Progress
     make_database(target, name, fill)
 
 
-class Calls:
-    """How often SQLite has called within one run of a statement."""
-
-    n = 0
-
-    def another(self) -> bool:
-        """Whether it has before, so that the statement takes too many steps."""
-        self.n += 1
-        return self.n > 1
-
-
 class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
@@ -185,6 +176,7 @@ class Ledger:
         self._durability = durability
         self.path, name = real_path(path), os.fsdecode(path)
         self._seen: bytes | None = None
+        self._thread = 0  # that began the last transaction
         self._files: list[tuple[str, tuple[int, int]]] = []
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
@@ -268,9 +260,10 @@ class Ledger:
         """Read the description, once all that SQLite will be asked of is as we make it."""
         database = self._database
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-        # SQLite counts on from one run of a statement to the next: a first call says nothing yet
-        calls = self._calls = Calls()
-        database.set_progress_handler(calls.another, MOST_STEPS)
+        # what SQLite is told when it asks whether a statement takes too many steps; it is no
+        # function of Python, in which Ctrl-C would be taken for that answer
+        self._too_many: list[bool] = []
+        database.set_progress_handler(self._too_many.pop, MOST_STEPS)
         if self._value("PRAGMA application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
         version = self._value("PRAGMA user_version")
@@ -366,6 +359,7 @@ class Ledger:
         if self._database.in_transaction:  # a rollback was interrupted
             self.rollback()
         self._check_files()
+        self._thread = threading.get_ident()
         self._rows("BEGIN IMMEDIATE")
         return self._read()
 
@@ -393,7 +387,8 @@ class Ledger:
         """
         give_up = math.inf
         while True:
-            self._calls.n = 0
+            # SQLite counts on from one run of a statement to the next: a first call says nothing
+            self._too_many[:] = (True, False)
             try:
                 return self._database.execute(statement, values).fetchmany(2)
             # SQLite's messages quote what they find, which need not be text
@@ -401,7 +396,18 @@ class Ledger:
                 reason = explained(error, self.path)
             if not isinstance(reason, TimeoutError) or time.monotonic() > give_up:
                 raise reason
+            if self._is_within():
+                raise broken_into(self.path)
             give_up = min(give_up, time.monotonic() + BUSY_SECONDS)
+
+    def _is_within(self) -> bool:
+        """Whether this very thread is in the transaction of another guard on the file."""
+        return any(
+            other is not self
+            and other._thread == threading.get_ident()
+            and other._database.in_transaction
+            for other in self._open_here()
+        )
 
     def _value(self, statement: str) -> Any:
         """What it finds in its one row of one column."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from radabound_fast._checks import check_choice
+from radabound_fast._kernel import broken_into
 from radabound_fast._saving import faults_of
 from radabound_fast._values import as_tuple
 from radabound_fast.metrics import measure_from
@@ -63,6 +64,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_at_work.acquire, after_in_parent=_at_work.release, after_in_child=_at_work.release
     )
+_in_work: set[str] = set()  # the files that whoever has it is in the middle of
 
 
 class SearchRecord:
@@ -132,9 +134,11 @@ class SearchRecord:
 
     def _try(self, work: Callable[[sqlite3.Connection], T], kind: str) -> T:
         with _at_work:
+            outer = _in_work.copy()  # by calls of this very thread, which this one has broken into
             with naming(self.path):
                 check_one_name(os.stat(self.path), self.path)
             try:
+                _in_work.add(self.path)
                 with contextlib.closing(connect(self.path, _ASK_AGAIN_MS)) as database:
                     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
                     database.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -143,7 +147,12 @@ class SearchRecord:
                     database.execute("COMMIT")
                     return done
             except (sqlite3.Error, UnicodeDecodeError) as error:
-                raise explained(error, self.path) from None
+                reason = explained(error, self.path)
+                if isinstance(reason, TimeoutError) and self.path in outer:
+                    raise broken_into(self.path) from None
+                raise reason from None
+            finally:
+                _in_work.intersection_update(outer)
 
     def add(self, asked: dict[Query, Asked], check: Callable[[Query, Asked], None]) -> int:
         """Add queries, and return how many there are then.

@@ -73,7 +73,7 @@ cdef class GuardCore(SharedState):
     @property
     def largest(self):
         """The largest sum of a row so far, if the gate depends on it; else 0."""
-        return 0 if self.state.priced == INT64_MAX else self.state.priced
+        return largest_of(&self.state)
 
     cdef double _sum_of_ones(self) noexcept:
         """What the losses of a row that errs everywhere sum up to: m, in the present units."""
@@ -134,12 +134,12 @@ cdef class GuardCore(SharedState):
                  largest, unit_shift, state.n_rows)
         return 0
 
-    cdef int _to_units(self) except -1:
+    cdef int _to_units(self, guard_state *state) except -1:
         if not units_fit(store_of(self.signs)):
             raise_too_large(store_of(self.signs))
         # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
-        self._reprice(&self.state, <int64_t>self.largest << _UNIT_SHIFT, _UNIT_SHIFT)
-        rescale_state(&self.state)
+        self._reprice(state, largest_of(state) << _UNIT_SHIFT, _UNIT_SHIFT)
+        rescale_state(state)
         return 0
 
     cdef int _halt(self, int64_t priced) except -1:
@@ -152,29 +152,47 @@ cdef class GuardCore(SharedState):
             self._reprice(&self.state, priced, self.state.unit_shift)
         return 0
 
-    cdef int _meet(self, verdict need) except -1:
+    cdef int _meet(self, guard_state *state, verdict need) except -1:
         """Does what a verdict other than ANSWERED and WITHHELD asks for."""
         if need == NEEDS_UNITS:
-            return self._to_units()
-        cdef int64_t largest = 0 if self.state.wanted == INT64_MAX else self.state.wanted
-        return self._reprice(&self.state, largest, self.state.unit_shift)
+            return self._to_units(state)
+        cdef int64_t largest = 0 if state.wanted == INT64_MAX else state.wanted
+        return self._reprice(state, largest, state.unit_shift)
 
     # ---- rows counted elsewhere --------------------------------------------------------------
 
-    def adopt(self, progress):
-        """Takes in rows that all passed elsewhere, under the same signs, as `lay_out` wrote them.
+    def adopt(self, progress, totals=None, *, bint may_be_real=False):
+        """Takes in rows that were counted elsewhere under the same signs, if they all pass.
 
-        Returns (n_rows, complexity) with them.  None, and nothing has changed: some row might not
-        pass here, where they are to be judged in order; or none may be judged any more.
+        Parameters
+        ----------
+        progress : ndarray of int64
+            As `lay_out` writes the extremes of these rows.
+        totals : ndarray of int64, shape (n_rows,), optional
+            The sum of each, in the same units and in order.  None: where every row passes.
+        may_be_real : bool
+            Whether the losses are other than 0 or 1 by their type.
+
+        Returns
+        -------
+        (n_rows, complexity) with them, or None
+            None, and nothing has changed: some row might not pass here, where they are to be
+            judged in order; or none may be judged any more.
         """
         cdef _Layout theirs = _Layout.of(self.signs, self.state.half_range, progress)
+        if totals is None:
+            if self.price is not None:
+                raise ValueError("totals must be given to a guard that has a gate")
+        elif (totals.shape != (theirs.state.n_rows,) or totals.dtype != np.int64
+                or totals.size and not 0 <= totals.min() <= totals.max() <= theirs.largest):
+            raise ValueError("totals must be those of the rows that led to the state")
         if self._forked():
             return None
         with self._lock:
             try:
                 if not self._begin():
                     return None
-                if not self._adopt(theirs, theirs.state.n_rows, theirs.largest, False):
+                if not self._adopt(theirs, totals, may_be_real, False):
                     self._leave()
                     return None
                 self._commit()
@@ -183,29 +201,39 @@ cdef class GuardCore(SharedState):
                 raise
             return self.state.n_rows, self.complexity
 
-    cdef bint _adopt(self, _StateMemory theirs, int64_t n_rows, int64_t largest,
+    cdef bint _adopt(self, _StateMemory theirs, cnp.ndarray totals, bint may_be_real,
                      bint still) except -1:
-        """Takes in n_rows rows that passed elsewhere, with sums of up to `largest`.
+        """Takes in rows that were counted elsewhere, if they all pass.
 
         False, and nothing has changed: one of them might not pass here; or, with `still`, one of
-        them moves the complexity.
+        them moves the complexity.  Without `totals` every row passes, as many as theirs has.
         """
-        cdef _StateMemory both
-        if theirs.state.unit_shift > self.state.unit_shift:
-            if self.price is not None:
-                return False
-            self._to_units()
-        elif theirs.state.unit_shift < self.state.unit_shift:
+        cdef _StateMemory both = self._copied()
+        cdef const int64_t *total = NULL
+        cdef ptrdiff_t row = 0, n_rows = 0
+        cdef verdict verdict = ANSWERED
+        if theirs.state.unit_shift > both.state.unit_shift:
+            self._to_units(&both.state)
+        elif theirs.state.unit_shift < both.state.unit_shift:
             rescale_state(&theirs.state)
-            largest <<= _UNIT_SHIFT
-        if largest > self.state.priced or self.state.n_rows + n_rows > self.state.priced_rows:
-            return False
-        both = self._copied()
+            if totals is not None:
+                totals = totals << _UNIT_SHIFT
         merge_state(&both.state, &theirs.state)
-        if (both.state.complexity > self.state.budget
-                or still and both.state.complexity != self.state.complexity):
+        if still and both.state.complexity != self.state.complexity:
             return False
-        both.state.n_rows += n_rows
+        if totals is None:
+            both.state.n_rows += theirs.state.n_rows
+        else:
+            totals = np.ascontiguousarray(totals)
+            total = <const int64_t *>cnp.PyArray_DATA(totals)
+            n_rows = cnp.PyArray_DIM(totals, 0)
+        while row < n_rows:
+            with nogil:
+                row += judge_merged(&both.state, total + row, n_rows - row, may_be_real, &verdict)
+            if verdict == WITHHELD:
+                return False
+            if verdict == NEEDS_PRICE:
+                self._meet(&both.state, verdict)
         copy_state(&self.state, &both.state)
         return True
 
@@ -299,7 +327,7 @@ cdef class GuardCore(SharedState):
                 if verdict == ANSWERED or verdict == WITHHELD:
                     break
                 self._remember()  # what follows is Python, where Ctrl-C arrives
-                self._meet(verdict)
+                self._meet(&self.state, verdict)
                 if verdict == NEEDS_UNITS:
                     priced = self.state.priced
             if verdict == WITHHELD:
@@ -380,7 +408,7 @@ cdef class GuardCore(SharedState):
         if self._join():
             if self._halted:
                 return -1
-            if stop < n_rows or not self._adopt_scan(mine, 0, n_rows, run):
+            if stop < n_rows or not self._adopt_scan(mine, rows, 0, n_rows, run):
                 stop = self._scan(rows, 0, n_rows, run, plan)
         return stop
 
@@ -407,7 +435,7 @@ cdef class GuardCore(SharedState):
             if verdict == NEEDS_PRICE:
                 priced_row, priced = row, self.state.priced
             if verdict != ANSWERED:
-                self._meet(verdict)
+                self._meet(&self.state, verdict)
                 if verdict == NEEDS_UNITS:
                     run.bring_to_units(row)
             PyErr_CheckSignals()
@@ -420,8 +448,6 @@ cdef class GuardCore(SharedState):
         A segment in which a row might not pass, or with a trace the complexity grew, is done
         again on one thread from where it should have started.
         """
-        from threading import Thread
-
         cdef _Segment segment
         cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
         segments = [_Segment.of(self.set.kernel, self.signs, rows, length, plan)
@@ -432,20 +458,19 @@ cdef class GuardCore(SharedState):
                 copy_state(&segment.state, &self.state)
                 segment.state.budget = segment.state.priced = INT64_MAX
                 segment.state.priced_rows = INT64_MAX
-                segment.verdict = UNREADABLE  # as far as is known: a thread may end before its task
                 row = segment.last
             task = _Task.of(rows, memory, run)
             # this thread works too, beside new ones: a new thread starts on an idle core, where
-            # one that is woken often stays on the core of whoever woke it
-            threads = [Thread(target=task, args=(segment,)) for segment in segments[1:]]
-            for thread in threads:
-                thread.start()
+            # one that is woken often stays on the core of whoever woke it.  None of threading's: they
+            # run Python, where a trace function or a destructor may wait for the lock that is held
+            for segment in segments[1:]:
+                start_new_thread(task, (segment,))
             task(segments[0])
-            for thread in threads:
-                thread.join()
+            for segment in segments:
+                segment.wait()
             for segment in segments:
                 if segment.verdict != ANSWERED or not self._adopt_scan(
-                        segment, segment.first, segment.last, run):
+                        segment, rows, segment.first, segment.last, run):
                     stop = self._scan(rows, segment.first, segment.last, run, plan)
                     if stop < segment.last:
                         return stop
@@ -473,13 +498,13 @@ cdef class GuardCore(SharedState):
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block
 
-    cdef bint _adopt_scan(self, _StateMemory scanned, ptrdiff_t first, ptrdiff_t last,
-                          _Run run) except -1:
+    cdef bint _adopt_scan(self, _StateMemory scanned, const loss_rows *rows, ptrdiff_t first,
+                          ptrdiff_t last, _Run run) except -1:
         """`_adopt` for rows first..last of a scan, which leaves a trace."""
         if first == last:
             return True
         if (scanned.state.unit_shift != self.state.unit_shift  # their sums are in its units
-                or not self._adopt(scanned, last - first, run.totals_array[first:last].max(),
+                or not self._adopt(scanned, run.totals_array[first:last], rows.may_be_real,
                                    run.trace != NULL)):
             return False
         if run.trace != NULL:

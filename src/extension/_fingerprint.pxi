@@ -36,7 +36,7 @@ cdef extern from *:
         return word;
     }
 
-    /* SipHash-2-4 of n bytes (Aumasson and Bernstein, 2012). */
+    /* SipHash-1-3 of n bytes (Aumasson and Bernstein, 2012), as Python hashes strings. */
     static uint64_t sip_hash(const unsigned char *bytes, ptrdiff_t n, const uint64_t key[2])
     {
         uint64_t v[4] = {
@@ -49,13 +49,13 @@ cdef extern from *:
             if (left < 8)
                 word |= (uint64_t)n << 56;
             v[3] ^= word;
-            sip_rounds(v, 2);
+            sip_rounds(v, 1);
             v[0] ^= word;
             if (left < 8)
                 break;
         }
         v[2] ^= 0xff;
-        sip_rounds(v, 4);
+        sip_rounds(v, 3);
         return v[0] ^ v[1] ^ v[2] ^ v[3];
     }
     """

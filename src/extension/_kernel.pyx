@@ -11,6 +11,7 @@ size.
 """
 
 import os
+from _thread import allocate_lock, start_new_thread
 
 import numpy as np
 
@@ -92,6 +93,7 @@ cdef const instruction_set *_chosen = _set_named(None)
 cdef const sliced_kernel *_chosen_sliced = sliced_of(_chosen)
 
 include "_fingerprint.pxi"
+include "_one_float.pxi"
 include "_tail.pxi"
 include "_scan.pxi"
 include "_signs.pxi"

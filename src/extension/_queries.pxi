@@ -28,6 +28,9 @@ cdef class LossQueries:
             This query's mean is withheld, or an earlier one's was.
         TypeError, ValueError
             Not a vector of losses; nothing has changed.
+        RuntimeError
+            In a process forked after the guard was made, once it was saved or closed, or in the
+            middle of another call on this very thread.
         """
         cdef GuardCore core = self._core
         outer = handled_exception()

@@ -10,6 +10,15 @@ cdef extern from "extension/quick_lock.h":
     void quick_lock_end(quick_lock *) noexcept
 
 
+def broken_into(what):
+    """The error of a call that breaks into another one of the same thread: to wait would be for ever."""
+    return RuntimeError(
+        f"{what} is in the middle of a call on this very thread, which a signal handler, a "
+        "destructor, a callback or a trace function has broken into: try again when that call is "
+        "done; halted and n_queries may be read"
+    )
+
+
 @cython.final
 @cython.no_gc
 cdef class QuickLock:
@@ -30,11 +39,7 @@ cdef class QuickLock:
 
     cdef inline int take(self) except -1:
         if quick_lock_take(&self.lock):
-            raise RuntimeError(
-                "this guard is in the middle of a call on this very thread, which a signal handler, "
-                "a destructor, a callback or a trace function has broken into: ask when that call "
-                "is done; halted and n_queries may be read"
-            )
+            raise broken_into("this guard")
         return 0
 
     cdef inline void end(self) noexcept:

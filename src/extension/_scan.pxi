@@ -61,6 +61,8 @@ cdef extern from "scan/scan.h" nogil:
 
     void rescale_state(guard_state *)
     void merge_state(guard_state *, const guard_state *)
+    ptrdiff_t judge_merged(guard_state *, const int64_t *totals, ptrdiff_t n_rows, int may_be_real,
+                           verdict *)
     ptrdiff_t judge_rows(const kernel *, guard_state *, chunk_of_rows *, int64_t *totals_out,
                          int64_t *trace_out, verdict *)
 
@@ -102,6 +104,7 @@ cdef class _Scratch:
 
     cdef work_on_rows work
     cdef chunk_of_rows chunk
+    cdef SignStore _signs
     cdef _SlicedMemory _blocks
     cdef void *_memory
 
@@ -129,6 +132,7 @@ cdef class _Scratch:
         self.chunk.counts = self.chunk.totals + capacity
         self.chunk.capacity = capacity
         self.work.kernel = kernel
+        self._signs = signs  # a thread may outlive the call, and the guard
         self.work.signs = store_of(signs)
         self.work.rows = rows
         self.work.chunk = &self.chunk

@@ -92,16 +92,24 @@ cdef class SharedState:
         with self._lock:
             self.ledger = ledger
 
-    def _retire(self, bint retired):
-        """No query is answered while this is set: the state is somebody else's.
-
-        Returns what it was.
-        """
-        cdef bint before = self._retired
+    def _retire(self):
+        """No query is answered any more."""
         with self._lock:
             self._undo()
-            before, self._retired = self._retired, retired
-        return before
+            self._retired = True
+
+    def _hand_over(self, write):
+        """Has `write(progress)` bring the state to where somebody else may go on with it.
+
+        It sets `_retired` as soon as that is so; whatever it raises before, this goes on.  False:
+        it was retired already.
+        """
+        with self._lock:
+            self._undo()
+            if self._retired:
+                return False
+            write(self._written())
+            return True
 
     @cython.final
     cdef inline bint _forked(self) noexcept nogil:

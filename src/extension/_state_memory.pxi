@@ -21,6 +21,11 @@ cdef void copy_state(guard_state *state, const guard_state *other) noexcept nogi
     state.minima = minima
 
 
+cdef int64_t largest_of(const guard_state *state) noexcept nogil:
+    """The largest sum of a row so far, if the gate depends on it; else 0."""
+    return 0 if state.priced == INT64_MAX else state.priced
+
+
 cdef class _StateMemory:
     """A struct guard_state and the memory behind it."""
 
@@ -119,13 +124,21 @@ cdef class _Segment(_StateMemory):
     cdef _Scratch scratch
     cdef ptrdiff_t first, last
     cdef verdict verdict
+    cdef object at_work  # a lock: taken from when it is to be judged until it is
 
     @staticmethod
     cdef _Segment of(const kernel *kernel, SignStore signs, const loss_rows *rows,
                      ptrdiff_t n_rows, _SlicedPlan plan):
         cdef _Segment self = _Segment(signs)
         self.scratch = _Scratch.of(kernel, signs, rows, n_rows, plan)
+        self.at_work = allocate_lock()
+        self.at_work.acquire()
         return self
+
+    cdef int wait(self) except -1:
+        """Until it is judged, or Ctrl-C."""
+        self.at_work.acquire()
+        return 0
 
 
 @cython.final

@@ -9,8 +9,8 @@ cdef extern from *:
     /* The continued fraction of Abramowitz and Stegun (1964), 26.5.9, from its end, for counts side
      * by side: a division waits for the one before it, but not for its neighbours.
      */
-    static void few_tails(ptrdiff_t n, const double *restrict c, double m,
-                          const double *restrict odds, int terms, double *restrict t)
+    static void few_tails(ptrdiff_t n, const double *__restrict c, double m,
+                          const double *__restrict odds, int terms, double *__restrict t)
     {
         for (ptrdiff_t i = 0; i < n; i++)
             t[i] = c[i] + (terms - 1.0);

@@ -4,7 +4,8 @@
 cdef class _Task:
     """One thread's work: a segment through scan_rows, without the GIL.
 
-    It keeps all that it reads: a second Ctrl-C ends the call while threads are at work.
+    It and its segment keep all that it reads: Ctrl-C ends the call while threads are at work, and
+    whoever asked may drop the guard then.
     """
 
     cdef loss_rows rows
@@ -25,3 +26,4 @@ cdef class _Task:
         segment.scratch.work.totals = self.run.totals
         with nogil:
             scan_rows(&segment.scratch.work, segment.first, segment.last, &segment.verdict)
+        segment.at_work.release()

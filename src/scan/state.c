@@ -42,6 +42,23 @@ void merge_state(struct guard_state *state, const struct guard_state *other)
     find_complexity(state);
 }
 
+ptrdiff_t judge_merged(struct guard_state *state, const int64_t *totals, ptrdiff_t n_rows,
+                       int may_be_real, enum verdict *verdict)
+{
+    for (ptrdiff_t r = 0; r < n_rows; r++) {
+        if (needs_price(state, totals[r])) {
+            *verdict = price_needed(state, totals[r]);
+            return r;
+        }
+        *verdict = WITHHELD;
+        if (!passes(state, may_be_real, state->complexity, totals[r]))
+            return r;
+        state->n_rows++;
+    }
+    *verdict = ANSWERED;
+    return n_rows;
+}
+
 static void bring_to_units(struct chunk *chunk, ptrdiff_t stride)
 {
     for (ptrdiff_t i = 0; i < chunk->n_rows * stride; i++)
@@ -63,8 +80,7 @@ ptrdiff_t judge_rows(const struct kernel *kernel, struct guard_state *state, str
     for (ptrdiff_t r = 0; r < chunk->n_rows; r++) {
         const int64_t total = chunk->totals[r];
         if (needs_price(state, total)) {
-            state->wanted = total > state->priced ? total : state->priced;
-            *verdict = NEEDS_PRICE;
+            *verdict = price_needed(state, total);
             return r;
         }
         if (!state->started)

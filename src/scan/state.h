@@ -45,6 +45,13 @@ RB_INLINE int needs_price(const struct guard_state *state, int64_t total)
     return total > state->priced || state->n_rows >= state->priced_rows;
 }
 
+/* The verdict on that row. */
+RB_INLINE enum verdict price_needed(struct guard_state *state, int64_t total)
+{
+    state->wanted = total > state->priced ? total : state->priced;
+    return NEEDS_PRICE;
+}
+
 /* Whether a row passes the gate at this complexity. */
 RB_INLINE int passes(const struct guard_state *state, int may_be_real, int64_t complexity,
                      int64_t total)
@@ -58,6 +65,12 @@ void rescale_state(struct guard_state *state);
 
 /* Takes the other's extremes in, in the same units. */
 void merge_state(struct guard_state *state, const struct guard_state *other);
+
+/* Answers rows whose extremes were merged in already, by their totals; returns as judge_rows.  Each
+ * is judged at the complexity of them all, which is no smaller than its own: one that passes would
+ * have passed alone, and one that does not is to be judged in order. */
+ptrdiff_t judge_merged(struct guard_state *state, const int64_t *totals, ptrdiff_t n_rows,
+                       int may_be_real, enum verdict *verdict);
 
 /* Judges the chunk's rows; returns how many are answered, and says in `verdict` why it stopped.
  * totals_out and trace_out (each row's complexity) may be NULL. */

@@ -290,7 +290,7 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
     path, open_guard, begun = folder / name, guards_at(folder)[name], time.monotonic()
     guard = open_guard()
     ask(guard)
-    _ledger._CLOSING_SECONDS = 0.2  # that somebody may take to close it
+    _ledger._CLOSING_SECONDS = 0.05  # that somebody may take to close it
     in_child(lambda: harm(path))  # to open it in this process would drop its locks
     blocks = np.stack([LOSSES, LOSSES])
     calls = {

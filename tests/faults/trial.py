@@ -121,8 +121,11 @@ def _outcome_of(child: int, reads: int) -> Any:
         os.kill(child, signal.SIGKILL)
         answer = pickle.dumps(TimeoutError("a child hangs"))
     os.close(reads)
-    os.waitpid(child, 0)
-    return pickle.loads(answer) if answer else RuntimeError("a child died")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if answer:
+        return pickle.loads(answer)
+    how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+    return RuntimeError(f"a child died of {how}, and reported nothing")
 
 
 @contextmanager

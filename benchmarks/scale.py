@@ -1,0 +1,123 @@
+"""What rows cost that are counted elsewhere: ``python -m benchmarks.scale`` prints the table.
+
+Times of one thread are the thread's own, so that a busy machine hardly shows in them; what takes
+several processes or threads is wall time, the best of a few runs.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.race import Contestant, Race
+from radabound_fast import RadaBound, pack_losses
+
+M, L, K = 4000, 32, 20_000
+SHARD = 1024
+
+
+def guard(epsilon: float = 0.08, bound: str = "fixed-sequence") -> RadaBound:
+    return RadaBound(M, epsilon=epsilon, delta=0.1, bound=bound, n_vectors=L, seed=1)
+
+
+def one_thread(losses: Any) -> list[tuple[str, str]]:
+    """Nanoseconds a row of what a worker does, and the owner."""
+    words, owner = pack_losses(losses), guard()  # which answers whatever is asked here
+    task = owner.task()
+    partials = [task.reduce_packed(words[row : row + 1000]) for row in range(0, K, 1000)]
+    shard, shard_words = losses[:, :SHARD], np.ascontiguousarray(words[:, : SHARD // 64])
+    cases = [
+        ("one process: query_many of bools", lambda: owner.query_many(losses), K),
+        ("one process: query_many_packed", lambda: owner.query_many_packed(words), K),
+        ("worker: task.reduce of bools", lambda: task.reduce(losses), K),
+        ("worker: task.reduce_packed", lambda: task.reduce_packed(words), K),
+        (f"worker: a shard of {SHARD} bools", lambda: task.reduce(shard), K),
+        (f"worker: a shard of {SHARD}, packed", lambda: task.reduce_packed(shard_words), K),
+        ("owner: guard.take of blocks of 1,000", lambda: owner.take(partials), K),
+    ]
+    contestants = [Contestant(name, "run()", {"run": run}, n) for name, run, n in cases]
+    outcome = Race(contestants, turn=0.02).run(15)
+    assert not owner.halted
+    rows = [(f"{name}, ns a row", f"{outcome.median(name):.0f}") for name in outcome.names]
+    for name in (f"worker: a shard of {SHARD} bools", f"worker: a shard of {SHARD}, packed"):
+        rows.append((f"{name}, ps a loss", f"{outcome.median(name) / SHARD * 1e3:.0f}"))
+    return rows
+
+
+def best(run: Callable[[], object], clock: Callable[[], float], n_runs: int = 7) -> float:
+    times = []
+    for _ in range(n_runs):
+        before = clock()
+        run()
+        times.append(clock() - before)
+    return min(times)
+
+
+def two_threads(losses: Any) -> list[tuple[str, str]]:
+    words = np.tile(pack_losses(losses), (20, 1))
+    rows = []
+    for bound, epsilon in (("fixed-sequence", 0.08), ("mclt", 0.3)):
+        calls = [
+            lambda n=n, b=bound, e=epsilon: guard(e, b).query_many_packed(words, n_threads=n)
+            for n in (1, 2)
+        ]
+        assert len(calls[0]()) == len(words)
+        wall = [best(call, time.perf_counter) for call in calls]
+        work = [best(call, time.process_time) for call in calls]
+        rows.append((f"two threads, {bound}: faster than one", f"{wall[0] / wall[1]:.2f}"))
+        rows.append((f"two threads, {bound}: work of both over one's", f"{work[1] / work[0]:.2f}"))
+    return rows
+
+
+def sizes(losses: Any) -> list[tuple[str, str]]:
+    task = guard().task()
+    whole = len(pickle.dumps(task.reduce(losses[:1000]))) / 1000
+    shard = len(pickle.dumps(task.reduce(losses[:1000, :SHARD]))) / 1000
+    return [
+        ("a task, bytes", f"{len(pickle.dumps(task))}"),
+        ("a whole partial of 1,000 rows, bytes a row", f"{whole:.1f}"),
+        ("a shard's partial, bytes a row", f"{shard:.0f}"),
+        ("the rows themselves, packed, bytes a row", f"{-(-M // 64) * 8}"),
+    ]
+
+
+def on_dask(losses: Any) -> list[tuple[str, str]]:
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    from radabound_fast.integrations.dask import query_many
+
+    rows = []
+    with (
+        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        for block in (1000, 10_000):
+            array = da.from_array(losses, chunks=(block, -1)).persist()
+            query_many(guard(), array[: 2 * block], client=client)
+            seconds = best(
+                lambda array=array: query_many(guard(), array, client=client),
+                time.perf_counter,
+                5,
+            )
+            name = f"Dask, two workers, blocks of {block:,} bool rows there, ns a row"
+            rows.append((name, f"{seconds / K * 1e9:.0f}"))
+    return rows
+
+
+def main() -> None:
+    losses = np.random.default_rng(0).random((K, M)) < 0.2
+    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+    print(f"m = {M}, l = {L}, fixed-sequence, k = {K:,} | |\n|---|---|")
+    for part in (one_thread, two_threads, sizes, on_dask):
+        for name, value in part(losses):
+            print(f"| {name} | {value} |", flush=True)
+
+
+if __name__ == "__main__":  # Dask's workers import this file
+    main()
