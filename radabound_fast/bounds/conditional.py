@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 # points laid around the best so far, so often, each time half as far apart
 _GRID = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 9)]), axis=-1).reshape(-1, 2)
 _ZOOMS = 14
+_MANY = 16  # so many limits at once cost less than one by one
 _MOST_WEIGHTS = 128
 
 
@@ -51,11 +52,23 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
     (0.7642, 0.8324)
     """
     counts, sizes, nats = np.broadcast_arrays(counts, sizes, check_nats(nats))
-    lows, highs = np.zeros(counts.shape), np.ones(counts.shape)
-    for size in np.unique(sizes[sizes > 0]):
+    if not counts.shape:
+        return _one_rate(counts.item(), sizes.item(), nats.item())
+    lows, highs = np.empty(counts.shape), np.empty(counts.shape)
+    for size in np.unique(sizes):
         there = sizes == size
-        lows[there], highs[there] = binomial_interval(counts[there], int(size), nats[there])
-    return (lows, highs) if counts.shape else (float(lows), float(highs))
+        if size and np.count_nonzero(there) >= _MANY:
+            lows[there], highs[there] = binomial_interval(counts[there], int(size), nats[there])
+            continue
+        for place in zip(*np.nonzero(there), strict=True):
+            lows[place], highs[place] = _one_rate(
+                counts[place].item(), int(size), nats[place].item()
+            )
+    return lows, highs
+
+
+def _one_rate(count: int, size: int, nats: float) -> tuple[float, float]:
+    return binomial_interval(count, size, nats) if size else (0.0, 1.0)
 
 
 def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:

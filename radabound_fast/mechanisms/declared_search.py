@@ -806,9 +806,10 @@ class DeclaredSearch:
         self._terms = self._terms_for(measure)
 
     def _check_takes_losses(self) -> None:
-        if self._metric is not None:
+        measure = self._terms.measure
+        if type(measure) is not MeanLoss:
             raise ValueError(
-                f"this search answers the {self._metric.told[0]}: ask its Holdout with predictions"
+                f"this search answers the {measure.told[0]}: ask its Holdout with predictions"
             )
 
     def _query_predictions(
@@ -899,7 +900,7 @@ class DeclaredSearch:
             raise ValueError(f"{query!r:.100} for {nats} nats is no query of this search")
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
-        asked = *rows.kept[0].tolist(), nats, int(rows.fingerprints[0])
+        asked = *rows.first(), nats, rows.fingerprints.item(0)
         if self._record is None:
             _, one = self._stored
             new = one.pack(*asked)
@@ -916,11 +917,11 @@ class DeclaredSearch:
     def _many(
         self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
     ) -> DeclaredSearchAnswers:
-        n_rows = len(rows.kept)
+        kept, n_rows = rows.kept, len(rows.fingerprints)
         _check_one_a_row(codes, n_rows)
         stored, one = self._stored
         table = np.empty(n_rows, stored)
-        columns = {"kept": rows.kept, "nats": nats, "fingerprint": rows.fingerprints}
+        columns = {"kept": kept, "nats": nats, "fingerprint": rows.fingerprints}
         for name, column in columns.items():
             table[name] = column
         asked = table.view(f"V{stored.itemsize}").tolist()
@@ -951,9 +952,7 @@ class DeclaredSearch:
             added = {query: one.unpack(asked[row]) for query, row in row_of.items()}
             n_queries = self._record.add(added, check)
         numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
-        return DeclaredSearchAnswers(
-            self._terms, codes, reruns, rows.kept, nats, numbers, n_queries
-        )
+        return DeclaredSearchAnswers(self._terms, codes, reruns, kept, nats, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
@@ -977,7 +976,7 @@ def _check_one_a_row(codes: list[Hashable], n_rows: int) -> None:
 
 
 class _Rows:
-    """What is kept of rows, and what tells them apart.
+    """Predictions: what is kept of rows of them, and what tells them apart.
 
     Attributes
     ----------
@@ -990,7 +989,16 @@ class _Rows:
     of = "predictions"
 
     def __init__(self, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
-        self.kept, self.fingerprints = kept, fingerprints
+        self._kept, self.fingerprints = kept, fingerprints
+
+    @property
+    def kept(self) -> NDArray[Any]:
+        return self._kept
+
+    def first(self) -> list[Any]:
+        """What is kept of the first row."""
+        row: list[Any] = self._kept[0].tolist()
+        return row
 
     def fingerprint_as(self, row: int, before: Asked, secret: bytes) -> int | None:
         """The row's fingerprint, if it had come as the one before."""
@@ -1009,9 +1017,17 @@ class _LossRows(_Rows):
         read = self._of_bits if declared else self._of_units
         # floats that happen to be 0 and 1 are summed as such
         sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=declared)
-        kept = np.empty((len(sums), 2), np.int64)
-        kept[:, 0], kept[:, 1] = sums << (self._shift - shift), self._shift
-        super().__init__(kept, read(self._values, secret))
+        self._totals = sums if shift == self._shift else sums << (self._shift - shift)
+        self.fingerprints = read(self._values, secret)
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        kept = np.empty((len(self._totals), 2), np.int64)
+        kept[:, 0], kept[:, 1] = self._totals, self._shift
+        return kept
+
+    def first(self) -> list[Any]:
+        return [self._totals.item(0), self._shift]
 
     @classmethod
     def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _LossRows:

@@ -45,11 +45,11 @@ def accuracy(measure: Measure, errors: Array) -> Array:
 
 
 def error_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.binomial_interval(errors[:, 0], measure.sizes[0], nats)
+    return bounds.rate_interval(errors[:, 0], measure.sizes[0], nats)
 
 
 def accuracy_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.binomial_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
+    return bounds.rate_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
 
 
 def balanced_accuracy(measure: Measure, errors: Array) -> Array:
@@ -78,7 +78,7 @@ def recall(measure: Measure, errors: Array) -> Array:
 
 
 def recall_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.binomial_interval(measure.sizes[1] - errors[:, 1], measure.sizes[1], nats)
+    return bounds.rate_interval(measure.sizes[1] - errors[:, 1], measure.sizes[1], nats)
 
 
 def specificity(measure: Measure, errors: Array) -> Array:
@@ -86,7 +86,7 @@ def specificity(measure: Measure, errors: Array) -> Array:
 
 
 def specificity_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.binomial_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
+    return bounds.rate_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
 
 
 def f1(measure: Measure, errors: Array) -> Array:
