@@ -21,9 +21,9 @@ from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
 from radabound_fast.metrics import (
+    MEANS,
     METRICS,
     OPTIONS,
-    PAIRED,
     Measure,
     RocBand,
     Truth,
@@ -53,7 +53,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         For a `DeclaredSearch`: what is measured, a name in `radabound_fast.metrics.METRICS`.  By
         default "error", the share of wrong predictions, which is all that other guards answer.
     baseline : array_like, shape (n_samples,), optional
-        For a `DeclaredSearch` and "error" or "accuracy": predictions of a model that was fixed
+        For a `DeclaredSearch` and metrics that are means: predictions of a model that was fixed
         before any holdout score was seen.  Every answer then has `gain`, `gain_low` and
         `gain_high` against it.
     pos_label : object, optional
@@ -354,8 +354,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Parameters
         ----------
         y_pred_a, y_pred_b : array_like, shape (n_samples,)
-            Predicted classes of each.  They are needed again, since a search keeps counts alone:
-            what a worker sends or a file holds tells no losses.
+            Predictions of each, as `query` takes them.  They are needed again, since a search keeps
+            counts and limits alone: what a worker sends or a file holds tells no losses.
         key_a, key_b : object
             Of each, in the space.
         rerun_a, rerun_b : int, default 1
@@ -368,17 +368,15 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Raises
         ------
         TypeError, ValueError
-            The guard is no `DeclaredSearch`, the metric is not "error" or "accuracy", it is one
-            model twice, or as in `query`; nothing has changed then.
+            The guard is no `DeclaredSearch`, the metric is not a mean, it is one model twice, or
+            as in `query`; nothing has changed then.
 
         Notes
         -----
         Both are asked about, if they were not.  The limits of all comparisons hold at once, with
         probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
         both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
-        docs/theory.md).  How much
-        narrower they are than two intervals: the fewer the rows on which the models differ, the
-        more.
+        docs/theory.md).  The fewer the rows on which the models differ, the narrower they are.
 
         Examples
         --------
@@ -398,14 +396,19 @@ class Holdout(Owned, _kernel.PredictionQueries):
             raise TypeError(
                 f"compare needs a DeclaredSearch, this guard is a {type(guard).__name__}"
             )
-        if self.metric not in PAIRED or self._truth is not None and self._truth.weighting:
+        truth = self._truth
+        if self.metric not in MEANS or truth is not None and truth.weighting is not None:
             raise ValueError(
-                f"compare is of {' and '.join(PAIRED)} without weights and groups, this holdout's "
-                f"metric is {self.metric!r}"
+                f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
+                f"holdout's metric is {self.metric!r}"
             )
-        rows = [np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
-                for y_pred in (y_pred_a, y_pred_b)]  # fmt: skip
-        return guard._compare(self._truth, rows, [key_a, key_b], [rerun_a, rerun_b])
+        rows = [
+            np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
+            if truth is None
+            else truth.read(y_pred, 1)
+            for y_pred in (y_pred_a, y_pred_b)
+        ]
+        return guard._compare(truth, rows, [key_a, key_b], [rerun_a, rerun_b])
 
     @sealed
     def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:

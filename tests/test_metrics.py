@@ -237,7 +237,7 @@ def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
         ("mean_cost", {"costs": [[1, 1], [1, 1]]}, Y, ValueError, "costs must differ, got 1.0"),
         ("mean_cost", {"costs": [[0, np.inf], [1, 0]]}, Y, ValueError, "costs must be finite"),
         ("mean_cost", {"costs": [["a", "b"], [1, 0]]}, Y, TypeError, "costs must be real numbers"),
-        ("roc_auc", {"baseline": CLASSES}, Y, ValueError, "gains are of error and accuracy"),
+        ("roc_auc", {"baseline": CLASSES}, Y, ValueError, "gains are of means, error, accuracy"),
         ("accuracy", {"baseline": CLASSES + 1}, Y, ValueError, "known classes"),
     ],
 )
@@ -434,8 +434,45 @@ def test_a_one_sided_comparison_pays_for_an_ordered_pair():
     assert (told.gain_low, told.gain_high) == (pytest.approx(low), 1.0)
 
 
+MEANS = [case for case in ONE_OF_EACH if METRICS[case[0]].keeps == "limits"]
+
+
+@pytest.mark.parametrize("two_sided", [True, False])
+@pytest.mark.parametrize("case", MEANS, ids=lambda case: case[0])
+def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tmp_path):
+    metric, y_true, one, options, _ = case
+    other = one[::-1].copy()
+    holdout = holdout_of(metric, y_true, baseline=other, two_sided=two_sided, **options)
+    answers = holdout.query_many([one, other], keys=[0, 1])
+    sign = 1 if METRICS[metric].greater_is_better else -1
+    expected = sign * (answers.values - answers.values[1])
+    np.testing.assert_allclose(answers.gains, expected, rtol=0, atol=1e-12)
+    assert (answers.gain_lows < answers.gains).all() and (answers.gains < answers.gain_highs).all()
+    truth = holdout._truth
+    span = truth.most - truth.least
+    losses, before = (truth.row.summary(truth, truth.read(rows, 1))[0] for rows in (one, other))
+    extra = 0.0 if two_sided else np.log(4 / 3)
+    nats = np.log((1 + two_sided) / 0.1) + np.log(1000) + np.log(2) + extra
+    low, high = bounds.betting_interval(0.5 + (before - losses) / (2 * span), nats)
+    high = 2 * high - 1 if two_sided else 1
+    assert answers[0].gain_low == pytest.approx((2 * low - 1) * span)
+    assert answers[0].gain_high == pytest.approx(high * span)
+    copied = pickle.loads(pickle.dumps(holdout))
+    assert copied.query(one, key=0)._asdict() == holdout.query(one, key=0)._asdict()
+    path, own = tmp_path / "search.db", {"space": 1000, "delta": 0.1, "two_sided": two_sided}
+    stored = Holdout.open(
+        path, y_true, DeclaredSearch, metric=metric, baseline=other, **options, **own
+    )
+    assert stored.query(one, key=0).gain_low == answers[0].gain_low
+    assert DeclaredSearch.open(path).best.gain_low == answers[0].gain_low
+    told = holdout.compare(one, other, key_a=0, key_b=1)
+    assert told.gain == pytest.approx(expected[0], abs=1e-12)
+    assert told.gain_low < answers[0].gain_low  # both keys are paid for
+    assert holdout.n_queries == 2
+
+
 def test_compare_says_what_it_is_for():
-    with pytest.raises(ValueError, match="compare is of error and accuracy.*'f1'"):
+    with pytest.raises(ValueError, match="compare is of means, error, .*'f1'"):
         holdout_of("f1").compare(Y, CLASSES, key_a=1, key_b=2)
     with pytest.raises(TypeError, match="compare needs a DeclaredSearch, this guard is a Rada"):
         Holdout(Y, epsilon=0.5, delta=0.5).compare(Y, CLASSES, key_a=1, key_b=2)
@@ -540,7 +577,7 @@ def test_other_guards_have_neither_weights_nor_groups():
     for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
         with pytest.raises(ValueError, match="needs a DeclaredSearch, got a RadaBound"):
             Holdout(Y, epsilon=0.5, delta=0.5, **options)
-    with pytest.raises(ValueError, match="compare is of error and accuracy without weights"):
+    with pytest.raises(ValueError, match="compare is of means, .*without weights"):
         holdout_of("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)
 
 

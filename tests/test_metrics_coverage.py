@@ -211,6 +211,25 @@ def test_scores_and_gains_hold_together_and_comparisons_of_the_extremes(m):
     assert compared.sum() <= most_failures(100, 0.3)
 
 
+@pytest.mark.parametrize("m", [50, 500])
+def test_gains_of_a_brier_score_hold(m):
+    """200 runs, seed 38, delta .2: models of known probabilities, off by a little or a lot."""
+    rng = np.random.default_rng(38)
+    missed = 0
+    for _ in range(200):
+        chances = rng.random(m)
+        y_true = (rng.random(m) < chances).astype(int)
+        models = [0.5 + slope * (chances - 0.5) for slope in (1.0, 0.6, 0.2)]
+        # E (y - p)^2 = Var + (1 - slope)^2 E (chance - 1/2)^2
+        worse = [(1 - slope) ** 2 / 12 for slope in (1.0, 0.6, 0.2)]
+        search = DeclaredSearch(m, 3, delta=0.2)
+        own = {"metric": "neg_brier_score", "classes": [0, 1], "baseline": models[1]}
+        answers = Holdout(y_true, search, **own).query_many(models, keys=[0, 1, 2])
+        truths = worse[1] - np.array(worse)
+        missed += ((answers.gain_lows > truths) | (answers.gain_highs < truths)).any()
+    assert missed <= most_failures(200, 0.2)
+
+
 # ---- groups ------------------------------------------------------------------------------------
 
 

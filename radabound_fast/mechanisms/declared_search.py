@@ -29,7 +29,7 @@ from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast._saving import faults_of, same_json
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
-from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
+from radabound_fast.metrics import COUNTED, MeanLoss, Measure, fingerprints_of
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
 
@@ -95,7 +95,12 @@ class _Terms(NamedTuple):
     def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
         assert isinstance(self.measure, Measure)
         lows, highs = self.measure.gain_intervals(kept, self.nats + nats + self.nats_of_gains)
-        return lows, (highs if self.two_sided else 0.0 * highs + 1.0)
+        return lows, (highs if self.two_sided else 0.0 * highs + self.most_gain)
+
+    @property
+    def most_gain(self) -> float:
+        least, most = self.measure.ends
+        return most - least
 
     @property
     def nats_of_gains(self) -> float:
@@ -195,7 +200,8 @@ class ComparedAnswer(DeclaredSearchAnswer):
     Attributes
     ----------
     gain : float
-        How much less often than the baseline the model errs.
+        How much less often than the baseline the model errs; of other metrics, how much lower its
+        mean loss is.
     gain_low, gain_high : float
         Where the true gain is; these limits and `low` and `high` hold for all answers at once.
 
@@ -240,7 +246,7 @@ class Comparison(NamedTuple):
     Attributes
     ----------
     gain : float
-        How much less often the first errs.
+        How much less often the first errs; of other metrics, how much lower its mean loss is.
     gain_low, gain_high : float
         Where the true gain is, for all comparisons at once.
     nats : float
@@ -832,7 +838,7 @@ class DeclaredSearch:
     def _compare(
         self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
     ) -> Comparison:
-        """Two models by where they err, once both are asked about."""
+        """Two models by where they lose, once both are asked about."""
         asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
         if asked[0] == asked[1]:
             raise ValueError(f"key_a and key_b must be two models, got {keys[0]!r:.100} twice")
@@ -845,23 +851,28 @@ class DeclaredSearch:
         else:
             found = self._measured(truth, both, nats)
         self._many(codes, numbers, nats, found)
-        (minus,), (plus,) = (
-            _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
-            for one, other in (rows, rows[::-1])
-        )
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
         paid -= log(2) if self.two_sided else 0.0
         paid += self._terms.nats_of_gains
-        low, high = paired_interval(plus, minus, self.n_samples, paid)
-        gain = (plus - minus) / self.n_samples
-        return Comparison(gain, low, high if self.two_sided else 1.0, paid)
+        if truth is None or truth.row.name in COUNTED:
+            (minus,), (plus,) = (
+                _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
+                for one, other in (rows, rows[::-1])
+            )
+            gain = (plus - minus) / self.n_samples
+            low, high = paired_interval(plus, minus, self.n_samples, paid)
+        else:
+            losses, others = truth.row.summary(truth, both)
+            gain, low, high = truth.gain(others, losses, paid)
+        return Comparison(gain, low, high if self.two_sided else self._terms.most_gain, paid)
 
     def _measured(self, truth: Truth, rows: NDArray[Any], nats: Floats) -> _Rows:
         measure = self._terms.measure
         assert isinstance(measure, Measure)
-        kept = truth.keep(measure, rows, self._terms.nats + nats)
+        paid = self._terms.nats + nats
+        kept = truth.keep(measure, rows, paid, self._terms.nats_of_gains)
         return _Rows(kept, fingerprints_of(rows, self._secret))
 
     def _find(self, key: Any, rerun: int) -> tuple[Query, float]:

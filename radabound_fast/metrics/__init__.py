@@ -19,16 +19,17 @@ metric and how many labels each class has, from which kept counts become values 
 
 from ._measure import MeanLoss, Measure, measure_from
 from ._scores import RocBand, roc_band
-from ._table import METRICS, PAIRED, Metric
+from ._table import COUNTED, MEANS, METRICS, Metric
 from ._truth import OPTIONS, Truth, Weighting, fingerprints_of
 
 __all__ = [
+    "COUNTED",
+    "MEANS",
     "METRICS",
     "MeanLoss",
     "Measure",
     "Metric",
     "OPTIONS",
-    "PAIRED",
     "RocBand",
     "Truth",
     "Weighting",

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.bounds import binomial_interval, kl_interval, paired_interval
 
-from ._table import METRICS, PAIRED
+from ._table import MEANS, METRICS
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Limits = tuple[Any, Any]
-
-# how many numbers are kept of a query, but for the errors of each class
-_KEPT = {"pairs": 1, "limits": 3}
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Measure(NamedTuple):
     options : tuple of (str, JSON value)
         As the holdout was made with, `pos_label` as a place among the classes.
     baseline : tuple of int, optional
-        How often the baseline errs, and a keyed fingerprint of where.
+        How often the baseline errs, if errors are counted, and a keyed fingerprint of it.
     weighting : int, optional
         A keyed fingerprint of the rows' weights and groups, if they have any.
     """
@@ -102,8 +99,9 @@ class Measure(NamedTuple):
     @property
     def n_kept(self) -> int:
         """How many numbers are kept of a query."""
-        counts = len(self.sizes) if self.keeps == "errors" else _KEPT[self.keeps]
-        return counts + self.is_paired
+        if self.keeps == "limits":
+            return 6 if self.is_paired else 3
+        return (len(self.sizes) if self.keeps == "errors" else 1) + self.is_paired
 
     @property
     def is_paired(self) -> bool:
@@ -139,12 +137,16 @@ class Measure(NamedTuple):
         return METRICS[self.name].interval(self, kept, nats)
 
     def gains(self, kept: Array) -> Floats:
-        """How much less often than the baseline each model errs."""
+        """How much less than the baseline each model loses."""
+        if self.keeps == "limits":
+            return kept[:, 3]
         plus, minus = self._disagreements(kept)
         return np.asarray((plus - minus) / self.sizes[0])
 
     def gain_intervals(self, kept: Array, nats: Any) -> tuple[Floats, Floats]:
-        """Limits of the true gains; `paired_interval`."""
+        """Limits of the true gains."""
+        if self.keeps == "limits":
+            return kept[:, 4], kept[:, 5]
         plus, minus = self._disagreements(kept)
         pairs = zip(plus.tolist(), minus.tolist(), nats.tolist(), strict=True)
         found = [paired_interval(one, other, self.sizes[0], paid) for one, other, paid in pairs]
@@ -162,9 +164,8 @@ class Measure(NamedTuple):
         if len(kept) != self.n_kept:
             return False
         if self.keeps == "limits":
-            return all(type(number) is float and math.isfinite(number) for number in kept) and (
-                kept[1] <= kept[2]
-            )
+            finite = all(type(number) is float and math.isfinite(number) for number in kept)
+            return finite and kept[1] <= kept[2] and (len(kept) == 3 or kept[4] <= kept[5])
         if not all(type(number) is int and number >= 0 for number in kept):
             return False
         if self.keeps == "pairs":
@@ -210,7 +211,7 @@ class Measure(NamedTuple):
         return (
             fits
             and all(type(number) is int and number >= 0 for number in numbers)
-            and (self.baseline is None or len(self.baseline) == 2 and self.name in PAIRED)
+            and (self.baseline is None or len(self.baseline) == 2 and self.name in MEANS)
             and (self.weighting is None or self.baseline is None)
             and type(self.least) is type(self.most) is float
             and -math.inf < self.least < self.most < math.inf

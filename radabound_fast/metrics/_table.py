@@ -175,5 +175,6 @@ _ROWS = (
 )
 
 METRICS = {row.name: row for row in _ROWS}
-# those that are compared with a baseline: what is kept begins with all errors
-PAIRED = ("error", "accuracy")
+# means of losses, that may have a baseline, weights and groups; of the first two errors are counted
+COUNTED = ("error", "accuracy")
+MEANS = (*COUNTED, *(row.name for row in _ROWS if row.keeps == "limits"))

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import check_choice, check_real, counted
-from radabound_fast.bounds import weighted_interval
+from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.labels import Labels, distinct
 from radabound_fast.packing import as_array, check_shape
 
 from ._classes import errors
 from ._measure import Measure
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
-from ._table import METRICS, PAIRED
+from ._table import COUNTED, MEANS, METRICS
 
 Array = NDArray[Any]
 
@@ -142,7 +142,8 @@ class Truth:
         """What of this may leave it."""
         baseline = None
         if self.baseline is not None:
-            total = int(errors(self, self.baseline)[0, 0])
+            counted = self.row.name in COUNTED
+            total = int(errors(self, self.baseline)[0, 0]) if counted else 0
             baseline = total, int(fingerprints_of(self.baseline, secret)[0])
         options = tuple(sorted(self.options.items()))
         weighting = None if self.weighting is None else self.weighting.fingerprint(secret)
@@ -150,18 +151,31 @@ class Truth:
             self.row.name, self.sizes, self.least, self.most, options, baseline, weighting
         )
 
-    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
-        """What is kept of each row, for which so many nats are paid in all."""
+    def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
+        """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
         if self.weighting is not None:
             return self._keep_weighted(self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
         if self.row.keeps == "limits":
             lows, highs = self.row.interval(measure, summary, nats)
-            return np.stack([self.row.value(measure, summary), lows, highs], axis=1)
+            kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
+            if self.baseline is None:
+                return kept
+            paid = (nats + nats_of_gains).tolist()
+            gains = [
+                self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
+            ]
+            return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         if self.baseline is None:
             return summary
         both, _ = _kernel.sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
         return np.column_stack([summary, both])
+
+    def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
+        """How much lower the mean of the second losses is, and the limits of that."""
+        span, less = self.most - self.least, before - losses
+        low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)
+        return float(np.average(less)), (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span
 
     def _keep_weighted(self, weighting: Weighting, rows: Array, nats: Array) -> Array:
         losses = self._losses_of(rows)
@@ -187,11 +201,10 @@ class Truth:
     # ---- made once -------------------------------------------------------------------------
 
     def _check_weighting(self) -> None:
-        if self.row.name not in PAIRED and self.row.keeps != "limits":
-            names = [name for name, row in METRICS.items() if row.keeps == "limits"]
+        if self.row.name not in MEANS:
             raise ValueError(
                 f"sample_weight and groups must be left out with metric={self.row.name!r}: they "
-                f"are for means, {', '.join([*PAIRED, *names])}"
+                f"are for means, {', '.join(MEANS)}"
             )
         if self.baseline is not None:
             raise ValueError("baseline must be left out beside sample_weight or groups")
@@ -243,7 +256,7 @@ class Truth:
         row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
         if row.needs == "both classes" and not counts.all():
             raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
-        if row.keeps == "limits" or row.name in PAIRED:
+        if row.name in MEANS:
             self.sizes = (self.n_samples,)
             return
         if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
@@ -299,12 +312,15 @@ class Truth:
         self.options["costs"] = self.costs.tolist()
 
     def _baseline(self, baseline: Any) -> Array:
-        if self.row.name not in PAIRED:
+        if self.row.name not in MEANS:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
-                f"{' and '.join(PAIRED)}"
+                f"means, {', '.join(MEANS)}"
             )
-        return self.read(baseline, 1)
+        rows = self.read(baseline, 1)
+        if self.row.name not in COUNTED:
+            self.baseline_losses = self.row.summary(self, rows)[0]
+        return rows
 
     def true_probabilities(self, rows: Array) -> Array:
         """What each row of predictions gives the label of each sample."""
