@@ -1,9 +1,9 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
-# make bench | make bench-quick | make docs
+# make bench | make bench-quick | make docs | make edge
 # make sanitize | make native | make qemu | make fuzz | make tsan | make faults
 # make platforms | make test-lowest
-.PHONY: demo test test-slow test-lowest bench bench-quick docs sanitize native qemu fuzz fuzz-quick \
-	tsan faults platforms clean
+.PHONY: demo test test-slow test-lowest bench bench-quick docs edge sanitize native qemu fuzz \
+	fuzz-quick tsan faults platforms clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -31,6 +31,10 @@ test-lowest: .venv/test
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
+
+# the guard for microcontrollers as a library of its own
+edge:
+	$(PYTHON) src/edge/package/make_tarball.py
 
 # what the environment says of BLAS would make the peers slower or faster than a user's
 BENCH := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python

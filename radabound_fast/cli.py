@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | plan | demo | reproduce | info.
+"""The command ``radabound``: audit | plan | edge | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -28,6 +28,7 @@ from radabound_fast import Holdout, RadaBound, __version__, _kernel, plan
 from radabound_fast._answers_file import answers_file, check_answers_file
 from radabound_fast._audit import Replay, record, replay, shortfalls, table
 from radabound_fast._checks import check_count, counted
+from radabound_fast._edge_command import add_edge
 from radabound_fast._extras import needs
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
@@ -128,7 +129,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_plan, _add_demo, _add_reproduce, _add_info):
+    for add in (_add_audit, _add_plan, add_edge, _add_demo, _add_reproduce, _add_info):
         add(commands)
     return parser
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from radabound_fast import (
     Answer,
@@ -103,7 +103,7 @@ def test_answers_are_pickled_with_all_they_tell(build, protocol):
     for answer in (asked(build())[3], answers[3]):
         again = pickle.loads(pickle.dumps(answer, protocol))
         assert type(again) is type(answer) and same(again._asdict(), answer._asdict())
-    again = pickle.loads(pickle.dumps(answers, protocol))
+    again = pickle.loads(pickle.dumps(block(build()), protocol))  # none of it computed before
     assert type(again) is type(answers)
     assert (len(again), again.halted, again.n_queries) == (30, False, 30)
     assert same([each._asdict() for each in again], [each._asdict() for each in answers])
@@ -163,6 +163,21 @@ def test_an_interval_lies_in_0_to_1_and_within_the_half_width(name, build):
         assert 0 <= answer.low <= answer.high <= 1
         assert answer.value - answer.half_width <= answer.low + 1e-15
         assert answer.value + answer.half_width >= answer.high - 1e-15
+
+
+@pytest.mark.parametrize("losses_of", [bool, float])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+def test_the_half_width_is_the_longer_side_of_an_interval_of_its_own(epsilon, losses_of):
+    """At the ends too, where the shorter side is as long as epsilon would make it: 0."""
+    guard = RadaBound(M, epsilon=epsilon, delta=0.1, bound="fixed-sequence", max_queries=12, seed=1)
+    losses = (np.arange(M) < np.array([[0], [1], [20], [980], [999], [M]])).astype(losses_of)
+    answers = guard.query_many(losses)
+    longer = np.maximum(answers.values - answers.lows, answers.highs - answers.values)
+    assert_allclose(answers.half_widths, longer, rtol=1e-12)
+    for row in losses:
+        answer = guard.query(row)
+        longer = max(answer.value - answer.low, answer.high - answer.value)
+        assert answer.half_width == pytest.approx(longer, rel=1e-12)
 
 
 @pytest.mark.parametrize("bound", ["mclt", "bernstein"])

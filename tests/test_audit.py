@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import Holdout, cli, files, pack_losses
+from radabound_fast import Holdout, RadaBound, cli, files, pack_losses
 from radabound_fast.bounds import PAPER_BOUNDS
 
 EPSILON, DELTA, SEED = 0.1, 0.1, 7
@@ -89,10 +89,10 @@ def test_audit_exits_with_0_when_all_queries_were_answered(run):
     )
 
 
-def fixed_sequence(run, n_queries, *arguments):
+def fixed_sequence(run, n_queries, *arguments, dtype=int):
     """What audit says of fixed-sequence after so many coins on 1,001 samples."""
     losses = np.random.default_rng(4).integers(0, 2, (n_queries, N_SAMPLES))
-    np.save("l.npy", losses)
+    np.save("l.npy", losses.astype(dtype))
     asked = ["--losses", "l.npy", "--bound", "fixed-sequence", "--delta", 0.1, *arguments]
     code, out, _ = run("audit", *asked)
     (line,) = [line for line in out.splitlines() if line.startswith("fixed-sequence ")]
@@ -111,6 +111,18 @@ def test_what_is_said_to_be_left_is_answered_to_the_last_query(run):
     assert code == 3
     assert said.startswith(f"halted at query {promised + 1}: the union bound has no more for it, ")
     assert said.endswith(", and 1,001 samples are too few for the complexity to vouch for any")
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float16, np.float32, np.float64])
+def test_as_many_are_said_to_be_left_as_losses_of_this_type_are_promised(run, dtype):
+    """Floats may be any losses, though these are 0 and 1: fewer of them are answered."""
+    declared = np.dtype(dtype).kind != "f"
+    fresh = RadaBound(N_SAMPLES, epsilon=0.08, delta=0.1, bound="fixed-sequence")
+    promised = fresh.n_left(declared=declared)
+    assert promised < 1000 or declared
+    said = f"all answered; {promised - 6:,} more will be, whatever they are "
+    code, told = fixed_sequence(run, 6, "--epsilon", 0.08, dtype=dtype)
+    assert code == 0 and told.startswith(said)
 
 
 def test_audit_exits_with_3_as_soon_as_one_guard_halted_though_others_answered_all(run):

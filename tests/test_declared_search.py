@@ -234,6 +234,25 @@ def test_other_losses_for_the_same_key_raise_and_nothing_has_changed():
     search.query_many(np.stack([coin(7), coin(8)]), keys=[1, 2])  # nothing was kept of these
 
 
+@pytest.mark.parametrize("m", [1, 2, 8, 9, 64, 65, 1000])
+@pytest.mark.parametrize("kind", [bool, np.float32, np.float64])
+def test_losses_that_differ_at_any_one_sample_are_other_losses(kind, m):
+    losses = np.random.default_rng(m).integers(0, 2, m).astype(kind)
+    if kind is not bool:
+        losses *= 0.75
+    for sample in {*range(0, m, max(1, m // 50)), m - 1}:
+        other = losses.copy()
+        other[sample] = not other[sample]
+        for first, second in ((losses, other), (other, losses)):
+            search = DeclaredSearch(m, 100, delta=0.1)
+            search.query(first, key=3)
+            with pytest.raises(ValueError, match="key must stand for one model"):
+                search.query(second, key=3)
+            with pytest.raises(ValueError, match="key must stand for one model"):
+                search.query_many(second[None], keys=[3])
+            assert search.query(first, key=3).n_queries == 1
+
+
 def test_bits_and_floats_of_the_same_losses_are_the_same_losses():
     for first, second in ((coin(0), coin(0).astype(float)), (coin(0).astype(float), coin(0))):
         search = DeclaredSearch(M, 100, delta=0.1)

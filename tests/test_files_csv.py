@@ -132,6 +132,13 @@ def test_every_int64_is_read_as_it_stands(number):
     assert "integer" in _csv.ways_of(str(number))
 
 
+@given(st.integers(min_value=2**63) | st.integers(max_value=-(2**63) - 1))
+@example(2**63)
+@example(-(2**63) - 1)
+def test_an_integer_past_int64_is_not_read_as_one(number):
+    assert "integer" not in _csv.ways_of(str(number))
+
+
 # ---- one rule for both files --------------------------------------------------------------
 
 

@@ -81,6 +81,18 @@ def test_any_number_of_a_state_may_be_any_other(path, way, name):
 
 
 @ways
+@pytest.mark.parametrize("name", ["fresh", "used", "halted", "real", "fixed"])
+def test_a_state_with_a_least_sum_above_the_largest_is_refused(path, way, name):
+    kind, description, progress = forge.contents(name)
+    text = forge.as_json(forge.description_for(way, description))
+    maxima, minima = np.split(np.arange(5, len(progress)), 2)
+    for high, low in zip(maxima, minima, strict=True):
+        altered = progress.copy()
+        altered[high], altered[low] = -1, 1
+        assert forged(way, path, kind, text, altered.tobytes())
+
+
+@ways
 @guards
 def test_a_state_of_another_length_is_refused(path, way, name):
     kind, description, progress = forge.contents(name)

@@ -56,6 +56,7 @@ def priced_in(stages, slack=20):
 
 
 NOTHING, ALL = (-1, NEVER), (0, 0)
+ALL_PASS = priced_in([(NEVER, NEVER, NOTHING, NOTHING)], slack=NEVER >> 30)
 
 
 def gates(end):
@@ -291,6 +292,46 @@ def test_a_row_that_needs_a_price_is_counted_in_the_units_there_are(kernel, form
     assert_array_equal(one.extremes()[0], sums.max(axis=0))
 
 
+@pytest.mark.parametrize("first_half", [0, 1, 181, 182, 183, 400, 700, N_ROWS - 1])
+def test_rows_before_the_first_real_valued_one_come_in_its_units_from_any_thread(
+    kernel, first_half
+):
+    losses = rows_of([20], [first_half // 2]).astype(float)
+    losses[first_half, :3] = 0.25
+    _, grown = replay(losses, ALL_PASS, is_real=True)
+    for n_threads in (1, 2, 3):
+        core = core_of(ALL_PASS)
+        values, trace, *_ = core.query_many(losses, trace=True, n_threads=n_threads)
+        assert_array_equal(values, losses.mean(axis=1))
+        assert_array_equal(trace, grown)
+        assert core.unit_shift == 24
+
+
+@pytest.mark.parametrize("first_half", [1, 2, 60, 399])
+def test_the_largest_total_so_far_stays_the_largest_in_the_units_of_a_real_valued_row(
+    kernel, first_half
+):
+    """The gate is priced for it, and not for the smaller total of that row."""
+    losses = rows_of(neither=[0])[:400].astype(float)
+    losses[first_half, :4] = 0.25
+    for ask in (
+        lambda core: [core.query(row) for row in losses],
+        lambda core: core.query_many(losses),
+        lambda core: core.query_many(losses, n_threads=2),
+    ):
+        asked = []
+
+        def price(*given, asked=asked):
+            asked.append(given)
+            return priced_in([(NEVER, NEVER, NOTHING, NOTHING)], slack=0)(*given)
+
+        core = core_of(price)
+        ask(core)
+        assert core.largest == NEITHER << 24 and core.n_rows == 400
+        # whoever asks anew tells the largest so far: it never falls
+        assert all(largest == NEITHER << shift for largest, shift, n_rows in asked if n_rows > 0)
+
+
 @pytest.mark.parametrize("may_be_real", [False, True])
 @pytest.mark.parametrize(
     "odd", [{}, {"between": [100]}, {"between": [129]}, {"between": [130]}, {"neither": [150]}]
@@ -333,24 +374,31 @@ def test_a_guard_that_was_taken_up_again_has_the_gate_of_its_next_row(pack):
         assert core.budget == budget
 
 
-def test_a_halted_guard_has_the_gate_of_the_rows_that_were_answered(kernel, pack):
-    """Priced for the withheld row it would tell its total: whatever that is, nothing differs."""
+@pytest.mark.parametrize("n_halves", [0, 2])
+def test_a_halted_guard_has_the_gate_of_the_rows_that_were_answered(kernel, n_halves):
+    """Priced for the withheld row it would tell its total: whatever that is, nothing differs.
+
+    With halves it is the first real-valued row, which changes the units before it is withheld.
+    """
     stages = [(300, NEVER, NOTHING, NOTHING), (NEVER, -1, (40, 120), (41, 120))]
-    found = []
+    shift = 24 if n_halves else 0
     for total in (BETWEEN + 1, NEITHER):
-        losses = np.concatenate([rows_of()[:300], rows_of(neither=[0])[:1]])
+        losses = np.concatenate([rows_of()[:300], rows_of(neither=[0])[:1]]).astype(np.float32)
         losses[-1] = np.arange(M) < total
-        for rows in (losses, losses.astype(np.float32)):
-            asked = []
+        losses[-1, :n_halves] = 0.5
+        for rows in (losses,) if n_halves else (losses, losses.astype(bool)):
+            for ask in (
+                lambda core, rows=rows: core.query_many(rows),
+                lambda core, rows=rows: [core.query(row) for row in rows],
+            ):
+                asked = []
 
-            def price(*given, asked=asked):
-                asked.append(given)
-                return priced_in(stages, slack=0)(*given)
+                def price(*given, asked=asked):
+                    asked.append(given)
+                    return priced_in(stages, slack=0)(*given)
 
-            one, many = core_of(price), core_of(price)
-            assert many.query_many(rows)[3]
-            found.append((asked[-1], many.largest))
-            answers = [one.query(row) for row in rows]
-            assert answers[-1] is None and answers[-2] is not None
-            found.append((asked[-1], one.largest))
-    assert set(found) == {((USUAL, 0, 300), USUAL)}
+                core = core_of(price)
+                ask(core)
+                assert core.halted and core.n_rows == 300
+                assert asked[-1] == (USUAL << shift, shift, 300)
+                assert core.largest == USUAL << shift

@@ -75,8 +75,8 @@ def test_a_search_overfits_without_the_guard_and_stops_with_it(tmp_path):
 def test_every_script_is_tested():
     scripts = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")}
     package = {HUB.replace("example.py", "__init__.py")}
-    # tests/test_edge.py, tests/test_integration_spaces.py
-    elsewhere = {"edge/new_state.py", "optuna_declared_search.py"}
+    # tests/test_integration_spaces.py
+    elsewhere = {"optuna_declared_search.py"}
     assert scripts == set(SCRIPTS) | {"overfitting_search.py"} | package | elsewhere
 
 

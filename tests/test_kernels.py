@@ -71,6 +71,22 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
         assert_array_equal(minima, sums[:, :n_vectors].min(axis=0))
 
 
+@pytest.mark.parametrize("n_rows", range(1, 10))
+def test_real_valued_losses_of_any_number_of_rows_and_strips_keep_to_their_own_sums(kernel, n_rows):
+    """Kernels take several of either at once: of what is left over none goes to a neighbour."""
+    units = np.random.default_rng(n_rows).integers(0, 2**24, (n_rows, 130), endpoint=True)
+    sums = reference.signed_sums(reference.signs(3, 136, 130), units)
+    highest = np.maximum(np.maximum.accumulate(sums), 0)
+    for n_vectors in [n for strips in range(1, 18) for n in (8 * strips - 7, 8 * strips)]:
+        extremes = _kernel.GuardCore(_kernel.SignStore(3, 130, n_vectors))
+        _, complexities, *_ = extremes.query_many(units / 2**24, trace=True)
+        assert_array_equal(
+            complexities, highest[:, :n_vectors].sum(axis=1) / (n_vectors * 130 * 2**24)
+        )
+        assert_array_equal(extremes.extremes()[0], sums[:, :n_vectors].max(axis=0))
+        assert_array_equal(extremes.extremes()[1], sums[:, :n_vectors].min(axis=0))
+
+
 @pytest.mark.parametrize("n_vectors", [1, 9, 32, 257])
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
     losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk

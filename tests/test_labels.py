@@ -40,7 +40,21 @@ CLASSES = [
     [1, 5, 9],  # gaps: no rule in C
     [0.5, 2.25],
     [0.5, 1, 2.25],
+    # ranges around what 32 bits hold, and up to what is whole in a float64
+    *(list(range(edge - 2, edge + 3)) for edge in (-(2**31), 2**31, 2**32)),
+    list(range(-(2**53), -(2**53) + 3)),
+    list(range(2**53 - 2, 2**53 + 1)),
 ]
+
+
+def fits(value, dtype):
+    """Whether the dtype holds this very value."""
+    try:
+        with np.errstate(all="ignore"):
+            stored = np.array(value, object).astype(dtype)
+    except (OverflowError, DeprecationWarning):  # which NumPy 1.26 says instead
+        return False
+    return dtype == "g" or stored.item() == value
 
 
 @pytest.mark.parametrize("n_samples", SIZES)
@@ -52,14 +66,36 @@ def test_predictions_of_every_dtype_are_compared_with_labels_by_value(kernel, cl
     y_true, *y_preds = rng.choice(classes, (4, n_samples))
     labels = Labels(y_true, classes)
     for dtype in NUMBER_DTYPES:
-        held = np.array(classes).astype(dtype) == np.array(classes)
-        if not held.any():
+        allowed = [value for value in classes if fits(value, dtype)]
+        if not allowed:
             continue
-        allowed = np.array(classes)[held]
         y_pred = rng.choice(allowed, (3, n_samples))
         for stored in (y_pred.astype(dtype), np.asfortranarray(y_pred.astype(dtype))):
             assert_array_equal(errs(labels, stored, ndim=2, kernel=kernel), y_pred != y_true)
             assert_array_equal(errs(labels, stored[1], kernel=kernel), y_pred[1] != y_true)
+
+
+@pytest.mark.parametrize("n_samples", [4095, 4096, 4097, 8192, 9000])
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2], list(range(-128, 128)), [0.5, 1, 2.25]])
+def test_predictions_in_every_tile_of_a_row_meet_their_own_labels(kernel, classes, n_samples):
+    """A guard reads long rows in tiles of 4096 samples, and goes on in the labels as it does."""
+    rng = np.random.default_rng(n_samples)
+    y_true, *y_preds = rng.choice(classes, (4, n_samples))
+    labels, store = Labels(y_true, classes), _kernel.SignStore(1, n_samples, 9)
+    for dtype in NUMBER_DTYPES:
+        allowed = [value for value in classes if fits(value, dtype)]
+        if not allowed:
+            continue
+        y_pred = np.array([np.where(np.isin(row, allowed), row, allowed[0]) for row in y_preds])
+        expected = _kernel.GuardCore(store)
+        expected.query_many((y_pred != y_true).view(np.uint8))
+        values, row = labels.match(y_pred.astype(dtype), 2)
+        many, one = _kernel.GuardCore(store), _kernel.GuardCore(store)
+        assert_array_equal(many.query_many(values, row)[0], (y_pred != y_true).mean(axis=1))
+        for each in values:
+            one.query(each, row)
+        for guard in (many, one):
+            assert_array_equal(guard._progress(), expected._progress())
 
 
 number = st.one_of(
@@ -69,16 +105,6 @@ number = st.one_of(
     ),
     st.sampled_from([0.5, -0.0, 1e300, 2.0**53, 0.1, float(np.float32(0.1)), 2.0**63, 2.0**-24]),
 )
-
-
-def fits(value, dtype):
-    """Whether the dtype holds this very value."""
-    try:
-        with np.errstate(all="ignore"):
-            stored = np.array(value, object).astype(dtype)
-    except (OverflowError, DeprecationWarning):  # which NumPy 1.26 says instead
-        return False
-    return dtype == "g" or stored.item() == value
 
 
 @settings(max_examples=400, deadline=None)

@@ -227,6 +227,25 @@ def test_a_file_cut_short_anywhere_is_refused(path):
         refused(path, "guard.db is (damaged|not a guard's database|damaged or not)")
 
 
+def test_a_damaged_list_of_free_pages_is_refused(path):
+    """Nothing of the state is there, but the next to write could take a page that is in use."""
+    whole = made(path)
+    for place in range(32, 40):  # of the first such page, and how many there are
+        altered = bytearray(whole)
+        altered[place] ^= 1
+        path.write_bytes(altered)
+        refused(path, "guard.db is damaged")
+
+
+def test_a_damaged_state_is_refused_each_time_that_it_is_read(path):
+    with RadaBound.open(path, **MADE) as guard:
+        guard.query(LABELS == 0)
+        edited(path, "UPDATE guard SET state = zeroblob(length(state))")
+        for ask in (guard._ledger.read, guard._ledger.read, lambda: guard.n_queries) * 2:
+            with pytest.raises(ValueError, match="guard.db is damaged"):
+                ask()
+
+
 def test_a_flipped_bit_is_refused_or_changes_nothing(path):
     whole = made(path, seed=3)
     with RadaBound.open(path) as guard:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, HoldoutExhausted, pack_losses
+from radabound_fast import Holdout, HoldoutExhausted, _kernel, pack_losses
 from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
 
 # 63 samples fill no whole byte of the last word's half, 64 a word exactly, 200 and 4000 neither
@@ -99,6 +99,20 @@ def test_splitting_a_block_changes_nothing(build):
         if not mechanism.halted:
             values += mechanism.query_many(losses[part], guesses=guesses[part]).values.tolist()
     assert values == whole.values.tolist()
+
+
+@pytest.mark.parametrize("n_samples", [1, 64, 200])
+@pytest.mark.parametrize("n_rows", [1, 2, 40, 700])
+def test_sums_of_a_block_are_in_one_unit_wherever_its_real_valued_rows_stand(
+    kernel, n_rows, n_samples
+):
+    bits = np.random.default_rng(n_rows).integers(0, 2, (n_rows, n_samples)).astype(float)
+    for places in ([], [0], [-1], [n_rows // 2], [0, -1], slice(0, None, 150), slice(None)):
+        losses = bits.copy()
+        losses[places, 0] = 0.25
+        sums, shift = _kernel.sums_of_rows(losses, n_samples, packed=False)
+        assert shift == (0 if places == [] else 24)
+        assert_array_equal(sums, losses.sum(axis=1) * 2**shift)
 
 
 @pytest.mark.parametrize("n_samples", SIZES)

@@ -1,4 +1,4 @@
-"""The C and Cython sources: three floors, calls that go downwards, and no circle.
+"""The C and Cython sources: floors, calls that go downwards, and no circle.
 
 ``python tests/test_sources.py`` prints who includes whom.
 """
@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[1] / "src"
-FLOORS = ["kernels", "scan", "extension"]
+# each with those that it may include; what a small machine takes knows nothing of rows and threads
+FLOORS = {
+    "kernels": {"kernels"},
+    "scan": {"kernels", "scan"},
+    "extension": {"kernels", "scan", "extension"},
+    "edge": {"kernels", "edge"},
+}
 pytestmark = pytest.mark.source
 
 # what the compiler includes, what Cython declares, and what Cython includes
@@ -49,7 +55,7 @@ def reached(files, start):
 def test_no_file_includes_one_of_a_floor_above():
     for file, included in graph().items():
         for other in included:
-            assert FLOORS.index(other.parts[0]) <= FLOORS.index(file.parts[0]), (file, other)
+            assert other.parts[0] in FLOORS[file.parts[0]], (file, other)
 
 
 def test_there_is_no_circle():
@@ -64,6 +70,7 @@ def test_a_circle_and_a_call_upwards_would_be_seen():
     assert len(files) > 40
     assert Path("kernels/cpu.h") in files[Path("kernels/extremes.h")]
     assert Path("scan/scan.h") in files[Path("extension/_scan.pxi")]
+    assert Path("kernels/sign_stream.h") in files[Path("edge/radabound_edge.c")]
     assert Path("extension/_core.pxi") in files[Path("extension/_kernel.pyx")]
     with pytest.raises(CycleError):
         TopologicalSorter(files | {Path("kernels/cpu.h"): [Path("scan/scan.h")]}).prepare()

@@ -184,6 +184,23 @@ def test_a_huge_range_is_never_written_out(size):
 # ---- a grid -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("step", [*range(-7, 0), *range(1, 8), 2**40])
+def test_a_range_has_as_many_keys_as_it_has_numbers(step):
+    """Whether its step divides it or not, and when there are more than `len` can say."""
+    for stop in range(-12, 13):
+        numbers = range(0, stop, step)
+        if not numbers:
+            with pytest.raises(ValueError, match="must not be empty"):
+                Choice(numbers)
+            continue
+        space = Choice(numbers)
+        assert space.size == len(numbers)
+        assert [space.find(key)[0] for key in numbers] == list(range(len(numbers)))
+        assert space.nats(numbers[-1]) == math.log(len(numbers))
+        long = Choice(range(0, (2**70 * step) + stop, step))
+        assert long.size == 2**70 + len(numbers)
+
+
 def test_a_grid_is_what_parameter_grid_takes_in_its_order():
     model_selection = pytest.importorskip("sklearn.model_selection")
     grids = [

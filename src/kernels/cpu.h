@@ -46,7 +46,11 @@
 #define RB_UNROLL(n) RB_PRAGMA(GCC unroll n)
 #define RB_PRAGMA(text) _Pragma(#text)
 #else
+#if defined(_MSC_VER)
 #define RB_INLINE static __forceinline
+#else
+#define RB_INLINE static inline
+#endif
 #define RB_UNROLL(n)
 #endif
 

@@ -25,6 +25,7 @@
 
 #include "cpu.h"
 #include "extremes.h"
+#include "sign_stream.h"
 
 enum {
     LANES = 8,
@@ -72,7 +73,7 @@ typedef void widen_extremes_fn(const struct sign_tile *signs, const uint64_t *ro
 /* Sum of 64 n_words losses in units of 2^-24. */
 typedef int64_t sum_units_fn(const int32_t *units, ptrdiff_t n_words);
 
-/* lines[w][lane] = word first_word + w of vector first_vector + lane of the stream (signs.h). */
+/* lines[w][lane] = word first_word + w of vector first_vector + lane of the stream (sign_stream.h). */
 typedef void fill_lines_fn(uint64_t base, int64_t first_vector, int64_t first_word,
                            ptrdiff_t n_words, uint64_t *lines);
 
@@ -118,24 +119,5 @@ void widen_by(count_bits_fn *count_bits, const struct sign_tile *signs, const ui
               ptrdiff_t row_stride, ptrdiff_t n_rows, int first, int64_t most,
               const struct extremes *extremes, int64_t *totals, int64_t *growth);
 fill_lines_fn fill_lines_portable;
-
-/* The sign stream: SplitMix64's output function on a counter, so a word is a function of
- * (seed, vector, word) alone.  base = mix64(seed + GOLDEN). */
-#define SIGN_GOLDEN 0x9E3779B97F4A7C15u
-#define SIGN_VECTOR_STEP ((uint64_t)1 << 40)
-#define MIX_FIRST 0xBF58476D1CE4E5B9u
-#define MIX_SECOND 0x94D049BB133111EBu
-
-RB_INLINE uint64_t mix64(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * MIX_FIRST;
-    z = (z ^ (z >> 27)) * MIX_SECOND;
-    return z ^ (z >> 31);
-}
-
-RB_INLINE uint64_t sign_counter(uint64_t base, int64_t vector, int64_t word)
-{
-    return base + SIGN_GOLDEN * ((uint64_t)vector * SIGN_VECTOR_STEP + (uint64_t)word + 1);
-}
 
 #endif

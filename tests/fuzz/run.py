@@ -20,7 +20,7 @@ BUILD = ROOT / "build" / "fuzz"
 PAGE = ROOT / "docs" / "fuzzing.md"
 TARGETS = sorted(path.stem.removesuffix("_fuzz") for path in FUZZ.glob("*_fuzz.py"))
 ATHERIS_SECONDS = 60  # shared by the targets
-FLOORS = ["src/kernels", "src/scan", "tests/native"]
+FLOORS = ["src/kernels", "src/scan", "src/edge", "tests/native"]
 ADDRESS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 

@@ -75,6 +75,7 @@ void try_sliced(void);
 void try_scan(void);
 void try_blocks(void);
 void try_threads(void);
+void try_edge(void);
 
 /* ---- random signs and rows ----------------------------------------------------------------- */
 

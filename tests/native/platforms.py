@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 PAGE = ROOT / "docs" / "platforms.md"
-SOURCES = [*ROOT.glob("src/kernels/*.c"), *ROOT.glob("src/scan/*.c")]
+SOURCES = [path for floor in ("kernels", "scan", "edge") for path in ROOT.glob(f"src/{floor}/*.c")]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}"]
 EXECUTIONS = 2000
 WASI = [sys.executable, str(HERE / "run_wasi.py")]

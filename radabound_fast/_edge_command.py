@@ -1,0 +1,184 @@
+"""``radabound edge``: what a guard on a small machine needs of the desktop."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+from typing import Any
+
+from radabound_fast._checks import counted
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.edge import EdgeState, margins_header
+from radabound_fast.guard import RadaBound
+from radabound_fast.planning import what_would_work
+
+_MOST_BYTES = 2**28  # of a state file: 2^23 vectors have half of that
+
+
+def add_edge(commands: Any) -> None:
+    parser = commands.add_parser(
+        "edge",
+        help="states and tables for a guard on a small machine",
+        description="What a guard in C on a microcontroller is given by the desktop, and what it "
+        "has kept.",
+    )
+    parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    for add in (_add_new_state, _add_show, _add_header, _add_intervals):
+        add(parts)
+
+
+# new-state
+
+
+def _add_new_state(parts: Any) -> None:
+    parser = parts.add_parser(
+        "new-state",
+        help="make the state of a new guard",
+        description="Write the state of a guard that has answered nothing yet: two slots, one "
+        "after the other. One state, one device: two copies know nothing of each other.",
+    )
+    parser.set_defaults(run=_new_state)
+    parser.add_argument("path", metavar="STATE", help="the file to make; it must not exist")
+    parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
+    parser.add_argument("--epsilon", type=float, required=True, help="the error tolerated")
+    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
+    parser.add_argument(
+        "--n-vectors", type=int, default=32, metavar="L", help="sign vectors (default: 32)"
+    )
+    parser.add_argument(
+        "--bound",
+        default="bernstein",
+        metavar="NAME",
+        help=f"{', '.join(BOUNDS)} (default: bernstein)",
+    )
+    parser.add_argument(
+        "--max-queries", type=int, metavar="K", help="of a sequence in a fixed order"
+    )
+    parser.add_argument("--seed", type=int, help="of the signs, for reproduction only")
+
+
+def _new_state(args: argparse.Namespace) -> int:
+    given: dict[str, Any] = {
+        "epsilon": args.epsilon,
+        "delta": args.delta,
+        "n_vectors": args.n_vectors,
+        "bound": args.bound,
+        "max_queries": args.max_queries,
+        "seed": args.seed,
+    }
+    state = EdgeState.new(args.n_samples, **given)
+    if state.budget < 0 and not state.free:  # better told here than by the device
+        needs = what_would_work(RadaBound(args.n_samples, signs="generated", **given))
+        raise ValueError(f"the holdout cannot answer a first query{needs}")
+    # never over a state that is in use, and for its owner alone: whoever reads it knows the signs
+    file = os.open(
+        args.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+    )
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(2 * state.to_bytes())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(args.path)
+        raise
+    return 0
+
+
+# show
+
+
+def _add_show(parts: Any) -> None:
+    parser = parts.add_parser(
+        "show",
+        help="say what a guard has spent",
+        description="Read a state, say what was answered under it, and what that is worth. It "
+        "shows neither the seed nor a count.",
+    )
+    parser.set_defaults(run=_show)
+    parser.add_argument("path", metavar="STATE", help="a state file, or both pages of flash")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def _show(args: argparse.Namespace) -> int:
+    state = _read(args.path)
+    told = {
+        "n_samples": state.n_samples,
+        "n_vectors": state.n_vectors,
+        "epsilon": state.epsilon,
+        "delta": state.delta,
+        "bound": state.bound,
+        "max_queries": state.max_queries,
+        "n_answered": state.n_answered,
+        "halted": state.halted,
+        "complexity": state.complexity / state.cells,
+        "budget": state.budget / state.cells,
+        "complexity_cells": state.complexity,
+        "budget_cells": state.budget,
+        "guarantee": state.guarantee,
+    }
+    if args.json:
+        print(json.dumps(told, indent=2))
+        return 0
+    print(
+        f"{counted(state.n_samples, 'sample')}, epsilon {state.epsilon:g}, delta {state.delta:g}, "
+        f"{state.bound}, {counted(state.n_vectors, 'sign vector')}"
+    )
+    print(
+        f"{'halted after ' if state.halted else ''}{counted(state.n_answered, 'answer')}, "
+        f"complexity {state.complexity} of {state.budget}"
+    )
+    print(state.guarantee)
+    return 0
+
+
+def _read(path: str) -> EdgeState:
+    with open(path, "rb") as file:
+        content = file.read(_MOST_BYTES)
+    try:
+        return EdgeState.from_file(content)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+# header
+
+
+def _add_header(parts: Any) -> None:
+    parser = parts.add_parser(
+        "header",
+        help="print a state as an array in C",
+        description="Print one slot of a state as a C header, to be programmed into both slots at "
+        "the factory.",
+    )
+    parser.set_defaults(run=_header)
+    parser.add_argument("path", metavar="STATE", help="made by radabound edge new-state")
+
+
+def _header(args: argparse.Namespace) -> int:
+    print(_read(args.path).to_header(), end="")
+    return 0
+
+
+# intervals
+
+
+def _add_intervals(parts: Any) -> None:
+    parser = parts.add_parser(
+        "intervals",
+        help="print the intervals of a declared search as a table in C",
+        description="Print a C header that says, for each count of errors, between which counts "
+        "the truth is, of all models of a declared space at once (mechanisms.DeclaredSearch).",
+    )
+    parser.set_defaults(run=_intervals)
+    parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
+    parser.add_argument(
+        "--space-size", type=int, required=True, metavar="N", help="models in the declared space"
+    )
+    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
+
+
+def _intervals(args: argparse.Namespace) -> int:
+    print(margins_header(args.n_samples, args.space_size, args.delta), end="")
+    return 0

@@ -1,0 +1,421 @@
+"""What a guard on a small machine is given by the desktop: its state, and tables of integers.
+
+The guard itself is C (``src/edge``, and the page "On small machines"): it knows no float and no
+bound.  Whatever needs one is worked out here, once, and rounded to the safe side.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from radabound_fast._checks import check_count, check_probability
+from radabound_fast._halting import NO_LIMIT, HaltingRule
+from radabound_fast.bounds import binomial_interval
+from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.guard import RadaBound
+
+FORMAT = b"radedge1"
+N_PRICES, N_STAGES = 8, 16  # as in src/edge/radabound_edge.h
+MOST_SAMPLES, MOST_ANSWERS = 2**31 - 1, 2**32 - 1
+LONGEST_TABLE = 2**20
+_MASK = 2**64 - 1
+
+# all that follows format and checksum, up to the extremes
+_BODY = struct.Struct(f"<dd16sQ Q {N_PRICES}q {N_PRICES}I {N_STAGES}I {N_STAGES}I 6I")
+_HEAD = struct.Struct("<8sQ")
+_N_VECTORS_AT = _HEAD.size + _BODY.size - 24
+
+
+class Step(NamedTuple):
+    """While no count of a row is above `largest`, rows pass up to a complexity of `budget`."""
+
+    largest: int
+    budget: int
+
+
+class FreeCounts(NamedTuple):
+    """Before `end` answers counts below `below` need no signs, and those as near n_samples."""
+
+    end: int
+    below: int
+
+
+@dataclass(frozen=True)
+class EdgeState:
+    """The state of a guard in C, ``struct radabound_edge_state``.
+
+    Everything is an integer in units of one loss: a budget and a complexity are sums over all
+    vectors, which Python divides by ``cells``.
+
+    Attributes
+    ----------
+    n_samples, n_vectors : int
+        m, below 2^31, and l.
+    epsilon, delta, bound, max_queries
+        As of `RadaBound`; the guard in C does not look at them.
+    seed : int
+        Of the signs.  Whoever reads it knows them: it is in no repr.
+    half_range : bool
+        Which estimate the bound goes with.
+    steps : tuple of `Step`
+        The budget, by the largest count of a row so far.
+    free : tuple of `FreeCounts`
+        What is answered whatever the complexity.
+    n_answered : int
+        Answers given.
+    halted : bool
+        Whether a row has been withheld.
+    largest : int
+        The largest count of a row so far, a withheld one included.
+    maxima, minima : tuple of int, length n_vectors
+        Of the signed sums of all rows so far; zeros before the first.
+
+    >>> state = EdgeState.new(4000, epsilon=0.05, delta=0.1, bound="fixed-sequence", seed=0)
+    >>> state.budget, state.budget / state.cells
+    (3124, 0.012203125)
+    >>> EdgeState.from_bytes(state.to_bytes()) == state
+    True
+    """
+
+    n_samples: int
+    n_vectors: int
+    epsilon: float
+    delta: float
+    bound: str
+    max_queries: int | None
+    seed: int = field(repr=False)
+    half_range: bool
+    steps: tuple[Step, ...] = field(repr=False)
+    free: tuple[FreeCounts, ...] = field(repr=False)
+    maxima: tuple[int, ...] = field(repr=False)
+    minima: tuple[int, ...] = field(repr=False)
+    n_answered: int = 0
+    halted: bool = False
+    largest: int = 0
+
+    @classmethod
+    def new(
+        cls,
+        n_samples: int,
+        *,
+        epsilon: float,
+        delta: float,
+        n_vectors: int = 32,
+        bound: str = "bernstein",
+        max_queries: int | None = None,
+        seed: int | None = None,
+    ) -> Self:
+        """That of a guard that has answered nothing yet.
+
+        Parameters
+        ----------
+        n_samples : int
+            m, the size of the holdout; below 2^31.
+        epsilon, delta, n_vectors, bound, max_queries, seed
+            As of `RadaBound`.  A seed is for reproduction only.
+
+        Returns
+        -------
+        EdgeState
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `RadaBound`, and of more samples than a small machine counts.
+
+        Notes
+        -----
+        The paper's bounds have one budget, the one of `RadaBound`.  That of "fixed-sequence"
+        falls with the largest mean; here it does so in eight steps, each at the budget of its
+        end, and its union part has 16 stages: so it may halt earlier, and never later.
+        """
+        # which checks the arguments, and draws the seed
+        guard = RadaBound(
+            n_samples,
+            epsilon=epsilon,
+            delta=delta,
+            n_vectors=n_vectors,
+            bound=bound,
+            seed=seed,
+            signs="generated",
+            max_queries=max_queries,
+        )
+        m, n_vectors = guard.n_samples, guard.n_vectors
+        if m > MOST_SAMPLES:
+            raise ValueError(f"n_samples must be below 2**31 on a small machine, got {m}")
+        if max_queries is not None:
+            check_count(max_queries=max_queries, at_most=MOST_QUERIES)
+        rule = HaltingRule(m, n_vectors, epsilon, delta, bound, None, None, max_queries)
+        return cls(
+            n_samples=m,
+            n_vectors=n_vectors,
+            epsilon=guard.epsilon,
+            delta=guard.delta,
+            bound=bound,
+            max_queries=rule.max_queries,
+            seed=guard.seed,
+            half_range=guard.estimator == "half-range",
+            steps=_steps(rule),
+            free=_free(rule),
+            maxima=(0,) * n_vectors,
+            minima=(0,) * n_vectors,
+        )
+
+    @property
+    def cells(self) -> int:
+        """What a budget or a complexity is divided by to be in units of loss."""
+        return (2 if self.half_range else 1) * self.n_vectors * self.n_samples
+
+    @property
+    def budget(self) -> int:
+        """The largest complexity that passes, at the largest count so far; -1 if none."""
+        return next(step.budget for step in self.steps if self.largest <= step.largest)
+
+    @property
+    def complexity(self) -> int:
+        """Of all rows so far, a withheld one included."""
+        if self.half_range:
+            return sum(self.maxima) - sum(self.minima)
+        return sum(high for high in self.maxima if high > 0)
+
+    @property
+    def guarantee(self) -> str:
+        """What `RadaBound` says of this configuration."""
+        rule = HaltingRule(
+            self.n_samples,
+            self.n_vectors,
+            self.epsilon,
+            self.delta,
+            self.bound,
+            None,
+            None,
+            self.max_queries,
+        )
+        return rule.guarantee
+
+    def to_bytes(self) -> bytes:
+        """One slot, as the guard in C stores it: little-endian, 312 + 8 n_vectors bytes."""
+        largest, budgets = zip(*_filled(self.steps, N_PRICES, self.steps[-1]), strict=True)
+        ends, below = zip(*_filled(self.free, N_STAGES, FreeCounts(0, 0)), strict=True)
+        body = _BODY.pack(
+            *(self.epsilon, self.delta, self.bound.encode(), self.max_queries or 0, self.seed),
+            *budgets,
+            *largest,
+            *ends,
+            *below,
+            *(self.n_vectors, self.n_samples, self.half_range),
+            *(self.n_answered, self.halted, self.largest),
+        )
+        body += np.array([self.maxima, self.minima], "<i4").tobytes()
+        return _HEAD.pack(FORMAT, _checksum(body)) + body
+
+    @classmethod
+    def from_bytes(cls, slot: bytes) -> Self:
+        """One slot; what follows it, such as the rest of a page of flash, is not looked at.
+
+        Raises
+        ------
+        ValueError
+            It is no state, or not whole.
+        """
+        if len(slot) < _HEAD.size + _BODY.size or not slot.startswith(FORMAT):
+            raise ValueError("this is no state of a guard in C")
+        (n_vectors,) = struct.unpack_from("<I", slot, _N_VECTORS_AT)
+        end = _HEAD.size + _BODY.size + 8 * n_vectors
+        checksum, body = _HEAD.unpack_from(slot)[1], slot[_HEAD.size : end]
+        numbers = iter(_BODY.unpack_from(body))
+        epsilon, delta, bound, max_queries, seed = (next(numbers) for _ in range(5))
+        budgets, largest, ends, below, others = (
+            [next(numbers) for _ in range(n)] for n in (N_PRICES, N_PRICES, N_STAGES, N_STAGES, 6)
+        )
+        _, n_samples, half_range, n_answered, halted, most = others
+        if len(slot) < end or checksum != _checksum(body):
+            raise ValueError("this state is not whole")
+        if not (
+            n_vectors > 0 and 0 < n_samples <= MOST_SAMPLES and most <= n_samples <= largest[-1]
+        ):
+            raise ValueError("this state was not made by `EdgeState.new`")
+        extremes = np.frombuffer(body, "<i4", offset=_BODY.size).reshape(2, n_vectors).tolist()
+        return cls(
+            n_samples=n_samples,
+            n_vectors=n_vectors,
+            epsilon=epsilon,
+            delta=delta,
+            bound=bound.rstrip(b"\0").decode("ascii", "replace"),
+            max_queries=max_queries or None,
+            seed=seed,
+            half_range=bool(half_range),
+            steps=tuple(dict.fromkeys(map(Step, largest, budgets))),
+            free=tuple(FreeCounts(*stage) for stage in zip(ends, below, strict=True) if stage[0]),
+            maxima=tuple(extremes[0]),
+            minima=tuple(extremes[1]),
+            n_answered=n_answered,
+            halted=bool(halted),
+            largest=most,
+        )
+
+    @classmethod
+    def from_file(cls, content: bytes) -> Self:
+        """The newer of the slots that are whole, of two: each at the start of a half.
+
+        Raises
+        ------
+        ValueError
+            Neither is.
+        """
+        half, found, problem = len(content) // 2, [], ""
+        for slot in (content[:half], content[half:]):
+            try:
+                found.append(cls.from_bytes(slot))
+            except ValueError as error:
+                problem = str(error)
+        if not found:
+            raise ValueError(problem)
+        return max(found, key=lambda state: state.n_answered + state.halted)
+
+    def to_header(self) -> str:
+        """One slot as an array in C, to be programmed into both slots at the factory."""
+        return (
+            "/* The state of a guard, one slot of it; made by `radabound edge header`.\n"
+            " * Whoever reads it knows the signs. */\n"
+            "#ifndef RADABOUND_EDGE_NEW_STATE_H\n#define RADABOUND_EDGE_NEW_STATE_H\n\n"
+            '#include "radabound_edge.h"\n\n'
+            f"#if RADABOUND_EDGE_VECTORS != {self.n_vectors}\n"
+            f'#error "this state is for RADABOUND_EDGE_VECTORS {self.n_vectors}"\n#endif\n\n'
+            "static const uint8_t radabound_edge_new_state[RADABOUND_EDGE_STATE_BYTES] = {\n"
+            f"{_array(self.to_bytes(), '0x{:02x}')}\n}};\n\n#endif\n"
+        )
+
+
+def margins(n_samples: int, space_size: int, delta: float) -> list[int]:
+    """How far the truth is from a count at most, below and above, in units of one loss.
+
+    Of any of `space_size` models that were declared beforehand, whatever the search: with
+    probability 1 - delta the true mean of each, times m, lies in
+
+        [c - margins[c], c + margins[m - c]]     for its count c,
+
+    of all of them at once.  That is the interval of `mechanisms.DeclaredSearch` (Theorem S) for a
+    space without weights, rounded outwards to whole losses.
+
+    Parameters
+    ----------
+    n_samples : int
+        m, the size of the holdout; at most 2^20, for the table has m + 1 entries.
+    space_size : int
+        How many models were declared before any score was seen.
+    delta : float
+        The probability that any interval misses, in (0, 1).
+
+    Returns
+    -------
+    list of int, length n_samples + 1
+
+    >>> table = margins(4000, space_size=80, delta=0.1)
+    >>> table[833], table[4000 - 833]
+    (82, 86)
+    """
+    m = check_count(n_samples=n_samples, at_most=LONGEST_TABLE)
+    size = check_count(space_size=space_size)
+    nats = math.log(2.0 / check_probability(delta=delta)) + math.log(size)
+    lows, highs = binomial_interval(np.arange(m + 1), m, nats)
+    below = [c - math.floor(Fraction(low) * m) for c, low in enumerate(lows.tolist())]
+    above = [math.ceil(Fraction(high) * m) - c for c, high in enumerate(highs.tolist())]
+    # one is the other in mirror image, but for rounding
+    return [max(pair) for pair in zip(below, reversed(above), strict=True)]
+
+
+def margins_header(n_samples: int, space_size: int, delta: float) -> str:
+    """`margins` as a table in C, and the function that looks an interval up.
+
+    Parameters and errors are those of `margins`.
+    """
+    table = margins(n_samples, space_size, delta)
+    kind = "uint8_t" if max(table) < 2**8 else "uint16_t" if max(table) < 2**16 else "uint32_t"
+    return (
+        "/* With probability at least 1 - delta the true mean loss of each of the declared models\n"
+        " * lies in [low, high] / n_samples for its count of losses that are 1, of all at once\n"
+        " * (`mechanisms.DeclaredSearch`).  Made by `radabound edge intervals`:\n"
+        f" * {n_samples} samples, {space_size} models, delta {delta!r}. */\n"
+        "#ifndef RADABOUND_EDGE_INTERVALS_H\n#define RADABOUND_EDGE_INTERVALS_H\n\n"
+        "#include <stdint.h>\n\n"
+        f"enum {{ RADABOUND_EDGE_INTERVAL_SAMPLES = {n_samples} }};\n\n"
+        f"static const {kind} radabound_edge_margins[RADABOUND_EDGE_INTERVAL_SAMPLES + 1] = {{\n"
+        f"{_array(table, '{}')}\n}};\n\n"
+        "/* For a count of at most RADABOUND_EDGE_INTERVAL_SAMPLES. */\n"
+        "static inline void radabound_edge_interval(uint32_t count, uint32_t *low,\n"
+        "                                           uint32_t *high)\n"
+        "{\n"
+        "    *low = count - radabound_edge_margins[count];\n"
+        "    *high = count + radabound_edge_margins[RADABOUND_EDGE_INTERVAL_SAMPLES - count];\n"
+        "}\n\n#endif\n"
+    )
+
+
+def _array(numbers: Iterable[int], form: str, width: int = 96) -> str:
+    """Numbers in lines, with commas."""
+    lines, line = [], "   "
+    for number in numbers:
+        item = f" {form.format(number)},"
+        if len(line) + len(item) > width:
+            lines.append(line)
+            line = "   "
+        line += item
+    return "\n".join([*lines, line])
+
+
+def _filled(items: Sequence[Any], n: int, filling: Any) -> list[Any]:
+    return [*items, *[filling] * (n - len(items))]
+
+
+def _steps(rule: HaltingRule) -> tuple[Step, ...]:
+    """The budget by the largest count: its whole way down, in steps of the same height."""
+    m = rule.n_samples
+    top, priced = rule.price(0, 0, 0)[:2]
+    bottom = rule.price(m, 0, 0)[0]
+    if priced == NO_LIMIT or top == bottom:
+        return (Step(m, bottom),)
+    steps = []
+    for i in range(1, N_PRICES + 1):
+        least = top - (top - bottom) * i // N_PRICES
+        first_below = bisect_left(
+            range(m + 1), True, key=lambda count: rule.price(count, 0, 0)[0] < least
+        )
+        steps.append(Step(first_below - 1, rule.price(first_below - 1, 0, 0)[0]))
+    return tuple(dict.fromkeys(steps))
+
+
+def _free(rule: HaltingRule) -> tuple[FreeCounts, ...]:
+    """The stages of the union part, as far as there is room."""
+    stages: list[FreeCounts] = []
+    asked = 0
+    while rule.free and asked < MOST_QUERIES:
+        _, _, end, low, _, _, _ = rule.price(0, 0, asked)
+        if low < 0:
+            break
+        if stages and stages[-1].below == low + 1:
+            stages.pop()
+        if len(stages) == N_STAGES:
+            break
+        stages.append(FreeCounts(min(end, MOST_ANSWERS), low + 1))
+        asked = end
+    return tuple(dict.fromkeys(stages))
+
+
+def _checksum(body: bytes) -> int:
+    """SplitMix64's output function along the words: it finds accidents, not forgers."""
+    total = 0
+    for (word,) in struct.iter_unpack("<Q", body):
+        total ^= word
+        total = (total ^ total >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+        total = (total ^ total >> 27) * 0x94D049BB133111EB & _MASK
+        total ^= total >> 31
+    return total
