@@ -111,6 +111,10 @@ def test_many_at_once_are_answered_as_one_by_one(case):
     alone = [one.query(row, key=key) for row, key in zip(rows, [5, 0, 999], strict=True)]
     assert [answer._asdict() for answer in answers] == [answer._asdict() for answer in alone]
     assert answers.lows.tolist() == [answer.low for answer in alone]
+    stream = holdout_of(metric, y_true, **options).iter_query_many(rows, block=2, keys=[5, 0, 999])
+    assert [answer._asdict() for block in stream for answer in block] == [
+        answer._asdict() for answer in alone
+    ]
     assert many.guard.answers._asdict().keys() == one.guard.answers._asdict().keys()
 
 
