@@ -98,6 +98,33 @@ def test_the_value_is_scikit_learn_s(case):
     assert answer.low <= answer.value <= answer.high
 
 
+# two rows; around a word of 64 bits, whose last bits are no samples; and around a tile of words
+@pytest.mark.parametrize("m", [2, 3, 63, 64, 65, 129, 4031])
+@pytest.mark.parametrize("dtype", [bool, np.int8, float])
+def test_counts_and_areas_are_scikit_learn_s_at_awkward_sizes(kernel, m, dtype):
+    rng = np.random.default_rng(m)
+    y_true = np.append([0, 1], rng.integers(0, 2, m - 2))
+    rows = rng.integers(0, 2, (5, m))
+    scores = rng.integers(0, 4, (5, m)) / 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = {"zero_division": 0}
+        expected = {
+            "accuracy": [metrics.accuracy_score(y_true, row) for row in rows],
+            "balanced_accuracy": [metrics.balanced_accuracy_score(y_true, row) for row in rows],
+            "precision": [metrics.precision_score(y_true, row, **own) for row in rows],
+            "recall": [metrics.recall_score(y_true, row, **own) for row in rows],
+            "specificity": [metrics.recall_score(y_true, row, pos_label=0) for row in rows],
+            "f1": [metrics.f1_score(y_true, row, **own) for row in rows],
+            "roc_auc": [metrics.roc_auc_score(y_true, row) for row in scores],
+        }
+    for name, values in expected.items():
+        given = scores if name == "roc_auc" else rows.astype(dtype)
+        answers = holdout_of(name, y_true).query_many(given, keys=range(5))
+        np.testing.assert_allclose(answers.values, values, rtol=0, atol=1e-12)
+        assert (answers.lows <= answers.values).all() and (answers.values <= answers.highs).all()
+
+
 def test_every_metric_has_a_case():
     assert {case[0] for case in CASES} == set(METRICS)
 
@@ -482,11 +509,36 @@ def test_compare_says_what_it_is_for():
         Holdout(Y, epsilon=0.5, delta=0.5).compare(Y, CLASSES, key_a=1, key_b=2)
 
 
-def test_adapters_take_error_rates():
-    from radabound_fast.integrations._owner import check_holdout
+def test_adapters_that_take_less_for_better_take_error_rates():
+    from radabound_fast.integrations._owner import check_error_rates
 
     with pytest.raises(ValueError, match="holdout must have metric='error' here, got 'f1'"):
-        check_holdout(holdout=holdout_of("f1"))
+        check_error_rates(holdout=holdout_of("f1"))
+    assert check_error_rates(holdout=holdout_of("error")).metric == "error"
+
+
+def test_a_study_of_optuna_maximizes_an_area_and_tells_of_gains():
+    optuna = pytest.importorskip("optuna")
+    from radabound_fast.integrations.optuna import TrialSpace, guarded_objective
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def fit_predict(trial):
+        return SCORES + trial.suggest_int("noise", 0, 5) * SCORES[::-1]
+
+    holdout = holdout_of("roc_auc", space=TrialSpace())
+    with pytest.raises(ValueError, match="study must maximize one value, the holdout roc_auc"):
+        optuna.create_study().optimize(guarded_objective(holdout, fit_predict), n_trials=1)
+    study = optuna.create_study(direction="maximize")
+    study.optimize(guarded_objective(holdout, fit_predict), n_trials=4)
+    assert study.best_value == max(answer.value for answer in holdout.guard.answers)
+    paired = holdout_of("accuracy", space=TrialSpace(), baseline=CLASSES)
+    study = optuna.create_study(direction="maximize")
+    study.optimize(
+        guarded_objective(paired, lambda trial: Y * (trial.suggest_int("one", 0, 1))), n_trials=2
+    )
+    attrs = study.best_trial.user_attrs
+    assert attrs["holdout_gain_low"] == paired.guard.best.gain_low
 
 
 # ---- weights, groups, and curves -------------------------------------------------------------

@@ -12,19 +12,25 @@ from radabound_fast.planning import what_would_work
 
 
 def check_holdout(**named: Any) -> Holdout:
-    """A `Holdout` of error rates that still answers.
+    """A `Holdout` that still answers.
 
-    Raises TypeError if it is no `Holdout`, ValueError if it has another metric, HoldoutExhausted
-    if it has halted or can never answer.
+    Raises TypeError if it is no `Holdout`, HoldoutExhausted if it has halted or can never answer.
     """
     ((name, holdout),) = named.items()
     if not isinstance(holdout, Holdout):
         raise TypeError(
             f"{name} must be a Holdout, which holds the labels, got {type(holdout).__name__}"
         )
-    if holdout.metric != "error":  # adapters feed classes, and take less for better
-        raise ValueError(f"{name} must have metric='error' here, got {holdout.metric!r}")
     check_answers(holdout.guard, name)
+    return holdout
+
+
+def check_error_rates(**named: Any) -> Holdout:
+    """The same, for adapters that ask with classes and take less for better; else ValueError."""
+    ((name, _),) = named.items()
+    holdout = check_holdout(**named)
+    if holdout.metric != "error":
+        raise ValueError(f"{name} must have metric='error' here, got {holdout.metric!r}")
     return holdout
 
 
