@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import check_count
-from ._arguments import check_fractions, check_nats, check_not_negative
+from ._arguments import check_fractions, check_nats, check_not_negative, check_sizes
 from .binomial import binomial_interval
 from .kl import kl_interval
 
@@ -51,7 +51,7 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
     >>> round(low, 4), round(high, 4)
     (0.7642, 0.8324)
     """
-    counts, sizes, nats = np.broadcast_arrays(counts, sizes, check_nats(nats))
+    counts, sizes, nats = np.broadcast_arrays(counts, check_sizes(sizes=sizes), check_nats(nats))
     if not counts.shape:
         return _one_rate(counts.item(), sizes.item(), nats.item())
     lows, highs = np.empty(counts.shape), np.empty(counts.shape)
@@ -129,7 +129,7 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     (0.8593, 0.9327)
     """
     pairs = min(check_count(n_negative=n_negative), check_count(n_positive=n_positive))
-    return kl_interval(auc, pairs, nats)
+    return kl_interval(check_fractions(auc=auc), pairs, nats)
 
 
 def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
