@@ -30,7 +30,7 @@ from benchmarks.peers import (
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
 from radabound_fast import Holdout, RadaBoundAnswers, _kernel
-from radabound_fast.bounds import BOUNDS, binomial_interval
+from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
 from radabound_fast.mechanisms import DeclaredSearch
 
 PLAIN_ROWS = 2000  # from 2048 on rows go in bit-sliced blocks
@@ -442,6 +442,38 @@ def declared_searches(effort: Effort) -> Goals:
     yield Goal(what, outcome.ratio("ours", "means"), "<=", 2)
 
 
+def metrics(effort: Effort) -> Goals:
+    rng = np.random.default_rng(6)
+    y_true = rng.integers(0, 2, 4000)
+    rows = np.where(rng.random((100, 4000)) < 0.2, 1 - y_true, y_true)
+    baseline = rows[0]
+    names: dict[str, Any] = {"row": rows[1], "rows": rows, "keys": np.arange(100)}
+    for name, options in {"plain": {}, "paired": {"baseline": baseline}}.items():
+        names[name] = Holdout(y_true, DeclaredSearch(4000, 10**6, delta=0.1), **options)
+    told = names["paired"].query_many(rows, keys=names["keys"])
+    gains = (baseline != y_true).mean() - (rows != y_true).mean(axis=1)
+    if not np.allclose(told.gains, gains, rtol=0, atol=1e-12):
+        raise AssertionError("gains must be differences of error rates")
+    entries = [
+        Contestant(f"{name}, {what}", f"{name}.{call}", names, n)
+        for name in ("plain", "paired")
+        for what, call, n in [
+            ("one", "query(row, key=1)", 1),
+            ("many", "query_many(rows, keys=keys)", 100),
+        ]
+    ]
+    outcome = effort.race(entries)
+    for what in ("one", "many"):
+        measured = outcome.ratio(f"paired, {what}", f"plain, {what}")
+        yield Goal(
+            f"query against a baseline over one without, {what} at a time", measured, "<=", 1.3
+        )
+    losses = {"interval": betting_interval, "losses": rng.beta(1, 9, 10**5)}
+    outcome = effort.race([Contestant("betting", "interval(losses, 20.0)", losses)])
+    what = "betting_interval of 10^5 losses"
+    yield Goal(what, outcome.median("betting") / 1e6, "<=", 5, "ms")
+
+
 # ---- memory, import, growth ---------------------------------------------------------------------
 
 
@@ -477,6 +509,7 @@ GROUPS: list[Callable[[Effort], Goals]] = [
     many_intervals,
     single_intervals,
     declared_searches,
+    metrics,
     memory,
     linear_growth,
 ]

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
+
+import numpy as np
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers, AnswerStream
+from radabound_fast._checks import check_choice
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
-from radabound_fast.mechanisms.declared_search import DeclaredSearch
+from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
+from radabound_fast.metrics import (
+    MEANS,
+    METRICS,
+    OPTIONS,
+    Measure,
+    RocBand,
+    Truth,
+    Weighting,
+    roc_band,
+)
 from radabound_fast.packing import as_array
 from radabound_fast.partial import Partial, Task
 
@@ -23,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Holdout(Owned, _kernel.PredictionQueries):
-    """A holdout's labels, behind a guard: ask it how often predictions err.
+    """A holdout's labels, behind a guard: ask it how good predictions are.
 
     Parameters
     ----------
@@ -34,6 +49,28 @@ class Holdout(Owned, _kernel.PredictionQueries):
         What answers.  None builds ``RadaBound(n_samples, **parameters)``.
     classes : array_like, optional
         What a prediction may be; by default the values in `y_true`.
+    metric : str, optional
+        For a `DeclaredSearch`: what is measured, a name in `radabound_fast.metrics.METRICS`.  By
+        default "error", the share of wrong predictions, which is all that other guards answer.
+    baseline : array_like, shape (n_samples,), optional
+        For a `DeclaredSearch` and metrics that are means: predictions of a model that was fixed
+        before any holdout score was seen.  Every answer then has `gain`, `gain_low` and
+        `gain_high` against it.
+    pos_label : object, optional
+        The positive class, of metrics of two; 1 by default if the classes are 0 and 1, or -1 and 1.
+    clip : float, optional
+        For "neg_log_loss", in (0, 0.5): smaller probabilities of the true class count as this.
+    y_range : (float, float), optional
+        For "neg_mean_absolute_error" and "neg_mean_squared_error": the range in which all labels
+        and predictions lie, those of the population too.
+    costs : array_like, shape (n_classes, n_classes), optional
+        For "mean_cost": what predicting class j costs where class i is true, in order of
+        `classes`.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        For a `DeclaredSearch` and metrics that are means: how much each row counts, positive, and
+        fixed before any score was seen.
+    groups : array_like, shape (n_samples,), optional
+        The same: rows of one group (patient, video) may depend on each other.
     **parameters
         Of `RadaBound`: epsilon, delta, n_vectors, bound, ...; not beside a guard.
 
@@ -44,9 +81,12 @@ class Holdout(Owned, _kernel.PredictionQueries):
 
     Notes
     -----
-    The loss of a prediction is 1 where it differs from the label and 0 where it does not; they
-    are compared exactly.  `halted`, `n_queries`, `complexity`, `budget`, `threshold`,
-    `guarantee` and `seed` are the guard's.
+    Without a metric the loss of a prediction is 1 where it differs from the label and 0 where it
+    does not; they are compared exactly.  With one the value is scikit-learn's, and the
+    population's lies in the interval with probability 1 - delta, for all keys of the search at
+    once (docs/metrics.md).  With a baseline the intervals of values and of gains hold together:
+    each kind has half of delta.  A search answers one metric.  `halted`, `n_queries`,
+    `complexity`, `budget`, `threshold`, `guarantee` and `seed` are the guard's.
 
     Examples
     --------
@@ -57,6 +97,14 @@ class Holdout(Owned, _kernel.PredictionQueries):
     >>> answer = holdout.query(np.where(rng.random(4000) < 0.1, "cat", y_true))
     >>> 0.04 < answer.value < 0.06
     True
+
+    >>> from radabound_fast.mechanisms import DeclaredSearch
+    >>> search = DeclaredSearch(4000, {"depth": range(1, 11)}, delta=0.1)
+    >>> holdout = Holdout(y_true, search, metric="roc_auc", pos_label="dog")
+    >>> scores = (y_true == "dog") + rng.normal(size=4000)
+    >>> answer = holdout.query(scores, key={"depth": 3})
+    >>> round(answer.value, 4), round(answer.low, 4), round(answer.high, 4)
+    (0.7589, 0.7266, 0.7893)
     """
 
     _instead: ClassVar[str] = (
@@ -77,11 +125,26 @@ class Holdout(Owned, _kernel.PredictionQueries):
 
     @sealed
     def __init__(
-        self, y_true: Any, guard: Any = None, *, classes: Any = None, **parameters: Any
+        self,
+        y_true: Any,
+        guard: Any = None,
+        *,
+        classes: Any = None,
+        metric: str | None = None,
+        baseline: Any = None,
+        pos_label: Any = None,
+        clip: float | None = None,
+        y_range: tuple[float, float] | None = None,
+        costs: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        **parameters: Any,
     ) -> None:
         super().__init__()
         self._labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
+        given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
         if guard is None:
+            given.check_error_rates(RadaBound)
             guard = RadaBound(self._labels.n_samples, **parameters)
         elif parameters:
             raise TypeError(
@@ -94,6 +157,14 @@ class Holdout(Owned, _kernel.PredictionQueries):
                 f"guard must be for the {self._labels.n_samples} samples of y_true, "
                 f"got one for {guard.n_samples}"
             )
+        self._truth: Truth | None = None
+        if isinstance(guard, DeclaredSearch):
+            self._truth = given.truth(self._labels, guard._metric)
+            if self._truth is not None:
+                guard._measure_by(self._truth.measure(guard._secret))
+        else:
+            given.check_error_rates(type(guard))
+        self._given = given
         self._guard = guard
         self._rows = self._labels.rows
         self._asked = guard if type(guard) is RadaBound else None  # a subclass may see each query
@@ -108,6 +179,14 @@ class Holdout(Owned, _kernel.PredictionQueries):
         *,
         classes: Any = None,
         durability: Durability = "power",
+        metric: str | None = None,
+        baseline: Any = None,
+        pos_label: Any = None,
+        clip: float | None = None,
+        y_range: tuple[float, float] | None = None,
+        costs: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
         **parameters: Any,
     ) -> Self:
         """A holdout whose guard lives in a database, made now if there is none.
@@ -120,6 +199,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
             As for `Holdout`.  The database holds a salted hash of the labels, which shows
             whether a complete guess of them is right and nothing else, and opens only for the
             labels that it was made for.
+        metric, baseline, pos_label, clip, y_range, costs, sample_weight, groups
+            As for `Holdout`.  The database holds the metric, its options, how many labels each of
+            its classes has, and keyed hashes of the baseline, weights and groups; without a metric
+            here, the one in the file is taken.
         guard : type, default RadaBound
             `RadaBound` or a mechanism.
         **parameters
@@ -136,18 +219,26 @@ class Holdout(Owned, _kernel.PredictionQueries):
             As `RadaBound.open` does.
         """
         labels = Labels(y_true, classes)
+        given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
 
         def same(stored: str | None) -> bool:
             return stored is not None and stored == labels.fingerprint(stored.partition("$")[0])
 
+        def measure_of(secret: bytes, there: Measure | None) -> Measure | None:
+            truth = given.truth(labels, there)
+            return None if truth is None else truth.measure(secret)
+
         wanted = {"n_samples": labels.n_samples} | parameters if parameters else None
         fingerprint = labels.fingerprint(os.urandom(16).hex())
-        made = guard._open(path, wanted, durability, fingerprint, same)
-        return cls(labels, made)
+        if issubclass(guard, DeclaredSearch):
+            made = guard._open(path, wanted, durability, fingerprint, same, measure_of)
+            return cls(labels, made, **given.data())
+        given.check_error_rates(guard)
+        return cls(labels, guard._open(path, wanted, durability, fingerprint, same))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if isinstance(self._guard, DeclaredSearch):  # the labels go along
-            return type(self), (self._labels, self._guard)
+            return functools.partial(type(self), **self._given.data()), (self._labels, self._guard)
         return super().__reduce_ex__(protocol)
 
     def close(self) -> None:
@@ -173,12 +264,20 @@ class Holdout(Owned, _kernel.PredictionQueries):
 
     @property
     def classes(self) -> Any:
-        """What a prediction may be, sorted."""
-        return self._labels.classes
+        """What a prediction may be, sorted; None where predictions are numbers in a range."""
+        numbers = self._truth is not None and self._truth.row.takes == "numbers"
+        return None if numbers else self._labels.classes
+
+    @property
+    def metric(self) -> str:
+        """What is measured, a name in `radabound_fast.metrics.METRICS`."""
+        return "error" if self._truth is None else self._truth.row.name
 
     # `query` is compiled; what it cannot answer comes here
     def _query(self, y_pred: Any, guess: float | None, key: Any, rerun: int) -> Any:
         if isinstance(self._guard, DeclaredSearch):
+            if self._truth is not None:
+                return self._guard._query_predictions(self._truth, y_pred, key, rerun)
             words = _kernel.pack_rows(*self._labels.match(y_pred, ndim=1))
             return self._guard.query_packed(words, key=key, rerun=rerun)
         self._check_no_keys(key)
@@ -202,7 +301,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Parameters
         ----------
         Y_pred : array_like, shape (k, n_samples)
-            Predicted classes, one row per query.
+            Predicted classes, one row per query; with a metric what that takes, and probabilities
+            of every class have shape (k, n_samples, n_classes).
         guesses : array_like of float, shape (k,), optional
             For mechanisms that need them.
         keys : sequence, length k, optional
@@ -224,6 +324,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
             Not predictions of these classes; nothing has changed.
         """
         if isinstance(self._guard, DeclaredSearch):
+            if self._truth is not None:
+                return self._guard._query_many_predictions(
+                    self._truth, Y_pred, keys=keys, **options
+                )
             words = _kernel.pack_rows(*self._labels.match(Y_pred, ndim=2))
             return self._guard.query_many_packed(words, keys=keys, **options)
         self._check_no_keys(keys)
@@ -233,6 +337,114 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self.guard._query_many_predictions(values, labels, **options)
         words = _kernel.pack_rows(values, labels)
         return self.guard.query_many_packed(words, guesses=guesses, **options)
+
+    @sealed
+    def compare(
+        self,
+        y_pred_a: Any,
+        y_pred_b: Any,
+        *,
+        key_a: Any,
+        key_b: Any,
+        rerun_a: int = 1,
+        rerun_b: int = 1,
+    ) -> Comparison:
+        """Is model a better than model b?  Both are of the declared space, chosen however you like.
+
+        Parameters
+        ----------
+        y_pred_a, y_pred_b : array_like, shape (n_samples,)
+            Predictions of each, as `query` takes them.  They are needed again, since a search keeps
+            counts and limits alone: what a worker sends or a file holds tells no losses.
+        key_a, key_b : object
+            Of each, in the space.
+        rerun_a, rerun_b : int, default 1
+            As in `query`.
+
+        Returns
+        -------
+        Comparison
+
+        Raises
+        ------
+        TypeError, ValueError
+            The guard is no `DeclaredSearch`, the metric is not a mean, it is one model twice, or
+            as in `query`; nothing has changed then.
+
+        Notes
+        -----
+        Both are asked about, if they were not.  The limits of all comparisons hold at once, with
+        probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
+        both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
+        docs/theory.md).  The fewer the rows on which the models differ, the narrower they are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from radabound_fast.mechanisms import DeclaredSearch
+        >>> rng = np.random.default_rng(0)
+        >>> y_true = rng.integers(0, 2, 4000)
+        >>> holdout = Holdout(y_true, DeclaredSearch(4000, 1000, delta=0.1))
+        >>> a = y_true ^ (rng.random(4000) < 0.2)
+        >>> b = a ^ (rng.random(4000) < 0.06)  # spoilt a little: it errs in .236
+        >>> told = holdout.compare(a, b, key_a=17, key_b=503)
+        >>> round(told.gain, 4), round(told.gain_low, 4), round(told.gain_high, 4)
+        (0.0328, 0.0063, 0.0578)
+        """
+        guard = self._guard
+        if not isinstance(guard, DeclaredSearch):
+            raise TypeError(
+                f"compare needs a DeclaredSearch, this guard is a {type(guard).__name__}"
+            )
+        truth = self._truth
+        if self.metric not in MEANS or truth is not None and truth.weighting is not None:
+            raise ValueError(
+                f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
+                f"holdout's metric is {self.metric!r}"
+            )
+        rows = [
+            np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
+            if truth is None
+            else truth.read(y_pred, 1)
+            for y_pred in (y_pred_a, y_pred_b)
+        ]
+        return guard._compare(truth, rows, [key_a, key_b], [rerun_a, rerun_b])
+
+    @sealed
+    def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
+        """The ROC curve of a model, and a band for the population's at all thresholds at once.
+
+        So a threshold may be tuned on the holdout for nothing: the rates at the one that was
+        chosen are within the band, like those at every other.
+
+        Parameters
+        ----------
+        y_score : array_like, shape (n_samples,)
+            Scores, as `query` takes them.
+        key : object
+            Of the model, in the space.
+        rerun : int, default 1
+            As in `query`.
+
+        Returns
+        -------
+        RocBand
+
+        Raises
+        ------
+        TypeError, ValueError
+            The metric is not "roc_auc", or as in `query`; nothing has changed then.
+
+        Notes
+        -----
+        The key is asked about, if it was not.  All bands hold at once with probability 1 - delta,
+        an event of their own, beside that of the answers (Result 26 of docs/theory.md).
+        """
+        if self.metric != "roc_auc" or self._truth is None:
+            raise ValueError(f"roc_band needs metric='roc_auc', this holdout has {self.metric!r}")
+        answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
+        nats = log(2 / self._guard.delta) + answer.nats
+        return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)
 
     def iter_query_many(
         self, Y_pred: Any, *, block: int, guesses: Any = None, keys: Any = None, **options: Any
@@ -338,4 +550,58 @@ class Holdout(Owned, _kernel.PredictionQueries):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"Holdout(n_samples={self.n_samples}, guard={self.guard!r})"
+        metric = "" if self.metric == "error" else f", metric={self.metric!r}"
+        return f"Holdout(n_samples={self.n_samples}{metric}, guard={self.guard!r})"
+
+
+class _Measured(NamedTuple):
+    """What a caller says of what is to be measured; None: nothing."""
+
+    metric: str | None
+    baseline: Any
+    sample_weight: Any
+    groups: Any
+    pos_label: Any
+    clip: Any
+    y_range: Any
+    costs: Any
+
+    def data(self) -> dict[str, Any]:
+        """What no `Measure` has, and a copy of the holdout needs."""
+        return {name: getattr(self, name) for name in ("baseline", "sample_weight", "groups")}
+
+    def truth(self, labels: Labels, there: Measure | None) -> Truth | None:
+        """What a search measures of these labels, by default what it does already.
+
+        None: error rates, which need nothing but the losses.
+        """
+        metric = self.metric
+        options = {name: getattr(self, name) for name in OPTIONS}
+        if metric is None and there is not None:
+            metric, stored = there.name, dict(there.options)
+            if "pos_label" in stored:
+                stored["pos_label"] = labels.classes[stored["pos_label"]]
+            given = {name: value for name, value in options.items() if value is not None}
+            options = stored | given
+        if there is None and metric in (None, "error") and not self._others():
+            return None
+        weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
+        return Truth(labels, metric or "error", options, self.baseline, weighting)
+
+    def check_error_rates(self, guard: type) -> None:
+        """ValueError if a guard that counts is to answer anything but error rates."""
+        if self.metric is not None:
+            check_choice(METRICS, metric=self.metric)
+        asked = [] if self.metric in (None, "error") else [f"metric={self.metric!r}"]
+        asked += self._others()
+        if asked:
+            raise ValueError(
+                f"{asked[0]} needs a DeclaredSearch, got a {guard.__name__}: that answers error "
+                "rates, of which accuracy is 1 less; and, without a Holdout, the mean of any "
+                "losses in [0, 1]"
+            )
+
+    def _others(self) -> list[str]:
+        """What is given beside the metric."""
+        return [name for name, value in self._asdict().items()
+                if name != "metric" and value is not None]  # fmt: skip

@@ -55,7 +55,7 @@ class Labels:
     """
 
     def __init__(self, y_true: Any, classes: Any = None) -> None:
-        self._kind, self._classes, codes = _distinct(y_true, "y_true")
+        self._kind, self._classes, codes = distinct(y_true, "y_true")
         if classes is not None:
             codes = self._recode(classes, codes)
         self.n_samples = len(codes)
@@ -79,7 +79,7 @@ class Labels:
         return part
 
     def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:
-        kind, known, _ = _distinct(classes, "classes")
+        kind, known, _ = distinct(classes, "classes")
         if kind != self._kind:
             raise TypeError(f"classes must be {self._kind} as y_true, got {kind}")
         code_of = {value: code for code, value in enumerate(known)}
@@ -143,17 +143,41 @@ class Labels:
         row = self.rows.find(y_pred, ndim)
         if row is not None:
             return y_pred, row
-        values = _as_labels(y_pred, "y_pred")
-        check_shape(values, self.n_samples, ndim, "y_pred")
-        kind = KIND_OF.get(values.dtype.kind)
-        if kind is None or OBJECTS not in (kind, self._kind) and kind != self._kind:
-            raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
-        if kind == self._kind == NUMBERS:
+        values = self._checked(y_pred, ndim)
+        if KIND_OF[values.dtype.kind] == self._kind == NUMBERS:
             row = self.rows.find(values, ndim) or self._row(values.dtype)
             if row is not None:
                 self.rows.add(values.dtype, row)
                 return values, row
         return self._as_codes(values), self._code_row
+
+    def codes_of(self, y_pred: Any, ndim: int = 1) -> NDArray[Any]:
+        """The place of every prediction in `classes`; parameters and errors are those of `match`.
+
+        Returns
+        -------
+        ndarray of an unsigned dtype
+            Of the shape of `y_pred`.
+        """
+        return self._as_codes(self._checked(y_pred, ndim))
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """The place of every label in `classes`."""
+        return self._codes
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the labels are numbers."""
+        return self._kind == NUMBERS
+
+    def _checked(self, y_pred: Any, ndim: int) -> NDArray[Any]:
+        values = _as_labels(y_pred, "y_pred")
+        check_shape(values, self.n_samples, ndim, "y_pred")
+        kind = KIND_OF.get(values.dtype.kind)
+        if kind is None or OBJECTS not in (kind, self._kind) and kind != self._kind:
+            raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
+        return values
 
     # ---- labels beside predictions of one dtype ------------------------------------------
 
@@ -245,7 +269,7 @@ def _as_labels(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _distinct(values: Any, name: str) -> tuple[str, list[Any], NDArray[np.intp]]:
+def distinct(values: Any, name: str) -> tuple[str, list[Any], NDArray[np.intp]]:
     """The kind of the values, the different ones in order, and which of them each one is."""
     array = _as_labels(values, name)
     check_shape(array, None, 1, name)

@@ -10,6 +10,8 @@ bounds a guard may halt by::
     selfbounding        the self-bounding split and its low-error form, the same
     kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
     union, free         the union bound; what it answers by itself, in stages
+    paired, betting     difference of two models; means of real-valued losses
+    conditional         rates given an event, F1, AUC, weighted means, ROC curves
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
     theorem7,
@@ -29,6 +31,7 @@ from .adaptive import (
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
+from .betting import betting_interval
 from .binomial import (
     binomial_free,
     binomial_interval,
@@ -37,6 +40,7 @@ from .binomial import (
     binomial_queries,
 )
 from .bound import Bound
+from .conditional import auc_interval, f1_interval, rate_interval, roc_band, weighted_interval
 from .fixed import (
     mcdiarmid_excess,
     mcdiarmid_half_width,
@@ -49,6 +53,7 @@ from .fixed import (
 )
 from .free import Free, Stage, union_free
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
+from .paired import paired_interval
 from .paper import (
     bernstein_excess,
     bernstein_log_tail,
@@ -76,6 +81,8 @@ __all__ = [
     "PAPER_BOUNDS",
     "Free",
     "Stage",
+    "auc_interval",
+    "betting_interval",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",
@@ -89,6 +96,7 @@ __all__ = [
     "binomial_queries",
     "code_width",
     "dyadic_code",
+    "f1_interval",
     "failure_code",
     "guess_and_check_code",
     "guess_and_check_passes",
@@ -111,9 +119,12 @@ __all__ = [
     "mclt_excess",
     "mclt_log_tail",
     "mclt_tail",
+    "paired_interval",
     "rademacher_excess",
     "rademacher_log_tail",
     "rademacher_tail",
+    "rate_interval",
+    "roc_band",
     "self_bounding_budget",
     "self_bounding_half_width",
     "symmetrised_excess",
@@ -125,4 +136,5 @@ __all__ = [
     "union_half_width",
     "union_interval",
     "union_queries",
+    "weighted_interval",
 ]

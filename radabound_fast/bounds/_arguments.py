@@ -77,6 +77,14 @@ def check_numbers(**named: Any) -> Any:
     return _all_in(values, values >= 1, name, "be at least 1")
 
 
+def check_sizes(**named: Any) -> NDArray[Any]:
+    """Integers of at least 0, of any shape."""
+    ((name, given),) = named.items()
+    values = _integers(name, given)
+    _all_in(values, values >= 0, name, "be at least 0")
+    return values
+
+
 def check_nats(nats: Any) -> Any:
     """Finite logarithms of at least 0, of any shape; a float if one was given."""
     if type(nats) is float and 0.0 <= nats < math.inf:

@@ -25,6 +25,15 @@ def check_holdout(**named: Any) -> Holdout:
     return holdout
 
 
+def check_error_rates(**named: Any) -> Holdout:
+    """The same, for adapters that ask with classes and take less for better; else ValueError."""
+    ((name, _),) = named.items()
+    holdout = check_holdout(**named)
+    if holdout.metric != "error":
+        raise ValueError(f"{name} must have metric='error' here, got {holdout.metric!r}")
+    return holdout
+
+
 def check_answers(guard: Any, name: str) -> None:
     """HoldoutExhausted if the guard has halted, or would at its first query, whatever that is."""
     if guard.halted:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast.integrations._owner import check_holdout, first_withheld, needs_guess
+from radabound_fast.integrations._owner import check_error_rates, first_withheld, needs_guess
 from radabound_fast.mechanisms import DeclaredSearch
 
 
@@ -17,7 +17,7 @@ class Rounds:
     """Asks about an ensemble of so many rounds, and remembers what was answered."""
 
     def __init__(self, holdout: Any, X_holdout: Any, every: int, classes: Any, key: Any) -> None:
-        self.holdout = check_holdout(holdout=holdout)
+        self.holdout = check_error_rates(holdout=holdout)
         if needs_guess(holdout):
             kind = type(holdout.guard).__name__
             raise ValueError(

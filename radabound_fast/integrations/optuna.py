@@ -16,6 +16,7 @@ from radabound_fast.integrations._owner import (
     predictions_of,
     takes_keys,
 )
+from radabound_fast.metrics import METRICS
 
 with needs("optuna"):
     from optuna import Trial, TrialPruned
@@ -25,7 +26,8 @@ with needs("optuna"):
 
 __all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "space_of"]
 
-USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity")
+GAINS = ("gain", "gain_low", "gain_high")
+USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity", *GAINS)
 
 
 def _named(holdout: Holdout, trial: Trial, guess: float | None) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class GuardedObjective:
         self.answers: list[tuple[int, Any]] = []
 
     def __call__(self, trial: Trial) -> float:
-        _check_direction(trial)
+        _check_direction(trial, self._holdout.metric)
         holdout = self._holdout
         if holdout.halted:  # nothing to fit for
             raise _ended(holdout, trial)
@@ -95,7 +97,7 @@ def guarded_objective(
         withheld the very first answer: the message says what would work.
     TypeError, ValueError
         `holdout` is no Holdout or needs guesses; or, in a trial and before it is fitted, the
-        study does not minimize one value.
+        study does not minimize one value, or maximize it where more of the metric is better.
 
     Notes
     -----
@@ -124,14 +126,18 @@ def guarded_objective(
     return GuardedObjective(holdout, fit_predict, guesses)
 
 
-def _check_direction(trial: Trial) -> None:
+def _check_direction(trial: Trial, metric: str) -> None:
     study = getattr(trial, "study", None)  # a FixedTrial has none
-    if study is None or study.directions == [StudyDirection.MINIMIZE]:
+    more = METRICS[metric].greater_is_better
+    if study is None or study.directions == [
+        StudyDirection.MAXIMIZE if more else StudyDirection.MINIMIZE
+    ]:
         return
     told = ", ".join(direction.name.lower() for direction in study.directions)
+    wanted = "maximize" if more else "minimize"
     raise ValueError(
-        "study must minimize one value, the holdout error: "
-        f'optuna.create_study(direction="minimize"), got {told}'
+        f"study must {wanted} one value, the holdout {metric}: "
+        f'optuna.create_study(direction="{wanted}"), got {told}'
     )
 
 

@@ -16,7 +16,7 @@ from radabound_fast.integrations._candidates import (
     results_of,
     with_params,
 )
-from radabound_fast.integrations._owner import check_holdout, first_withheld, needs_guess
+from radabound_fast.integrations._owner import check_error_rates, first_withheld, needs_guess
 
 with needs("sklearn"):
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -115,7 +115,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         An error or Ctrl-C on the way has as its attribute ``answers`` the list of (parameters,
         Answer) so far, which are in `cv_results_` as well.
         """
-        guard = check_holdout(guard=self.guard)
+        guard = check_error_rates(guard=self.guard)
         check_length(X_holdout, guard.n_samples)
         candidates = listed_candidates(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one

@@ -10,6 +10,8 @@
 
 from radabound_fast.mechanisms._protocol import Mechanism
 from radabound_fast.mechanisms.declared_search import (
+    ComparedAnswer,
+    Comparison,
     DeclaredSearch,
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
@@ -27,6 +29,8 @@ from radabound_fast.mechanisms.thresholdout import (
 )
 
 __all__ = [
+    "ComparedAnswer",
+    "Comparison",
     "DeclaredSearch",
     "DeclaredSearchAnswer",
     "DeclaredSearchAnswers",

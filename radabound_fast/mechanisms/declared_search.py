@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import repeat
 from math import isclose, log
 from struct import Struct
@@ -27,12 +27,14 @@ from radabound_fast._checks import (
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast._saving import faults_of, same_json
-from radabound_fast.bounds import binomial_interval, kl_interval
+from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
+from radabound_fast.metrics import COUNTED, MeanLoss, Measure, fingerprints_of
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
 
 if TYPE_CHECKING:
+    from radabound_fast.metrics import Truth
     from radabound_fast.store import Durability, Path
     from radabound_fast.store._record import Asked, Query, SearchRecord
 
@@ -40,42 +42,78 @@ if TYPE_CHECKING:
 _BLOCK_VALUES = 2**20
 
 Floats = NDArray[np.float64]
+Told = tuple[Any, ...]  # what an answer has of `Asked`: all but the fingerprint
 
 
-Told = tuple[int, int, float]  # what an answer has of `Asked`: all but the fingerprint
-Columns = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # `Told` of several
-
-# `Asked` as bytes: a third of the memory of a tuple, and nothing for the garbage collector
-_ASKED = np.dtype([("total", "<i8"), ("shift", "<i8"), ("nats", "<f8"), ("fingerprint", "<u8")])
-_ONE_ASKED = Struct("<qqdQ")
+@lru_cache
+def _as_bytes(n_kept: int, are_floats: bool) -> tuple[np.dtype[Any], Struct]:
+    """`Asked` as bytes: a third of the memory of a tuple, and nothing for the garbage collector."""
+    kept = ("kept", "<f8" if are_floats else "<i8", (n_kept,))
+    table = np.dtype([kept, ("nats", "<f8"), ("fingerprint", "<u8")])
+    return table, Struct(f"<{n_kept}{'d' if are_floats else 'q'}dQ")
 
 
 class _Terms(NamedTuple):
     """What the answers of one search share."""
 
     space: Space
-    n_samples: int
-    nats: float  # ln(2/delta); ln(1/delta) for the upper side alone
+    measure: MeanLoss | Measure
+    nats: float  # ln(2/delta); ln(1/delta) for one side alone; ln 2 more beside gains
     two_sided: bool
 
-    def means(self, totals: Any, shifts: Any) -> Any:
-        return totals / np.left_shift(self.n_samples, shifts)
+    def value(self, told: Told) -> float:
+        if isinstance(self.measure, MeanLoss):
+            total, shift, _ = told
+            return float(total / (self.measure.n_samples << shift))
+        return float(self.measure.values(np.array([told[:-1]]))[0])
 
-    def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
-        """Limits of the truths, given sums of losses and the nats that each answer pays."""
-        paid = self.nats + nats
-        if shift == 0:
-            lows, highs = binomial_interval(totals, self.n_samples, paid)
-        else:
-            lows, highs = kl_interval(self.means(totals, shift), self.n_samples, paid)
-        return (lows if self.two_sided else 0.0 * lows), highs
+    def interval(self, told: Told) -> tuple[float, float]:
+        if isinstance(self.measure, MeanLoss):
+            total, shift, nats = told
+            return self._side(*self.measure.interval(total, shift, self.nats + nats))
+        lows, highs = self.intervals(np.array([told[:-1]]), np.array(told[-1:]))
+        return float(lows[0]), float(highs[0])
+
+    def intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
+        return self._side(*self.measure.intervals(kept, self.nats + nats))
+
+    def _side(self, lows: Any, highs: Any) -> tuple[Any, Any]:
+        """Both limits; with one side alone, the one that says how good it is at least."""
+        if self.two_sided:
+            return lows, highs
+        least, most = self.measure.ends
+        if self.measure.greater_is_better:
+            return lows, 0.0 * highs + most
+        return 0.0 * lows + least, highs
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
-        above = highs - values
-        return at_least(above, values - lows) if self.two_sided else above
+        above, below = highs - values, values - lows
+        if self.two_sided:
+            return at_least(above, below)
+        return below if self.measure.greater_is_better else above
+
+    def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
+        assert isinstance(self.measure, Measure)
+        lows, highs = self.measure.gain_intervals(kept, self.nats + nats + self.nats_of_gains)
+        return lows, (highs if self.two_sided else 0.0 * highs + self.most_gain)
+
+    @property
+    def most_gain(self) -> float:
+        least, most = self.measure.ends
+        return most - least
+
+    @property
+    def nats_of_gains(self) -> float:
+        """More than for a score: a lower limit alone takes two of three events."""
+        return 0.0 if self.two_sided else log(4 / 3)
 
 
 _TOLD = ["value", "low", "high", "half_width", "n_queries", "key", "rerun", "nats"]
+_GAINS = ["gain", "gain_low", "gain_high"]
+
+
+def _fields_of(names: list[str]) -> dict[str, Any]:
+    return {one.name: one for one in fields(make_dataclass("_", names))}
 
 
 class DeclaredSearchAnswer(Answer):
@@ -84,11 +122,11 @@ class DeclaredSearchAnswer(Answer):
     Attributes
     ----------
     value : float
-        The mean loss.
+        The mean loss; of a `Holdout` with a metric, that.
     low, high : float
-        Where the true mean loss is, for all answers at once; computed when asked for.
+        Where the population's is, for all answers at once; computed when asked for.
     half_width : float
-        How far the value may be from the true mean: the longer side of the interval.
+        How far the value may be from the population's: the longer side of the interval.
     n_queries : int
         Different queries answered so far, this one counted.
     key, rerun
@@ -98,7 +136,7 @@ class DeclaredSearchAnswer(Answer):
     """
 
     __slots__ = ("_limits", "_number", "_query", "_terms", "_told")
-    __dataclass_fields__ = {one.name: one for one in fields(make_dataclass("_", _TOLD))}
+    __dataclass_fields__ = _fields_of(_TOLD)
 
     def __init__(self, terms: _Terms, query: Query, told: Told, number: int) -> None:
         self._terms, self._query, self._told, self._number = terms, query, told, number
@@ -106,8 +144,7 @@ class DeclaredSearchAnswer(Answer):
 
     @property
     def value(self) -> float:
-        total, shift, _ = self._told
-        return total / (self._terms.n_samples << shift)
+        return self._terms.value(self._told)
 
     @property
     def low(self) -> float:
@@ -136,12 +173,12 @@ class DeclaredSearchAnswer(Answer):
 
     @property
     def nats(self) -> float:
-        return self._told[2]
+        return float(self._told[-1])
 
     @property
     def _interval(self) -> tuple[float, float]:
         if self._limits is None:
-            low, high = self._terms.interval(*self._told)
+            low, high = self._terms.interval(self._told)
             self._limits = float(low), float(high)
         return self._limits
 
@@ -157,6 +194,71 @@ class DeclaredSearchAnswer(Answer):
         return type(self), (self._terms, self._query, self._told, self._number)
 
 
+class ComparedAnswer(DeclaredSearchAnswer):
+    """One answer of a `DeclaredSearch` in a `Holdout` that has a baseline.
+
+    Attributes
+    ----------
+    gain : float
+        How much less often than the baseline the model errs; of other metrics, how much lower its
+        mean loss is.
+    gain_low, gain_high : float
+        Where the true gain is; these limits and `low` and `high` hold for all answers at once.
+
+    Notes
+    -----
+    And those of `DeclaredSearchAnswer`.
+    """
+
+    __slots__ = ("_gain_limits",)
+    __dataclass_fields__ = _fields_of(_TOLD + _GAINS)
+
+    def __init__(self, terms: _Terms, query: Query, told: Told, number: int) -> None:
+        super().__init__(terms, query, told, number)
+        self._gain_limits: tuple[float, float] | None = None
+
+    @property
+    def gain(self) -> float:
+        measure = self._terms.measure
+        assert isinstance(measure, Measure)
+        return float(measure.gains(np.array([self._told[:-1]]))[0])
+
+    @property
+    def gain_low(self) -> float:
+        return self._gain_interval[0]
+
+    @property
+    def gain_high(self) -> float:
+        return self._gain_interval[1]
+
+    @property
+    def _gain_interval(self) -> tuple[float, float]:
+        if self._gain_limits is None:
+            kept, nats = np.array([self._told[:-1]]), np.array(self._told[-1:])
+            lows, highs = self._terms.gain_intervals(kept, nats)
+            self._gain_limits = float(lows[0]), float(highs[0])
+        return self._gain_limits
+
+
+class Comparison(NamedTuple):
+    """How much better one model of a `DeclaredSearch` is than another.
+
+    Attributes
+    ----------
+    gain : float
+        How much less often the first errs; of other metrics, how much lower its mean loss is.
+    gain_low, gain_high : float
+        Where the true gain is, for all comparisons at once.
+    nats : float
+        What was paid in all: for delta and both keys.
+    """
+
+    gain: float
+    gain_low: float
+    gain_high: float
+    nats: float
+
+
 class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     """The answers to a block of queries, all of them.
 
@@ -167,6 +269,8 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     keys : list, length n_answered
     reruns, numbers : ndarray of int64, shape (n_answered,)
         The second is ``n_queries`` of each.
+    gains, gain_lows, gain_highs : ndarray of float64, shape (n_answered,)
+        As of each `ComparedAnswer`, in a `Holdout` that has a baseline.
     n_answered : int
     halted : bool
         False: nothing is ever withheld.
@@ -179,27 +283,22 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
         terms: _Terms,
         codes: list[Hashable],
         reruns: NDArray[np.int64],
-        columns: Columns,
+        kept: NDArray[Any],
+        nats: Floats,
         numbers: NDArray[np.int64],
         n_queries: int,
     ) -> None:
         self._terms, self._codes, self.reruns = terms, codes, reruns
-        self._totals, self._shifts, self.nats = columns
+        self._kept, self.nats = kept, nats
         self.numbers, self.n_queries, self.halted = numbers, n_queries, False
 
     @cached_property
     def values(self) -> Floats:
-        return np.asarray(self._terms.means(self._totals, self._shifts))
+        return np.asarray(self._terms.measure.values(self._kept))
 
     @cached_property
     def _intervals(self) -> tuple[Floats, Floats]:
-        lows, highs = np.empty(len(self)), np.empty(len(self))
-        for shift in (0, UNIT_SHIFT):
-            rows = self._shifts == shift
-            if rows.any():
-                found = self._terms.interval(self._totals[rows], shift, self.nats[rows])
-                lows[rows], highs[rows] = found
-        return lows, highs
+        return self._terms.intervals(self._kept, self.nats)
 
     @property
     def lows(self) -> Floats:
@@ -212,6 +311,31 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     @cached_property
     def half_widths(self) -> Floats:
         return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
+
+    @cached_property
+    def gains(self) -> Floats:
+        return self._compared.gains(self._kept)
+
+    @cached_property
+    def _gain_intervals(self) -> tuple[Floats, Floats]:
+        return self._terms.gain_intervals(self._kept, self.nats)
+
+    @property
+    def gain_lows(self) -> Floats:
+        self._compared  # noqa: B018 raises without a baseline
+        return self._gain_intervals[0]
+
+    @property
+    def gain_highs(self) -> Floats:
+        self._compared  # noqa: B018
+        return self._gain_intervals[1]
+
+    @property
+    def _compared(self) -> Measure:
+        measure = self._terms.measure
+        if isinstance(measure, Measure) and measure.is_paired:
+            return measure
+        raise AttributeError("gains are of a Holdout that has a baseline")
 
     @cached_property
     def keys(self) -> list[Any]:
@@ -231,15 +355,24 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
         return map(self._answer, range(len(self)))
 
     def _answer(self, row: int) -> DeclaredSearchAnswer:
-        told = int(self._totals[row]), int(self._shifts[row]), float(self.nats[row])
+        told = *self._kept[row].tolist(), float(self.nats[row])
         query, number = (self._codes[row], int(self.reruns[row])), int(self.numbers[row])
-        return DeclaredSearchAnswer(self._terms, query, told, number)
+        return _answer_of(self._terms, query, told, number)
 
     def __len__(self) -> int:
         return len(self._codes)
 
     def _own_columns(self) -> dict[str, Any]:
-        return {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
+        columns = {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
+        if not self._terms.measure.is_paired:
+            return columns
+        gains = {"gain": self.gains, "gain_low": self.gain_lows, "gain_high": self.gain_highs}
+        return columns | gains
+
+
+def _answer_of(terms: _Terms, query: Query, told: Told, number: int) -> DeclaredSearchAnswer:
+    kind = ComparedAnswer if terms.measure.is_paired else DeclaredSearchAnswer
+    return kind(terms, query, told, number)
 
 
 class DeclaredSearch:
@@ -319,8 +452,7 @@ class DeclaredSearch:
         self.delta = check_probability(delta=delta)
         self.reruns = check_bool(reruns=reruns)
         self.two_sided = check_bool(two_sided=two_sided)
-        nats = log((1 + self.two_sided) / self.delta)
-        self._terms = _Terms(self.space, self.n_samples, nats, self.two_sided)
+        self._terms = self._terms_for(MeanLoss(self.n_samples))
         self._secret = os.urandom(16)
         self._record: SearchRecord | None = None  # what it was opened from
         # a query changes this and nothing else, in one step, so that threads need no lock and an
@@ -345,17 +477,23 @@ class DeclaredSearch:
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
-        side = "between its low and high" if self.two_sided else "at or below its high"
+        measure = self._terms.measure
+        what, limits = measure.told
+        upper = "at or above its low" if measure.greater_is_better else "at or below its high"
+        side = "between its low and high" if self.two_sided else upper
+        gains = ""
+        if measure.is_paired:
+            of_gain = "between its own two limits" if self.two_sided else "at or above gain_low"
+            gains = f", and the true gain over the baseline {of_gain}"
         size = "" if self.size is None else f" of {self.size:,} keys"
         return (
-            f"With probability at least {1 - self.delta:g} the true mean loss of every answer is "
-            f"{side}, of all answers at once. Finite-sample, valid for any search that looks at "
+            f"With probability at least {1 - self.delta:g} the {what} of every answer is {side}"
+            f"{gains}, of all answers at once. Finite-sample, valid for any search that looks at "
             f"every score, as long as it stays in the space{size} that was declared before any "
-            f"score was seen; proved by the union bound over its keys, with exact binomial limits "
-            f"for losses declared 0 or 1 and the Chernoff bound for others. Assumed: independent "
-            f"held-out examples; models trained from their key and from data independent of the "
-            f"holdout, so that whatever else of a model was chosen by holdout scores is part of "
-            f"its key."
+            f"score was seen; proved by the union bound over its keys, with {limits}. Assumed: "
+            f"independent held-out examples; models trained from their key and from data "
+            f"independent of the holdout, so that whatever else of a model was chosen by holdout "
+            f"scores is part of its key."
         )
 
     # ---- asking ----------------------------------------------------------------------------
@@ -384,8 +522,9 @@ class DeclaredSearch:
             The key is not in the space, was asked about with other losses, or the losses are
             bad; nothing has changed then.
         """
+        self._check_takes_losses()
         query, nats = self._find(key, rerun)
-        return self._one(query, nats, _Rows.of_losses(losses, self.n_samples, 1, self._secret))
+        return self._one(query, nats, _LossRows.of_losses(losses, self.n_samples, 1, self._secret))
 
     @sealed
     def query_packed(self, words: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
@@ -398,8 +537,9 @@ class DeclaredSearch:
         key, rerun
             As in `query`, whose answers and errors these are too.
         """
+        self._check_takes_losses()
         query, nats = self._find(key, rerun)
-        return self._one(query, nats, _Rows.of_words(words, self.n_samples, 1, self._secret))
+        return self._one(query, nats, _LossRows.of_words(words, self.n_samples, 1, self._secret))
 
     @sealed
     def query_many(self, losses: Any, *, keys: Any, reruns: Any = None) -> DeclaredSearchAnswers:
@@ -422,16 +562,18 @@ class DeclaredSearch:
         TypeError, ValueError
             As in `query`, for any row; nothing has changed then.
         """
+        self._check_takes_losses()
         found = self._find_many(keys, reruns)
-        return self._many(*found, _Rows.of_losses(losses, self.n_samples, 2, self._secret))
+        return self._many(*found, _LossRows.of_losses(losses, self.n_samples, 2, self._secret))
 
     @sealed
     def query_many_packed(
         self, words: Any, *, keys: Any, reruns: Any = None
     ) -> DeclaredSearchAnswers:
         """`query_many` for bits; see `query_packed`."""
+        self._check_takes_losses()
         found = self._find_many(keys, reruns)
-        return self._many(*found, _Rows.of_words(words, self.n_samples, 2, self._secret))
+        return self._many(*found, _LossRows.of_words(words, self.n_samples, 2, self._secret))
 
     def interval(self, value: float, *, key: Any, rerun: int = 1) -> tuple[float, float]:
         """The low and high that an answer would have: for planning, and for stored scores.
@@ -450,6 +592,7 @@ class DeclaredSearch:
         >>> [round(limit, 4) for limit in million.interval(80, key=0)]  # an error of .02
         [0.0103, 0.0343]
         """
+        self._check_takes_losses()
         _, nats = self._find(key, rerun)
         if isinstance(value, (float, np.floating)):
             mean = check_fraction(value=value)
@@ -458,7 +601,7 @@ class DeclaredSearch:
             total, shift = check_integer(value=value), 0
             if not 0 <= total <= self.n_samples:
                 raise ValueError(f"value must be in [0, {self.n_samples}], got {total}")
-        low, high = self._terms.interval(total, shift, nats)
+        low, high = self._terms.interval((total, shift, nats))
         return float(low), float(high)
 
     # ---- what it came to -------------------------------------------------------------------
@@ -466,18 +609,18 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
+        stored, _ = self._stored
         if self._record is None:
             asked = self._asked.copy()
             queries: Any = asked if self.reruns else zip(asked, repeat(1))
-            table = np.frombuffer(b"".join(asked.values()), _ASKED)
+            table = np.frombuffer(b"".join(asked.values()), stored)
         else:
             queries = self._record.all(self._check_ours)
-            table = np.array(list(queries.values()), _ASKED)
+            table = np.array([(told[:-2], *told[-2:]) for told in queries.values()], stored)
         codes, reruns = zip(*queries, strict=True) if len(table) else ((), ())
-        columns = np.array(table["total"]), np.array(table["shift"]), np.array(table["nats"])
-        numbers = np.arange(len(table)) + 1
+        columns = np.array(table["kept"]), np.array(table["nats"]), np.arange(len(table)) + 1
         return DeclaredSearchAnswers(
-            self._terms, list(codes), np.array(reruns, np.int64), columns, numbers, len(table)
+            self._terms, list(codes), np.array(reruns, np.int64), *columns, len(table)
         )
 
     @property
@@ -485,10 +628,14 @@ class DeclaredSearch:
         """The answer with the lowest high, the first of equals; None before the first query.
 
         With probability 1 - delta the smallest true mean among all models that were asked about
-        is at most ``best.high``.
+        is at most ``best.high``.  Of a metric of which more is better it is the answer with the
+        highest low, in mirror image.
         """
         answers = self.answers
-        return answers[int(answers.highs.argmin())] if len(answers) else None
+        if not len(answers):
+            return None
+        more = self._terms.measure.greater_is_better
+        return answers[int(answers.lows.argmax() if more else answers.highs.argmin())]
 
     # ---- a record that processes share -------------------------------------------------------
 
@@ -552,15 +699,22 @@ class DeclaredSearch:
         durability: Durability,
         holdout: str | None,
         same_holdout: Callable[[str | None], bool],
+        measure_of: Callable[[bytes, Measure | None], Measure | None] | None = None,
     ) -> Self:
-        """`open`, where `holdout` is stored in a new database and else compared with."""
+        """`open`, where `holdout` is stored in a new database and else compared with.
+
+        `measure_of` says what a `Holdout` measures, given the secret and what the database does.
+        """
         from radabound_fast.store._record import open_record
 
         name, new = os.fsdecode(path), None
         made = None if parameters is None else cls(**parameters)
         if made is not None:
+            if measure_of is not None:
+                made._measure_by(measure_of(made._secret, None))
             described = {"parameters": made._parameters(), "holdout": holdout}
-            new = described | {"secret": made._secret.hex()}
+            metric = made._terms.measure.describe()
+            new = described | {"secret": made._secret.hex(), "metric": metric}
         record = open_record(path, durability, new)
         stored = record.description["parameters"]
         with faults_of(name, "a search"):
@@ -579,7 +733,13 @@ class DeclaredSearch:
                     f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
                     f"made, got {value!r:.200}"
                 )
-        made._secret, made._record = secret, record
+        made._secret, made._terms = secret, made._terms_for(record.measure)
+        if measure_of is not None and measure_of(secret, made._metric) != made._metric:
+            raise ValueError(
+                f"metric, its options and baseline must be those with which {name} was made, "
+                f"{made._metric or repr('error')}"
+            )
+        made._record = record
         return made
 
     def _parameters(self) -> dict[str, Any]:
@@ -621,6 +781,100 @@ class DeclaredSearch:
 
     # ---- inside ----------------------------------------------------------------------------
 
+    def _terms_for(self, measure: MeanLoss | Measure) -> _Terms:
+        nats = log((1 + self.two_sided) / self.delta)
+        # scores and gains have half of delta each
+        nats += log(2) if measure.is_paired else 0.0
+        return _Terms(self.space, measure, nats, self.two_sided)
+
+    @property
+    def _stored(self) -> tuple[np.dtype[Any], Struct]:
+        measure = self._terms.measure
+        return _as_bytes(measure.n_kept, measure.keeps == "limits")
+
+    @property
+    def _metric(self) -> Measure | None:
+        """What a `Holdout` measures; None: mean losses."""
+        measure = self._terms.measure
+        return measure if isinstance(measure, Measure) else None
+
+    def _measure_by(self, measure: Measure | None) -> None:
+        """From now on, what a `Holdout` measures; None: error rates."""
+        if measure is None or measure == self._terms.measure:
+            return
+        if self._record is not None:
+            raise ValueError("guard must be opened by Holdout.open, which stores the metric")
+        if self._metric is not None or self._asked:
+            raise ValueError(
+                f"guard must be a search of its own for each holdout, metric and baseline: this "
+                f"one answers the {self._terms.measure.told[0]}, and each has its own delta"
+            )
+        self._terms = self._terms_for(measure)
+
+    def _check_takes_losses(self) -> None:
+        measure = self._terms.measure
+        if type(measure) is not MeanLoss:
+            raise ValueError(
+                f"this search answers the {measure.told[0]}: ask its Holdout with predictions"
+            )
+
+    def _query_predictions(
+        self, truth: Truth, y_pred: Any, key: Any, rerun: int
+    ) -> DeclaredSearchAnswer:
+        """`query` for a `Holdout` with a metric."""
+        query, nats = self._find(key, rerun)
+        rows = truth.read(y_pred, 1)
+        return self._one(query, nats, self._measured(truth, rows, np.array([nats])))
+
+    def _query_many_predictions(
+        self, truth: Truth, y_pred: Any, *, keys: Any, reruns: Any = None
+    ) -> DeclaredSearchAnswers:
+        """`query_many` for a `Holdout` with a metric."""
+        codes, numbers, nats = self._find_many(keys, reruns)
+        rows = truth.read(y_pred, 2)
+        _check_one_a_row(codes, len(rows))
+        return self._many(codes, numbers, nats, self._measured(truth, rows, nats))
+
+    def _compare(
+        self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
+    ) -> Comparison:
+        """Two models by where they lose, once both are asked about."""
+        asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
+        if asked[0] == asked[1]:
+            raise ValueError(f"key_a and key_b must be two models, got {keys[0]!r:.100} twice")
+        codes = [code for (code, _), _ in asked]
+        numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
+        nats = np.array([paid for _, paid in asked])
+        both = np.concatenate(rows)
+        if truth is None:
+            found: _Rows = _LossRows(both, self.n_samples, True, self._secret)
+        else:
+            found = self._measured(truth, both, nats)
+        self._many(codes, numbers, nats, found)
+        paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
+        # both sides of a pair are those of the pair the other way round: of two ordered pairs one
+        # is paid for
+        paid -= log(2) if self.two_sided else 0.0
+        paid += self._terms.nats_of_gains
+        if truth is None or truth.row.name in COUNTED:
+            (minus,), (plus,) = (
+                _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
+                for one, other in (rows, rows[::-1])
+            )
+            gain = (plus - minus) / self.n_samples
+            low, high = paired_interval(plus, minus, self.n_samples, paid)
+        else:
+            losses, others = truth.row.summary(truth, both)
+            gain, low, high = truth.gain(others, losses, paid)
+        return Comparison(gain, low, high if self.two_sided else self._terms.most_gain, paid)
+
+    def _measured(self, truth: Truth, rows: NDArray[Any], nats: Floats) -> _Rows:
+        measure = self._terms.measure
+        assert isinstance(measure, Measure)
+        paid = self._terms.nats + nats
+        kept = truth.keep(measure, rows, paid, self._terms.nats_of_gains)
+        return _Rows(kept, fingerprints_of(rows, self._secret))
+
     def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
         code, nats = self.space.find(key)
         if not self.reruns:
@@ -657,30 +911,31 @@ class DeclaredSearch:
             raise ValueError(f"{query!r:.100} for {nats} nats is no query of this search")
 
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
-        asked = (rows.totals.item(), rows.shift, nats, rows.fingerprints.item())
+        asked = *rows.first(), nats, rows.fingerprints.item(0)
         if self._record is None:
-            new = _ONE_ASKED.pack(*asked)
+            _, one = self._stored
+            new = one.pack(*asked)
             before = self._asked.setdefault(query if self.reruns else query[0], new)
             if before is not new:
-                self._check_same(query, _ONE_ASKED.unpack(before), rows, 0)
+                self._check_same(query, one.unpack(before), rows, 0)
             n_queries = len(self._asked)
         else:
             n_queries = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        return DeclaredSearchAnswer(self._terms, query, asked[:3], n_queries)
+        return _answer_of(self._terms, query, asked[:-1], n_queries)
 
     def _many(
         self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
     ) -> DeclaredSearchAnswers:
-        n_rows = len(rows.totals)
-        if len(codes) != n_rows:
-            raise ValueError(f"keys must be one a row, {n_rows}, got {len(codes)}")
-        columns = rows.totals, np.full(n_rows, rows.shift), nats
-        table = np.empty(n_rows, _ASKED)
-        for name, column in zip(_ASKED.names or (), (*columns, rows.fingerprints), strict=True):
+        kept, n_rows = rows.kept, len(rows.fingerprints)
+        _check_one_a_row(codes, n_rows)
+        stored, one = self._stored
+        table = np.empty(n_rows, stored)
+        columns = {"kept": kept, "nats": nats, "fingerprint": rows.fingerprints}
+        for name, column in columns.items():
             table[name] = column
-        asked = table.view(f"V{_ASKED.itemsize}").tolist()
+        asked = table.view(f"V{stored.itemsize}").tolist()
         places = list(zip(codes, reruns.tolist(), strict=True)) if self.reruns else codes
         fresh = dict(zip(places, asked, strict=True))
         is_new = np.ones(n_rows, np.bool_)
@@ -690,7 +945,7 @@ class DeclaredSearch:
                 before = self._asked.get(place) or fresh.setdefault(place, asked[row])
                 if before is not asked[row]:
                     query = codes[row], int(reruns[row])
-                    self._check_same(query, _ONE_ASKED.unpack(before), rows, row)
+                    self._check_same(query, one.unpack(before), rows, row)
                     is_new[row] = False
         if self._record is None:
             self._asked.update(fresh)
@@ -705,15 +960,14 @@ class DeclaredSearch:
                 self._check_same(query, before, rows, row_of[query])
                 is_new[row_of[query]] = False
 
-            added = {query: _ONE_ASKED.unpack(asked[row]) for query, row in row_of.items()}
+            added = {query: one.unpack(asked[row]) for query, row in row_of.items()}
             n_queries = self._record.add(added, check)
         numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
-        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, numbers, n_queries)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, kept, nats, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
-        _, shift, _, fingerprint = before
-        if rows.fingerprint_as(row, shift, self._secret) == fingerprint:
+        if rows.fingerprint_as(row, before, self._secret) == before[-1]:
             return
         code, rerun = query
         again = (
@@ -723,39 +977,75 @@ class DeclaredSearch:
         )
         raise ValueError(
             f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
-            f"second time with other losses: {again}"
+            f"second time with other {rows.of}: {again}"
         )
 
 
+def _check_one_a_row(codes: list[Hashable], n_rows: int) -> None:
+    if len(codes) != n_rows:
+        raise ValueError(f"keys must be one a row, {n_rows}, got {len(codes)}")
+
+
 class _Rows:
-    """Losses as they are kept: sums, and fingerprints.
+    """Predictions: what is kept of rows of them, and what tells them apart.
 
     Attributes
     ----------
-    totals : ndarray of int64, shape (k,)
-        In units of 2**-shift.
-    shift : int
-        0 for losses declared 0 or 1, else 24.
+    kept : ndarray of int64 or float64, shape (k, n_kept)
+        As the measure wants it.
     fingerprints : ndarray of uint64, shape (k,)
-        Keyed hashes of the losses.
+        Keyed hashes of what came.
     """
 
+    of = "predictions"
+
+    def __init__(self, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
+        self._kept, self.fingerprints = kept, fingerprints
+
+    @property
+    def kept(self) -> NDArray[Any]:
+        return self._kept
+
+    def first(self) -> list[Any]:
+        """What is kept of the first row."""
+        row: list[Any] = self._kept[0].tolist()
+        return row
+
+    def fingerprint_as(self, row: int, before: Asked, secret: bytes) -> int | None:
+        """The row's fingerprint, if it had come as the one before."""
+        return int(self.fingerprints[row])
+
+
+class _LossRows(_Rows):
+    """Losses: their sums, and in units of which power of 2."""
+
+    of = "losses"
+
     def __init__(self, values: NDArray[Any], n_samples: int, declared: bool, secret: bytes) -> None:
-        self.shift = 0 if declared else UNIT_SHIFT
+        self._shift = 0 if declared else UNIT_SHIFT
         self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
         read = self._of_bits if declared else self._of_units
         # floats that happen to be 0 and 1 are summed as such
         sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=declared)
-        self.totals = sums << (self.shift - shift)
+        self._totals = sums if shift == self._shift else sums << (self._shift - shift)
         self.fingerprints = read(self._values, secret)
 
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        kept = np.empty((len(self._totals), 2), np.int64)
+        kept[:, 0], kept[:, 1] = self._totals, self._shift
+        return kept
+
+    def first(self) -> list[Any]:
+        return [self._totals.item(0), self._shift]
+
     @classmethod
-    def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+    def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _LossRows:
         return cls(as_words(words, n_samples, ndim=ndim), n_samples, True, secret)
 
     @classmethod
-    def of_losses(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> _Rows:
+    def of_losses(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> _LossRows:
         array = as_array(losses, "losses")
         values = as_values(array, n_samples, ndim)
         whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
@@ -763,9 +1053,10 @@ class _Rows:
             return cls(values, n_samples, False, secret)
         return cls(_kernel.pack_rows(values), n_samples, True, secret)
 
-    def fingerprint_as(self, row: int, shift: int, secret: bytes) -> int | None:
-        """The row's fingerprint if its losses had been declared otherwise; None: they cannot be."""
-        if shift == self.shift:
+    def fingerprint_as(self, row: int, before: Asked, secret: bytes) -> int | None:
+        """The row's fingerprint, declared as the one before; None: it cannot be."""
+        shift = before[1]
+        if shift == self._shift:
             return int(self.fingerprints[row])
         values = self._values[row]
         if shift:

@@ -13,7 +13,8 @@ Progress = NDArray[np.int64]
 
 MOST_BYTES = 2**16  # of the text that describes a guard
 _TYPES: dict[str, Any] = {
-    "kind": str, "parameters": dict, "holdout": (str, type(None)), "secret": str
+    "kind": str, "parameters": dict, "holdout": (str, type(None)), "secret": str,
+    "metric": (dict, type(None)),
 }  # fmt: skip
 
 

@@ -17,9 +17,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from radabound_fast._checks import check_choice
-from radabound_fast._kernel import UNIT_SHIFT, broken_into
+from radabound_fast._kernel import broken_into
 from radabound_fast._saving import faults_of
 from radabound_fast._values import as_tuple
+from radabound_fast.metrics import measure_from
 from radabound_fast.store._description import Description, check_description, parsed, text_of
 from radabound_fast.store._folder import (
     BUSY_SECONDS,
@@ -37,20 +38,19 @@ T = TypeVar("T")
 
 # Which query: the code of its key, and the rerun.
 Query = tuple[Hashable, int]
-# What is kept of it, and nothing that its losses could be made from: their sum in units of
-# 2**-shift, shift (0: they were declared 0 or 1), nats, fingerprint.
-Asked = tuple[int, int, float, int]
+# What is kept of it, and nothing that its losses could be made from: some numbers that the measure
+# makes values and limits of, then nats, and the fingerprint.
+Asked = tuple[Any, ...]
 
 _APPLICATION_ID = 0x52414453  # "RADS", in the header of the file
 _VERSION = 1
 _TABLES = [
     "CREATE TABLE search (description TEXT NOT NULL)",
-    "CREATE TABLE asked (code TEXT NOT NULL, rerun INTEGER NOT NULL, total INTEGER NOT NULL, "
-    "shift INTEGER NOT NULL, nats REAL NOT NULL, fingerprint INTEGER NOT NULL, "
-    "UNIQUE (code, rerun))",
+    "CREATE TABLE asked (code TEXT NOT NULL, rerun INTEGER NOT NULL, kept TEXT NOT NULL, "
+    "nats REAL NOT NULL, fingerprint INTEGER NOT NULL, UNIQUE (code, rerun))",
 ]
-_COLUMNS = "total, shift, nats, fingerprint"
-_PARTS = ("parameters", "holdout", "secret")
+_COLUMNS = "kept, nats, fingerprint"
+_PARTS = ("parameters", "holdout", "secret", "metric")
 # a space may have long lists of values
 _MOST_BYTES = 2**26
 # how long SQLite itself waits for a lock before it says so, and Ctrl-C is looked at
@@ -99,6 +99,8 @@ class SearchRecord:
         check_mounted_with_folder(self.path, os.fsdecode(path))
         self._checked: set[tuple[Query, float]] = set()
         self.description = self._do(self._check)
+        with faults_of(os.fsdecode(path), "a search"):
+            self.measure = measure_from(self.description)
 
     def _check(self, database: sqlite3.Connection) -> Description:
         for pragma, wanted in (("application_id", _APPLICATION_ID), ("user_version", _VERSION)):
@@ -161,17 +163,17 @@ class SearchRecord:
 
         def work(database: sqlite3.Connection) -> int:
             rows = []
-            for query, (total, shift, nats, fingerprint) in asked.items():
+            for query, (*kept, nats, fingerprint) in asked.items():
                 code, rerun = text_of(query[0], _MOST_BYTES), query[1]
                 found = database.execute(
                     f"SELECT code, rerun, {_COLUMNS} FROM asked WHERE code = ? AND rerun = ?",
                     (code, rerun),
                 ).fetchone()
                 if found is None:
-                    rows.append((code, rerun, total, shift, nats, fingerprint - _OFFSET))
+                    rows.append((code, rerun, text_of(kept), nats, fingerprint - _OFFSET))
                 else:
                     check(query, self._read(*found)[1])
-            database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?, ?)", rows)
+            database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
             return self._count(database)
 
         return self._do(work, "IMMEDIATE")
@@ -188,7 +190,7 @@ class SearchRecord:
 
         found = self._do(work)
         with faults_of(self.path, "the answers of a search"):
-            for query, (_, _, nats, _) in found.items():
+            for query, (*_, nats, _) in found.items():
                 if (query, nats) not in self._checked:
                     check(query, nats)
                     self._checked.add((query, nats))
@@ -196,23 +198,20 @@ class SearchRecord:
 
     def _read(self, code: Any, rerun: Any, *asked: Any) -> tuple[Query, Asked]:
         """A row, if a search can have written it: SQLite's columns may hold anything."""
-        total, shift, nats, fingerprint = asked
-        whole = all(type(value) is int for value in (rerun, total, shift, fingerprint))
-        most = self.description["parameters"].get("n_samples")
+        text, nats, fingerprint = asked
         if (
-            type(code) is str
+            type(code) is type(text) is str
             and type(nats) is float
-            and type(most) is int
-            and whole
+            and type(rerun) is type(fingerprint) is int
             and rerun >= 1
-            and shift in (0, UNIT_SHIFT)
-            and 0 <= total <= most << shift
             and 0.0 <= nats < math.inf
         ):
             with contextlib.suppress(ValueError, TypeError):
                 query = as_tuple(parsed(code, _MOST_BYTES)), rerun
                 hash(query)
-                return query, (total, shift, nats, fingerprint + _OFFSET)
+                kept = tuple(parsed(text))
+                if self.measure.can_be_kept(kept):
+                    return query, (*kept, nats, fingerprint + _OFFSET)
         raise ValueError(f"{self.path} is damaged: it holds an answer that no search gives")
 
     def __len__(self) -> int:
@@ -233,8 +232,8 @@ def open_record(path: Path, durability: str, new: Description | None = None) -> 
     path, durability
         As for `SearchRecord`.
     new : dict, optional
-        JSON values under the keys "parameters", "holdout" and "secret".  Of several processes that
-        bring one, one is made.
+        JSON values under the keys "parameters", "holdout", "secret" and "metric".  Of several
+        processes that bring one, one is made.
 
     Raises
     ------

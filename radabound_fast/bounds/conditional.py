@@ -1,0 +1,257 @@
+"""Limits of what depends on a class: rates given an event, F1, balanced accuracy, AUC, ROC curves.
+
+A fixed model on independent rows.  Given which rows lie in an event (their label is positive,
+their prediction is), each of them is in a part of it with one probability, independently; so the
+limits hold given that, and hence without.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import check_count
+from ._arguments import check_fractions, check_nats, check_not_negative, check_sizes
+from .binomial import binomial_interval
+from .kl import kl_interval
+
+Floats = NDArray[np.float64]
+
+# points laid around the best so far, so often, each time half as far apart
+_GRID = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 9)]), axis=-1).reshape(-1, 2)
+_ZOOMS = 14
+_MANY = 16  # so many limits at once cost less than one by one
+_MOST_WEIGHTS = 128
+
+
+def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
+    """Where the probability of a part of an event lies, given how many rows are in both.
+
+    Parameters
+    ----------
+    counts, sizes : int or array_like of int
+        Rows in the part, and rows in the event: recall has the positive rows that are predicted
+        positive, and the positive rows.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.  All three are broadcast.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        In [0, 1]; 0 and 1 for an event without rows, of which nothing is known.
+
+    Notes
+    -----
+    `binomial_interval` with the rows of the event for m: Result 21 (a) of docs/theory.md.
+
+    >>> low, high = rate_interval(320, 400, nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.7642, 0.8324)
+    """
+    counts, sizes, nats = np.broadcast_arrays(counts, check_sizes(sizes=sizes), check_nats(nats))
+    if not counts.shape:
+        return _one_rate(counts.item(), sizes.item(), nats.item())
+    lows, highs = np.empty(counts.shape), np.empty(counts.shape)
+    for size in np.unique(sizes):
+        there = sizes == size
+        if size and np.count_nonzero(there) >= _MANY:
+            lows[there], highs[there] = binomial_interval(counts[there], int(size), nats[there])
+            continue
+        for place in zip(*np.nonzero(there), strict=True):
+            lows[place], highs[place] = _one_rate(
+                counts[place].item(), int(size), nats[place].item()
+            )
+    return lows, highs
+
+
+def _one_rate(count: int, size: int, nats: float) -> tuple[float, float]:
+    return binomial_interval(count, size, nats) if size else (0.0, 1.0)
+
+
+def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
+    """Where the F1 score of the population lies.
+
+    Parameters
+    ----------
+    true_positives, errors : int or array_like of int
+        Rows that are positive and predicted so, and rows that are one of the two alone.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        In [0, 1].
+
+    Notes
+    -----
+    ``F1 = 2 J / (1 + J)`` grows with J, the probability that a row which is positive or predicted
+    so is both: a rate (Result 21 (b)).
+
+    >>> low, high = f1_interval(260, 280, nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.6162, 0.6823)
+    """
+    hits = np.asarray(true_positives)
+    lows, highs = rate_interval(hits, hits + errors, nats)
+    return 2.0 * lows / (1.0 + lows), 2.0 * highs / (1.0 + highs)
+
+
+def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple[Any, Any]:
+    """Where the area under the ROC curve of the population lies, given the labels.
+
+    The probability that a positive row scores higher than a negative one, and half that of a tie.
+
+    Parameters
+    ----------
+    auc : float or array_like of float
+        Areas under the curve of the sample, in [0, 1].
+    n_negative, n_positive : int
+        Rows of each class; at least 1.
+    nats : float or array_like of float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        In [0, 1], around the areas.
+
+    Notes
+    -----
+    `kl_interval` with ``min(n_negative, n_positive)`` for m: the area is an average, over ways to
+    pair rows, of means of so many independent pairs (Hoeffding 1963; Result 22).
+
+    >>> low, high = auc_interval(0.9, 3600, 400, nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.8593, 0.9327)
+    """
+    pairs = min(check_count(n_negative=n_negative), check_count(n_positive=n_positive))
+    return kl_interval(check_fractions(auc=auc), pairs, nats)
+
+
+def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
+    """Where the expectation of a weighted mean of independent values in [0, 1] lies.
+
+    Parameters
+    ----------
+    mean : float
+        Of the values, so weighted, in [0, 1].
+    weights : array_like of float, shape (n,)
+        Above 0, fixed before the values were seen; their unit does not matter.
+    counts : int or array_like of int, shape (n,)
+        How many values have each of these weights.  The balanced accuracy has the weights
+        ``1 / counts`` for the classes' counts.
+    nats : float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
+
+    Returns
+    -------
+    tuple of float
+        In [0, 1], around the mean; neither is further from it than Hoeffding's
+        ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1, but for rounding.
+
+    Notes
+    -----
+    The logarithm of E exp(lambda mean) is at most the largest ``sum ln(1 + p (exp(lambda a) - 1))``
+    over p with ``sum a p`` the expectation b, and that at most
+    ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
+    mu above 0 give a lower limit of b, by one event; the largest is taken that a grid finds.  The
+    upper limit is its mirror image.  (Result 23 of docs/theory.md.)
+
+    >>> low, high = weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.8741, 0.9229)
+    """
+    value, budget = float(check_fractions(mean=mean)), check_not_negative(nats=nats)
+    each, many = np.broadcast_arrays(np.asarray(weights, np.float64), np.asarray(counts))
+    if each.ndim != 1 or each.size == 0:
+        raise ValueError(f"weights must be one number a stratum, got shape {each.shape}")
+    if many.dtype.kind not in "iu" or (many < 1).any():
+        raise ValueError(f"counts must be integers of at least 1, got {counts!r:.100}")
+    if not ((each > 0.0) & (each < math.inf)).all():
+        raise ValueError("weights must be positive and finite, got one that is not")
+    each, many = _few(each / float(many @ each), many.astype(np.float64))
+    return (
+        _weighted_lower(value, each, many, budget),
+        1.0 - _weighted_lower(1.0 - value, each, many, budget),
+    )
+
+
+def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """At most `_MOST_WEIGHTS` different ones: each is shared by the two nearest, keeping its mean.
+
+    What `weighted_interval` takes the largest of is convex in a, so that its sum can only grow.
+    """
+    if weights.size <= _MOST_WEIGHTS:
+        return weights, counts
+    different, place_of = np.unique(weights, return_inverse=True)
+    many = np.bincount(place_of, counts).astype(np.float64)
+    if different.size <= _MOST_WEIGHTS:
+        return different, many
+    edges = np.linspace(different[0], different[-1], _MOST_WEIGHTS)
+    above = np.clip(np.searchsorted(edges, different), 1, _MOST_WEIGHTS - 1)
+    share = np.clip((different - edges[above - 1]) / np.diff(edges)[above - 1], 0.0, 1.0)
+    shared = np.bincount(above, many * share, _MOST_WEIGHTS)
+    shared = shared + np.bincount(above - 1, many * (1.0 - share), _MOST_WEIGHTS)
+    return edges, shared.astype(np.float64)
+
+
+def _weighted_lower(mean: float, weights: Floats, counts: Floats, nats: float) -> float:
+    """The largest of the lower limits that pairs of multipliers give."""
+    if nats == 0.0 or mean == 0.0:
+        return mean
+    # the lambda of Hoeffding's limit; it is larger where expectations are near 0 or 1
+    usual = math.sqrt(8.0 * nats / float(counts @ (weights * weights)))
+    best = max(0.0, mean - 2.0 * nats / usual)
+    # logarithms of lambda, and of mu over lambda
+    centre, reach = np.array([math.log(usual) + 1.0, 0.0]), 4.0
+    for _ in range(_ZOOMS):
+        points = centre + reach * _GRID
+        limits = _limits_of(points, mean, weights, counts, nats)
+        place = int(limits.argmax())
+        best, centre, reach = max(best, float(limits[place])), points[place], reach / 2.0
+    return min(best * (1.0 - 2.0**-40), mean)
+
+
+def _limits_of(points: Floats, mean: float, weights: Floats, counts: Floats, nats: float) -> Floats:
+    factor = np.minimum(np.exp(points[:, 0]), 600.0 / weights.max())
+    price = factor * np.exp(points[:, 1])
+    grown = np.expm1(np.outer(factor, weights))
+    cost = np.outer(price, weights)
+    worst = np.clip(1.0 / cost - 1.0 / grown, 0.0, 1.0)
+    most = (np.log1p(worst * grown) - cost * worst) @ counts
+    limits: Floats = (factor * mean - nats - most) / price
+    return limits
+
+
+def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, float]:
+    """How far the rates of one scorer are from the sample's, at all thresholds at once.
+
+    Parameters
+    ----------
+    n_negative, n_positive : int
+        Rows of each class; at least 1.
+    nats : float
+        ``ln(2 / (w delta))``, at least 0, where w is the weight of this scorer in a union bound.
+
+    Returns
+    -------
+    tuple of float
+        The half-widths for the false positive and the true positive rate: with probability at
+        least ``1 - 2 exp(-nats)`` given the labels, both hold at every threshold, also at one that
+        was chosen by these rows.  Not cut at 1.
+
+    Notes
+    -----
+    Dvoretzky, Kiefer and Wolfowitz with Massart's constant, for each class: Result 26.
+
+    >>> false, true = roc_band(3600, 400, nats=math.log(20))
+    >>> round(false, 4), round(true, 4)
+    (0.0226, 0.0679)
+    """
+    twice = 2.0 * (check_not_negative(nats=nats) + math.log(2.0))
+    counts = check_count(n_negative=n_negative), check_count(n_positive=n_positive)
+    return math.sqrt(twice / counts[0]) / 2.0, math.sqrt(twice / counts[1]) / 2.0

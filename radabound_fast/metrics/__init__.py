@@ -1,0 +1,39 @@
+"""What a holdout measures: a table, a row a metric, by scikit-learn's names.
+
+A row says what a metric takes, what it keeps of predictions, its value, which is scikit-learn's,
+and where the population's value lies, except with probability ``2 exp(-nats)``, for one model
+fixed in advance on independent rows::
+
+    error, accuracy                     classes        exact binomial
+    balanced_accuracy                   classes        Chernoff, given the labels
+    precision, recall, specificity, f1  two classes    exact binomial, given which rows count
+    mean_cost                           classes        betting
+    roc_auc                             scores         Hoeffding's pairs, given the labels
+    neg_log_loss, neg_brier_score       probabilities  betting
+    neg_mean_absolute_error,
+    neg_mean_squared_error              numbers        betting
+
+`Truth` has the labels of one holdout, and reads predictions; `Measure` is what may leave it: the
+metric and how many labels each class has, from which kept counts become values and intervals.
+"""
+
+from ._measure import MeanLoss, Measure, measure_from
+from ._scores import RocBand, roc_band
+from ._table import COUNTED, MEANS, METRICS, Metric
+from ._truth import OPTIONS, Truth, Weighting, fingerprints_of
+
+__all__ = [
+    "COUNTED",
+    "MEANS",
+    "METRICS",
+    "MeanLoss",
+    "Measure",
+    "Metric",
+    "OPTIONS",
+    "RocBand",
+    "Truth",
+    "Weighting",
+    "fingerprints_of",
+    "measure_from",
+    "roc_band",
+]

@@ -1,0 +1,107 @@
+"""Metrics of predicted classes: counts of errors in each class, their ratios, exact limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel, bounds
+
+if TYPE_CHECKING:
+    from ._measure import Measure
+    from ._truth import Truth
+
+Array = NDArray[Any]
+Limits = tuple[Any, Any]
+
+
+def errors(truth: Truth, words: Array) -> Array:
+    return _kernel.sums_of_rows(words, truth.n_samples, packed=True)[0][:, np.newaxis]
+
+
+def errors_by_class(truth: Truth, words: Array) -> Array:
+    of_class = [errors(truth, words & mask) for mask in truth.masks]
+    return np.hstack([*of_class, errors(truth, words) - sum(of_class)])
+
+
+def _hits(measure: Measure, errors: Array) -> tuple[Array, Array, Array]:
+    """True positives, false positives, false negatives."""
+    return measure.sizes[1] - errors[:, 1], errors[:, 0], errors[:, 1]
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    """0 where the whole is 0, as scikit-learn has it by default."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+def error(measure: Measure, errors: Array) -> Array:
+    return errors[:, 0] / measure.sizes[0]
+
+
+def accuracy(measure: Measure, errors: Array) -> Array:
+    return (measure.sizes[0] - errors[:, 0]) / measure.sizes[0]
+
+
+def error_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    return bounds.rate_interval(errors[:, 0], measure.sizes[0], nats)
+
+
+def accuracy_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    return bounds.rate_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
+
+
+def balanced_accuracy(measure: Measure, errors: Array) -> Array:
+    sizes = np.array(measure.sizes)
+    return np.asarray(((sizes - errors) / sizes).mean(axis=1))
+
+
+def balanced_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    sizes = np.array(measure.sizes)
+    means = balanced_accuracy(measure, errors).tolist()
+    return each(bounds.weighted_interval, [(mean, 1 / sizes, sizes) for mean in means], nats)
+
+
+def precision(measure: Measure, errors: Array) -> Array:
+    hits, false, _ = _hits(measure, errors)
+    return _ratio(hits, hits + false)
+
+
+def precision_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    hits, false, _ = _hits(measure, errors)
+    return bounds.rate_interval(hits, hits + false, nats)
+
+
+def recall(measure: Measure, errors: Array) -> Array:
+    return (measure.sizes[1] - errors[:, 1]) / measure.sizes[1]
+
+
+def recall_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    return bounds.rate_interval(measure.sizes[1] - errors[:, 1], measure.sizes[1], nats)
+
+
+def specificity(measure: Measure, errors: Array) -> Array:
+    return (measure.sizes[0] - errors[:, 0]) / measure.sizes[0]
+
+
+def specificity_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    return bounds.rate_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
+
+
+def f1(measure: Measure, errors: Array) -> Array:
+    hits, false, missed = _hits(measure, errors)
+    return _ratio(2 * hits, 2 * hits + false + missed)
+
+
+def f1_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
+    hits, false, missed = _hits(measure, errors)
+    return bounds.f1_interval(hits, false + missed, nats)
+
+
+def each(interval: Any, arguments: list[tuple[Any, ...]], nats: Any) -> Limits:
+    """Limits one by one, of functions that are no ufuncs."""
+    paid = np.broadcast_to(nats, len(arguments)).tolist()
+    found = [interval(*given, one) for given, one in zip(arguments, paid, strict=True)]
+    lows, highs = np.array(found, np.float64).reshape(-1, 2).T
+    return lows, highs

@@ -1,0 +1,63 @@
+"""Metrics that are means of losses, of which each has a range: probabilities, numbers, costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast.bounds import betting_interval
+
+from ._classes import each
+
+if TYPE_CHECKING:
+    from ._measure import Measure
+    from ._truth import Truth
+
+Array = NDArray[Any]
+Limits = tuple[Any, Any]
+
+
+def log_losses(truth: Truth, rows: Array) -> Array:
+    return np.asarray(-np.log(np.maximum(truth.true_probabilities(rows), truth.clip)))
+
+
+def brier_losses(truth: Truth, rows: Array) -> Array:
+    if rows.ndim == 2:
+        return np.asarray((truth.positive - rows) ** 2)
+    right = np.eye(truth.n_classes)[truth.labels.codes]
+    squares = ((right - rows) ** 2).sum(axis=2)
+    return np.asarray(squares * 0.5 if truth.n_classes == 2 else squares)
+
+
+def absolute_errors(truth: Truth, rows: Array) -> Array:
+    return np.asarray(np.abs(truth.numbers - rows))
+
+
+def squared_errors(truth: Truth, rows: Array) -> Array:
+    return np.asarray((truth.numbers - rows) ** 2)
+
+
+def costs(truth: Truth, rows: Array) -> Array:
+    return np.asarray(truth.costs[truth.labels.codes, rows])
+
+
+def mean(measure: Measure, losses: Array) -> Array:
+    return np.array([np.average(row) for row in losses])
+
+
+def mean_interval(measure: Measure, losses: Array, nats: Any) -> Limits:
+    span = measure.most - measure.least
+    scaled = np.clip((losses - measure.least) / span, 0.0, 1.0)
+    lows, highs = each(betting_interval, [(row,) for row in scaled], nats)
+    return measure.least + span * lows, measure.least + span * highs
+
+
+def negative_mean(measure: Measure, losses: Array) -> Array:
+    return -mean(measure, losses)
+
+
+def negative_interval(measure: Measure, losses: Array, nats: Any) -> Limits:
+    lows, highs = mean_interval(measure, losses, nats)
+    return -highs, -lows

@@ -1,0 +1,232 @@
+"""What may leave a holdout: which metric, how many labels, and what is kept made a value of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast.bounds import binomial_interval, kl_interval, paired_interval
+
+from ._table import MEANS, METRICS
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Limits = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class MeanLoss:
+    """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
+
+    n_samples: int
+
+    n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
+    keeps: ClassVar[str] = "sums"
+    greater_is_better: ClassVar[bool] = False
+    ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    is_paired: ClassVar[bool] = False
+    told: ClassVar[tuple[str, str]] = (
+        "true mean loss",
+        "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
+    )
+
+    def values(self, kept: NDArray[Any]) -> Floats:
+        return np.asarray(kept[:, 0] / np.left_shift(self.n_samples, kept[:, 1]))
+
+    def intervals(self, kept: NDArray[Any], nats: Any) -> tuple[Floats, Floats]:
+        """Limits of the truths, given sums of losses and the nats that are paid for each."""
+        lows, highs = np.empty(len(kept)), np.empty(len(kept))
+        for shift in (0, UNIT_SHIFT):
+            rows = kept[:, 1] == shift
+            if rows.any():
+                lows[rows], highs[rows] = self.interval(kept[rows, 0], shift, nats[rows])
+        return lows, highs
+
+    def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
+        if shift == 0:
+            return binomial_interval(totals, self.n_samples, nats)
+        return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
+
+    def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
+        whole = len(kept) == 2 and all(type(number) is int for number in kept)
+        return whole and kept[1] in (0, UNIT_SHIFT) and 0 <= kept[0] <= self.n_samples << kept[1]
+
+    def describe(self) -> None:
+        return None
+
+
+class Measure(NamedTuple):
+    """A metric, and what its values and intervals need to know of a holdout.
+
+    Attributes
+    ----------
+    name : str
+        Of a row of `METRICS`.
+    sizes : tuple of int
+        Labels of each class that the metric tells apart; (m,) where it tells none.
+    least, most : float
+        Of a loss of one row, where the metric is a mean of losses; else of the metric.
+    options : tuple of (str, JSON value)
+        As the holdout was made with, `pos_label` as a place among the classes.
+    baseline : tuple of int, optional
+        How often the baseline errs, if errors are counted, and a keyed fingerprint of it.
+    weighting : int, optional
+        A keyed fingerprint of the rows' weights and groups, if they have any.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    least: float
+    most: float
+    options: tuple[tuple[str, Any], ...] = ()
+    baseline: tuple[int, int] | None = None
+    weighting: int | None = None
+
+    @property
+    def keeps(self) -> str:
+        """What is kept of a query: see `Metric`."""
+        return METRICS[self.name].keeps if self.weighting is None else "limits"
+
+    @property
+    def greater_is_better(self) -> bool:
+        return METRICS[self.name].greater_is_better
+
+    @property
+    def n_kept(self) -> int:
+        """How many numbers are kept of a query."""
+        if self.keeps == "limits":
+            return 6 if self.is_paired else 3
+        return (len(self.sizes) if self.keeps == "errors" else 1) + self.is_paired
+
+    @property
+    def is_paired(self) -> bool:
+        return self.baseline is not None
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What is measured, and by which limits, as `guarantee` says it."""
+        row = METRICS[self.name]
+        given = f" given {row.given}" if row.given else ""
+        if self.weighting is not None:
+            return (
+                f"expected weighted {self.name}",
+                "the limits of Result 23: Chernoff given the weights and the groups' sizes",
+            )
+        return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value of the metric."""
+        if self.name.startswith("neg_"):
+            return -self.most, -self.least
+        return self.least, self.most
+
+    def values(self, kept: Array) -> Array:
+        """The metric, given rows of what was kept."""
+        return kept[:, 0] if self.keeps == "limits" else METRICS[self.name].value(self, kept)
+
+    def intervals(self, kept: Array, nats: Any) -> Limits:
+        """Limits of the population's metric, given rows of what was kept."""
+        if self.keeps == "limits":
+            return kept[:, 1], kept[:, 2]
+        return METRICS[self.name].interval(self, kept, nats)
+
+    def gains(self, kept: Array) -> Floats:
+        """How much less than the baseline each model loses."""
+        if self.keeps == "limits":
+            return kept[:, 3]
+        plus, minus = self._disagreements(kept)
+        return np.asarray((plus - minus) / self.sizes[0])
+
+    def gain_intervals(self, kept: Array, nats: Any) -> tuple[Floats, Floats]:
+        """Limits of the true gains."""
+        if self.keeps == "limits":
+            return kept[:, 4], kept[:, 5]
+        plus, minus = self._disagreements(kept)
+        pairs = zip(plus.tolist(), minus.tolist(), nats.tolist(), strict=True)
+        found = [paired_interval(one, other, self.sizes[0], paid) for one, other, paid in pairs]
+        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
+        return lows, highs
+
+    def _disagreements(self, kept: Array) -> tuple[Array, Array]:
+        """Rows where only the baseline errs, and where only the model does."""
+        if self.baseline is None:
+            raise ValueError("there is no baseline")
+        return self.baseline[0] - kept[:, -1], kept[:, 0] - kept[:, -1]
+
+    def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
+        """Whether a query can have left these numbers: a record on disk may hold anything."""
+        if len(kept) != self.n_kept:
+            return False
+        if self.keeps == "limits":
+            finite = all(type(number) is float and math.isfinite(number) for number in kept)
+            return finite and kept[1] <= kept[2] and (len(kept) == 3 or kept[4] <= kept[5])
+        if not all(type(number) is int and number >= 0 for number in kept):
+            return False
+        if self.keeps == "pairs":
+            return bool(kept[0] <= 2 * math.prod(self.sizes))
+        if self.baseline is not None and not (
+            kept[-1] <= min(kept[0], self.baseline[0])
+            and kept[0] + self.baseline[0] - kept[-1] <= self.sizes[0]
+        ):
+            return False
+        return all(errors <= size for errors, size in zip(kept, self.sizes, strict=False))
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON; `from_description` reads it."""
+        return self._asdict() | {
+            "sizes": list(self.sizes),
+            "options": dict(self.options),
+            "baseline": self.baseline and list(self.baseline),
+        }
+
+    @classmethod
+    def from_description(cls, described: Any) -> Self:
+        """What `describe` said; ValueError if that said something else."""
+        try:
+            parts = dict(described)
+            sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
+            options = tuple(sorted(parts.pop("options").items()))
+            made = cls(sizes=sizes, options=options, baseline=baseline and tuple(baseline), **parts)
+            possible = made._is_possible()
+        except (TypeError, KeyError, AttributeError):
+            possible = False
+        if not possible:
+            raise ValueError("its metric is not as a search writes it")
+        return made
+
+    def _is_possible(self) -> bool:
+        """Whether some holdout measures this: a description on disk may say anything."""
+        row, n_sizes = METRICS[self.name], len(self.sizes)
+        if row.keeps == "limits" or row.summary is METRICS["error"].summary:
+            fits = n_sizes == 1
+        else:
+            fits = n_sizes >= 1 if row.needs == "" else n_sizes == 2
+        numbers = [*self.sizes, *(self.baseline or ()), *filter(None, [self.weighting])]
+        return (
+            fits
+            and all(type(number) is int and number >= 0 for number in numbers)
+            and (self.baseline is None or len(self.baseline) == 2 and self.name in MEANS)
+            and (self.weighting is None or self.baseline is None)
+            and type(self.least) is type(self.most) is float
+            and -math.inf < self.least < self.most < math.inf
+            and all(name in row.options for name, _ in self.options)
+            and dict(self.options).get("pos_label", 0) in (0, 1)
+        )
+
+    def __repr__(self) -> str:
+        told = "".join(f", {name}={value!r}" for name, value in self.options)
+        return f"{self.name!r}{told}"
+
+
+def measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
+    """What a search on disk measures, by its description; ValueError: no search writes that."""
+    if description["metric"] is not None:
+        return Measure.from_description(description["metric"])
+    n_samples = description["parameters"].get("n_samples")
+    return MeanLoss(n_samples if type(n_samples) is int else 0)

@@ -1,0 +1,100 @@
+"""Predictions of each kind: read, and checked before anything changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast.packing import as_array, check_shape, is_missing, is_number, place_of
+
+if TYPE_CHECKING:
+    from ._truth import Truth
+
+Array = NDArray[Any]
+
+# probabilities of a row may add up to 1 within this: they are often float32
+SUM_TOLERANCE = 1e-4
+NO_DEFAULT = "the classes are not 0 and 1, nor -1 and 1"
+
+
+def losses(truth: Truth, y_pred: Any, ndim: int) -> Array:
+    """Where predicted classes differ from the labels, as bits."""
+    return np.atleast_2d(_kernel.pack_rows(*truth.labels.match(y_pred, ndim)))
+
+
+def codes(truth: Truth, y_pred: Any, ndim: int) -> Array:
+    return np.atleast_2d(truth.labels.codes_of(y_pred, ndim))
+
+
+def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
+    scores = _numbers(y_pred)
+    check_shape(scores, truth.n_samples, ndim, "y_pred")
+    _check_all(np.isfinite(scores), scores, "be finite")
+    rows = scores.astype(np.float64)
+    # different ones must not become ties
+    exact = np.abs(rows) <= 2.0**53 if scores.dtype.kind in "iu" else rows == scores
+    _check_all(exact, scores, "be exact in float64")
+    return np.atleast_2d(rows + 0.0)  # -0.0 is 0.0
+
+
+def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
+    values = _numbers(y_pred)
+    check_shape(values, truth.n_samples, ndim, "y_pred")
+    rule = f"lie in y_range = [{truth.low!r}, {truth.high!r}]"
+    hint = ": clip it with numpy.clip"
+    _check_all((values >= truth.low) & (values <= truth.high), values, rule, hint=hint)
+    return np.atleast_2d(values.astype(np.float64))
+
+
+def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
+    """Of the positive class, or with one more axis of every class."""
+    values, n_classes = _numbers(y_pred), truth.n_classes
+    if values.ndim == ndim + 1:
+        if values.shape[-2:] != (truth.n_samples, n_classes):
+            raise ValueError(
+                f"y_pred must have {truth.n_samples} rows of {n_classes} probabilities, got shape "
+                f"{values.shape}"
+            )
+        _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]", per_sample=n_classes)
+        rows = values.astype(np.float64).reshape(-1, truth.n_samples, n_classes)
+        sums = rows.sum(axis=2).reshape(values.shape[:-1])
+        _check_all(np.abs(sums - 1.0) <= SUM_TOLERANCE, sums, "add up to 1 over classes")
+        return rows
+    if n_classes != 2:
+        raise ValueError(
+            f"y_pred must have a probability for each of {n_classes} classes, got shape "
+            f"{values.shape}"
+        )
+    if not truth.has_positive:
+        raise ValueError(f"pos_label must be given for one probability a sample: {NO_DEFAULT}")
+    check_shape(values, truth.n_samples, ndim, "y_pred")
+    _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]")
+    return np.atleast_2d(values.astype(np.float64))
+
+
+def _numbers(y_pred: Any) -> Array:
+    values = as_array(y_pred, "y_pred")
+    if values.dtype.kind == "O":
+        for index, value in enumerate(values.ravel().tolist()):
+            if is_missing(value):
+                place = place_of(index, values.shape)
+                raise ValueError(f"y_pred must have no missing values, got one {place}")
+            if not is_number(value):
+                raise TypeError(f"y_pred must be real numbers, got {value!r:.100}")
+        values = values.astype(np.float64)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"y_pred must be real numbers, got dtype {values.dtype}")
+    return values
+
+
+def _check_all(
+    good: Array, values: Array, rule: str, *, hint: str = "", per_sample: int = 1
+) -> None:
+    if not good.all():
+        index = int(good.argmin())
+        shape = values.shape if per_sample == 1 else values.shape[:-1]
+        place = place_of(index // per_sample, shape)
+        raise ValueError(f"y_pred must {rule}, got {values.flat[index]!s} {place}{hint}")

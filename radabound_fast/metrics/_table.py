@@ -1,0 +1,180 @@
+"""The metrics: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from . import _classes, _losses, _predictions, _scores
+
+if TYPE_CHECKING:
+    from ._measure import Measure
+    from ._truth import Truth
+
+Array = NDArray[Any]
+Limits = tuple[Any, Any]
+
+
+class Metric(NamedTuple):
+    """A row of `METRICS`.
+
+    Attributes
+    ----------
+    name : str
+        scikit-learn's, where it has one.
+    takes : str
+        What it is asked with: classes, scores, probabilities or numbers.
+    greater_is_better : bool
+    read : callable
+        ``(truth, y_pred, ndim)`` to rows that were checked.
+    summary : callable
+        ``(truth, rows)`` to what of each row the value rests on: counts, or losses.
+    value : callable
+        ``(measure, summary)`` to the metric of each row.
+    interval : callable
+        ``(measure, summary, nats)`` to the limits of each row.
+    keeps : str
+        What is kept of a query: "errors" of each class, "pairs" in order, or the "limits".
+    theorem : str
+        Of docs/theory.md, and its name.
+    given : str
+        What the coverage is conditional on, if on anything.
+    needs : str
+        Of the labels: "", "two classes", "both classes" of two, or "numbers".
+    options : tuple of str
+        Of `Holdout`, that this metric has.
+    required : tuple of str
+        Those that have no default.
+    """
+
+    name: str
+    takes: str
+    greater_is_better: bool
+    read: Callable[[Truth, Any, int], Array]
+    summary: Callable[[Truth, Array], Array]
+    value: Callable[[Measure, Array], Array]
+    interval: Callable[[Measure, Array, Any], Limits]
+    keeps: str
+    theorem: str
+    given: str = ""
+    needs: str = ""
+    options: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+_BINOMIAL, _BETTING = "Result 15: Clopper and Pearson", "Result 24: betting"
+
+_of_errors = partial(Metric, takes="classes", read=_predictions.losses, keeps="errors")
+_of_all = partial(_of_errors, summary=_classes.errors, theorem=_BINOMIAL)
+_of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
+_of_two_classes = partial(
+    _of_each_class, theorem="Result 21: Clopper and Pearson", options=("pos_label",)
+)
+_mean = partial(Metric, keeps="limits", theorem=_BETTING)
+_negative = partial(
+    _mean,
+    greater_is_better=True,
+    value=_losses.negative_mean,
+    interval=_losses.negative_interval,
+)
+_of_probabilities = partial(_negative, takes="probabilities", read=_predictions.probabilities)
+_of_numbers = partial(
+    _negative,
+    takes="numbers",
+    read=_predictions.within_range,
+    needs="numbers",
+    options=("y_range",),
+    required=("y_range",),
+)
+
+_ROWS = (
+    _of_all(
+        name="error",
+        greater_is_better=False,
+        value=_classes.error,
+        interval=_classes.error_interval,
+    ),
+    _of_all(
+        name="accuracy",
+        greater_is_better=True,
+        value=_classes.accuracy,
+        interval=_classes.accuracy_interval,
+    ),
+    _of_each_class(
+        name="balanced_accuracy",
+        value=_classes.balanced_accuracy,
+        interval=_classes.balanced_interval,
+        theorem="Result 23: Chernoff",
+        given="the labels",
+    ),
+    _of_two_classes(
+        name="precision",
+        value=_classes.precision,
+        interval=_classes.precision_interval,
+        given="which rows are predicted positive",
+        needs="two classes",
+    ),
+    _of_two_classes(
+        name="recall",
+        value=_classes.recall,
+        interval=_classes.recall_interval,
+        given="the labels",
+        needs="both classes",
+    ),
+    _of_two_classes(
+        name="specificity",
+        value=_classes.specificity,
+        interval=_classes.specificity_interval,
+        given="the labels",
+        needs="both classes",
+    ),
+    _of_two_classes(
+        name="f1",
+        value=_classes.f1,
+        interval=_classes.f1_interval,
+        given="which rows are positive or predicted so",
+        needs="two classes",
+    ),
+    _mean(
+        name="mean_cost",
+        takes="classes",
+        greater_is_better=False,
+        read=_predictions.codes,
+        summary=_losses.costs,
+        value=_losses.mean,
+        interval=_losses.mean_interval,
+        options=("costs",),
+        required=("costs",),
+    ),
+    Metric(
+        name="roc_auc",
+        takes="scores",
+        greater_is_better=True,
+        read=_predictions.scores,
+        summary=_scores.pairs,
+        value=_scores.auc,
+        interval=_scores.auc_interval,
+        keeps="pairs",
+        theorem="Result 22: Hoeffding's pairs",
+        given="the labels",
+        needs="both classes",
+        options=("pos_label",),
+    ),
+    _of_probabilities(
+        name="neg_log_loss",
+        summary=_losses.log_losses,
+        options=("clip", "pos_label"),
+        required=("clip",),
+    ),
+    _of_probabilities(name="neg_brier_score", summary=_losses.brier_losses, options=("pos_label",)),
+    _of_numbers(name="neg_mean_absolute_error", summary=_losses.absolute_errors),
+    _of_numbers(name="neg_mean_squared_error", summary=_losses.squared_errors),
+)
+
+METRICS = {row.name: row for row in _ROWS}
+# means of losses, that may have a baseline, weights and groups; of the first two errors are counted
+COUNTED = ("error", "accuracy")
+MEANS = (*COUNTED, *(row.name for row in _ROWS if row.keeps == "limits"))

@@ -1,0 +1,336 @@
+"""The labels of a holdout as a metric wants them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast._checks import check_choice, check_real, counted
+from radabound_fast.bounds import betting_interval, weighted_interval
+from radabound_fast.labels import Labels, distinct
+from radabound_fast.packing import as_array, check_shape
+
+from ._classes import errors
+from ._measure import Measure
+from ._predictions import NO_DEFAULT, SUM_TOLERANCE
+from ._table import COUNTED, MEANS, METRICS
+
+Array = NDArray[Any]
+
+
+class Weighting:
+    """How much each row counts, and which rows belong together.
+
+    Parameters
+    ----------
+    n_samples : int
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Fixed before any score was seen; positive.
+    groups : array_like, shape (n_samples,), optional
+        Rows with one value are dependent, and those with different ones are not.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_samples,), or None
+        For `numpy.average`.
+    of_groups, counts : ndarray
+        The groups' weights, and how many groups have each.
+    """
+
+    def __init__(self, n_samples: int, sample_weight: Any, groups: Any) -> None:
+        self.weights: NDArray[np.float64] | None = None
+        self._codes: NDArray[np.int64] = np.arange(n_samples)
+        if sample_weight is not None:
+            given = as_array(sample_weight, "sample_weight")
+            check_shape(given, n_samples, 1, "sample_weight")
+            if given.dtype.kind not in "biuf":
+                raise TypeError(f"sample_weight must be real numbers, got dtype {given.dtype}")
+            self.weights = given.astype(np.float64)
+            good = (self.weights > 0.0) & (self.weights < math.inf)
+            if not good.all():
+                place = int(good.argmin())
+                raise ValueError(
+                    f"sample_weight must be positive and finite, got {given[place]!s} at sample "
+                    f"{place}"
+                )
+        if groups is not None:
+            self._codes = distinct(groups, "groups")[2].astype(np.int64)
+            check_shape(self._codes, n_samples, 1, "groups")
+        sums = np.bincount(self._codes, self.weights, minlength=1)
+        self.of_groups, self.counts = np.unique(sums, return_counts=True)
+
+    @classmethod
+    def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
+        """None without either."""
+        if sample_weight is None and groups is None:
+            return None
+        return cls(n_samples, sample_weight, groups)
+
+    def fingerprint(self, secret: bytes) -> int:
+        weights = np.ones(len(self._codes)) if self.weights is None else self.weights
+        both = np.concatenate([weights, self._codes.astype(np.float64)])
+        return int(fingerprints_of(both[np.newaxis], secret)[0])
+
+
+OPTIONS = ("pos_label", "clip", "y_range", "costs")
+WHY = {
+    "clip": "probabilities below it count as it, since the logarithm of 0 has no limit",
+    "y_range": "(low, high), within which all labels and predictions lie",
+    "costs": "costs[i][j] of predicting class j for class i",
+}
+
+
+class Truth:
+    """The labels of a holdout as a metric wants them.
+
+    Parameters
+    ----------
+    labels : Labels
+    metric : str
+        A name in `METRICS`.
+    options : dict
+        ``pos_label``, ``clip``, ``y_range`` and ``costs`` as for `Holdout`; None or left out where
+        they are not given.
+    baseline : array_like, optional
+        As for `Holdout`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not a metric, an option that it does not have or needs, or labels that it cannot judge by.
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        metric: str,
+        options: dict[str, Any],
+        baseline: Any = None,
+        weighting: Weighting | None = None,
+    ) -> None:
+        self.labels, self.n_samples = labels, labels.n_samples
+        row = self.row = METRICS[check_choice(METRICS, metric=metric)]
+        self._check_options({name: value for name, value in options.items() if value is not None})
+        self.n_classes = len(labels.classes)
+        self.options: dict[str, Any] = {}
+        self.least, self.most = 0.0, 1.0
+        self._codes = labels.codes
+        self.positive, self.has_positive = self._codes == 1, False
+        self._check_labels(options.get("pos_label"))
+        if "clip" in row.options:
+            self._set_clip(options["clip"])
+        if "y_range" in row.options:
+            self._set_range(options["y_range"])
+        if "costs" in row.options:
+            self._set_costs(options["costs"])
+        if row.name == "neg_brier_score" and self.n_classes > 2:
+            self.most = 1.0 + (1.0 + SUM_TOLERANCE) ** 2
+        self.baseline = None if baseline is None else self._baseline(baseline)
+        self.weighting = weighting
+        if weighting is not None:
+            self._check_weighting()
+
+    def read(self, y_pred: Any, ndim: int) -> Array:
+        """Rows of predictions, checked."""
+        return self.row.read(self, y_pred, ndim)
+
+    def measure(self, secret: bytes) -> Measure:
+        """What of this may leave it."""
+        baseline = None
+        if self.baseline is not None:
+            counted = self.row.name in COUNTED
+            total = int(errors(self, self.baseline)[0, 0]) if counted else 0
+            baseline = total, int(fingerprints_of(self.baseline, secret)[0])
+        options = tuple(sorted(self.options.items()))
+        weighting = None if self.weighting is None else self.weighting.fingerprint(secret)
+        return Measure(
+            self.row.name, self.sizes, self.least, self.most, options, baseline, weighting
+        )
+
+    def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
+        """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
+        if self.weighting is not None:
+            return self._keep_weighted(self.weighting, rows, nats)
+        summary = self.row.summary(self, rows)
+        if self.row.keeps == "limits":
+            lows, highs = self.row.interval(measure, summary, nats)
+            kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
+            if self.baseline is None:
+                return kept
+            paid = (nats + nats_of_gains).tolist()
+            gains = [
+                self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
+            ]
+            return np.hstack([kept, np.array(gains).reshape(-1, 3)])
+        if self.baseline is None:
+            return summary
+        both, _ = _kernel.sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
+        return np.column_stack([summary, both])
+
+    def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
+        """How much lower the mean of the second losses is, and the limits of that."""
+        span, less = self.most - self.least, before - losses
+        low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)
+        return float(np.average(less)), (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span
+
+    def _keep_weighted(self, weighting: Weighting, rows: Array, nats: Array) -> Array:
+        losses = self._losses_of(rows)
+        negative = self.row.name.startswith("neg_")
+        kept = np.empty((len(losses), 3))
+        span = self.most - self.least
+        for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
+            mean = float(np.average(one, weights=weighting.weights))
+            share = min(max((mean - self.least) / span, 0.0), 1.0)
+            limits = weighted_interval(share, weighting.of_groups, weighting.counts, paid)
+            low, high = (self.least + span * limit for limit in limits)
+            kept[place] = (-mean, -high, -low) if negative else (mean, low, high)
+        return kept
+
+    def _losses_of(self, rows: Array) -> Array:
+        """What is averaged, sample by sample."""
+        if self.row.keeps == "limits":
+            return self.row.summary(self, rows)
+        octets = rows.astype("<u8", copy=False).view(np.uint8)
+        wrong = np.unpackbits(octets, axis=1, count=self.n_samples, bitorder="little")
+        return wrong if self.row.name == "error" else 1 - wrong
+
+    # ---- made once -------------------------------------------------------------------------
+
+    def _check_weighting(self) -> None:
+        if self.row.name not in MEANS:
+            raise ValueError(
+                f"sample_weight and groups must be left out with metric={self.row.name!r}: they "
+                f"are for means, {', '.join(MEANS)}"
+            )
+        if self.baseline is not None:
+            raise ValueError("baseline must be left out beside sample_weight or groups")
+
+    def _check_options(self, given: dict[str, Any]) -> None:
+        row = self.row
+        for name in given:
+            if name not in row.options:
+                has = f"has {', '.join(row.options)}" if row.options else "has none"
+                raise TypeError(
+                    f"{name} must be left out with metric={row.name!r}, which {has}, got "
+                    f"{given[name]!r:.100}"
+                )
+        for name in row.required:
+            if name not in given:
+                raise TypeError(f"{name} must be given with metric={row.name!r}: {WHY[name]}")
+
+    def _check_labels(self, pos_label: Any) -> None:
+        row, labels = self.row, self.labels
+        if row.needs == "numbers":
+            if not labels.are_numbers:
+                raise TypeError(f"y_true must be numbers with metric={row.name!r}")
+            self.sizes: tuple[int, ...] = (self.n_samples,)
+            return
+        if row.needs in ("two classes", "both classes") and self.n_classes != 2:
+            raise ValueError(
+                f"metric={row.name!r} needs two classes, got "
+                f"{counted(self.n_classes, 'class', 'classes')}"
+            )
+        self._set_sizes(self._set_positive(pos_label))
+
+    def _set_positive(self, pos_label: Any) -> list[int]:
+        """The classes in order, the positive one last if there is one."""
+        row, n_classes = self.row, self.n_classes
+        if "pos_label" not in row.options or n_classes != 2:
+            if pos_label is not None:
+                raise ValueError(f"pos_label must be left out with {n_classes} classes")
+            return list(range(n_classes))
+        place = self._place_of(pos_label)
+        if place is None:
+            if row.takes != "probabilities":
+                raise ValueError(f"pos_label must be given with metric={row.name!r}: {NO_DEFAULT}")
+            return [0, 1]
+        self.options["pos_label"] = place
+        self.positive, self.has_positive = self._codes == place, True
+        return [1 - place, place]
+
+    def _set_sizes(self, order: list[int]) -> None:
+        row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
+        if row.needs == "both classes" and not counts.all():
+            raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.name in MEANS:
+            self.sizes = (self.n_samples,)
+            return
+        if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
+            order = [code for code in order if counts[code]]
+        self.sizes = tuple(counts[order].tolist())
+        # of all classes but the last, whose errors are the rest
+        self.masks = [_kernel.pack_rows(self._codes == code) for code in order[:-1]]
+
+    def _place_of(self, pos_label: Any) -> int | None:
+        classes = self.labels.classes
+        if pos_label is None:  # where scikit-learn's functions agree what it is
+            return 1 if classes in ([0, 1], [-1, 1]) else None
+        if pos_label not in classes:
+            raise ValueError(
+                f"pos_label must be one of the classes {classes!r:.200}, got {pos_label!r:.100}"
+            )
+        return classes.index(pos_label)
+
+    def _set_clip(self, clip: Any) -> None:
+        self.clip = check_real(clip=clip)
+        if not 0.0 < self.clip < 0.5:
+            raise ValueError(f"clip must be in (0, 0.5), got {clip!r}")
+        self.options["clip"], self.most = self.clip, -math.log(self.clip)
+
+    def _set_range(self, y_range: Any) -> None:
+        try:
+            low, high = y_range
+        except (TypeError, ValueError):
+            raise TypeError(f"y_range must be (low, high), got {y_range!r:.100}") from None
+        low, high = check_real(y_range=low), check_real(y_range=high)
+        if not low < high or not math.isfinite((high - low) ** 2) or (high - low) ** 2 == 0.0:
+            raise ValueError(f"y_range must be (low, high) with low < high, got {y_range!r}")
+        classes = np.array(self.labels.classes, np.float64)
+        if not low <= classes[0] <= classes[-1] <= high:
+            raise ValueError(f"y_true must lie in y_range = [{low!r}, {high!r}], one does not")
+        self.low, self.high, self.numbers = low, high, classes[self._codes]
+        self.options["y_range"] = [low, high]
+        self.most = high - low if self.row.name == "neg_mean_absolute_error" else (high - low) ** 2
+
+    def _set_costs(self, costs: Any) -> None:
+        table = as_array(costs, "costs")
+        shape = (self.n_classes, self.n_classes)
+        if table.dtype.kind not in "biuf":
+            raise TypeError(f"costs must be real numbers, got dtype {table.dtype}")
+        if table.shape != shape:
+            raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
+        self.costs = table.astype(np.float64)
+        if not np.isfinite(self.costs).all():
+            raise ValueError("costs must be finite, got one that is not")
+        self.least, self.most = float(self.costs.min()), float(self.costs.max())
+        if not self.least < self.most or not math.isfinite(self.most - self.least):
+            raise ValueError(f"costs must differ, got {self.least!r} everywhere")
+        self.options["costs"] = self.costs.tolist()
+
+    def _baseline(self, baseline: Any) -> Array:
+        if self.row.name not in MEANS:
+            raise ValueError(
+                f"baseline must be left out with metric={self.row.name!r}: gains are of "
+                f"means, {', '.join(MEANS)}"
+            )
+        rows = self.read(baseline, 1)
+        if self.row.name not in COUNTED:
+            self.baseline_losses = self.row.summary(self, rows)[0]
+        return rows
+
+    def true_probabilities(self, rows: Array) -> Array:
+        """What each row of predictions gives the label of each sample."""
+        if rows.ndim == 2:
+            return np.where(self.positive, rows, 1.0 - rows)
+        return np.take_along_axis(rows, self._codes[None, :, None].astype(np.intp), axis=2)[..., 0]
+
+
+def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
+    """Keyed hashes of rows of predictions."""
+    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
+    return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)

@@ -1,0 +1,104 @@
+"""`betting_interval` against unbinned capitals, its symmetry, and simulated coverage."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from radabound_fast.bounds import betting, betting_interval
+
+RNG = np.random.default_rng(7)
+SCORES = RNG.beta(2, 2, 4000)
+LOSSES = {
+    "Brier": (SCORES - (RNG.random(4000) < SCORES)) ** 2,
+    "absolute error": np.clip(RNG.normal(0.15, 0.1, 4000), 0, 1),
+    "0-1": (RNG.random(300) < 0.2).astype(float),
+    "uniform": RNG.random(30),
+    "one sample": np.array([0.3]),
+    "none": np.zeros(100),
+    "all": np.ones(100),
+    "equal": np.full(100, 1 / 3),
+}
+
+
+def capital(losses, mu, nats):
+    """Logarithm of the mixture over the bets against "the expectation is at most mu"."""
+    best = math.sqrt(2 * nats / len(losses)) / betting.SPREADS
+    bets = np.minimum(best, betting.LARGEST_STAKE / mu)
+    grown = np.log1p(bets[:, None] * (losses - mu)).sum(axis=1)
+    return grown.max() + math.log(np.mean(np.exp(grown - grown.max())))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("nats", [1.0, math.log(20), math.log(2e4)])
+def test_no_mean_outside_is_left_in_by_the_exact_capital_less_than_the_bins_cost(name, nats):
+    losses = LOSSES[name]
+    low, high = betting_interval(losses, nats)
+    for limit, values in ((low, losses), (1 - high, 1 - losses)):
+        # sound: where the bins rule a mean out the exact capital does
+        if limit > 0:
+            assert capital(values, limit * (1 - 1e-9), nats) >= nats
+        # sharp: a bin of 1/256 adds a variance of at most 4e-6
+        cost = 2e-3 * max(1.0, nats) / math.sqrt(len(losses)) + 1e-6
+        if values.mean() > limit + cost:
+            assert capital(values, limit + cost, nats) < nats
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_upper_limit_is_the_lower_one_of_1_minus_the_losses(name):
+    low, high = betting_interval(LOSSES[name], 4.0)
+    below, above = betting_interval(1 - LOSSES[name], 4.0)
+    assert (below, above) == pytest.approx((1 - high, 1 - low), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_mean_is_inside_and_the_limits_in_0_to_1(name):
+    low, high = betting_interval(LOSSES[name], 4.0)
+    assert 0 <= low <= LOSSES[name].mean() + 1e-12 and LOSSES[name].mean() - 1e-12 <= high <= 1
+
+
+def test_the_capital_falls_in_mu():
+    for losses in LOSSES.values():
+        grid = [capital(losses, mu, 5.0) for mu in np.linspace(1e-3, 1.0, 400)]
+        assert np.all(np.diff(grid) <= 1e-9)
+
+
+def test_little_variance_makes_it_narrower_than_the_relative_entropy():
+    # upper sides at 1,000 keys; relative entropy gives .0288 and .0265
+    nats = math.log(2 / 0.1 * 1000)
+    for name, most in (("Brier", 0.0150), ("absolute error", 0.0076)):
+        assert betting_interval(LOSSES[name], nats)[1] - LOSSES[name].mean() < most
+
+
+# 400 runs a case; a run is outside with probability at most .1, so that a correct program has
+# more than the quantile below with probability at most 1e-6 a case
+@pytest.mark.parametrize("n_samples", [30, 200, 1000])
+@pytest.mark.parametrize("law", ["beta", "rare", "skewed"])
+def test_the_interval_holds_the_truth(n_samples, law):
+    rng = np.random.default_rng(2026)
+    outside = 0
+    for _ in range(400):
+        if law == "beta":
+            losses, truth = rng.beta(2, 8, n_samples), 0.2
+        elif law == "rare":
+            losses, truth = (rng.random(n_samples) < 0.01).astype(float), 0.01
+        else:
+            losses, truth = rng.random(n_samples) ** 4, 0.2
+        low, high = betting_interval(losses, math.log(2 / 0.1))
+        outside += not low <= truth <= high
+    assert outside <= binom.ppf(1 - 1e-6, 400, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("losses", "error"),
+    [
+        ([], "losses must be one number per sample"),
+        ([[0.1]], "losses must be one number per sample"),
+        ([0.1, 1.5], r"losses must be in \[0, 1\], got one outside at sample 1"),
+        ([math.nan], r"losses must be in \[0, 1\], got one outside at sample 0"),
+    ],
+)
+def test_bad_losses_are_refused_by_place(losses, error):
+    with pytest.raises(ValueError, match=error):
+        betting_interval(losses, 1.0)
