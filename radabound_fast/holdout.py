@@ -19,6 +19,7 @@ from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
 from radabound_fast.metrics import METRICS, PAIRED, Measure, Truth
 
 if TYPE_CHECKING:
+    from radabound_fast.report import Report
     from radabound_fast.store import Durability, Path
 
 
@@ -380,6 +381,29 @@ class Holdout(Owned, _kernel.PredictionQueries):
         rows = [np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
                 for y_pred in (y_pred_a, y_pred_b)]  # fmt: skip
         return guard._compare(self._truth, rows, [key_a, key_b], [rerun_a, rerun_b])
+
+    def report(self) -> Report:
+        """What a `DeclaredSearch` came to so far: a sentence to paste, a table, a picture.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        TypeError
+            The guard is another one: those keep no scores.
+        ValueError
+            Nothing was asked yet.
+        """
+        from radabound_fast.report import Report
+
+        if not isinstance(self._guard, DeclaredSearch):
+            raise TypeError(
+                f"report needs a DeclaredSearch, this guard is a {type(self._guard).__name__}, "
+                "which keeps no scores: those are in its answers"
+            )
+        return Report.of(self._guard, self.metric)
 
     def n_left(self, mean: float | None = None) -> int:
         """How many queries more will be answered for certain: see `RadaBound.n_left`.
