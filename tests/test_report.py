@@ -9,6 +9,7 @@ import pytest
 from radabound_fast import Holdout, RadaBound
 from radabound_fast.cli import main
 from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.spaces import Choice
 
 M = 2000
 RNG = np.random.default_rng(5)
@@ -76,13 +77,13 @@ def test_json_has_the_best_answer_and_what_is_guaranteed():
     assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
 
 
-def test_keys_that_json_has_no_word_for_are_told_as_text():
+def test_keys_are_told_as_json_has_them():
     search = DeclaredSearch(M, {"depth": [np.int64(3), np.int64(4)]}, delta=0.1)
     search.query(np.zeros(M, bool), key={"depth": np.int64(4)})
     assert json.loads(search.report().to_json())["best"]["key"] == {"depth": 4}
-    search = DeclaredSearch(M, [frozenset([1]), frozenset([2])], delta=0.1)
-    search.query(np.zeros(M, bool), key=frozenset([2]))
-    assert "frozenset" in json.loads(search.report().to_json())["best"]["key"]
+    search = DeclaredSearch(M, Choice([(1, 2.5), (2, 2.5)]), delta=0.1)
+    search.query(np.zeros(M, bool), key=(2, 2.5))
+    assert json.loads(search.report().to_json())["best"]["key"] == [2, 2.5]
 
 
 @pytest.mark.parametrize("metric", ["error", "accuracy"])
@@ -95,7 +96,7 @@ def test_the_ranking_is_by_the_limit_that_counts_and_begins_with_the_best(metric
 
 
 def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
-    search = DeclaredSearch(M, [f"<b>{i}</b>" for i in range(30)], delta=0.1)
+    search = DeclaredSearch(M, Choice([f"<b>{i}</b>" for i in range(30)]), delta=0.1)
     for i, losses in enumerate(PREDICTIONS.values()):
         search.query(losses ^ LABELS, key=f"<b>{i}</b>")
     page = search.report()._repr_html_()
