@@ -1,8 +1,9 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
 # make bench | make bench-quick | make docs
 # make sanitize | make native | make qemu | make fuzz | make tsan | make faults
-.PHONY: demo test test-slow bench bench-quick docs sanitize native qemu fuzz fuzz-quick tsan \
-	faults clean
+# make platforms | make test-lowest
+.PHONY: demo test test-slow test-lowest bench bench-quick docs sanitize native qemu fuzz fuzz-quick \
+	tsan faults platforms clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -17,6 +18,16 @@ test: .venv/test
 
 test-slow: .venv/test
 	$(BIN)/python -m pytest -q -m slow
+
+# with the lowest versions that pyproject.toml allows; of the extras, scikit-learn alone
+LOWEST := "numpy==1.26.*" "scipy==1.11.*" "scikit-learn==1.6.*"
+test-lowest: .venv/test
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet $(LOWEST) joblib tqdm pandas mpmath pytest hypothesis
+	build/lowest/bin/python -m pytest -q -m "not slow and not source" $(addprefix tests/test_,\
+		$(addsuffix .py,kernels blocks widen packing labels guard signs files answers spaces \
+		holdout mechanisms declared_search ladder guess_and_check fixed_sequence rademacher \
+		bounds_binomial integration_sklearn))
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
@@ -45,6 +56,11 @@ sanitize: .venv/test
 # the C sources without Python: two compilers here; ARM of 64 and of 32 bits under emulation
 native qemu:
 	$(MAKE) -C tests/native tools $@
+
+# docs/platforms.md
+platforms: .venv/platforms
+	$(MAKE) -C tests/native tools
+	$(BIN)/python tests/native/platforms.py
 
 # docs/fuzzing.md; the quick one writes nothing
 fuzz: .venv/fuzz

@@ -280,10 +280,33 @@ def adaptive() -> Iterator[Number]:
     yield Number("Ladder, ledger, u = 10", "0.1226", ledger)
 
 
+def conditional() -> Iterator[Number]:
+    low, high = bounds.weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], math.log(20))
+    yield Number("balanced accuracy, lower limit", "0.8741", low)
+    yield Number("balanced accuracy, upper limit", "0.9229", high)
+    hoeffding = math.sqrt(math.log(20) * (1 / 3600 + 1 / 400) / 8)
+    yield Number("its half-width by Hoeffding", "0.0323", hoeffding)
+
+
+def paired() -> Iterator[Number]:
+    rows = (
+        (0.02, "0.0066", "0.0125", "0.0170"),
+        (0.05, "0.0100", "0.0184", "0.0246"),
+        (0.20, "0.0192", "0.0343", "0.0451"),
+    )
+    for share, *texts in rows:
+        half = round(share * M / 2)
+        for n_keys, text in zip((1, 10**3, 10**6), texts, strict=True):
+            high = bounds.paired_interval(half, half, M, math.log(2 * n_keys / DELTA))[1]
+            yield Number(f"paired, {share:.0%}, {n_keys:,} keys", text, high)
+    apart = 2 * math.sqrt(math.log(2e6 / DELTA) / (2 * M))
+    yield Number("two scores apart, 10^6 keys", "0.0917", apart)
+
+
 def exact_numbers() -> Iterator[Number]:
     """What needs no random numbers."""
     parts = (misprints, counterexamples, beyond, self_bounding, union, fixed_sequence, intervals)
-    for part in (*parts, adaptive):
+    for part in (*parts, adaptive, conditional, paired):
         yield from part()
 
 

@@ -25,9 +25,10 @@ def _only(named: dict[str, Any]) -> tuple[str, Any]:
 def check_real(**named: Any) -> float:
     """A finite real number, as a float; bools and strings are not numbers here."""
     name, value = _only(named)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    value = float(value)
+    if type(value) is not float:
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"{name} must be a real number, got {value!r}")
+        value = float(value)
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value!r}")
     return value

@@ -12,6 +12,7 @@ import numpy as np
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast._kernel import UNIT_SHIFT, GuardCore
 from radabound_fast.bounds import BOUNDS, Stage
+from radabound_fast.bounds._limits import at_least, at_most
 from radabound_fast.bounds.union import MOST_QUERIES
 
 NO_LIMIT = 2**63 - 1
@@ -112,9 +113,11 @@ class HaltingRule:
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         """How far the truth may be from an answer: epsilon, unless its interval says more."""
-        wide_below = lows <= np.maximum(values - self.epsilon, 0.0)
-        wide_above = highs >= np.minimum(values + self.epsilon, 1.0)
-        nearer = np.maximum(values - lows, highs - values)
+        wide_below = lows <= at_least(values - self.epsilon, 0.0)
+        wide_above = highs >= at_most(values + self.epsilon, 1.0)
+        nearer = at_least(values - lows, highs - values)
+        if isinstance(nearer, float):
+            return self.epsilon if wide_below and wide_above else nearer
         return np.where(wide_below & wide_above, self.epsilon, nearer)
 
     def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:

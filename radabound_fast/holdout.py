@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 
@@ -16,7 +17,16 @@ from radabound_fast._saving import Saved
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
-from radabound_fast.metrics import METRICS, PAIRED, Measure, Truth
+from radabound_fast.metrics import (
+    METRICS,
+    OPTIONS,
+    PAIRED,
+    Measure,
+    RocBand,
+    Truth,
+    Weighting,
+    roc_band,
+)
 
 if TYPE_CHECKING:
     from radabound_fast.report import Report
@@ -52,6 +62,11 @@ class Holdout(Owned, _kernel.PredictionQueries):
     costs : array_like, shape (n_classes, n_classes), optional
         For "mean_cost": what predicting class j costs where class i is true, in order of
         `classes`.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        For a `DeclaredSearch` and metrics that are means: how much each row counts, positive, and
+        fixed before any score was seen.
+    groups : array_like, shape (n_samples,), optional
+        The same: rows of one group (patient, video) may depend on each other.
     **parameters
         Of `RadaBound`: epsilon, delta, n_vectors, bound, ...; not beside a guard.
 
@@ -117,13 +132,15 @@ class Holdout(Owned, _kernel.PredictionQueries):
         clip: float | None = None,
         y_range: tuple[float, float] | None = None,
         costs: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
         **parameters: Any,
     ) -> None:
         super().__init__()
         self._labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
-        options = {"pos_label": pos_label, "clip": clip, "y_range": y_range, "costs": costs}
+        given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
         if guard is None:
-            _check_error_rates(RadaBound, metric, baseline, options)
+            given.check_error_rates(RadaBound)
             guard = RadaBound(self._labels.n_samples, **parameters)
         elif parameters:
             raise TypeError(
@@ -138,12 +155,12 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         self._truth: Truth | None = None
         if isinstance(guard, DeclaredSearch):
-            self._truth = _truth_of(self._labels, metric, options, baseline, guard._metric)
+            self._truth = given.truth(self._labels, guard._metric)
             if self._truth is not None:
                 guard._measure_by(self._truth.measure(guard._secret))
         else:
-            _check_error_rates(type(guard), metric, baseline, options)
-        self._baseline = baseline
+            given.check_error_rates(type(guard))
+        self._given = given
         self._guard = guard
         self._rows = self._labels.rows
         self._asked = guard if type(guard) is RadaBound else None  # a subclass may see each query
@@ -164,6 +181,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         clip: float | None = None,
         y_range: tuple[float, float] | None = None,
         costs: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
         **parameters: Any,
     ) -> Self:
         """A holdout whose guard lives in a database, made now if there is none.
@@ -176,10 +195,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
             As for `Holdout`.  The database holds a salted hash of the labels, which shows
             whether a complete guess of them is right and nothing else, and opens only for the
             labels that it was made for.
-        metric, baseline, pos_label, clip, y_range, costs
+        metric, baseline, pos_label, clip, y_range, costs, sample_weight, groups
             As for `Holdout`.  The database holds the metric, its options, how many labels each of
-            its classes has, and a keyed hash of the baseline; without a metric here, the one in
-            the file is taken.
+            its classes has, and keyed hashes of the baseline, weights and groups; without a metric
+            here, the one in the file is taken.
         guard : type, default RadaBound
             `RadaBound` or a mechanism.
         **parameters
@@ -196,26 +215,26 @@ class Holdout(Owned, _kernel.PredictionQueries):
             As `RadaBound.open` does.
         """
         labels = Labels(y_true, classes)
-        options = {"pos_label": pos_label, "clip": clip, "y_range": y_range, "costs": costs}
+        given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
 
         def same(stored: str | None) -> bool:
             return stored is not None and stored == labels.fingerprint(stored.partition("$")[0])
 
         def measure_of(secret: bytes, there: Measure | None) -> Measure | None:
-            truth = _truth_of(labels, metric, options, baseline, there)
+            truth = given.truth(labels, there)
             return None if truth is None else truth.measure(secret)
 
         wanted = {"n_samples": labels.n_samples} | parameters if parameters else None
         fingerprint = labels.fingerprint(os.urandom(16).hex())
         if issubclass(guard, DeclaredSearch):
             made = guard._open(path, wanted, durability, fingerprint, same, measure_of)
-            return cls(labels, made, baseline=baseline)
-        _check_error_rates(guard, metric, baseline, options)
+            return cls(labels, made, **given.data())
+        given.check_error_rates(guard)
         return cls(labels, guard._open(path, wanted, durability, fingerprint, same))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if isinstance(self._guard, DeclaredSearch):  # the labels go along
-            return partial(type(self), baseline=self._baseline), (self._labels, self._guard)
+            return partial(type(self), **self._given.data()), (self._labels, self._guard)
         return super().__reduce_ex__(protocol)
 
     def close(self) -> None:
@@ -352,7 +371,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         -----
         Both are asked about, if they were not.  The limits of all comparisons hold at once, with
         probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
-        both keys, but for ln 2, since a pair has no order (Result 25 of docs/theory.md).  How much
+        both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
+        docs/theory.md).  How much
         narrower they are than two intervals: the fewer the rows on which the models differ, the
         more.
 
@@ -374,13 +394,50 @@ class Holdout(Owned, _kernel.PredictionQueries):
             raise TypeError(
                 f"compare needs a DeclaredSearch, this guard is a {type(guard).__name__}"
             )
-        if self.metric not in PAIRED:
+        if self.metric not in PAIRED or self._truth is not None and self._truth.weighting:
             raise ValueError(
-                f"compare is of {' and '.join(PAIRED)}, this holdout's metric is {self.metric!r}"
+                f"compare is of {' and '.join(PAIRED)} without weights and groups, this holdout's "
+                f"metric is {self.metric!r}"
             )
         rows = [np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
                 for y_pred in (y_pred_a, y_pred_b)]  # fmt: skip
         return guard._compare(self._truth, rows, [key_a, key_b], [rerun_a, rerun_b])
+
+    @sealed
+    def roc_band(self, y_score: Any, *, key: Any, rerun: int = 1) -> RocBand:
+        """The ROC curve of a model, and a band for the population's at all thresholds at once.
+
+        So a threshold may be tuned on the holdout for nothing: the rates at the one that was
+        chosen are within the band, like those at every other.
+
+        Parameters
+        ----------
+        y_score : array_like, shape (n_samples,)
+            Scores, as `query` takes them.
+        key : object
+            Of the model, in the space.
+        rerun : int, default 1
+            As in `query`.
+
+        Returns
+        -------
+        RocBand
+
+        Raises
+        ------
+        TypeError, ValueError
+            The metric is not "roc_auc", or as in `query`; nothing has changed then.
+
+        Notes
+        -----
+        The key is asked about, if it was not.  All bands hold at once with probability 1 - delta,
+        an event of their own, beside that of the answers (Result 26 of docs/theory.md).
+        """
+        if self.metric != "roc_auc" or self._truth is None:
+            raise ValueError(f"roc_band needs metric='roc_auc', this holdout has {self.metric!r}")
+        answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
+        nats = log(2 / self._guard.delta) + answer.nats
+        return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)
 
     def report(self) -> Report:
         """What a `DeclaredSearch` came to so far: a sentence to paste, a table, a picture.
@@ -427,41 +484,54 @@ class Holdout(Owned, _kernel.PredictionQueries):
         return f"Holdout(n_samples={self.n_samples}{metric}, guard={self.guard!r})"
 
 
-def _truth_of(
-    labels: Labels,
-    metric: str | None,
-    options: dict[str, Any],
-    baseline: Any,
-    there: Measure | None,
-) -> Truth | None:
-    """What a search measures of these labels, by default what it does already.
+class _Measured(NamedTuple):
+    """What a caller says of what is to be measured; None: nothing."""
 
-    None: error rates, which need nothing but the losses.
-    """
-    if metric is None and there is not None:
-        metric, stored = there.name, dict(there.options)
-        if "pos_label" in stored:
-            stored["pos_label"] = labels.classes[stored["pos_label"]]
-        options = stored | {name: value for name, value in options.items() if value is not None}
-    plain = baseline is None and all(value is None for value in options.values())
-    if plain and there is None and metric in (None, "error"):
-        return None
-    return Truth(labels, "error" if metric is None else metric, options, baseline)
+    metric: str | None
+    baseline: Any
+    sample_weight: Any
+    groups: Any
+    pos_label: Any
+    clip: Any
+    y_range: Any
+    costs: Any
 
+    def data(self) -> dict[str, Any]:
+        """What no `Measure` has, and a copy of the holdout needs."""
+        return {name: getattr(self, name) for name in ("baseline", "sample_weight", "groups")}
 
-def _check_error_rates(
-    guard: type, metric: str | None, baseline: Any, options: dict[str, Any]
-) -> None:
-    """ValueError if a guard that counts is to answer anything but error rates."""
-    if metric is not None:
-        check_choice(METRICS, metric=metric)
-    given = [
-        name for name, value in (options | {"baseline": baseline}).items() if value is not None
-    ]
-    if metric in (None, "error") and not given:
-        return
-    asked = f"metric={metric!r}" if metric not in (None, "error") else given[0]
-    raise ValueError(
-        f"{asked} needs a DeclaredSearch, got a {guard.__name__}: that answers error rates, of "
-        "which accuracy is 1 less; and, without a Holdout, the mean of any losses in [0, 1]"
-    )
+    def truth(self, labels: Labels, there: Measure | None) -> Truth | None:
+        """What a search measures of these labels, by default what it does already.
+
+        None: error rates, which need nothing but the losses.
+        """
+        metric = self.metric
+        options = {name: getattr(self, name) for name in OPTIONS}
+        if metric is None and there is not None:
+            metric, stored = there.name, dict(there.options)
+            if "pos_label" in stored:
+                stored["pos_label"] = labels.classes[stored["pos_label"]]
+            given = {name: value for name, value in options.items() if value is not None}
+            options = stored | given
+        if there is None and metric in (None, "error") and not self._others():
+            return None
+        weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
+        return Truth(labels, metric or "error", options, self.baseline, weighting)
+
+    def check_error_rates(self, guard: type) -> None:
+        """ValueError if a guard that counts is to answer anything but error rates."""
+        if self.metric is not None:
+            check_choice(METRICS, metric=self.metric)
+        asked = [] if self.metric in (None, "error") else [f"metric={self.metric!r}"]
+        asked += self._others()
+        if asked:
+            raise ValueError(
+                f"{asked[0]} needs a DeclaredSearch, got a {guard.__name__}: that answers error "
+                "rates, of which accuracy is 1 less; and, without a Holdout, the mean of any "
+                "losses in [0, 1]"
+            )
+
+    def _others(self) -> list[str]:
+        """What is given beside the metric."""
+        return [name for name, value in self._asdict().items()
+                if name != "metric" and value is not None]  # fmt: skip

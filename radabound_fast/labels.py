@@ -55,7 +55,7 @@ class Labels:
     """
 
     def __init__(self, y_true: Any, classes: Any = None) -> None:
-        self._kind, self._classes, codes = _distinct(y_true, "y_true")
+        self._kind, self._classes, codes = distinct(y_true, "y_true")
         if classes is not None:
             codes = self._recode(classes, codes)
         self.n_samples = len(codes)
@@ -72,7 +72,7 @@ class Labels:
         self.rows = LabelRows(self.n_samples)
 
     def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:
-        kind, known, _ = _distinct(classes, "classes")
+        kind, known, _ = distinct(classes, "classes")
         if kind != self._kind:
             raise TypeError(f"classes must be {self._kind} as y_true, got {kind}")
         code_of = {value: code for code, value in enumerate(known)}
@@ -262,7 +262,7 @@ def _as_labels(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _distinct(values: Any, name: str) -> tuple[str, list[Any], NDArray[np.intp]]:
+def distinct(values: Any, name: str) -> tuple[str, list[Any], NDArray[np.intp]]:
     """The kind of the values, the different ones in order, and which of them each one is."""
     array = _as_labels(values, name)
     check_shape(array, None, 1, name)
@@ -315,6 +315,8 @@ def _plain(value: Any, name: str) -> int | float:
 
 def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
     """Whether some number of this dtype equals the value."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max and value == int(value)
     try:
         with np.errstate(all="ignore"):
             return bool(type(value)(dtype.type(value)) == value)

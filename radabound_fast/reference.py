@@ -20,9 +20,10 @@ def mix64(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def signs(seed: int, n_vectors: int, n_samples: int) -> NDArray[np.int64]:
     """The l sign vectors: int64 +-1, shape (n_vectors, n_samples)."""
-    j, w = np.ogrid[:n_vectors, : -(-n_samples // 64)]
+    # not in the default integer, which has 32 bits on some systems
+    j, w = (axis.astype(np.uint64) for axis in np.ogrid[:n_vectors, : -(-n_samples // 64)])
     base = mix64(np.atleast_1d(np.uint64(seed)) + GOLDEN)
-    words = mix64(base + GOLDEN * ((j << 40) + w + 1).astype(np.uint64))
+    words = mix64(base + GOLDEN * ((j << np.uint64(40)) + w + np.uint64(1)))
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
     return 2 * bits[:, :n_samples].astype(np.int64) - 1
 

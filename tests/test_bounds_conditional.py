@@ -12,11 +12,16 @@ from radabound_fast.bounds import (
     f1_interval,
     kl_interval,
     rate_interval,
-    stratified_interval,
+    roc_band,
+    weighted_interval,
 )
 from radabound_fast.bounds.conditional import _limits_of
 
 NATS = math.log(20)
+
+
+def of_classes(mean, sizes, nats):
+    return weighted_interval(mean, 1 / np.array(sizes), sizes, nats)
 
 
 @pytest.mark.parametrize(("count", "size"), [(0, 7), (7, 7), (3, 7), (320, 400)])
@@ -65,12 +70,11 @@ STRATA = [
 
 def by_search(mean, sizes, nats):
     """The lower limit, its multipliers looked for from many starts."""
-    sizes = np.array(sizes, float)
-    steps = 1 / (len(sizes) * sizes)
+    steps = 1 / (len(sizes) * np.array(sizes))
 
     def worse(point):
         with np.errstate(all="ignore"):
-            found = _limits_of(np.array([point]), mean, sizes, steps, nats)[0]
+            found = _limits_of(np.array([point]), mean, steps, np.array(sizes), nats)[0]
         return -found if math.isfinite(found) else 1.0
 
     starts = [(a, b) for a in np.linspace(0, 14, 8) for b in np.linspace(-4, 4, 5)]
@@ -81,11 +85,11 @@ def by_search(mean, sizes, nats):
 @pytest.mark.parametrize("case", STRATA)
 def test_the_limits_of_a_mean_of_rates_are_the_best_but_for_a_hundredth(case):
     mean, sizes, nats = case
-    low, high = stratified_interval(mean, sizes, nats)
+    low, high = of_classes(mean, sizes, nats)
     best = by_search(mean, sizes, nats)
     assert low <= best + 1e-9
     assert mean - low <= 1.01 * (mean - best)
-    back = stratified_interval(1 - mean, sizes, nats)
+    back = of_classes(1 - mean, sizes, nats)
     assert (1 - high, 1 - low) == pytest.approx(back, abs=1e-9)
 
 
@@ -93,13 +97,13 @@ def test_the_limits_of_a_mean_of_rates_are_the_best_but_for_a_hundredth(case):
 def test_no_limit_of_a_mean_of_rates_is_wider_than_hoeffding_s(case):
     mean, sizes, nats = case
     width = math.sqrt(nats * sum(1 / size for size in sizes) / 2) / len(sizes)
-    low, high = stratified_interval(mean, sizes, nats)
+    low, high = of_classes(mean, sizes, nats)
     assert max(0, mean - width) - 1e-9 <= low <= mean <= high <= min(1, mean + width) + 1e-9
 
 
 def test_a_mean_of_one_rate_has_the_limits_by_relative_entropy():
     for mean in (0.1, 0.5, 0.98):
-        assert stratified_interval(mean, [1000], NATS) == pytest.approx(
+        assert of_classes(mean, [1000], NATS) == pytest.approx(
             kl_interval(mean, 1000, NATS), abs=2e-4
         )
 
@@ -114,7 +118,7 @@ def exact_failure(rates, sizes, nats):
     )
     means = ((one[:, None] / sizes[0] + two / sizes[1]) / 2).round(12)
     different = np.unique(means)
-    lows = np.array([stratified_interval(float(mean), sizes, nats)[0] for mean in different])
+    lows = np.array([of_classes(float(mean), sizes, nats)[0] for mean in different])
     missed = different[lows > sum(rates) / 2]
     return chances[np.isin(means, missed)].sum()
 
@@ -128,9 +132,12 @@ def test_the_limit_of_a_mean_of_two_rates_fails_as_rarely_as_it_says(rates, size
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stratified_interval(1.2, [3], 1.0), r"mean must be in \[0, 1\], got 1.2"),
-        (lambda: stratified_interval(0.2, [3, 0], 1.0), "sizes must be at least 1, got 0"),
-        (lambda: stratified_interval(0.2, [3], -1.0), "nats must not be negative, got -1.0"),
+        (lambda: of_classes(1.2, [3], 1.0), r"mean must be in \[0, 1\], got 1.2"),
+        (lambda: weighted_interval(0.2, [1], [0], 1.0), "counts must be integers of at least 1"),
+        (lambda: weighted_interval(0.2, [1, 0], 3, 1.0), "weights must be positive and finite"),
+        (lambda: weighted_interval(0.2, 1, 3, 1.0), r"a stratum, got shape \(\)"),
+        (lambda: roc_band(0, 3, 1.0), "n_negative must be at least 1, got 0"),
+        (lambda: of_classes(0.2, [3], -1.0), "nats must not be negative, got -1.0"),
         (lambda: rate_interval(5, 3, 1.0), r"counts must be in \[0, 3\], got 5"),
         (lambda: rate_interval(1, 3, -1.0), "nats must be finite and at least 0"),
     ],
@@ -138,3 +145,48 @@ def test_the_limit_of_a_mean_of_two_rates_fails_as_rarely_as_it_says(rates, size
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_weights_have_no_unit_and_equal_ones_are_rows():
+    weights = np.array([1.0, 2.0, 7.0])
+    one = weighted_interval(0.3, weights, [50, 20, 3], NATS)
+    assert one == pytest.approx(weighted_interval(0.3, 9 * weights, [50, 20, 3], NATS))
+    rows = np.repeat(weights, [50, 20, 3])
+    assert one == pytest.approx(weighted_interval(0.3, rows, 1, NATS), abs=1e-6)
+
+
+def test_a_weighted_mean_of_real_values_is_inside():
+    """1,000 runs, seed 41: weights from 1 to 30, values 0, 1/2 or 1, delta .2."""
+    from scipy.stats import binom
+
+    rng = np.random.default_rng(41)
+    weights = rng.integers(1, 31, 60) ** 1.0
+    law = rng.dirichlet([1, 1, 1], 60)
+    truth = weights @ (law @ [0, 0.5, 1]) / weights.sum()
+    missed = 0
+    for _ in range(1000):
+        values = (rng.random((60, 1)) > law.cumsum(1)[:, :2]).sum(1) / 2
+        mean = float(weights @ values / weights.sum())
+        low, high = weighted_interval(mean, weights, 1, math.log(2 / 0.2))
+        missed += not low <= truth <= high
+    assert missed <= binom.ppf(1 - 1e-6, 1000, 0.2)
+
+
+def test_the_band_holds_at_every_threshold():
+    """1,000 runs, seed 42: scores are normal, delta .2; the largest distance is at a score."""
+    from scipy.special import ndtr
+    from scipy.stats import binom
+
+    rng = np.random.default_rng(42)
+    false, true = roc_band(90, 12, math.log(2 / 0.2))
+    missed = 0
+    for _ in range(1000):
+        off = []
+        for n in (90, 12):
+            below = ndtr(np.sort(rng.normal(size=n)))  # of the law of each class
+            places = np.arange(n)
+            off.append(
+                max(np.abs(below - places / n).max(), np.abs(below - (places + 1) / n).max())
+            )
+        missed += off[0] > false or off[1] > true
+    assert 20 <= missed <= binom.ppf(1 - 1e-6, 1000, 0.2)

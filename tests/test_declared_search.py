@@ -403,7 +403,9 @@ def test_copies_go_their_own_way_and_answer_the_same():
             again.query(coin(2), key=(3, 4))
         assert again.n_queries == 2 and search.n_queries == 1
     stored = pickle.loads(pickle.dumps((first, search.answers)))
-    assert stored[0] == first and stored[1].highs[0] == first.high
+    assert stored[0] == first
+    # one by itself and many at once are computed by other logarithms on some CPUs
+    assert stored[1].highs[0] == pytest.approx(first.high, rel=1e-14)
 
 
 def ask_in_worker(task):

@@ -1,6 +1,7 @@
 """The examples on the site's own pages are true (`make docs` builds it, without a warning)."""
 
 import doctest
+import importlib.util
 import re
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def test_an_order_chosen_by_the_scores_breaks_a_fixed_sequence_as_the_page_says(
     assert 0.146 < missed < 0.3  # the first is delta's own binomial quantile at 1 - 1e-6
 
 
-@pytest.mark.parametrize("page", ["index.md", "modes.md", "faq.md", "searches.md"])
+@pytest.mark.parametrize("page", ["index.md", "modes.md", "faq.md", "searches.md", "metrics.md"])
 def test_the_examples_of_a_page_are_true(page):
     blocks = re.findall(r"```python\n(>>> .*?)```", (DOCS / page).read_text(), re.S)
     assert blocks
@@ -69,3 +70,12 @@ def test_a_link_of_a_notebook_leads_to_its_page_on_the_site():
     }
     pages = re.findall(r"^notebooks/(\w+)$", (DOCS / "index.md").read_text(), re.M)
     assert linked and linked <= examples and {f"{name}.ipynb" for name in pages} == examples
+
+
+def test_the_table_of_metrics_is_what_its_script_makes():
+    name = "metrics_table"
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = script.PAGE.read_text(encoding="utf-8")
+    assert script.page(text) == text

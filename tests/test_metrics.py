@@ -1,7 +1,9 @@
 """Metrics of a holdout: scikit-learn's values, what is refused, and what is kept."""
 
 import copy
+import json
 import pickle
+import sqlite3
 import warnings
 
 import numpy as np
@@ -29,11 +31,6 @@ COSTS = [[0, 1, 2.5], [5, 0, 1], [-1, 3, 0]]
 def holdout_of(metric, y_true=Y, *, space=1000, delta=0.1, two_sided=True, **options):
     search = DeclaredSearch(len(y_true), space, delta=delta, two_sided=two_sided)
     return Holdout(y_true, search, metric=metric, **options)
-
-
-def clipped(chances, clip):
-    """Where the true class has less than the clip, it has that."""
-    return np.clip(chances, clip, 1 - clip) if chances.ndim == 1 else np.maximum(chances, clip)
 
 
 def log_loss(y_true, chances, clip):
@@ -429,6 +426,14 @@ def test_two_models_of_a_search_are_compared_at_the_price_of_both_keys(metric, b
         holdout.compare(Y, Y, key_a=3, key_b=3)
 
 
+def test_a_one_sided_comparison_pays_for_an_ordered_pair():
+    holdout = holdout_of("error", two_sided=False)
+    told = holdout.compare(Y, CLASSES, key_a=3, key_b=4)
+    nats = np.log(1 / 0.1) + 2 * np.log(1000) + np.log(4 / 3)
+    low, _ = bounds.paired_interval(int((CLASSES != Y).sum()), 0, M, nats)
+    assert (told.gain_low, told.gain_high) == (pytest.approx(low), 1.0)
+
+
 def test_compare_says_what_it_is_for():
     with pytest.raises(ValueError, match="compare is of error and accuracy.*'f1'"):
         holdout_of("f1").compare(Y, CLASSES, key_a=1, key_b=2)
@@ -441,3 +446,207 @@ def test_adapters_take_error_rates():
 
     with pytest.raises(ValueError, match="holdout must have metric='error' here, got 'f1'"):
         check_holdout(holdout=holdout_of("f1"))
+
+
+# ---- weights, groups, and curves -------------------------------------------------------------
+
+WEIGHTS = RNG.exponential(size=M) + 0.1
+WEIGHTED = [
+    ("error", Y, CLASSES, {}, 1 - metrics.accuracy_score(Y, CLASSES, sample_weight=WEIGHTS)),
+    ("accuracy", Y, CLASSES, {}, metrics.accuracy_score(Y, CLASSES, sample_weight=WEIGHTS)),
+    (
+        "neg_log_loss", Y, CHANCES.clip(0.001, 0.999), {"clip": 0.001},
+        -metrics.log_loss(Y, CHANCES.clip(0.001, 0.999), sample_weight=WEIGHTS),
+    ),
+    (
+        "neg_brier_score", Y, CHANCES, {},
+        -metrics.brier_score_loss(Y, CHANCES, sample_weight=WEIGHTS),
+    ),
+    (
+        "neg_mean_absolute_error", TARGETS, GUESSES, {"y_range": (-4, 4)},
+        -metrics.mean_absolute_error(TARGETS, GUESSES, sample_weight=WEIGHTS),
+    ),
+    (
+        "neg_mean_squared_error", TARGETS, GUESSES, {"y_range": (-4, 4)},
+        -metrics.mean_squared_error(TARGETS, GUESSES, sample_weight=WEIGHTS),
+    ),
+    (
+        "mean_cost", THREE, (THREE + Y) % 3, {"costs": COSTS},
+        np.average(np.array(COSTS)[THREE, (THREE + Y) % 3], weights=WEIGHTS),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WEIGHTED, ids=lambda case: case[0])
+def test_a_weighted_value_is_scikit_learn_s(case, tmp_path):
+    metric, y_true, predictions, options, expected = case
+    holdout = holdout_of(metric, y_true, sample_weight=WEIGHTS, **options)
+    answer = holdout.query(predictions, key=3)
+    assert answer.value == pytest.approx(expected, rel=0, abs=1e-12)
+    assert answer.low < answer.value < answer.high
+    assert answer._asdict() == holdout.query_many([predictions], keys=[3])[0]._asdict()
+    other = pickle.loads(pickle.dumps(holdout))
+    assert other.query(predictions, key=3)._asdict() == answer._asdict()
+    path = tmp_path / "search.db"
+    own = {"metric": metric, "space": 1000, "delta": 0.1, **options}
+    with Holdout.open(path, y_true, DeclaredSearch, sample_weight=WEIGHTS, **own) as stored:
+        assert stored.query(predictions, key=3)._asdict() == answer._asdict()
+    for wrong in ({}, {"sample_weight": WEIGHTS + 1}, {"sample_weight": WEIGHTS, "groups": Y}):
+        with pytest.raises(ValueError, match="must be those with which"):
+            Holdout.open(path, y_true, DeclaredSearch, **wrong)
+
+
+def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
+    groups = np.arange(M) // 5
+    holdout = holdout_of("error", sample_weight=WEIGHTS, groups=groups)
+    answer = holdout.query(CLASSES, key=0)
+    nats = np.log(2 / 0.1) + np.log(1000)
+    weights = np.bincount(groups, WEIGHTS)
+    expected = bounds.weighted_interval(answer.value, weights, 1, nats)
+    assert (answer.low, answer.high) == pytest.approx(expected)
+    assert "weighted error" in holdout.guarantee
+    alone = holdout_of("error", groups=[f"patient {row}" for row in range(M)])
+    told = alone.query(CLASSES, key=0)
+    assert told.value == np.mean(CLASSES != Y)
+    exact = bounds.binomial_interval(int((CLASSES != Y).sum()), M, nats)
+    assert told.low < exact[0] and exact[1] < told.high  # a little: values may be any in [0, 1]
+    assert told.high - told.low < 1.15 * (exact[1] - exact[0])
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "error", "message"),
+    [
+        ("f1", {"groups": Y}, ValueError, "left out with metric='f1': they are for means, error"),
+        (
+            "roc_auc",
+            {"sample_weight": WEIGHTS},
+            ValueError,
+            "sample_weight and groups must be left",
+        ),
+        ("error", {"sample_weight": WEIGHTS[1:]}, ValueError, "sample_weight must have length 500"),
+        ("error", {"sample_weight": WEIGHTS * Y}, ValueError, "positive and finite, got 0.0 at s"),
+        ("error", {"sample_weight": ["a"] * M}, TypeError, "sample_weight must be real numbers"),
+        ("error", {"groups": Y[1:]}, ValueError, "groups must have length 500"),
+        ("error", {"groups": [None] * M}, ValueError, "groups must have no missing values"),
+        ("error", {"groups": Y, "baseline": Y}, ValueError, "baseline must be left out beside"),
+    ],
+)
+def test_weights_and_groups_that_make_no_sense_are_named(metric, options, error, message):
+    with pytest.raises(error, match=message):
+        holdout_of(metric, **options)
+
+
+def test_other_guards_have_neither_weights_nor_groups():
+    for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
+        with pytest.raises(ValueError, match="needs a DeclaredSearch, got a RadaBound"):
+            Holdout(Y, epsilon=0.5, delta=0.5, **options)
+    with pytest.raises(ValueError, match="compare is of error and accuracy without weights"):
+        holdout_of("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)
+
+
+@pytest.mark.parametrize("scores", [SCORES, -SCORES, np.zeros(M), RNG.random(M)])
+def test_the_band_is_around_scikit_learn_s_curve(scores):
+    holdout = holdout_of("roc_auc")
+    band = holdout.roc_band(scores, key=5)
+    fpr, tpr, thresholds = metrics.roc_curve(Y, scores, drop_intermediate=False)
+    for found, expected in ((band.fpr, fpr), (band.tpr, tpr), (band.thresholds, thresholds)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    nats = np.log(2 / 0.1) + np.log(1000)
+    n_positive = int(Y.sum())
+    widths = bounds.roc_band(M - n_positive, n_positive, nats)
+    assert (band.fpr_half_width, band.tpr_half_width, band.nats) == pytest.approx((*widths, nats))
+    assert holdout.n_queries == 1
+    with pytest.raises(ValueError, match="one model, got 5"):
+        holdout.roc_band(scores + Y, key=5)
+    with pytest.raises(ValueError, match="roc_band needs metric='roc_auc', this holdout has 'f1'"):
+        holdout_of("f1").roc_band(scores, key=5)
+
+
+# ---- who else may have written the record ------------------------------------------------------
+
+SIZES = [M - int(Y.sum()), int(Y.sum())]
+F1 = {
+    "name": "f1", "sizes": SIZES, "least": 0.0, "most": 1.0, "options": {"pos_label": 1},
+    "baseline": None, "weighting": None,
+}  # fmt: skip
+
+
+def forged(path, metric, kept):
+    """A record of one answer by F1, of which somebody has changed the metric and what is kept."""
+    own = {"metric": "f1", "space": 1000, "delta": 0.1}
+    Holdout.open(path, Y, DeclaredSearch, **own).query(CLASSES, key=3)
+    database = sqlite3.connect(path, isolation_level=None)
+    (text,) = database.execute("SELECT description FROM search").fetchone()
+    described = json.loads(text) | {"metric": metric}
+    text = json.dumps(described, sort_keys=True)
+    database.execute("UPDATE search SET description = ?", (text,))
+    if kept is not None:
+        database.execute("UPDATE asked SET kept = ?", (json.dumps(kept),))
+    database.close()
+
+
+def test_a_record_that_is_written_as_a_search_writes_it_is_read(tmp_path):
+    forged(tmp_path / "search.db", F1, [3, 5])
+    answer = DeclaredSearch.open(tmp_path / "search.db").best
+    hits = SIZES[1] - 5
+    assert answer.value == 2 * hits / (2 * hits + 8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "f2"}, {"name": None}, {"name": ["f1"]}, {"name": "error"},
+        {"sizes": [M]}, {"sizes": [1, 2, 3]}, {"sizes": []}, {"sizes": None}, {"sizes": [1.5, 2]},
+        {"sizes": [-1, 5]}, {"sizes": [True, 5]}, {"least": 1.0}, {"least": "a"}, {"most": None},
+        {"options": {"pos_label": 2}}, {"options": {"clip": 0.1}}, {"options": []},
+        {"baseline": [1, 2]}, {"baseline": 3}, {"weighting": "x"}, {"weighting": -1}, {"more": 1},
+        {"name": "error", "sizes": [M], "baseline": [1], "options": {}},
+    ],
+)  # fmt: skip
+def test_a_metric_that_no_search_writes_is_named_as_damage(change, tmp_path):
+    path = tmp_path / "search.db"
+    forged(path, F1 | change, None)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        DeclaredSearch.open(path)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        Holdout.open(path, Y, DeclaredSearch)
+
+
+@pytest.mark.parametrize("metric", ["x", [], 5, {}])
+def test_a_metric_of_the_wrong_type_is_named_as_damage(metric, tmp_path):
+    forged(tmp_path / "search.db", metric, None)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        DeclaredSearch.open(tmp_path / "search.db")
+
+
+@pytest.mark.parametrize(
+    "kept", [[], [1], [1, 2, 3], [-1, 2], [1.0, 2], [SIZES[0] + 1, 0], [0, SIZES[1] + 1], [True, 1]]
+)
+def test_counts_that_no_search_keeps_are_named_as_damage(kept, tmp_path):
+    forged(tmp_path / "search.db", F1, kept)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        _ = DeclaredSearch.open(tmp_path / "search.db").answers
+
+
+@pytest.mark.parametrize(
+    ("change", "kept", "fits"),
+    [
+        ({"name": "roc_auc"}, [2 * SIZES[0] * SIZES[1]], True),
+        ({"name": "roc_auc"}, [2 * SIZES[0] * SIZES[1] + 1], False),
+        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [60, 20], True),
+        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [60, 51], False),
+        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [M, 20], False),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3, -0.1], True),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.1, -0.3], False),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3], False),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3, 1], False),
+    ],
+)
+def test_what_is_kept_must_be_possible(change, kept, fits, tmp_path):
+    forged(tmp_path / "search.db", F1 | change, kept)
+    search = DeclaredSearch.open(tmp_path / "search.db")
+    if fits:
+        assert search.best.low <= search.best.value <= search.best.high
+    else:
+        with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+            _ = search.best

@@ -209,3 +209,24 @@ def test_scores_and_gains_hold_together_and_comparisons_of_the_extremes(m):
     missed, compared = np.array([gains_miss(rng, m, 0.3) for _ in range(100)]).T
     assert missed.sum() <= most_failures(100, 0.3)
     assert compared.sum() <= most_failures(100, 0.3)
+
+
+# ---- groups ------------------------------------------------------------------------------------
+
+
+def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not():
+    """200 runs, seed 37, delta .2: 60 patients with 1 to 40 rows, all wrong or all right."""
+    rng = np.random.default_rng(37)
+    missed = alone = 0
+    for _ in range(200):
+        groups = np.repeat(np.arange(60), rng.integers(1, 41, 60))
+        m, truth = len(groups), 0.3
+        y_true = np.zeros(m, int)
+        y_pred = (rng.random(60) < truth).astype(int)[groups]
+        for own in ({"groups": groups}, {}):
+            search = DeclaredSearch(m, 1, delta=0.2)
+            answer = Holdout(y_true, search, classes=[0, 1], **own).query(y_pred, key=0)
+            out = not answer.low <= truth <= answer.high
+            missed, alone = missed + (out if own else 0), alone + (0 if own else out)
+    assert missed <= most_failures(200, 0.2)
+    assert alone > 100

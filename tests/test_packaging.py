@@ -1,5 +1,6 @@
 """What is built holds what it should, for the platforms that are named, under one version."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -80,5 +81,17 @@ def test_the_sdist_holds_what_is_under_version_control(tmp_path):
     (archive,) = (tmp_path / "dist").iterdir()
     with tarfile.open(archive) as sdist:
         held = {name.partition("/")[2] for name in sdist.getnames()}
-    left_out = {name for name in tracked - held if not name.startswith(("benchmarks/", ".ci/"))}
+    left_out = {name for name in tracked - held if not name.startswith(".ci/")}
     assert left_out == {".gitignore"}
+
+
+@pytest.mark.source
+def test_who_has_no_compiler_is_told_what_to_install(tmp_path):
+    build = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build", "--build-base", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env=os.environ | {"CC": "no-such-compiler"},
+    )  # fmt: skip
+    assert build.returncode == 1
+    (line,) = (line for line in build.stderr.splitlines() if "no-such-compiler" in line)
+    assert line.startswith("radabound_fast is compiled from C") and "apt install gcc" in line

@@ -11,7 +11,7 @@ bounds a guard may halt by::
     kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
     union, free         the union bound; what it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
-    conditional         rates given an event, F1, balanced accuracy, AUC
+    conditional         rates given an event, F1, AUC, weighted means, ROC curves
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
     theorem7,
@@ -40,7 +40,7 @@ from .binomial import (
     binomial_queries,
 )
 from .bound import Bound
-from .conditional import auc_interval, f1_interval, rate_interval, stratified_interval
+from .conditional import auc_interval, f1_interval, rate_interval, roc_band, weighted_interval
 from .fixed import (
     mcdiarmid_excess,
     mcdiarmid_half_width,
@@ -124,9 +124,9 @@ __all__ = [
     "rademacher_log_tail",
     "rademacher_tail",
     "rate_interval",
+    "roc_band",
     "self_bounding_budget",
     "self_bounding_half_width",
-    "stratified_interval",
     "symmetrised_excess",
     "symmetrised_half_width",
     "symmetrised_log_tail",
@@ -136,4 +136,5 @@ __all__ = [
     "union_half_width",
     "union_interval",
     "union_queries",
+    "weighted_interval",
 ]

@@ -35,7 +35,7 @@ _TRIED = 4096  # counts, where the shape of the failures is not proved
 # of e^-8 and less, or for larger ones
 _NATS_FOR_FEW = 8.0
 _FEW_STEPS = 2, 14, 34
-_MANY_STEPS = *_FEW_STEPS, 130
+_MANY_STEPS = *_FEW_STEPS, 130, 130
 
 
 def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:

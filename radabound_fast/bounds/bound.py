@@ -13,6 +13,7 @@ import numpy as np
 from .._checks import check_choice, check_probability
 from . import guarantees
 from ._arguments import check_flag, check_fractions, check_numbers, check_sides
+from ._limits import at_least, at_most
 from .free import Free
 
 Tail = Callable[[float, int, int], float]
@@ -173,11 +174,10 @@ class Bound(ABC):
         """
         epsilon = check_probability(epsilon=epsilon)
         check_flag(declared=declared)
-        means, _ = np.broadcast_arrays(
-            check_fractions(values=values), check_numbers(n_queries=n_queries)
-        )
-        lows, highs = np.maximum(means - epsilon, 0.0), np.minimum(means + epsilon, 1.0)
-        return (lows, highs) if means.shape else (float(lows), float(highs))
+        means, places = check_fractions(values=values), check_numbers(n_queries=n_queries)
+        if not isinstance(places, float):
+            means = np.broadcast_arrays(means, places)[0]
+        return at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
 
     def guarantee(
         self,

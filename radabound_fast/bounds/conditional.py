@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 # points laid around the best so far, so often, each time half as far apart
 _GRID = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 9)]), axis=-1).reshape(-1, 2)
 _ZOOMS = 14
+_MOST_WEIGHTS = 128
 
 
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
@@ -118,15 +119,18 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     return kl_interval(auc, pairs, nats)
 
 
-def stratified_interval(mean: float, sizes: Any, nats: float) -> tuple[float, float]:
-    """Where the mean of several classes' rates lies, given how many rows each class has.
+def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
+    """Where the expectation of a weighted mean of independent values in [0, 1] lies.
 
     Parameters
     ----------
     mean : float
-        Of the rates in the sample, each class weighing the same: the balanced accuracy.
-    sizes : array_like of int, shape (n_classes,)
-        Rows of each class; at least 1.
+        Of the values, so weighted, in [0, 1].
+    weights : array_like of float, shape (n,)
+        Above 0, fixed before the values were seen; their unit does not matter.
+    counts : int or array_like of int, shape (n,)
+        How many values have each of these weights.  The balanced accuracy has the weights
+        ``1 / counts`` for the classes' counts.
     nats : float
         ``ln(1/a)`` for an error of a on each side, at least 0.
 
@@ -134,51 +138,107 @@ def stratified_interval(mean: float, sizes: Any, nats: float) -> tuple[float, fl
     -------
     tuple of float
         In [0, 1], around the mean; neither is further from it than Hoeffding's
-        ``sqrt(nats sum(1 / sizes) / 2) / n_classes``, but for rounding.
+        ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1, but for rounding.
 
     Notes
     -----
-    With g_c = exp(lambda / (C m_c)) - 1 the logarithm of E exp(lambda mean) is
-    ``sum_c m_c ln(1 + p_c g_c)``, which is at most
-    ``mu sum_c p_c + sum_c max_p [m_c ln(1 + p g_c) - mu p]`` for every mu.  So every lambda and
-    every mu above 0 give a lower limit of the mean of the p_c; the largest is taken.  The upper
-    limit is its mirror image.  (Result 23.)
+    The logarithm of E exp(lambda mean) is at most the largest ``sum ln(1 + p (exp(lambda a) - 1))``
+    over p with ``sum a p`` the expectation b, and that at most
+    ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
+    mu above 0 give a lower limit of b, by one event; the largest is taken that a grid finds.  The
+    upper limit is its mirror image.  (Result 23 of docs/theory.md.)
 
-    >>> low, high = stratified_interval(0.9, [3600, 400], nats=math.log(20))
+    >>> low, high = weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8741, 0.9229)
     """
-    value = float(check_fractions(mean=mean))
-    sizes = np.array([check_count(sizes=int(size)) for size in sizes], np.float64)
-    budget = check_not_negative(nats=nats)
-    return _stratified_lower(value, sizes, budget), 1.0 - _stratified_lower(
-        1.0 - value, sizes, budget
+    value, budget = float(check_fractions(mean=mean)), check_not_negative(nats=nats)
+    each, many = np.broadcast_arrays(np.asarray(weights, np.float64), np.asarray(counts))
+    if each.ndim != 1 or each.size == 0:
+        raise ValueError(f"weights must be one number a stratum, got shape {each.shape}")
+    if many.dtype.kind not in "iu" or (many < 1).any():
+        raise ValueError(f"counts must be integers of at least 1, got {counts!r:.100}")
+    if not ((each > 0.0) & (each < math.inf)).all():
+        raise ValueError("weights must be positive and finite, got one that is not")
+    each, many = _few(each / float(many @ each), many.astype(np.float64))
+    return (
+        _weighted_lower(value, each, many, budget),
+        1.0 - _weighted_lower(1.0 - value, each, many, budget),
     )
 
 
-def _stratified_lower(mean: float, sizes: Floats, nats: float) -> float:
+def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """At most `_MOST_WEIGHTS` different ones: each is shared by the two nearest, keeping its mean.
+
+    What `weighted_interval` takes the largest of is convex in a, so that its sum can only grow.
+    """
+    if weights.size <= _MOST_WEIGHTS:
+        return weights, counts
+    different, place_of = np.unique(weights, return_inverse=True)
+    many = np.bincount(place_of, counts).astype(np.float64)
+    if different.size <= _MOST_WEIGHTS:
+        return different, many
+    edges = np.linspace(different[0], different[-1], _MOST_WEIGHTS)
+    above = np.clip(np.searchsorted(edges, different), 1, _MOST_WEIGHTS - 1)
+    share = np.clip((different - edges[above - 1]) / np.diff(edges)[above - 1], 0.0, 1.0)
+    shared = np.bincount(above, many * share, _MOST_WEIGHTS)
+    shared = shared + np.bincount(above - 1, many * (1.0 - share), _MOST_WEIGHTS)
+    return edges, shared.astype(np.float64)
+
+
+def _weighted_lower(mean: float, weights: Floats, counts: Floats, nats: float) -> float:
     """The largest of the lower limits that pairs of multipliers give."""
     if nats == 0.0 or mean == 0.0:
         return mean
-    steps = 1.0 / (len(sizes) * sizes)
-    # the lambda of Hoeffding's limit; it is larger where rates are near 0 or 1
-    usual = math.sqrt(8.0 * nats / float(steps @ (sizes * steps)))
+    # the lambda of Hoeffding's limit; it is larger where expectations are near 0 or 1
+    usual = math.sqrt(8.0 * nats / float(counts @ (weights * weights)))
     best = max(0.0, mean - 2.0 * nats / usual)
-    # logarithms of lambda, and of mu over lambda / C
+    # logarithms of lambda, and of mu over lambda
     centre, reach = np.array([math.log(usual) + 1.0, 0.0]), 4.0
     for _ in range(_ZOOMS):
         points = centre + reach * _GRID
-        limits = _limits_of(points, mean, sizes, steps, nats)
+        limits = _limits_of(points, mean, weights, counts, nats)
         place = int(limits.argmax())
         best, centre, reach = max(best, float(limits[place])), points[place], reach / 2.0
     return min(best * (1.0 - 2.0**-40), mean)
 
 
-def _limits_of(points: Floats, mean: float, sizes: Floats, steps: Floats, nats: float) -> Floats:
-    factor = np.minimum(np.exp(points[:, :1]), 600.0 / steps.max())
-    grown = np.expm1(factor * steps)
-    price = factor / len(sizes) * np.exp(points[:, 1:])
-    rates = np.clip(sizes / price - 1.0 / grown, 0.0, 1.0)
-    most = (sizes * np.log1p(rates * grown) - price * rates).sum(axis=1, keepdims=True)
-    limits: Floats = ((factor * mean - nats - most) / (price * len(sizes)))[:, 0]
+def _limits_of(points: Floats, mean: float, weights: Floats, counts: Floats, nats: float) -> Floats:
+    factor = np.minimum(np.exp(points[:, 0]), 600.0 / weights.max())
+    price = factor * np.exp(points[:, 1])
+    grown = np.expm1(np.outer(factor, weights))
+    cost = np.outer(price, weights)
+    worst = np.clip(1.0 / cost - 1.0 / grown, 0.0, 1.0)
+    most = (np.log1p(worst * grown) - cost * worst) @ counts
+    limits: Floats = (factor * mean - nats - most) / price
     return limits
+
+
+def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, float]:
+    """How far the rates of one scorer are from the sample's, at all thresholds at once.
+
+    Parameters
+    ----------
+    n_negative, n_positive : int
+        Rows of each class; at least 1.
+    nats : float
+        ``ln(2 / (w delta))``, at least 0, where w is the weight of this scorer in a union bound.
+
+    Returns
+    -------
+    tuple of float
+        The half-widths for the false positive and the true positive rate: with probability at
+        least ``1 - 2 exp(-nats)`` given the labels, both hold at every threshold, also at one that
+        was chosen by these rows.  Not cut at 1.
+
+    Notes
+    -----
+    Dvoretzky, Kiefer and Wolfowitz with Massart's constant, for each class: Result 26.
+
+    >>> false, true = roc_band(3600, 400, nats=math.log(20))
+    >>> round(false, 4), round(true, 4)
+    (0.0226, 0.0679)
+    """
+    twice = 2.0 * (check_not_negative(nats=nats) + math.log(2.0))
+    counts = check_count(n_negative=n_negative), check_count(n_positive=n_positive)
+    return math.sqrt(twice / counts[0]) / 2.0, math.sqrt(twice / counts[1]) / 2.0

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .._checks import check_probability
 from . import guarantees
+from ._limits import at_least, at_most
 from .bound import Bound
 from .free import Free, union_free
 from .selfbounding import low_error_budget, low_error_half_width
@@ -77,9 +76,7 @@ class FixedSequence(Bound):
         )
         free = self.free(n_samples, epsilon, delta, max_queries)
         free_lows, free_highs = free.interval(values, n_queries, declared)
-        if isinstance(free_lows, float):
-            return max(lows, free_lows), min(highs, free_highs)
-        return np.maximum(lows, free_lows), np.minimum(highs, free_highs)
+        return at_least(lows, free_lows), at_most(highs, free_highs)
 
     def _estimate(
         self,

@@ -27,6 +27,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast._saving import faults_of, same_json
 from radabound_fast.bounds import paired_interval
+from radabound_fast.bounds._limits import at_least
 from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.spaces import Space, as_space, from_description
@@ -80,7 +81,7 @@ class _Terms(NamedTuple):
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         above, below = highs - values, values - lows
         if self.two_sided:
-            return np.maximum(above, below)
+            return at_least(above, below)
         return below if self.measure.greater_is_better else above
 
     def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
@@ -838,8 +839,10 @@ class DeclaredSearch:
             _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
             for one, other in (rows, rows[::-1])
         )
-        # a pair has no order: the weights of all pairs of two add up to half at most
-        paid = log((1 + self.two_sided) / self.delta) + float(nats.sum()) - log(2)
+        paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
+        # both sides of a pair are those of the pair the other way round: of two ordered pairs one
+        # is paid for
+        paid -= log(2) if self.two_sided else 0.0
         paid += self._terms.nats_of_gains
         low, high = paired_interval(plus, minus, self.n_samples, paid)
         gain = (plus - minus) / self.n_samples

@@ -18,16 +18,21 @@ metric and how many labels each class has, from which kept counts become values 
 """
 
 from ._measure import MeanLoss, Measure, measure_from
-from ._table import METRICS, Metric
-from ._truth import PAIRED, Truth, fingerprints_of
+from ._scores import RocBand, roc_band
+from ._table import METRICS, PAIRED, Metric
+from ._truth import OPTIONS, Truth, Weighting, fingerprints_of
 
 __all__ = [
     "METRICS",
     "MeanLoss",
     "Measure",
     "Metric",
+    "OPTIONS",
     "PAIRED",
+    "RocBand",
     "Truth",
+    "Weighting",
     "fingerprints_of",
     "measure_from",
+    "roc_band",
 ]

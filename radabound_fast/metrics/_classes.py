@@ -58,10 +58,9 @@ def balanced_accuracy(measure: Measure, errors: Array) -> Array:
 
 
 def balanced_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    means = balanced_accuracy(measure, errors)
-    return each(
-        bounds.stratified_interval, [(mean, measure.sizes) for mean in means.tolist()], nats
-    )
+    sizes = np.array(measure.sizes)
+    means = balanced_accuracy(measure, errors).tolist()
+    return each(bounds.weighted_interval, [(mean, 1 / sizes, sizes) for mean in means], nats)
 
 
 def precision(measure: Measure, errors: Array) -> Array:

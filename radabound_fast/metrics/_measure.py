@@ -9,11 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_choice
 from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.bounds import binomial_interval, kl_interval, paired_interval
 
-from ._table import METRICS
+from ._table import METRICS, PAIRED
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -80,6 +79,8 @@ class Measure(NamedTuple):
         As the holdout was made with, `pos_label` as a place among the classes.
     baseline : tuple of int, optional
         How often the baseline errs, and a keyed fingerprint of where.
+    weighting : int, optional
+        A keyed fingerprint of the rows' weights and groups, if they have any.
     """
 
     name: str
@@ -88,6 +89,12 @@ class Measure(NamedTuple):
     most: float
     options: tuple[tuple[str, Any], ...] = ()
     baseline: tuple[int, int] | None = None
+    weighting: int | None = None
+
+    @property
+    def keeps(self) -> str:
+        """What is kept of a query: see `Metric`."""
+        return METRICS[self.name].keeps if self.weighting is None else "limits"
 
     @property
     def greater_is_better(self) -> bool:
@@ -96,8 +103,8 @@ class Measure(NamedTuple):
     @property
     def n_kept(self) -> int:
         """How many numbers are kept of a query."""
-        row = METRICS[self.name]
-        return (len(self.sizes) if row.keeps == "errors" else _KEPT[row.keeps]) + self.is_paired
+        counts = len(self.sizes) if self.keeps == "errors" else _KEPT[self.keeps]
+        return counts + self.is_paired
 
     @property
     def is_paired(self) -> bool:
@@ -115,6 +122,11 @@ class Measure(NamedTuple):
         """What is measured, and by which limits, as `guarantee` says it."""
         row = METRICS[self.name]
         given = f" given {row.given}" if row.given else ""
+        if self.weighting is not None:
+            return (
+                f"expected weighted {self.name}",
+                "the limits of Result 23: Chernoff given the weights and the groups' sizes",
+            )
         return f"population's {self.name}", f"the limits of {row.theorem}{given}"
 
     @property
@@ -126,13 +138,13 @@ class Measure(NamedTuple):
 
     def values(self, kept: Array) -> Array:
         """The metric, given rows of what was kept."""
-        row = METRICS[self.name]
-        return kept[:, 0] if row.keeps == "limits" else row.value(self, kept)
+        return kept[:, 0] if self.keeps == "limits" else METRICS[self.name].value(self, kept)
 
     def intervals(self, kept: Array, nats: Any) -> Limits:
         """Limits of the population's metric, given rows of what was kept."""
-        row = METRICS[self.name]
-        return (kept[:, 1], kept[:, 2]) if row.keeps == "limits" else row.interval(self, kept, nats)
+        if self.keeps == "limits":
+            return kept[:, 1], kept[:, 2]
+        return METRICS[self.name].interval(self, kept, nats)
 
     def gains(self, kept: Array) -> Floats:
         """How much less often than the baseline each model errs."""
@@ -155,16 +167,15 @@ class Measure(NamedTuple):
 
     def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
         """Whether a query can have left these numbers: a record on disk may hold anything."""
-        row = METRICS[self.name]
         if len(kept) != self.n_kept:
             return False
-        if row.keeps == "limits":
+        if self.keeps == "limits":
             return all(type(number) is float and math.isfinite(number) for number in kept) and (
                 kept[1] <= kept[2]
             )
         if not all(type(number) is int and number >= 0 for number in kept):
             return False
-        if row.keeps == "pairs":
+        if self.keeps == "pairs":
             return bool(kept[0] <= 2 * math.prod(self.sizes))
         if self.baseline is not None and not (
             kept[-1] <= min(kept[0], self.baseline[0])
@@ -186,17 +197,34 @@ class Measure(NamedTuple):
         """What `describe` said; ValueError if that said something else."""
         try:
             parts = dict(described)
-            check_choice(METRICS, metric=parts["name"])
-            sizes = tuple(parts.pop("sizes"))
+            sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
             options = tuple(sorted(parts.pop("options").items()))
-            baseline = parts.pop("baseline")
             made = cls(sizes=sizes, options=options, baseline=baseline and tuple(baseline), **parts)
+            possible = made._is_possible()
         except (TypeError, KeyError, AttributeError):
-            raise ValueError("its metric is not as it was written") from None
-        numbers = all(type(size) is int and size > 0 for size in (*sizes, *(made.baseline or ())))
-        if not numbers or not sizes or not -math.inf < made.least < made.most < math.inf:
-            raise ValueError("its metric has numbers that no holdout has")
+            possible = False
+        if not possible:
+            raise ValueError("its metric is not as a search writes it")
         return made
+
+    def _is_possible(self) -> bool:
+        """Whether some holdout measures this: a description on disk may say anything."""
+        row, n_sizes = METRICS[self.name], len(self.sizes)
+        if row.keeps == "limits" or row.summary is METRICS["error"].summary:
+            fits = n_sizes == 1
+        else:
+            fits = n_sizes >= 1 if row.needs == "" else n_sizes == 2
+        numbers = [*self.sizes, *(self.baseline or ()), *filter(None, [self.weighting])]
+        return (
+            fits
+            and all(type(number) is int and number >= 0 for number in numbers)
+            and (self.baseline is None or len(self.baseline) == 2 and self.name in PAIRED)
+            and (self.weighting is None or self.baseline is None)
+            and type(self.least) is type(self.most) is float
+            and -math.inf < self.least < self.most < math.inf
+            and all(name in row.options for name, _ in self.options)
+            and dict(self.options).get("pos_label", 0) in (0, 1)
+        )
 
     def __repr__(self) -> str:
         told = "".join(f", {name}={value!r}" for name, value in self.options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,45 @@ if TYPE_CHECKING:
     from ._truth import Truth
 
 Array = NDArray[Any]
+
+
+class RocBand(NamedTuple):
+    """A ROC curve, and how far the population's may be from it at every threshold at once.
+
+    Attributes
+    ----------
+    thresholds, fpr, tpr : ndarray of float64, shape (n_thresholds,)
+        A row is predicted positive if its score is at least the threshold; all three as
+        `sklearn.metrics.roc_curve` has them with ``drop_intermediate=False``.
+    fpr_half_width, tpr_half_width : float
+        Of the false positive rate and the true positive rate.
+    nats : float
+        What was paid in all, for delta and the key.
+    """
+
+    thresholds: NDArray[np.float64]
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+    fpr_half_width: float
+    tpr_half_width: float
+    nats: float
+
+
+def roc_band(truth: Truth, scores: NDArray[np.float64], nats: float) -> RocBand:
+    """The curve of one row of scores, and its band for so many nats."""
+    order = np.argsort(-scores, kind="stable")
+    descending, positive = scores[order], truth.positive[order]
+    last = np.append(np.flatnonzero(np.diff(descending)), len(scores) - 1)  # of equal scores
+    hits = positive.cumsum()[last]
+    n_negative, n_positive = truth.sizes
+    widths = bounds.roc_band(n_negative, n_positive, nats)
+    return RocBand(
+        np.append(np.inf, descending[last]),
+        np.append(0.0, (last + 1 - hits) / n_negative),
+        np.append(0.0, hits / n_positive),
+        *widths,
+        nats,
+    )
 
 
 def pairs(truth: Truth, rows: Array) -> Array:

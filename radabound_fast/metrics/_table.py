@@ -175,3 +175,5 @@ _ROWS = (
 )
 
 METRICS = {row.name: row for row in _ROWS}
+# those that are compared with a baseline: what is kept begins with all errors
+PAIRED = ("error", "accuracy")

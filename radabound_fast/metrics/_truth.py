@@ -10,18 +10,73 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import check_choice, check_real, counted
-from radabound_fast.labels import Labels
-from radabound_fast.packing import as_array
+from radabound_fast.bounds import weighted_interval
+from radabound_fast.labels import Labels, distinct
+from radabound_fast.packing import as_array, check_shape
 
 from ._classes import errors
 from ._measure import Measure
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
-from ._table import METRICS
+from ._table import METRICS, PAIRED
 
 Array = NDArray[Any]
 
-# the metrics that are compared with a baseline: what is kept begins with all errors
-PAIRED = ("error", "accuracy")
+
+class Weighting:
+    """How much each row counts, and which rows belong together.
+
+    Parameters
+    ----------
+    n_samples : int
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Fixed before any score was seen; positive.
+    groups : array_like, shape (n_samples,), optional
+        Rows with one value are dependent, and those with different ones are not.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_samples,), or None
+        For `numpy.average`.
+    of_groups, counts : ndarray
+        The groups' weights, and how many groups have each.
+    """
+
+    def __init__(self, n_samples: int, sample_weight: Any, groups: Any) -> None:
+        self.weights: NDArray[np.float64] | None = None
+        self._codes: NDArray[np.int64] = np.arange(n_samples)
+        if sample_weight is not None:
+            given = as_array(sample_weight, "sample_weight")
+            check_shape(given, n_samples, 1, "sample_weight")
+            if given.dtype.kind not in "biuf":
+                raise TypeError(f"sample_weight must be real numbers, got dtype {given.dtype}")
+            self.weights = given.astype(np.float64)
+            good = (self.weights > 0.0) & (self.weights < math.inf)
+            if not good.all():
+                place = int(good.argmin())
+                raise ValueError(
+                    f"sample_weight must be positive and finite, got {given[place]!s} at sample "
+                    f"{place}"
+                )
+        if groups is not None:
+            self._codes = distinct(groups, "groups")[2].astype(np.int64)
+            check_shape(self._codes, n_samples, 1, "groups")
+        sums = np.bincount(self._codes, self.weights, minlength=1)
+        self.of_groups, self.counts = np.unique(sums, return_counts=True)
+
+    @classmethod
+    def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
+        """None without either."""
+        if sample_weight is None and groups is None:
+            return None
+        return cls(n_samples, sample_weight, groups)
+
+    def fingerprint(self, secret: bytes) -> int:
+        weights = np.ones(len(self._codes)) if self.weights is None else self.weights
+        both = np.concatenate([weights, self._codes.astype(np.float64)])
+        return int(fingerprints_of(both[np.newaxis], secret)[0])
+
+
+OPTIONS = ("pos_label", "clip", "y_range", "costs")
 WHY = {
     "clip": "probabilities below it count as it, since the logarithm of 0 has no limit",
     "y_range": "(low, high), within which all labels and predictions lie",
@@ -50,7 +105,12 @@ class Truth:
     """
 
     def __init__(
-        self, labels: Labels, metric: str, options: dict[str, Any], baseline: Any = None
+        self,
+        labels: Labels,
+        metric: str,
+        options: dict[str, Any],
+        baseline: Any = None,
+        weighting: Weighting | None = None,
     ) -> None:
         self.labels, self.n_samples = labels, labels.n_samples
         row = self.row = METRICS[check_choice(METRICS, metric=metric)]
@@ -70,6 +130,9 @@ class Truth:
         if row.name == "neg_brier_score" and self.n_classes > 2:
             self.most = 1.0 + (1.0 + SUM_TOLERANCE) ** 2
         self.baseline = None if baseline is None else self._baseline(baseline)
+        self.weighting = weighting
+        if weighting is not None:
+            self._check_weighting()
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
@@ -82,10 +145,15 @@ class Truth:
             total = int(errors(self, self.baseline)[0, 0])
             baseline = total, int(fingerprints_of(self.baseline, secret)[0])
         options = tuple(sorted(self.options.items()))
-        return Measure(self.row.name, self.sizes, self.least, self.most, options, baseline)
+        weighting = None if self.weighting is None else self.weighting.fingerprint(secret)
+        return Measure(
+            self.row.name, self.sizes, self.least, self.most, options, baseline, weighting
+        )
 
     def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
         """What is kept of each row, for which so many nats are paid in all."""
+        if self.weighting is not None:
+            return self._keep_weighted(self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
         if self.row.keeps == "limits":
             lows, highs = self.row.interval(measure, summary, nats)
@@ -95,7 +163,38 @@ class Truth:
         both, _ = _kernel.sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
         return np.column_stack([summary, both])
 
+    def _keep_weighted(self, weighting: Weighting, rows: Array, nats: Array) -> Array:
+        losses = self._losses_of(rows)
+        negative = self.row.name.startswith("neg_")
+        kept = np.empty((len(losses), 3))
+        span = self.most - self.least
+        for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
+            mean = float(np.average(one, weights=weighting.weights))
+            share = min(max((mean - self.least) / span, 0.0), 1.0)
+            limits = weighted_interval(share, weighting.of_groups, weighting.counts, paid)
+            low, high = (self.least + span * limit for limit in limits)
+            kept[place] = (-mean, -high, -low) if negative else (mean, low, high)
+        return kept
+
+    def _losses_of(self, rows: Array) -> Array:
+        """What is averaged, sample by sample."""
+        if self.row.keeps == "limits":
+            return self.row.summary(self, rows)
+        octets = rows.astype("<u8", copy=False).view(np.uint8)
+        wrong = np.unpackbits(octets, axis=1, count=self.n_samples, bitorder="little")
+        return wrong if self.row.name == "error" else 1 - wrong
+
     # ---- made once -------------------------------------------------------------------------
+
+    def _check_weighting(self) -> None:
+        if self.row.name not in PAIRED and self.row.keeps != "limits":
+            names = [name for name, row in METRICS.items() if row.keeps == "limits"]
+            raise ValueError(
+                f"sample_weight and groups must be left out with metric={self.row.name!r}: they "
+                f"are for means, {', '.join([*PAIRED, *names])}"
+            )
+        if self.baseline is not None:
+            raise ValueError("baseline must be left out beside sample_weight or groups")
 
     def _check_options(self, given: dict[str, Any]) -> None:
         row = self.row
@@ -122,31 +221,36 @@ class Truth:
                 f"metric={row.name!r} needs two classes, got "
                 f"{counted(self.n_classes, 'class', 'classes')}"
             )
-        order = list(range(self.n_classes))
-        if "pos_label" in row.options and self.n_classes == 2:
-            place = self._place_of(pos_label)
-            if place is not None:
-                self.options["pos_label"] = place
-                self.positive, self.has_positive = self._codes == place, True
-                order = [1 - place, place]
-            elif row.takes != "probabilities":
+        self._set_sizes(self._set_positive(pos_label))
+
+    def _set_positive(self, pos_label: Any) -> list[int]:
+        """The classes in order, the positive one last if there is one."""
+        row, n_classes = self.row, self.n_classes
+        if "pos_label" not in row.options or n_classes != 2:
+            if pos_label is not None:
+                raise ValueError(f"pos_label must be left out with {n_classes} classes")
+            return list(range(n_classes))
+        place = self._place_of(pos_label)
+        if place is None:
+            if row.takes != "probabilities":
                 raise ValueError(f"pos_label must be given with metric={row.name!r}: {NO_DEFAULT}")
-        elif pos_label is not None:
-            raise ValueError(f"pos_label must be left out with {self.n_classes} classes")
-        counts = np.bincount(self._codes, minlength=self.n_classes)[order]
+            return [0, 1]
+        self.options["pos_label"] = place
+        self.positive, self.has_positive = self._codes == place, True
+        return [1 - place, place]
+
+    def _set_sizes(self, order: list[int]) -> None:
+        row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
         if row.needs == "both classes" and not counts.all():
             raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.keeps == "limits" or row.name in PAIRED:
+            self.sizes = (self.n_samples,)
+            return
         if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
-            order = [code for code, count in zip(order, counts.tolist(), strict=True) if count]
-            counts = counts[counts > 0]
-        by_class = row.keeps in ("errors", "pairs") and row.name not in ("error", "accuracy")
-        self.sizes = tuple(counts.tolist()) if by_class else (self.n_samples,)
+            order = [code for code in order if counts[code]]
+        self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
-        self.masks = [
-            _kernel.pack_rows(self._codes == code)
-            for code in order[:-1]
-            if row.keeps == "errors" and by_class
-        ]
+        self.masks = [_kernel.pack_rows(self._codes == code) for code in order[:-1]]
 
     def _place_of(self, pos_label: Any) -> int | None:
         classes = self.labels.classes

@@ -30,16 +30,18 @@ cdef class Answer:
     cdef double _value, _complexity
     cdef int64_t _n_queries
     cdef bint _declared  # whether the losses are 0 or 1 by their type, and not by chance
-    # HaltingRule; or what it said, of an answer that was stored: low, high, half_width, delta_prime
+    # HaltingRule; or what it said once it was asked: low, high, half_width, delta_prime
     cdef object _rule
 
     cdef tuple _told(self):
         """Low, high, half_width, delta_prime."""
         if type(self._rule) is tuple:
             return self._rule
-        low, high = self._rule.interval(self._value, self._n_queries, self._declared)
-        half_width = self._rule.half_width(self._value, low, high)
-        return float(low), float(high), float(half_width), self._rule.delta_prime(self._complexity)
+        rule = self._rule
+        low, high = rule.interval(self._value, self._n_queries, self._declared)
+        half_width = rule.half_width(self._value, low, high)
+        self._rule = low, high, half_width, rule.delta_prime(self._complexity)
+        return self._rule
 
     @property
     def value(self):

@@ -16,6 +16,11 @@
 #define RB_ARM64 1
 #endif
 
+/* GCC's extensions, which Clang has in the manner of MSVC too. */
+#if defined(__GNUC__) || defined(__clang__)
+#define RB_GNU 1
+#endif
+
 /* How to ask for tiles we know of one system. */
 #if defined(RB_X86_64) && defined(__linux__) && \
     (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
@@ -23,8 +28,8 @@
 #endif
 
 /* The instruction set stands on the function, so that one set of flags builds every file.
- * MSVC needs no such mark: its intrinsics compile anywhere. */
-#if defined(RB_X86_64) && defined(__GNUC__)
+ * MSVC itself needs no such mark: its intrinsics compile anywhere. */
+#if defined(RB_X86_64) && defined(RB_GNU)
 #define RB_TARGET(isa) __attribute__((target(isa)))
 #else
 #define RB_TARGET(isa)
@@ -36,7 +41,7 @@
 #define RB_ALIGNED(bytes) _Alignas(bytes)
 #endif
 
-#if defined(__GNUC__)
+#if defined(RB_GNU)
 #define RB_INLINE static inline __attribute__((always_inline))
 #define RB_UNROLL(n) RB_PRAGMA(GCC unroll n)
 #define RB_PRAGMA(text) _Pragma(#text)

@@ -5,7 +5,7 @@
 #include "packing.h"
 
 #if defined(RB_X86_64)
-#include <immintrin.h>
+#include "x86.h"
 
 #define TARGET RB_TARGET("avx2")
 #define EACH RB_INLINE TARGET

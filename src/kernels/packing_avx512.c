@@ -6,7 +6,7 @@
 #include "packing.h"
 
 #if defined(RB_X86_64)
-#include <immintrin.h>
+#include "x86.h"
 
 #define TARGET RB_TARGET("avx512f,avx512bw")
 #define EACH RB_INLINE TARGET

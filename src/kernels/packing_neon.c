@@ -7,9 +7,10 @@
 
 #define TARGET
 #define EACH RB_INLINE
-#if defined(__GNUC__)
+#if defined(RB_GNU)
 #define PREFETCH(address) __builtin_prefetch(address)
 #else
+#include <intrin.h>
 #define PREFETCH(address) __prefetch(address)
 #endif
 

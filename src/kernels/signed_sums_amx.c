@@ -16,7 +16,7 @@
 #include "signed_sums.h"
 
 #if defined(RB_AMX)
-#include <immintrin.h>
+#include "x86.h"
 #include <string.h>
 
 #define AMX RB_TARGET("amx-tile,amx-int8,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi," \

@@ -14,7 +14,7 @@
 #include "signed_sums.h"
 
 #if defined(RB_X86_64)
-#include <immintrin.h>
+#include "x86.h"
 
 #define AVX2 RB_TARGET("avx2")
 

@@ -13,7 +13,7 @@
 #include "signed_sums.h"
 
 #if defined(RB_X86_64)
-#include <immintrin.h>
+#include "x86.h"
 
 #define AVX512 RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,popcnt")
 

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu.h"
 #include "extremes.h"
 
 struct sliced_plan;
@@ -39,7 +40,7 @@ struct sliced_kernel {
 };
 
 extern const struct sliced_kernel sliced_portable;
-#if defined(__GNUC__)
+#if defined(RB_GNU)
 extern const struct sliced_kernel sliced_avx2, sliced_avx512, sliced_neon;
 #else /* those are written in the vectors of GCC and Clang */
 #define sliced_avx2 sliced_portable

@@ -44,7 +44,7 @@
 #define MAJORITY(a, b, c) (((a) & (b)) | ((c) & ((a) ^ (b))))
 #endif
 
-#if defined(__GNUC__)
+#if defined(RB_GNU)
 #define PREFETCH(address) __builtin_prefetch(address, 0, 2)
 #else
 #define PREFETCH(address) ((void)0)

@@ -1,7 +1,7 @@
 /* Bit-sliced blocks with AVX2: 256 rows to a line. */
 #include "cpu.h"
 
-#if defined(RB_X86_64) && defined(__GNUC__)
+#if defined(RB_X86_64) && defined(RB_GNU)
 #include <stdint.h>
 
 typedef uint64_t line __attribute__((vector_size(32), may_alias));

@@ -18,8 +18,8 @@
  */
 #include "cpu.h"
 
-#if defined(RB_X86_64) && defined(__GNUC__)
-#include <immintrin.h>
+#if defined(RB_X86_64) && defined(RB_GNU)
+#include "x86.h"
 #include <stdint.h>
 
 typedef uint64_t line __attribute__((vector_size(64), may_alias));

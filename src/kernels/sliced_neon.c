@@ -1,7 +1,7 @@
 /* Bit-sliced blocks with NEON: 128 rows to a line. */
 #include "cpu.h"
 
-#if defined(RB_ARM64) && defined(__GNUC__)
+#if defined(RB_ARM64) && defined(RB_GNU)
 #include <stdint.h>
 
 typedef uint64_t line __attribute__((vector_size(16), may_alias));

@@ -2,7 +2,7 @@
 #include "signed_sums.h"
 
 #if defined(RB_X86_64)
-#include <immintrin.h>
+#include "x86.h"
 
 #define TARGET RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")
 #define EACH RB_INLINE TARGET

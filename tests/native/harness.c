@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if !defined(_WIN32) && !defined(__wasm__)
+#define GUARD_PAGES 1
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 /* ---- random numbers ---------------------------------------------------------------------- */
 
@@ -71,6 +74,7 @@ static struct slot_memory {
 
 void use_slots(int set) { slots = sets[set]; }
 
+#if defined(GUARD_PAGES)
 static void map_slot(enum slot slot)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -81,6 +85,18 @@ static void map_slot(enum slot slot)
     }
     slots[slot].pages = slots[slot].first = slots[slot].last = memory + page;
 }
+#else /* where it is not known how: whole cache lines, and nothing that may not be touched */
+static void map_slot(enum slot slot)
+{
+    char *memory = malloc(SLOT_BYTES + LINE_BYTES);
+    if (memory == NULL) {
+        fprintf(stderr, "no memory\n");
+        exit(2);
+    }
+    memory += LINE_BYTES - (uintptr_t)memory % LINE_BYTES;
+    slots[slot].pages = slots[slot].first = slots[slot].last = memory;
+}
+#endif
 
 /* ASan's view of the bytes beside the live buffer, as far as they lie in the slot's pages. */
 static void set_redzones(enum slot slot, int poisoned)

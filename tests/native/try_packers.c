@@ -12,21 +12,26 @@ static int is_real(enum value_kind kind) { return kind >= VALUE_F16; }
 
 static uint64_t mask_of(enum value_kind kind) { return ~(uint64_t)0 >> (64 - 8 * size_of[kind]); }
 
-/* The bits of a value in native byte order. */
+/* Where a value has its bits 8 byte .. 8 byte + 7: in this machine's order, or the other. */
+static int place_of(enum value_kind kind, int byte, int swapped)
+{
+    const uint16_t one = 1;
+    const int big_endian = *(const unsigned char *)&one == 0;
+    return big_endian != !!swapped ? size_of[kind] - 1 - byte : byte;
+}
+
 static uint64_t bits_at(enum value_kind kind, const char *at, int swapped)
 {
     uint64_t bits = 0;
-    for (int byte = 0; byte < size_of[kind]; byte++) {
-        const int place = swapped ? size_of[kind] - 1 - byte : byte;
-        bits |= (uint64_t)(unsigned char)at[place] << 8 * byte;
-    }
+    for (int byte = 0; byte < size_of[kind]; byte++)
+        bits |= (uint64_t)(unsigned char)at[place_of(kind, byte, swapped)] << 8 * byte;
     return bits;
 }
 
 static void put_bits(enum value_kind kind, char *at, int swapped, uint64_t bits)
 {
     for (int byte = 0; byte < size_of[kind]; byte++)
-        at[swapped ? size_of[kind] - 1 - byte : byte] = (char)(bits >> 8 * byte);
+        at[place_of(kind, byte, swapped)] = (char)(bits >> 8 * byte);
 }
 
 static double real_of(enum value_kind kind, uint64_t bits)
