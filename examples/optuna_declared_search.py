@@ -5,7 +5,7 @@ errors on 4,000 held-out flights, in a space of 51 million configurations that i
 the first trial. The 311,346 flights that nobody used tell what every trial is worth. Then the same
 study again, with guess-and-check between TPE and the holdout.
 
-    python examples/optuna_declared_search.py [number of trials, 300 if left out]
+    python examples/optuna_declared_search.py [number of trials, 300 if left out [picture.png]]
 """
 
 import sys
@@ -76,7 +76,7 @@ def study(train, n_trials, ask):
     return told
 
 
-def main(n_trials=300):
+def main(n_trials=300, picture=None):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     train, (X, y), fresh = load()
 
@@ -90,14 +90,15 @@ def main(n_trials=300):
     print(f"""\
 {len(told)} trials of TPE, {search.n_queries} different ones, in a space of {search.size:,}.
 
-For the report: the best of them errs in {scores[best]:.1%} of {len(y):,} held-out flights. Its true
-error is between {lows[best]:.1%} and {highs[best]:.1%}, and that of every other trial in its own
-interval, except with probability {DELTA:g}, whatever the search did with the scores.
+{holdout.report()}
 
 Of {len(fresh[1]):,} other flights the best errs in {truths[best]:.1%}. There {n_inside} of
 {len(told)} trials err as their intervals say. A score is off by up to {largest_gap:.1%}; the widest
 interval is +-{half_width:.1%}.
 """)
+
+    if picture:
+        holdout.report().plot().savefig(picture)
 
     check = GuessAndCheck(len(y), epsilon=half_width, delta=DELTA)
     guarded = Holdout(y, check)
@@ -111,4 +112,4 @@ cross-validation: {len(told)} trials answered, {check.failures} guesses failed, 
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:2]), *sys.argv[2:])

@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | plan | edge | demo | reproduce | info.
+"""The command ``radabound``: audit | report | plan | edge | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -129,7 +129,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_plan, add_edge, _add_demo, _add_reproduce, _add_info):
+    for add in (_add_audit, _add_report, _add_plan, add_edge, _add_demo, _add_reproduce, _add_info):
         add(commands)
     return parser
 
@@ -397,6 +397,35 @@ def _compared_as(labels: NDArray[Any] | None) -> str | None:
     if labels is None:
         return None
     return "numbers" if labels.dtype.kind in "biuf" else "text"
+
+
+# report
+
+
+def _add_report(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="what a search kept in a database came to: its best model, and how far to trust it",
+        description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
+        "DeclaredSearch.open or Holdout.open.",
+    )
+    parser.set_defaults(run=_report_search, output=None)
+    parser.add_argument("database", metavar="FILE", help="of the search")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw all scores with their intervals, and the best"
+    )
+
+
+def _report_search(args: argparse.Namespace) -> int:
+    from radabound_fast.mechanisms import DeclaredSearch
+
+    _check_outputs(args)
+    made = DeclaredSearch.open(args.database).report()
+    print(made.to_json() if args.json else made)
+    if args.plot:
+        write_figure(args.plot, made.plot())
+    return OK
 
 
 # plan

@@ -34,6 +34,7 @@ from radabound_fast.packing import as_array
 from radabound_fast.partial import Partial, Task
 
 if TYPE_CHECKING:
+    from radabound_fast.report import Report
     from radabound_fast.store import Durability, Path
 
 
@@ -531,6 +532,29 @@ class Holdout(Owned, _kernel.PredictionQueries):
                 f"only a RadaBound takes partials, this guard is a {type(self._guard).__name__}"
             )
         return self._guard
+
+    def report(self) -> Report:
+        """What a `DeclaredSearch` came to so far: a sentence to paste, a table, a picture.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        TypeError
+            The guard is another one: those keep no scores.
+        ValueError
+            Nothing was asked yet.
+        """
+        from radabound_fast.report import Report
+
+        if not isinstance(self._guard, DeclaredSearch):
+            raise TypeError(
+                f"report needs a DeclaredSearch, this guard is a {type(self._guard).__name__}, "
+                "which keeps no scores: those are in its answers"
+            )
+        return Report.of(self._guard, self.metric)
 
     def n_left(self, mean: float | None = None) -> int:
         """How many queries more will be answered for certain: see `RadaBound.n_left`.

@@ -189,6 +189,70 @@ def audit_figure(
     return figure
 
 
+def report_figure(
+    values: ArrayLike,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    best: ArrayLike,
+    *,
+    baseline: float | None = None,
+    metric: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The scores of a search in order, with their intervals, the best so far, and a baseline.
+
+    Parameters
+    ----------
+    values, lows, highs : array_like of float, shape (n_queries,)
+        Of each answer.
+    best : array_like of int, shape (n_queries,)
+        After each query, the place (0 is the first) of the best answer so far.
+    baseline : float, optional
+        A dashed line.
+    metric, title, subtitle : str
+        What stands beside and above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        A curve is empty or not one-dimensional, or lengths differ.
+    """
+    scores = _curve(values=values)
+    low, high = (
+        _curve(lows=lows, length=len(scores)),
+        _curve(highs=highs, length=len(scores)),
+    )
+    place = _curve(best=best, length=len(scores)).astype(np.int64)
+    figure, axes = _figure(title, subtitle, len(scores), "models, in the order asked")
+    axes.set_ylabel(metric, color=INK)
+    number = np.arange(1, len(scores) + 1) + 0.5  # in the middle of its step
+    queries, below, above = _steps(low[place], high[place])
+    axes.fill_between(queries, below, above, color=INNER_BAND, linewidth=0)
+    axes.vlines(number, low, high, color=BAND, linewidth=_thin(len(scores)), zorder=0)
+    axes.plot(number, scores, "o", color=LIGHT_BLUE, markersize=1.5 * _thin(len(scores)))
+    axes.plot(*_steps(scores[place]), color=BLUE, linewidth=2.2)
+    ends = [
+        (scores[place[-1]], "the best so far", BLUE),
+        (high[place[-1]], "its interval", FAINT),
+    ]
+    if baseline is not None:
+        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        ends.append((baseline, "the baseline", INK))
+    _pad_below_and_above(axes)
+    _label_ends(axes, ends)
+    return figure
+
+
+def _thin(n_marks: int) -> float:
+    """A width at which so many marks leave something to see between them."""
+    return 2.0 if n_marks <= 500 else 0.8
+
+
 def plan_figure(
     sizes: ArrayLike,
     searches: Mapping[int, ArrayLike],

@@ -35,6 +35,7 @@ from radabound_fast.spaces import Space, as_space, from_description
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import Truth
+    from radabound_fast.report import Report
     from radabound_fast.store import Durability, Path
     from radabound_fast.store._record import Asked, Query, SearchRecord
 
@@ -636,6 +637,18 @@ class DeclaredSearch:
             return None
         more = self._terms.measure.greater_is_better
         return answers[int(answers.lows.argmax() if more else answers.highs.argmin())]
+
+    def report(self) -> Report:
+        """What the search came to so far: a sentence to paste, a table, JSON, and a picture.
+
+        Raises
+        ------
+        ValueError
+            Nothing was asked yet.
+        """
+        from radabound_fast.report import Report
+
+        return Report.of(self)
 
     # ---- a record that processes share -------------------------------------------------------
 

@@ -25,11 +25,13 @@ class MeanLoss:
 
     n_samples: int
 
+    name: ClassVar[str] = "mean loss"
     n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
     keeps: ClassVar[str] = "sums"
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
+    baseline_value: ClassVar[None] = None
     told: ClassVar[tuple[str, str]] = (
         "true mean loss",
         "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
@@ -106,6 +108,13 @@ class Measure(NamedTuple):
     @property
     def is_paired(self) -> bool:
         return self.baseline is not None
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The metric of the baseline."""
+        if self.baseline is None:
+            return None
+        return float(self.values(np.array([[self.baseline[0], 0]]))[0])
 
     @property
     def told(self) -> tuple[str, str]:

@@ -1,0 +1,241 @@
+"""What a search over a declared space came to: a sentence to paste, a table and a picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from radabound_fast import __version__
+from radabound_fast._checks import counted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from radabound_fast.mechanisms.declared_search import (
+        DeclaredSearch,
+        DeclaredSearchAnswer,
+        DeclaredSearchAnswers,
+    )
+
+_SHOWN = 10  # models in a table
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a `DeclaredSearch` came to; its `report`, or that of its `Holdout`, makes one.
+
+    ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
+    picture and the ten best models too.
+
+    Attributes
+    ----------
+    metric : str
+        A name in `radabound_fast.metrics.METRICS`, or "mean loss".
+    n_samples : int
+        m, the size of the holdout.
+    n_queries : int
+        Different models asked about.
+    space_size : int or None
+        N, how many configurations were declared; None: without end, or nobody knows.
+    delta : float
+        The probability that any interval misses.
+    guarantee : str
+        What holds, and what is assumed.
+    best : DeclaredSearchAnswer
+        As `DeclaredSearch.best`.
+    answers : DeclaredSearchAnswers
+        All of them, in the order in which they were first asked.
+    baseline : float or None
+        The metric of the baseline, if there is one.
+    """
+
+    metric: str
+    n_samples: int
+    n_queries: int
+    space_size: int | None
+    delta: float
+    guarantee: str
+    best: DeclaredSearchAnswer
+    answers: DeclaredSearchAnswers
+    baseline: float | None
+
+    @classmethod
+    def of(cls, search: DeclaredSearch, metric: str | None = None) -> Report:
+        """The report of a search so far, by default under the name of what it measures.
+
+        Raises
+        ------
+        ValueError
+            Nothing was asked yet.
+        """
+        answers, best = search.answers, search.best
+        if best is None:
+            raise ValueError("there is nothing to report: no model was asked about")
+        measure = search._terms.measure
+        return cls(
+            metric=metric or measure.name,
+            n_samples=search.n_samples,
+            n_queries=len(answers),
+            space_size=search.size,
+            delta=search.delta,
+            guarantee=search.guarantee,
+            best=best,
+            answers=answers,
+            baseline=measure.baseline_value,
+        )
+
+    def __str__(self) -> str:
+        best = self.best
+        again = f", training {best.rerun}" if best.rerun > 1 else ""
+        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
+        text = (
+            f"The best of {counted(self.n_queries, 'model')} is {shown_key(best.key)}{again}: "
+            f"{self.metric} {_shown(best.value)} on {counted(self.n_samples, 'held-out row')}, and "
+            f"{self._place(best.low, best.high)} in the population, with probability "
+            f"{1 - self.delta:g}, however the search used its scores "
+            f"(radabound_fast.DeclaredSearch over a space{size} that was declared beforehand)."
+        )
+        if self.baseline is None:
+            return text
+        told = best._asdict()
+        gain, limits = told["gain"], (told["gain_low"], told["gain_high"])
+        if gain < 0 and self.answers._terms.two_sided:
+            how, gain, limits = "more", -gain, (-limits[1], -limits[0])
+        else:
+            how = "less"
+        return text + (
+            f" It errs {how} often than the baseline by {_shown(gain)}, and in the population by "
+            f"{self._place(*limits, is_gain=True)}."
+        )
+
+    def _place(self, low: float, high: float, *, is_gain: bool = False) -> str:
+        terms = self.answers._terms
+        if terms.two_sided:
+            return f"between {_outward(low, -1)} and {_outward(high, 1)}"
+        if is_gain or terms.measure.greater_is_better:
+            return f"at least {_outward(low, -1)}"
+        return f"at most {_outward(high, 1)}"
+
+    def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
+        """The n best models, the best first, by the limit that counts: `low` or `high`."""
+        more = self.answers._terms.measure.greater_is_better
+        limits = -self.answers.lows if more else self.answers.highs
+        order = np.argsort(limits, kind="stable")[:n]
+        return [self.answers[row] for row in order.tolist()]
+
+    def to_json(self) -> str:
+        """All but the answers that are not the best, as JSON; keys as they are, or as text."""
+        told = {
+            "version": __version__,
+            "metric": self.metric,
+            "n_samples": self.n_samples,
+            "n_queries": self.n_queries,
+            "space_size": self.space_size,
+            "delta": self.delta,
+            "baseline": self.baseline,
+            "best": self.best._asdict(),
+            "sentence": str(self),
+            "guarantee": self.guarantee,
+        }
+        return json.dumps(told, indent=2, default=_plain)
+
+    def plot(self) -> Figure:
+        """All scores in order with their intervals, the best so far, and the baseline.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is missing: it is the extra ``plot``.
+        """
+        from radabound_fast.plots import report_figure
+
+        answers = self.answers
+        return report_figure(
+            answers.values,
+            answers.lows,
+            answers.highs,
+            _best_so_far(answers),
+            baseline=self.baseline,
+            metric=self.metric,
+            title=f"{counted(self.n_queries, 'model')} on "
+            f"{counted(self.n_samples, 'held-out row')}",
+            subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
+            "however the search used the scores",
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [answer._asdict() for answer in self.ranking(_SHOWN)]
+        names = [
+            name
+            for name in rows[0]
+            if name not in ("half_width", "nats") and (name != "rerun" or rows[0]["rerun"] > 1)
+        ]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_cell(name, row[name])}</td>" for name in names) + "</tr>"
+            for row in rows
+        )
+        return (
+            f"<p>{html.escape(str(self))}</p>{self._picture()}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p><small>{html.escape(self.guarantee)}</small></p>"
+        )
+
+    def _picture(self) -> str:
+        """As an image within the page; nothing where matplotlib is missing."""
+        try:
+            figure = self.plot()
+        except ModuleNotFoundError:
+            return ""
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        data = base64.b64encode(png.getvalue()).decode()
+        text = html.escape(f"Scores of {self.n_queries:,} models with their intervals", quote=True)
+        return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+
+
+def shown_key(key: Any) -> str:
+    """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
+    if isinstance(key, dict):
+        text = ", ".join(f"{name}={value!r}" for name, value in key.items())
+    else:
+        text = f"key {key!r}"
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _shown(number: float) -> str:
+    return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
+
+
+def _outward(limit: float, side: int) -> str:
+    """A limit with the digits of `_shown`, rounded away from the middle: -1 down, 1 up."""
+    digits = 10**4 if abs(limit) < 10 else 10**2
+    return _shown(side * math.ceil(side * limit * digits - 1e-9) / digits)
+
+
+def _cell(name: str, value: Any) -> str:
+    if name == "key":
+        return html.escape(shown_key(value).removeprefix("key "))
+    return f"{value:,}" if isinstance(value, int) else _shown(value)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: NumPy's numbers as numbers, all else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _best_so_far(answers: DeclaredSearchAnswers) -> NDArray[np.int64]:
+    """The place of the best answer among the first, for each number of them; first of equals."""
+    more = answers._terms.measure.greater_is_better
+    limits = -answers.lows if more else answers.highs
+    lowest = np.minimum.accumulate(limits)
+    is_new = np.append(True, lowest[1:] < lowest[:-1])
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(limits)), 0))

@@ -1,0 +1,149 @@
+"""What a search came to: its sentence, JSON, table and picture."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from radabound_fast import Holdout, RadaBound
+from radabound_fast.cli import main
+from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.spaces import Choice
+
+M = 2000
+RNG = np.random.default_rng(5)
+LABELS = RNG.integers(0, 2, M)
+BASELINE = LABELS ^ (RNG.random(M) < 0.25)
+DEPTHS = range(1, 31)
+PREDICTIONS = {
+    depth: LABELS ^ (RNG.random(M) < 0.3 - 0.004 * depth + 0.02 * (depth % 3)) for depth in DEPTHS
+}
+
+
+def holdout_of(**options):
+    search = DeclaredSearch(M, {"depth": DEPTHS}, delta=0.1, **options.pop("search", {}))
+    return Holdout(LABELS, search, **options)
+
+
+def asked(holdout):
+    for depth, predictions in PREDICTIONS.items():
+        holdout.query(predictions, key={"depth": depth})
+    return holdout
+
+
+@pytest.mark.parametrize("metric", ["error", "accuracy", "f1"])
+def test_the_sentence_has_the_best_model_its_value_and_interval_rounded_outwards(metric):
+    holdout = asked(holdout_of(metric=metric))
+    report, best = holdout.report(), holdout.guard.best
+    assert report.best == best and report.metric == metric
+    found = re.fullmatch(
+        r"The best of 30 models is depth=(\d+): (\w+) (\d\.\d{4}) on 2,000 held-out rows, and "
+        r"between (\d\.\d{4}) and (\d\.\d{4}) in the population, with probability 0\.9, however "
+        r"the search used its scores \(radabound_fast\.DeclaredSearch over a space of 30 "
+        r"configurations that was declared beforehand\)\.",
+        str(report),
+    )
+    depth, name, value, low, high = found.groups()
+    assert int(depth) == best.key["depth"] and name == metric
+    assert float(value) == pytest.approx(best.value, abs=5.1e-5)
+    assert best.low - 1e-4 < float(low) <= best.low and best.high <= float(high) < best.high + 1e-4
+
+
+def test_one_side_alone_is_told_as_one_side():
+    said = str(asked(holdout_of(search={"two_sided": False}, baseline=BASELINE)).report())
+    assert "and at most 0." in said and "in the population by at least 0." in said
+    said = str(asked(holdout_of(search={"two_sided": False}, metric="recall")).report())
+    assert "and at least 0." in said and "at most" not in said
+
+
+@pytest.mark.parametrize(("baseline", "how"), [(BASELINE, "less"), (LABELS, "more")])
+def test_a_gain_over_the_baseline_is_told_in_the_direction_that_it_has(baseline, how):
+    report = asked(holdout_of(baseline=baseline)).report()
+    best, said = report.best, str(report).rpartition("It errs ")[2]
+    sign = 1 if how == "less" else -1
+    assert said.startswith(f"{how} often than the baseline by {sign * best.gain:.4f}, and ")
+    low, high = map(float, re.search(r"between (-?\d\.\d+) and (-?\d\.\d+)\.$", said).groups())
+    ends = sorted([sign * best.gain_low, sign * best.gain_high])
+    assert low <= ends[0] < low + 1e-4 and high - 1e-4 < ends[1] <= high
+    assert report.baseline == np.mean(baseline != LABELS)
+
+
+def test_json_has_the_best_answer_and_what_is_guaranteed():
+    report = asked(holdout_of(baseline=BASELINE)).report()
+    told = json.loads(report.to_json())
+    assert told["best"] == report.best._asdict() and told["sentence"] == str(report)
+    assert (told["n_samples"], told["n_queries"], told["space_size"]) == (M, 30, 30)
+    assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
+
+
+def test_keys_are_told_as_json_has_them():
+    search = DeclaredSearch(M, {"depth": [np.int64(3), np.int64(4)]}, delta=0.1)
+    search.query(np.zeros(M, bool), key={"depth": np.int64(4)})
+    assert json.loads(search.report().to_json())["best"]["key"] == {"depth": 4}
+    search = DeclaredSearch(M, Choice([(1, 2.5), (2, 2.5)]), delta=0.1)
+    search.query(np.zeros(M, bool), key=(2, 2.5))
+    assert json.loads(search.report().to_json())["best"]["key"] == [2, 2.5]
+
+
+@pytest.mark.parametrize("metric", ["error", "accuracy"])
+def test_the_ranking_is_by_the_limit_that_counts_and_begins_with_the_best(metric):
+    report = asked(holdout_of(metric=metric)).report()
+    ranked = report.ranking()
+    assert ranked[0] == report.best and len(ranked) == 30 and report.ranking(7) == ranked[:7]
+    limits = [each.high if metric == "error" else -each.low for each in ranked]
+    assert limits == sorted(limits)
+
+
+def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
+    search = DeclaredSearch(M, Choice([f"<b>{i}</b>" for i in range(30)]), delta=0.1)
+    for i, losses in enumerate(PREDICTIONS.values()):
+        search.query(losses ^ LABELS, key=f"<b>{i}</b>")
+    page = search.report()._repr_html_()
+    assert page.count("<tr>") == 11 and "data:image/png;base64," in page
+    assert "<b>" not in page and f"&lt;b&gt;{search.best.key[3:-4]}&lt;/b&gt;" in page
+
+
+def test_the_picture_has_every_score_and_the_best_so_far():
+    report = asked(holdout_of(baseline=BASELINE)).report()
+    (axes,) = report.plot().axes
+    dots, best, baseline = axes.lines
+    np.testing.assert_array_equal(dots.get_ydata(), report.answers.values)
+    so_far = np.array([report.answers.highs[: n + 1].argmin() for n in range(30)])
+    assert best.get_ydata()[-1] == report.answers.values[so_far[-1]] == report.best.value
+    assert sorted(set(best.get_ydata())) == sorted(set(report.answers.values[so_far]))
+    assert set(baseline.get_ydata()) == {report.baseline}
+
+
+def test_a_report_needs_a_search_that_keeps_scores_and_an_answer():
+    with pytest.raises(ValueError, match="nothing to report: no model was asked about"):
+        holdout_of().report()
+    with pytest.raises(TypeError, match="report needs a DeclaredSearch, this guard is a RadaBound"):
+        Holdout(LABELS, epsilon=0.1, delta=0.1).report()
+
+
+def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):
+    path = tmp_path / "search.db"
+    search = {"space": {"depth": DEPTHS}, "delta": 0.1}
+    with Holdout.open(path, LABELS, DeclaredSearch, metric="accuracy", **search) as holdout:
+        asked(holdout)
+        expected = holdout.report()
+    picture = tmp_path / "report.png"
+    assert main(["report", str(path), "--plot", str(picture)]) == 0
+    assert capsys.readouterr().out == f"{expected}\n"
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert main(["report", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sentence"] == str(expected)
+
+
+def test_the_command_says_in_a_line_what_is_no_search(tmp_path, capsys):
+    RadaBound.open(tmp_path / "guard.db", M, epsilon=0.1, delta=0.1).close()
+    DeclaredSearch.open(tmp_path / "empty.db", M, 10, delta=0.1).close()
+    for name, said in [
+        ("guard.db", "is not the record of a search"),
+        ("empty.db", "nothing to report"),
+        ("none.db", "No such file"),
+    ]:
+        assert main(["report", str(tmp_path / name)]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1
