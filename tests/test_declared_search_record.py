@@ -355,13 +355,14 @@ def test_a_record_with_a_second_name_is_not_written(path):
     assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
 
 
-@pytest.mark.parametrize(("row", "most"), [(1, M), (2, M << 24)])
-def test_a_total_is_at_most_that_of_a_model_that_errs_everywhere(path, row, most):
+@pytest.mark.parametrize(("row", "shift"), [(1, 0), (2, 24)])
+def test_a_total_is_at_most_that_of_a_model_that_errs_everywhere(path, row, shift):
     """In the units of its row: of declared losses one, of real-valued ones 2^-24."""
-    written(path, f"UPDATE asked SET total = {most} WHERE rowid = {row}")
+    most = M << shift
+    written(path, f"UPDATE asked SET kept = '[{most}, {shift}]' WHERE rowid = {row}")
     assert DeclaredSearch.open(path).answers.values[row - 1] == 1.0
     database = sqlite3.connect(path, isolation_level=None)
-    database.execute(f"UPDATE asked SET total = {most + 1} WHERE rowid = {row}")
+    database.execute(f"UPDATE asked SET kept = '[{most + 1}, {shift}]' WHERE rowid = {row}")
     database.close()
     with pytest.raises(ValueError, match="search.db is damaged"):
         DeclaredSearch.open(path).answers  # noqa: B018

@@ -137,6 +137,7 @@ cdef class _Segment(_StateMemory):
 
     cdef int wait(self) except -1:
         """Until it is judged, or Ctrl-C."""
+        PyErr_CheckSignals()  # those that came before do not end the wait
         self.at_work.acquire()
         return 0
 
