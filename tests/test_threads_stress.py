@@ -273,14 +273,13 @@ def test_threads_that_ctrl_c_leaves_at_work_keep_what_they_read():
         import numpy as np
         from radabound_fast import RadaBound, _kernel
 
-        _kernel.choose_thread_cells(1 << 20)
+        _kernel.choose_thread_cells(1 << 26)  # half of the rows each
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         # signs of 64 MB, which are given back to the system as soon as they are freed
         guard = RadaBound(65534, epsilon=.9, delta=.1, bound="mclt", n_vectors=1 << 13, seed=1)
-        words = np.zeros((500, 1024), np.uint64)
+        words = np.random.default_rng(0).integers(0, 1 << 63, (1024, 1024), np.uint64)
+        words[:, -1] = 0  # a tenth of a second and more for the other
         words[0] = ~np.uint64(0)  # with bits past n_samples: this thread is done at once, and waits
-        words[250:] = np.random.default_rng(0).integers(0, 1 << 63, (250, 1024), np.uint64)
-        words[250:, -1] = 0  # a seventh of a second for the other
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         try:
             guard.query_many_packed(words, n_threads=2)
