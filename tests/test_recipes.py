@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.source, pytest.mark.slow]
 
-PAGE = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 
 SAME = """
 import numpy as np
@@ -56,7 +56,7 @@ context.stop()
 
 
 def recipe(engine):
-    (code,) = re.findall(rf"## {engine}\n\n```python\n(.*?)```", PAGE, re.S)
+    (code,) = re.findall(rf"## {engine}\n\n```python\n(.*?)```", PAGE.read_text(), re.S)
     return code
 
 
