@@ -117,16 +117,6 @@ def test_one_limit_is_that_of_many_to_the_last_bit(m, nats):
         assert_array_equal(np.transpose(one_by_one), interval(values, m, nats))
 
 
-def test_functions_of_one_float_are_numpys():
-    for function in (np.exp, np.expm1, np.log, np.log1p):
-        values = np.random.default_rng(0).random(1000)
-        assert [_kernel.OneFloat(function)(x) for x in values.tolist()] == function(values).tolist()
-    with pytest.raises(ValueError, match="function must take a float64, got <ufunc 'invert'>"):
-        _kernel.OneFloat(np.invert)
-    with pytest.raises(ValueError, match="function must take a float64, got <ufunc 'add'>"):
-        _kernel.OneFloat(np.add)
-
-
 def test_the_ratio_of_a_tail_takes_counts_and_odds_of_one_length():
     for c, odds in ((np.ones(3), np.ones(2)), (np.ones((1, 2)), np.ones((1, 2)))):
         with pytest.raises(ValueError, match="c and odds must be of one dimension"):

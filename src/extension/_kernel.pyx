@@ -93,7 +93,6 @@ cdef const instruction_set *_chosen = _set_named(None)
 cdef const sliced_kernel *_chosen_sliced = sliced_of(_chosen)
 
 include "_fingerprint.pxi"
-include "_one_float.pxi"
 include "_tail.pxi"
 include "_scan.pxi"
 include "_signs.pxi"
