@@ -218,10 +218,7 @@ class Saved(Owned):
         known = None if n_samples is None and not parameters else {"n_samples": n_samples}
         wanted = None if known is None else known | parameters
 
-        def same(stored: str | None) -> bool:
-            return holdout_id is None or holdout_id == stored
-
-        return cls._open(path, wanted, durability, holdout_id, same)
+        return cls._open(path, wanted, durability, holdout_id, named(holdout_id))
 
     @classmethod
     def _open(
@@ -243,10 +240,7 @@ class Saved(Owned):
         ledger: Ledger | None = None
         try:
             ledger = open_ledger(path, durability, new)
-            with faults_of(name):
-                same = same_holdout(ledger.description["holdout"])
-            if not same:
-                raise ValueError(f"{name} was made for another holdout, or for none by name")
+            check_made_for(name, ledger.description, same_holdout)
             guard = cls._stored(name, ledger, parameters, made)
             guard._ledger = ledger
             guard._shared._keep(ledger)
@@ -328,6 +322,24 @@ def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
         yield
     except _FAULTS as error:
         raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None
+
+
+def named(holdout_id: str | None) -> Callable[[str | None], bool]:
+    """Whether what is stored is this name of a holdout; None: any is."""
+    return lambda stored: holdout_id is None or holdout_id == stored
+
+
+def check_made_for(
+    name: str,
+    description: dict[str, Any],
+    same_holdout: Callable[[str | None], bool],
+    what: str = "a guard's state",
+) -> None:
+    """ValueError unless a database was made for this holdout."""
+    with faults_of(name, what):
+        same = same_holdout(description["holdout"])
+    if not same:
+        raise ValueError(f"{name} was made for another holdout, or for none by name")
 
 
 def same_json(value: Any, other: Any) -> bool:

@@ -26,7 +26,7 @@ from radabound_fast._checks import (
     check_probability,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
-from radabound_fast._saving import faults_of, same_json
+from radabound_fast._saving import check_made_for, faults_of, named, same_json
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, fingerprints_of
@@ -699,10 +699,7 @@ class DeclaredSearch:
         if n_samples is not None or space is not None or parameters:
             wanted = {"n_samples": n_samples, "space": space} | parameters
 
-        def same(stored: str | None) -> bool:
-            return holdout_id is None or holdout_id == stored
-
-        return cls._open(path, wanted, durability, holdout_id, same)
+        return cls._open(path, wanted, durability, holdout_id, named(holdout_id))
 
     @classmethod
     def _open(
@@ -731,10 +728,8 @@ class DeclaredSearch:
         record = open_record(path, durability, new)
         stored = record.description["parameters"]
         with faults_of(name, "a search"):
-            same = same_holdout(record.description["holdout"])
             secret = bytes.fromhex(record.description["secret"])
-        if not same:
-            raise ValueError(f"{name} was made for another holdout, or for none by name")
+        check_made_for(name, record.description, same_holdout, "a search")
         if made is None:
             with faults_of(name, "a search"):
                 made = cls(**stored | {"space": from_description(stored["space"])})
