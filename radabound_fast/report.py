@@ -59,13 +59,19 @@ class Report:
 
     metric: str
     n_samples: int
-    n_queries: int
     space_size: int | None
     delta: float
     guarantee: str
-    best: DeclaredSearchAnswer
     answers: DeclaredSearchAnswers
     baseline: float | None
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.answers)
+
+    @property
+    def best(self) -> DeclaredSearchAnswer:
+        return self.answers._best
 
     @classmethod
     def of(cls, search: DeclaredSearch, metric: str | None = None) -> Report:
@@ -76,18 +82,16 @@ class Report:
         ValueError
             Nothing was asked yet.
         """
-        answers, best = search.answers, search.best
-        if best is None:
+        answers = search.answers  # once: of a search on disk others may add to them
+        if not len(answers):
             raise ValueError("there is nothing to report: no model was asked about")
         measure = search._terms.measure
         return cls(
             metric=metric or measure.name,
             n_samples=search.n_samples,
-            n_queries=len(answers),
             space_size=search.size,
             delta=search.delta,
             guarantee=search.guarantee,
-            best=best,
             answers=answers,
             baseline=measure.baseline_value,
         )
@@ -126,9 +130,7 @@ class Report:
 
     def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
         """The n best models, the best first, by the limit that counts: `low` or `high`."""
-        more = self.answers._terms.measure.greater_is_better
-        limits = -self.answers.lows if more else self.answers.highs
-        order = np.argsort(limits, kind="stable")[:n]
+        order = np.argsort(self.answers._ranks, kind="stable")[:n]
         return [self.answers[row] for row in order.tolist()]
 
     def to_json(self) -> str:
@@ -234,8 +236,6 @@ def _plain(value: Any) -> Any:
 
 def _best_so_far(answers: DeclaredSearchAnswers) -> NDArray[np.int64]:
     """The place of the best answer among the first, for each number of them; first of equals."""
-    more = answers._terms.measure.greater_is_better
-    limits = -answers.lows if more else answers.highs
-    lowest = np.minimum.accumulate(limits)
+    lowest = np.minimum.accumulate(answers._ranks)
     is_new = np.append(True, lowest[1:] < lowest[:-1])
-    return np.maximum.accumulate(np.where(is_new, np.arange(len(limits)), 0))
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(lowest)), 0))

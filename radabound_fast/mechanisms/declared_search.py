@@ -309,6 +309,16 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     def highs(self) -> Floats:
         return self._intervals[1]
 
+    @property
+    def _ranks(self) -> Floats:
+        """The limit that an answer is judged by, the better the less: its high, or -low."""
+        return -self.lows if self._terms.measure.greater_is_better else self.highs
+
+    @property
+    def _best(self) -> DeclaredSearchAnswer:
+        """The first of those with the best limit; there is an answer."""
+        return self[int(self._ranks.argmin())]
+
     @cached_property
     def half_widths(self) -> Floats:
         return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
@@ -633,10 +643,7 @@ class DeclaredSearch:
         highest low, in mirror image.
         """
         answers = self.answers
-        if not len(answers):
-            return None
-        more = self._terms.measure.greater_is_better
-        return answers[int(answers.lows.argmax() if more else answers.highs.argmin())]
+        return answers._best if len(answers) else None
 
     def report(self) -> Report:
         """What the search came to so far: a sentence to paste, a table, JSON, and a picture.
