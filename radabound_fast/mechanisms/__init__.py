@@ -12,6 +12,7 @@ from radabound_fast.mechanisms._protocol import Mechanism
 from radabound_fast.mechanisms.declared_search import (
     ComparedAnswer,
     Comparison,
+    CrossValidatedAnswer,
     DeclaredSearch,
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
@@ -31,6 +32,7 @@ from radabound_fast.mechanisms.thresholdout import (
 __all__ = [
     "ComparedAnswer",
     "Comparison",
+    "CrossValidatedAnswer",
     "DeclaredSearch",
     "DeclaredSearchAnswer",
     "DeclaredSearchAnswers",
