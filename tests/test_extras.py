@@ -75,17 +75,6 @@ def test_an_adapter_without_its_tool_names_the_extra(monkeypatch, adapter, packa
         importlib.import_module(f"radabound_fast.integrations.{adapter}")
 
 
-@pytest.mark.skipif(not find_spec("joblib"), reason="joblib is not installed")
-def test_a_bar_without_tqdm_is_refused_before_anything_is_fitted(monkeypatch):
-    from radabound_fast import Holdout
-    from radabound_fast.integrations.joblib import guarded_map
-
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    holdout = Holdout([0, 1] * 500, epsilon=0.5, delta=0.1)
-    with pytest.raises(ModuleNotFoundError, match=line("tqdm", "joblib")):
-        guarded_map(holdout, None, [], progress=True)
-
-
 def test_every_adapter_is_looked_at():
     folder = Path(integrations.__file__).parent
     modules = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}

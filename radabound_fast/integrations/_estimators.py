@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from radabound_fast.metrics import METRICS
 
 
-def takes_of(metric: str) -> str:
-    """What the metric is asked with: classes, scores, probabilities or numbers."""
-    return METRICS[metric].takes
+class Response(NamedTuple):
+    """What a holdout's metric takes of a fitted estimator; a worker needs no more of the holdout.
 
-
-def predictions_for(holdout: Any, estimator: Any, X: Any) -> Any:
-    """Of a fitted estimator, what the holdout's metric takes.
-
-    Raises ValueError if the estimator's classes are not the holdout's where their order counts.
+    Attributes
+    ----------
+    takes : str
+        Classes, scores, probabilities or numbers.
+    classes : list, or None
+        Of the holdout; None of numbers.
+    pos_label : object
+        The class that scores are of, or None.
     """
-    takes = takes_of(holdout.metric)
-    if takes in ("classes", "numbers"):
-        return estimator.predict(X)
-    order = _order(estimator, holdout.classes)
-    if takes == "probabilities":
-        return estimator.predict_proba(X)[:, order]
-    positive = 1 if holdout.pos_label is None else holdout.classes.index(holdout.pos_label)
-    if not hasattr(estimator, "decision_function"):
-        return estimator.predict_proba(X)[:, order[positive]]
-    scores = estimator.decision_function(X)
-    # those of the second class
-    return scores if order[positive] == 1 else -scores
 
+    takes: str
+    classes: Any
+    pos_label: Any
 
-def _order(estimator: Any, classes: list[Any]) -> list[int]:
-    """Where the estimator has each of the classes."""
-    known = np.asarray(estimator.classes_).tolist()
-    if sorted(map(repr, known)) != sorted(map(repr, classes)) and set(known) != set(classes):
-        raise ValueError(f"estimator must have the classes {classes!r:.200}, got {known!r:.200}")
-    return [known.index(label) for label in classes]
+    @classmethod
+    def to(cls, holdout: Any) -> Self:
+        """What this holdout takes."""
+        takes = METRICS[holdout.metric].takes
+        scores = takes == "scores"
+        named = takes in ("scores", "probabilities")
+        return cls(takes, holdout.classes if named else None, holdout.pos_label if scores else None)
+
+    def of(self, estimator: Any, X: Any) -> Any:
+        """Of a fitted estimator.
+
+        Raises ValueError if its classes are not the holdout's, where their order counts.
+        """
+        if self.takes in ("classes", "numbers"):
+            return estimator.predict(X)
+        known = np.asarray(estimator.classes_).tolist()
+        if len(known) != len(self.classes) or set(known) != set(self.classes):
+            raise ValueError(
+                f"estimator must have the classes {self.classes!r:.200}, got {known!r:.200}"
+            )
+        if self.takes == "probabilities":
+            return estimator.predict_proba(X)[:, [known.index(label) for label in self.classes]]
+        place = known.index(self.pos_label)
+        if not hasattr(estimator, "decision_function"):
+            return estimator.predict_proba(X)[:, place]
+        scores = estimator.decision_function(X)  # of the second class
+        return scores if place == 1 else -scores
 
 
 def as_score(metric: str, value: Any) -> Any:

@@ -14,7 +14,7 @@ from radabound_fast._checks import check_choice
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._kernel import sealed
 from radabound_fast.holdout import Holdout
-from radabound_fast.integrations._estimators import as_score, predictions_for
+from radabound_fast.integrations._estimators import Response, as_score
 from radabound_fast.integrations._owner import check_holdout, needs_guess, takes_keys
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms import DeclaredSearch
@@ -251,7 +251,7 @@ class HoldoutScorer:
     @sealed
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         metric, holdout = self.metric, self.metric.holdout
-        predictions = predictions_for(holdout, estimator, X)
+        predictions = Response.to(holdout).of(estimator, X)
         key = None
         if self._key is not None:
             key = self._key(estimator)
