@@ -505,7 +505,7 @@ class RadaBound(Saved, _kernel.LossQueries):
 
         With the tables of its signs a guard judges many rows at once up to three times as fast.
         They take ``n_samples * n_vectors / 3`` bytes, 45 KB at (4000, 32); of generated signs they
-        are kept up to 1 MB.  No answer depends on them: later calls make them anew.  A guard that
+        are kept up to 2 MB.  No answer depends on them: later calls make them anew.  A guard that
         halts, or is saved, frees them by itself.
         """
         self._core.free_tables()

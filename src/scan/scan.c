@@ -4,7 +4,7 @@ enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
     LONG_VECTORS = 32, /* of longer rows at least this many pay */
     ROWS_BEFORE = 512, /* which move extremes all the time, and that is slow in a block */
-    MOST_PLANNED = 3 << 20, /* signs that are generated: their plan takes a third of a byte each */
+    MOST_PLANNED = 6 << 20, /* signs that are generated: their plan takes a third of a byte each */
 };
 
 int sliced_pays(const struct kernel *kernel, const struct sign_store *signs,
