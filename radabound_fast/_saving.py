@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -354,4 +353,6 @@ def check_made_for(
 
 def same_json(value: Any, other: Any) -> bool:
     """Whether both are written alike: 1, 1.0 and true are not."""
+    import json
+
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)

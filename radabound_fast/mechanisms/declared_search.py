@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
@@ -820,6 +819,8 @@ class DeclaredSearch:
 
     def _parameters(self) -> dict[str, Any]:
         # as they come back from JSON
+        import json
+
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         return {
             "n_samples": self.n_samples,
