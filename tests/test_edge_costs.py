@@ -1,7 +1,7 @@
 """What the guard in C costs on small CPUs is what docs/edge.md says, and little."""
 
 import doctest
-import importlib.util
+import importlib
 import re
 import shutil
 from pathlib import Path
@@ -14,12 +14,10 @@ if not DOCS.exists():
 pytestmark = pytest.mark.source
 
 
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("edge_costs", DOCS / "edge_costs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    return importlib.import_module("edge_costs")
 
 
 def test_the_table_has_every_cpu_and_number_of_vectors(script):
