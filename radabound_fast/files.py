@@ -198,6 +198,35 @@ def open_predictions(
     return values, FileRows(file.name, source, bitorder, note)
 
 
+def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
+    """The labels in a file: numbers, or strings.
+
+    Parameters
+    ----------
+    path : path
+        .npy, .npz (or .npz:key), .csv or .parquet.
+    header : bool, optional
+        Whether the first line of a .csv file is a header; None: not, and an error if it seems so.
+
+    Raises
+    ------
+    ValueError
+        It holds something else; the message has no label.
+    OSError
+        It cannot be read.
+    """
+    file = _File(path, header)
+    if file.is_csv:
+        file.look.check_none_missing(file.header)
+    labels = _labels(file, file.is_text)
+    if file.may_have_header and file.is_text and labels[0] not in labels[1:]:
+        raise ValueError(
+            f"{file.name}: is the first line, which is like no other, a header? Say so "
+            "(--header yes), or not (--header no)"
+        )
+    return labels
+
+
 class _File:
     """A file that is about to be read, and what is known of it before.
 
