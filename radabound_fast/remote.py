@@ -384,7 +384,7 @@ class RemoteHoldout:
         """The reply, once there is one."""
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
-            headers |= {"Content-Type": MEDIA_TYPE, "Idempotency-Key": uuid.uuid4().hex}
+            headers |= {"Content-Type": MEDIA_TYPE, "Idempotency-Key": _new_key()}
         give_up, pause = time.monotonic() + self._timeout, _FIRST_PAUSE
         while True:
             left = give_up - time.monotonic()
@@ -451,6 +451,11 @@ class RemoteHoldout:
             self._halted = True
             raise HoldoutExhausted(message, n_queries=int(error.get("n_queries", 0)))
         raise _ERRORS.get(kind, RuntimeError)(message)
+
+
+def _new_key() -> str:
+    """No other call has it; those of a time are near each other in an index, which is faster."""
+    return f"{time.time_ns():016x}{uuid.uuid4().hex}"
 
 
 def _close(idle: list[http.client.HTTPConnection]) -> None:

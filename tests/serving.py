@@ -75,17 +75,17 @@ def in_thread(holdout, folder, **options):
 
 # starts services, each in a child of its own: what takes a second is imported once
 NURSERY = """
-import json, os, signal, sys
+import json, os, signal, sys, time
 import radabound_fast.service.server
 from radabound_fast import cli
-from radabound_fast.service import answering
+from radabound_fast.service import app
 from radabound_fast.store import _ledger
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, tell = _ledger.Ledger.commit, answering._tell
+    commit, deliver = _ledger.Ledger.commit, app.Service._deliver
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -95,14 +95,13 @@ def dying(where):
         if progress is not None and where == "after the commit":
             die()
 
-    def telling(done, *reply):
-        tell(done, *reply)
-        if reply and where == "after the reply":
-            import time
+    def delivering(service, calls):
+        deliver(service, calls)
+        if where == "after the reply":
             time.sleep(0.2)
             die()
 
-    _ledger.Ledger.commit, answering._tell = committing, telling
+    _ledger.Ledger.commit, app.Service._deliver = committing, delivering
 
 for line in sys.stdin:
     if not os.fork():
@@ -135,8 +134,9 @@ class Command:
             "--tokens", self.tokens, "--port", self.port, *self.options,
         ]  # fmt: skip
         print(json.dumps([list(map(str, arguments)), dies]), file=self.nursery.stdin, flush=True)
-        self.pid = int(self.nursery.stdout.readline())
-        self.port = int(self.nursery.stdout.readline().split()[0].rpartition(":")[2])
+        pid, line = int(self.nursery.stdout.readline()), self.nursery.stdout.readline()
+        self.port = int(line.split()[0].rpartition(":")[2])
+        self.pid = pid
         return Running(self.port)
 
     def kill(self):

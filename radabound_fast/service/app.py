@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from radabound_fast import __version__
+from radabound_fast import Holdout, __version__
 from radabound_fast._extras import needs
 from radabound_fast.service import contract, state
 from radabound_fast.service.answering import Answering, Call, Reply, fault, refused
@@ -50,7 +50,8 @@ class Service:
 
     Parameters
     ----------
-    answering : Answering
+    holdout : Holdout
+        Opened from a database; it belongs to this from now on.
     tokens : Tokens
     max_body : int
         Octets of a body.
@@ -60,13 +61,14 @@ class Service:
 
     def __init__(
         self,
-        answering: Answering,
+        holdout: Holdout,
         tokens: Tokens,
         *,
         max_body: int = MAX_BODY,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
-        self._answering, self._tokens = answering, tokens
+        self._answering, self._tokens = Answering(holdout, self._deliver), tokens
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._max_body, self._body_seconds = max_body, body_seconds
         self._held = 0  # octets of bodies
         self._outcomes: Counter[tuple[str, str]] = Counter()  # of a team
@@ -92,8 +94,14 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
         yield
-        await asyncio.get_running_loop().run_in_executor(None, self._answering.close)
+        await self._loop.run_in_executor(None, self._answering.close)
+
+    def _deliver(self, calls: list[Call]) -> None:
+        """In the thread of the guard."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(_resolve_all, calls)
 
     # ---- every endpoint ------------------------------------------------------------------------
 
@@ -177,12 +185,9 @@ class Service:
         loop = asyncio.get_running_loop()
         replied: asyncio.Future[Reply] = loop.create_future()
 
-        def done(reply: Reply) -> None:
-            loop.call_soon_threadsafe(_resolve, replied, reply)
-
         self._held += len(body)
         try:
-            self._answering.submit(Call(team, body, many, idempotency, done))
+            self._answering.submit(Call(team, body, many, idempotency, replied))
             reply = await replied
         finally:
             self._held -= len(body)
@@ -320,6 +325,11 @@ def _json(found: Any) -> Response:
     if isinstance(found, Reply):
         return _response(found)
     return Response(json.dumps(found), media_type=_JSON)
+
+
+def _resolve_all(calls: list[Call]) -> None:
+    for call in calls:
+        _resolve(call.waits, call.reply)
 
 
 def _resolve(future: asyncio.Future[Any], found: Any, error: BaseException | None = None) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from radabound_fast import Holdout
 from radabound_fast._extras import needs
-from radabound_fast.service.answering import Answering
 from radabound_fast.service.app import BODY_SECONDS, MAX_BODY, Service
 from radabound_fast.service.tokens import Tokens
 
@@ -109,7 +108,7 @@ def server_of(
     tls_cert, tls_key : path, optional
         Files in PEM.
     """
-    service = Service(Answering(holdout), tokens, max_body=max_body, body_seconds=body_seconds)
+    service = Service(holdout, tokens, max_body=max_body, body_seconds=body_seconds)
     config = uvicorn.Config(
         service.app,
         http=Protocol,

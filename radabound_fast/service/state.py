@@ -19,10 +19,9 @@ from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.metrics import METRICS
 from radabound_fast.report import _plain
-from radabound_fast.service.answering import SECONDS_A_DAY
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
-from radabound_fast.store._served import Asker, Log, Served
+from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
 
 _MOST_SHOWN = 400  # calls on the page
 _NOTHING = Asker(0, 0, 0)

@@ -19,6 +19,7 @@ The line says ``form``, and beside it ``guess``, ``key`` and ``rerun``, or in `q
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,8 +46,7 @@ def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
     """What `packed` made, with no more in the line than such a call has."""
     end = body.find(b"\n")
     try:
-        head = json.loads(body[: max(end, 0)])
-        json.dumps(head, allow_nan=False)
+        head = _DECODER.decode(body[: max(end, 0)].decode())
     except (ValueError, RecursionError):
         head = None
     if not isinstance(head, dict):
@@ -65,6 +65,17 @@ def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
 def code_dtype(n_classes: int) -> str:
     """Of "codes"."""
     return f"<u{np.min_scalar_type(n_classes - 1).itemsize}"
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:30]} is no number of JSON")
+    return number
+
+
+# what it reads can be written again
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def _plain(value: Any) -> Any:

@@ -7,12 +7,14 @@ whatever dies meanwhile, nothing is counted twice and nothing that was released 
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from radabound_fast.store._description import Progress
-from radabound_fast.store._sqlite import explained
+from radabound_fast.store._sqlite import connect, explained
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import MeanLoss, Measure
@@ -33,6 +35,9 @@ TABLES = [
 # what SQLite's own table says of them, an index that it makes itself among them
 SCHEMA = [("table", TABLES[0]), ("index", None), ("index", TABLES[1]), ("table", TABLES[2])]
 VERSION = 2
+SECONDS_A_DAY = 86400
+# in which the log of SQLite is brought into the database, at most
+_ROUNDS = 5
 # of what a log may hold in one place
 MOST_REPLY_BYTES = 2**26
 
@@ -41,6 +46,8 @@ class Served(NamedTuple):
     """A call that was answered."""
 
     team: str
+    idempotency: str | None
+    digest: bytes
     second: int  # since 1970
     n_answers: int
     reply: str
@@ -75,26 +82,26 @@ class Log:
         ).fetchone()
         return 0 if found is None else int(found[0])
 
-    def add(self, served: Served, idempotency: str | None, digest: bytes) -> None:
-        """Note a call, and count it."""
-        team, second, n_answers, reply = served
-        self._database.execute(
-            "INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)",
-            (team, idempotency, digest, second, n_answers, reply),
-        )
-        self._database.execute(
-            "INSERT INTO served_by_day VALUES (?, ?, 1, ?) ON CONFLICT DO UPDATE SET "
-            "n_calls = n_calls + 1, n_answers = n_answers + excluded.n_answers",
-            (team, second // 86400, n_answers),
+    def add(self, calls: list[Served]) -> None:
+        """Note calls, and count them."""
+        self._database.executemany("INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)", calls)
+        n_calls: Counter[tuple[str, int]] = Counter()
+        n_answers: Counter[tuple[str, int]] = Counter()
+        for call in calls:
+            whose = call.team, call.second // SECONDS_A_DAY
+            n_calls[whose] += 1
+            n_answers[whose] += call.n_answers
+        self._database.executemany(
+            "INSERT INTO served_by_day VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+            "n_calls = n_calls + excluded.n_calls, n_answers = n_answers + excluded.n_answers",
+            [(*whose, n, n_answers[whose]) for whose, n in n_calls.items()],
         )
 
     def last(self, most: int, team: str | None = None) -> list[Served]:
         """The last calls, of a team or of all, the last one first."""
         where, values = ("", ()) if team is None else ("WHERE team = ?", (team,))
         rows = self._database.execute(
-            f"SELECT team, second, n_answers, reply FROM served {where} ORDER BY rowid DESC "
-            f"LIMIT {most}",
-            values,
+            f"SELECT * FROM served {where} ORDER BY rowid DESC LIMIT {most}", values
         )
         return [Served(*row) for row in rows]
 
@@ -106,21 +113,6 @@ class Log:
             (today,),
         )
         return {team: Asker(*counts) for team, *counts in rows}
-
-
-class ServedStore(Protocol):
-    """What a service asks of either kind of database."""
-
-    def together(self, work: Callable[[Log], T]) -> T:
-        """`work`, in which the guard may be asked and calls be noted: all is committed, or nothing.
-
-        Raises what `work` does, or why nothing could be committed.
-        """
-        ...
-
-    def look(self, work: Callable[[Log], T]) -> T:
-        """`work`, which only reads."""
-        ...
 
 
 class ServedLedger:
@@ -135,6 +127,10 @@ class ServedLedger:
         self._log = Log(ledger._database)
 
     def together(self, work: Callable[[Log], T]) -> T:
+        """`work`, in which the guard is asked and calls are noted: all is committed, or nothing.
+
+        Raises what `work` does, or why nothing could be committed.
+        """
         ledger = self._ledger
         self._news, self._progress, self._within = ledger.begin(), None, True
         try:
@@ -153,10 +149,25 @@ class ServedLedger:
             self._within = False
 
     def look(self, work: Callable[[Log], T]) -> T:
+        """`work`, which only reads."""
         try:
             return work(self._log)
         except sqlite3.Error as error:
             raise explained(error, self._ledger.path) from None
+
+    def tidy(self) -> None:
+        """Bring SQLite's log into the database, in any thread, while others commit.
+
+        Else a commit does now and then, and who waits for that one waits for all of it.
+        """
+        try:
+            with contextlib.closing(connect(self._ledger.path, 0)) as database:
+                for _ in range(_ROUNDS):  # the first takes long, and meanwhile more is committed
+                    _, n_log, n_done = database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                    if n_log == n_done:  # and the next commit begins a new log
+                        break
+        except sqlite3.Error:
+            pass  # a commit says what is wrong
 
     # ---- what a guard asks of its ledger ---------------------------------------------------
 
@@ -190,6 +201,8 @@ class ServedRecord:
         record.add_tables(TABLES, VERSION)
 
     def together(self, work: Callable[[Log], T]) -> T:
+        """As of a `ServedLedger`."""
+
         def whole(database: sqlite3.Connection) -> T:
             self._database = database
             try:
@@ -201,7 +214,11 @@ class ServedRecord:
         return self._record._do(whole, "IMMEDIATE")
 
     def look(self, work: Callable[[Log], T]) -> T:
+        """As of a `ServedLedger`."""
         return self._record._do(lambda database: work(Log(database)))
+
+    def tidy(self) -> None:
+        """Nothing: its log is gone when a transaction ends."""
 
     # ---- what a search asks of its record ----------------------------------------------------
 
