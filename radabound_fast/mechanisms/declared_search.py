@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 from math import isclose, log
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -510,6 +510,8 @@ class DeclaredSearch:
     >>> search.size, round(answer.nats, 4)
     (80, 4.382)
     """
+
+    _takes_keys: ClassVar[bool] = True  # a query says which model it is about
 
     def __init__(
         self,
