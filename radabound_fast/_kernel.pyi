@@ -151,6 +151,7 @@ class GuardCore(SharedState):
 @disjoint_base
 class LossQueries:
     _core: GuardCore
+    _logs: bool
     def query(self, losses: Any, *, guess: object = ...) -> RadaBoundAnswer: ...
     def query_packed(self, words: Any, *, guess: object = ...) -> RadaBoundAnswer: ...
 

@@ -14,6 +14,7 @@ from radabound_fast._checks import check_bool, check_count, check_fraction, chec
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import RadaBoundAnswer, sealed
+from radabound_fast._log import note_answer, note_answers
 from radabound_fast._saving import Saved
 from radabound_fast.packing import as_array, as_values, as_words
 from radabound_fast.partial import Partial, Task
@@ -323,7 +324,8 @@ class RadaBound(Saved, _kernel.LossQueries):
 
     def _query_predictions(self, values: NDArray[Any], labels: Any) -> RadaBoundAnswer:
         """`query` for what `Labels.match` returned."""
-        return self._core.query(values, labels) or self._refuse()
+        answer = self._core.query(values, labels) or self._refuse()
+        return self._noted(answer) if self._logs else answer
 
     def _query_many_predictions(
         self, values: NDArray[Any], labels: Any, *, trace: bool = False, n_threads: int = 1
@@ -338,6 +340,10 @@ class RadaBound(Saved, _kernel.LossQueries):
         if result is None:
             self._refuse()
         values, complexities, n_queries, halted, complexity, declared = result
+        if self._logs:
+            note_answers(type(self).__name__, len(values), n_queries)
+        if halted:
+            self._note_halt(n_queries)
         return RadaBoundAnswers(
             values,
             declared=declared,
@@ -352,9 +358,14 @@ class RadaBound(Saved, _kernel.LossQueries):
         found = self._core
         return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
 
+    def _noted(self, answer: RadaBoundAnswer) -> RadaBoundAnswer:
+        note_answer(type(self).__name__, answer.n_queries, answer.value)
+        return answer
+
     def _refuse(self) -> NoReturn:
         self._check_open()
         found = self._core
+        self._note_halt(found.n_rows)
         reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
         if not found.n_rows:
             reason = "the holdout cannot answer a first query"

@@ -121,10 +121,9 @@ cdef class GuardCore(SharedState):
     # ---- the state, written, read and copied ---------------------------------------------------
 
     cdef object _written(self):
-        n, n_lanes = self.state.n_vectors, self.signs.n_lanes()
-        return lay_out(self._memory[:n], self._memory[n_lanes:n_lanes + n],
-                       n_rows=self.state.n_rows, unit_shift=self.state.unit_shift,
-                       largest=self.largest, halted=self._halted, started=self.state.started)
+        return laid_out(self.state.n_rows, self.state.unit_shift, largest_of(&self.state),
+                        self._halted, self.state.started, self.state.n_vectors,
+                        self.state.maxima, self.state.minima)
 
     cdef int _read(self, progress) except -1:
         cdef _Layout there = _Layout.of(self.signs, self.state.half_range, progress)
