@@ -185,6 +185,6 @@ static int64_t sum_units(const int32_t *units, ptrdiff_t n_words)
 const struct kernel kernel_neon = {
     "neon",         cpu_has_neon, count_bits,          count_units,
     raise_extremes, sum_units,    fill_lines_portable, widen_extremes,
-    0, 16, 60,
+    0, 35, 400,
 };
 #endif
