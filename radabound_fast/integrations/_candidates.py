@@ -20,9 +20,9 @@ with needs("sklearn"):
 def fit_predict(estimator: Any, X: Any, y: Any, X_holdout: Any, cv: Any, params: Any) -> Any:
     """What a worker does: predictions for the holdout, with a guess of their error if cv is set."""
     candidate = with_params(estimator, params)
-    predictions = clone(candidate).fit(X, y).predict(X_holdout)
     if cv is None:
-        return predictions
+        return candidate.fit(X, y).predict(X_holdout)
+    predictions = clone(candidate).fit(X, y).predict(X_holdout)
     accuracy = cross_val_score(candidate, X, y, cv=cv, scoring="accuracy", error_score="raise")
     return predictions, 1.0 - float(accuracy.mean())
 
