@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from radabound_fast._checks import check_seed
 from radabound_fast._kernel import sealed
+from radabound_fast._log import hears_queries, note_halt
 from radabound_fast._ownership import Owned
 
 if TYPE_CHECKING:
@@ -25,6 +26,14 @@ class Saved(Owned):
         super().__init__()
         self._file: StateFile | None = None  # that it was loaded from
         self._ledger: Ledger | None = None  # the database it was opened from
+        self._logs = hears_queries()
+        self._halt_is_known = False
+
+    def _note_halt(self, n_queries: int) -> None:
+        """Once, in a process that did not find it halted."""
+        if not self._halt_is_known:
+            self._halt_is_known = True
+            note_halt(type(self).__name__, n_queries, self._parameters()["n_samples"])
 
     @property
     @abstractmethod
@@ -154,6 +163,7 @@ class Saved(Owned):
         guard = cls._as_stored(name, parameters, wanted, made)
         with faults_of(name):
             guard._shared._resume(progress)
+        guard._halt_is_known = guard._shared._halted
         return guard
 
     # ---- a database that processes share ---------------------------------------------------

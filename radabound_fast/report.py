@@ -55,6 +55,8 @@ class Report:
         All of them, in the order in which they were first asked.
     baseline : float or None
         The metric of the baseline, if there is one.
+    n_folds : int or None
+        Of the cross-validation, if it was one: limits are of its fold models, on average.
     """
 
     metric: str
@@ -64,6 +66,7 @@ class Report:
     guarantee: str
     answers: DeclaredSearchAnswers
     baseline: float | None
+    n_folds: int | None
 
     @property
     def n_queries(self) -> int:
@@ -94,16 +97,22 @@ class Report:
             guarantee=search.guarantee,
             answers=answers,
             baseline=measure.baseline_value,
+            n_folds=search.n_folds,
         )
 
     def __str__(self) -> str:
         best = self.best
         again = f", training {best.rerun}" if best.rerun > 1 else ""
+        folds = ""
+        if self.n_folds is not None:
+            folds = (
+                f" for its {self.n_folds} fold models on average (a refitted model is another one)"
+            )
         size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
         text = (
             f"The best of {counted(self.n_queries, 'model')} is {shown_key(best.key)}{again}: "
-            f"{self.metric} {_shown(best.value)} on {counted(self.n_samples, 'held-out row')}, and "
-            f"{self._place(best.low, best.high)} in the population, with probability "
+            f"{self.metric} {_shown(best.value)} {self._rows}, and "
+            f"{self._place(best.low, best.high)} in the population{folds}, with probability "
             f"{1 - self.delta:g}, however the search used its scores "
             f"(radabound_fast.DeclaredSearch over a space{size} that was declared beforehand)."
         )
@@ -119,6 +128,12 @@ class Report:
             f" It errs {how} often than the baseline by {_shown(gain)}, and in the population by "
             f"{self._place(*limits, is_gain=True)}."
         )
+
+    @property
+    def _rows(self) -> str:
+        if self.n_folds is None:
+            return f"on {counted(self.n_samples, 'held-out row')}"
+        return f"in {self.n_folds}-fold cross-validation on {counted(self.n_samples, 'row')}"
 
     def _place(self, low: float, high: float, *, is_gain: bool = False) -> str:
         terms = self.answers._terms
@@ -142,6 +157,7 @@ class Report:
             "n_queries": self.n_queries,
             "space_size": self.space_size,
             "delta": self.delta,
+            "n_folds": self.n_folds,
             "baseline": self.baseline,
             "best": self.best._asdict(),
             "sentence": str(self),
@@ -167,8 +183,7 @@ class Report:
             _best_so_far(answers),
             baseline=self.baseline,
             metric=self.metric,
-            title=f"{counted(self.n_queries, 'model')} on "
-            f"{counted(self.n_samples, 'held-out row')}",
+            title=f"{counted(self.n_queries, 'model')} {self._rows}",
             subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
             "however the search used the scores",
         )

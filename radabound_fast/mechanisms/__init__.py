@@ -14,6 +14,7 @@ from radabound_fast._lazy import lazily
 _HOMES = {
     "ComparedAnswer": "declared_search",
     "Comparison": "declared_search",
+    "CrossValidatedAnswer": "declared_search",
     "DeclaredSearch": "declared_search",
     "DeclaredSearchAnswer": "declared_search",
     "DeclaredSearchAnswers": "declared_search",
