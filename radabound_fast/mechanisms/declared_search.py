@@ -121,7 +121,8 @@ _GAINS = ["gain", "gain_low", "gain_high"]
 
 
 def _fields_of(names: list[str]) -> dict[str, Any]:
-    return {one.name: one for one in fields(make_dataclass("_", names))}
+    made = make_dataclass("_", names, init=False, repr=False, eq=False)
+    return {one.name: one for one in fields(made)}
 
 
 class DeclaredSearchAnswer(Answer):
