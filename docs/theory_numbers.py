@@ -303,10 +303,16 @@ def paired() -> Iterator[Number]:
     yield Number("two scores apart, 10^6 keys", "0.0917", apart)
 
 
+def cross_validation() -> Iterator[Number]:
+    low, high = bounds.cross_validation_interval(0.5, 100_000, 5, math.log(2e6 / DELTA))
+    yield Number("5 folds, 100,000 rows, 10^6 keys", "0.0205", (high - low) / 2)
+    yield Number("rows", "100,000", 100_000)
+
+
 def exact_numbers() -> Iterator[Number]:
     """What needs no random numbers."""
     parts = (misprints, counterexamples, beyond, self_bounding, union, fixed_sequence, intervals)
-    for part in (*parts, adaptive, conditional, paired):
+    for part in (*parts, adaptive, conditional, paired, cross_validation):
         yield from part()
 
 

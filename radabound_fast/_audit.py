@@ -164,9 +164,8 @@ class GuardReplay(Replay):
         return sentence(
             models,
             f"query {best.n_queries:,}",
-            f"{self.metric} {shown(best.value)}",
-            guard.n_samples,
-            between(best.low, best.high),
+            f"{self.metric} {shown(best.value)} on {counted(guard.n_samples, 'held-out row')}",
+            f"{between(best.low, best.high)} in the population",
             guard.delta,
             f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
             f"{guard.epsilon:g})",

@@ -96,6 +96,14 @@ def check_n_vectors(n_vectors: Any) -> int:
     return check_count(n_vectors=n_vectors, at_most=MAX_VECTORS)
 
 
+def check_n_folds(n_folds: Any) -> int:
+    """The k of a cross-validation: at least 2."""
+    value = check_integer(n_folds=n_folds)
+    if value < 2:
+        raise ValueError(f"n_folds must be at least 2, got {value}")
+    return value
+
+
 def check_seed(seed: Any) -> int:
     """An integer from 0 to 2^64 - 1; for None one is drawn from the operating system."""
     if seed is None:

@@ -52,7 +52,7 @@ def _add_new_state(parts: Any) -> None:
 def _new_state(args: argparse.Namespace) -> int:
     parameters = given(args, "epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
     state = EdgeState.new(args.n_samples, **parameters)
-    if state.budget < 0 and not state.free:  # better told here than by the device
+    if state.budget < 0 and state.free_below == 0:  # better told here than by the device
         needs = what_would_work(RadaBound(args.n_samples, signs="generated", **parameters))
         raise ValueError(f"the holdout cannot answer a first query{needs}")
     # never over a state that is in use, and for its owner alone: whoever reads it knows the signs

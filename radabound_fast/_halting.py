@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -80,6 +79,8 @@ class HaltingRule:
         """
         if self.free is None:
             return 0
+        from fractions import Fraction  # which is slow to import
+
         unit_shift = 0 if declared else UNIT_SHIFT
         everything = self.n_samples << unit_shift
         total = None if mean is None else round(Fraction(mean) * everything)
@@ -126,6 +127,8 @@ class HaltingRule:
         `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
         budget covers rows that agree with every vector at once, there is no limit.
         """
+        from fractions import Fraction
+
         if found.halted:
             return 0
         total = math.ceil(
@@ -182,7 +185,8 @@ class HaltingRule:
     def _ranges(self, stage: Stage, unit_shift: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Up to and from which totals a row needs no signs: of declared losses, of real ones."""
         everything = self.n_samples << unit_shift
-        lows = stage.low_count << unit_shift, math.floor(Fraction(stage.low_mean) * everything)
+        top, bottom = stage.low_mean.as_integer_ratio()
+        lows = stage.low_count << unit_shift, top * everything // bottom
         declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
         return declared, real
 

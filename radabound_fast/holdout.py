@@ -160,7 +160,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         self._truth: Truth | None = None
         if isinstance(guard, DeclaredSearch):
-            self._truth = given.truth(self._labels, guard._metric)
+            self._truth = given.truth(self._labels, guard)
             if self._truth is not None:
                 guard._measure_by(self._truth.measure(guard._secret))
         else:
@@ -219,15 +219,15 @@ class Holdout(Owned, _kernel.PredictionQueries):
         FileNotFoundError, ValueError, OSError
             As `RadaBound.open` does.
         """
-        labels = Labels(y_true, classes)
+        labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
         given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
 
         def same(stored: str | None) -> bool:
             return stored is not None and stored == labels.fingerprint(stored.partition("$")[0])
 
-        def measure_of(secret: bytes, there: Measure | None) -> Measure | None:
-            truth = given.truth(labels, there)
-            return None if truth is None else truth.measure(secret)
+        def measure_of(search: DeclaredSearch) -> Measure | None:
+            truth = given.truth(labels, search)
+            return None if truth is None else truth.measure(search._secret)
 
         wanted = {"n_samples": labels.n_samples} | parameters if parameters else None
         fingerprint = labels.fingerprint(os.urandom(16).hex())
@@ -273,6 +273,13 @@ class Holdout(Owned, _kernel.PredictionQueries):
     def metric(self) -> str:
         """What is measured, a name in `radabound_fast.metrics.METRICS`."""
         return "error" if self._truth is None else self._truth.row.name
+
+    @property
+    def pos_label(self) -> Any:
+        """The positive class; None where the metric has none."""
+        if self._truth is None or not self._truth.has_positive:
+            return None
+        return self._labels.classes[self._truth.options["pos_label"]]
 
     # `query` is compiled; what it cannot answer comes here
     def _query(self, y_pred: Any, guess: float | None, key: Any, rerun: int) -> Any:
@@ -398,6 +405,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
                 f"compare needs a DeclaredSearch, this guard is a {type(guard).__name__}"
             )
         truth = self._truth
+        if guard.n_folds is not None:
+            raise ValueError("compare needs a search without n_folds")
         if self.metric not in MEANS or truth is not None and truth.weighting is not None:
             raise ValueError(
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
@@ -594,12 +603,12 @@ class _Measured(NamedTuple):
         """What no `Measure` has, and a copy of the holdout needs."""
         return {name: getattr(self, name) for name in ("baseline", "sample_weight", "groups")}
 
-    def truth(self, labels: Labels, there: Measure | None) -> Truth | None:
+    def truth(self, labels: Labels, search: DeclaredSearch) -> Truth | None:
         """What a search measures of these labels, by default what it does already.
 
         None: error rates, which need nothing but the losses.
         """
-        metric = self.metric
+        metric, there = self.metric, search._metric
         options = {name: getattr(self, name) for name in OPTIONS}
         if metric is None and there is not None:
             metric, stored = there.name, dict(there.options)
@@ -610,7 +619,7 @@ class _Measured(NamedTuple):
         if there is None and metric in (None, "error") and not self._others():
             return None
         weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
-        return Truth(labels, metric or "error", options, self.baseline, weighting)
+        return Truth(labels, metric or "error", options, self.baseline, weighting, search.n_folds)
 
     def check_error_rates(self, guard: type) -> None:
         """ValueError if a guard that counts is to answer anything but error rates."""

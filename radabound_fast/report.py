@@ -55,6 +55,8 @@ class Report:
         All of them, in the order in which they were first asked.
     baseline : float or None
         The metric of the baseline, if there is one.
+    n_folds : int or None
+        Of the cross-validation, if it was one: limits are of its fold models, on average.
     """
 
     metric: str
@@ -65,6 +67,7 @@ class Report:
     guarantee: str
     answers: DeclaredSearchAnswers
     baseline: float | None
+    n_folds: int | None
 
     @property
     def best(self) -> DeclaredSearchAnswer:
@@ -108,6 +111,7 @@ class Report:
             guarantee=search.guarantee,
             answers=answers,
             baseline=measure.baseline_value,
+            n_folds=search.n_folds,
         )
 
     def __str__(self) -> str:
@@ -118,14 +122,17 @@ class Report:
 
     def _sentence(self, called: str) -> str:
         """To paste, where the best model is called so."""
-        best = self.best
+        best, folds = self.best, ""
+        if self.n_folds is not None:
+            folds = (
+                f" for its {self.n_folds} fold models on average (a refitted model is another one)"
+            )
         size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
         text = sentence(
             counted(self.n_queries, "model"),
             called,
-            f"{self.metric} {shown(best.value)}",
-            self.n_samples,
-            self._place(best.low, best.high),
+            f"{self.metric} {shown(best.value)} {self._rows}",
+            f"{self._place(best.low, best.high)} in the population{folds}",
             self.delta,
             f"however the search used its scores (radabound_fast.DeclaredSearch over a "
             f"space{size} that was declared beforehand)",
@@ -142,6 +149,12 @@ class Report:
             f" It errs {how} often than the baseline by {shown(gain)}, and in the population by "
             f"{self._place(*limits, is_gain=True)}."
         )
+
+    @property
+    def _rows(self) -> str:
+        if self.n_folds is None:
+            return f"on {counted(self.n_samples, 'held-out row')}"
+        return f"in {self.n_folds}-fold cross-validation on {counted(self.n_samples, 'row')}"
 
     def _place(self, low: float, high: float, *, is_gain: bool = False) -> str:
         terms = self.answers._terms
@@ -168,6 +181,7 @@ class Report:
             "n_queries": self.n_queries,
             "space_size": self.space_size,
             "delta": self.delta,
+            "n_folds": self.n_folds,
             "baseline": self.baseline,
             "best": self.best._asdict(),
             "sentence": said,
@@ -192,8 +206,7 @@ class Report:
             _best_so_far(answers),
             baseline=self.baseline,
             metric=self.metric,
-            title=f"{counted(self.n_queries, 'model')} on "
-            f"{counted(self.n_samples, 'held-out row')}",
+            title=f"{counted(self.n_queries, 'model')} {self._rows}",
             subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
             "however the search used the scores",
         )
@@ -229,26 +242,21 @@ class Report:
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
 
 
-def sentence(
-    models: str, called: str, score: str, n_samples: int, place: str, delta: float, provided: str
-) -> str:
+def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
     """What is said of the best of some models, whatever vouches for it.
 
     Parameters
     ----------
     models, called : str
         How many there are; the best of them.
-    score : str
-        Of what, and how much.
-    n_samples : int
-    place : str
-        Where the population's is.
+    score, place : str
+        Its score on the holdout, and where that is in the population.
     delta, provided : float, str
         That holds with probability ``1 - delta``, under this condition.
     """
     return (
-        f"The best of {models} is {called}: {score} on {counted(n_samples, 'held-out row')}, and "
-        f"{place} in the population, with probability {1 - delta:g}, {provided}."
+        f"The best of {models} is {called}: {score}, and {place}, with probability {1 - delta:g}, "
+        f"{provided}."
     )
 
 

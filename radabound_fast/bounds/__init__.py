@@ -11,6 +11,7 @@ bounds a guard may halt by::
     kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
     union, free         the union bound; what it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
+    folds               cross-validation
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
@@ -51,6 +52,7 @@ from .fixed import (
     symmetrised_log_tail,
     symmetrised_tail,
 )
+from .folds import cross_validation_interval
 from .free import Free, Stage, union_free
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paired import paired_interval
@@ -95,6 +97,7 @@ __all__ = [
     "binomial_log_tail",
     "binomial_queries",
     "code_width",
+    "cross_validation_interval",
     "dyadic_code",
     "f1_interval",
     "failure_code",

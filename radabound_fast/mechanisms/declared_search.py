@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
@@ -22,10 +21,12 @@ from radabound_fast._checks import (
     check_count,
     check_fraction,
     check_integer,
+    check_n_folds,
     check_n_samples,
     check_probability,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
+from radabound_fast._log import hears_queries, note_answer, note_answers
 from radabound_fast._saving import check_made_for, faults_of, named, same_json
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
@@ -92,6 +93,12 @@ class _Terms(NamedTuple):
         if self.two_sided:
             return at_least(above, below)
         return below if self.measure.greater_is_better else above
+
+    @property
+    def truth_of(self) -> str | None:
+        """Of a cross-validation: whose truth intervals speak of."""
+        n_folds = self.measure.n_folds
+        return None if n_folds is None else f"the {n_folds} fold models on average"
 
     def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
         assert isinstance(self.measure, Measure)
@@ -239,6 +246,28 @@ class ComparedAnswer(DeclaredSearchAnswer):
             lows, highs = self._terms.gain_intervals(kept, nats)
             self._gain_limits = float(lows[0]), float(highs[0])
         return self._gain_limits
+
+
+class CrossValidatedAnswer(DeclaredSearchAnswer):
+    """One answer of a `DeclaredSearch` with `n_folds`.
+
+    Attributes
+    ----------
+    truth_of : str
+        What `low` and `high` speak of: the models of the folds, on average over the rows; not a
+        model that is trained again on all rows.
+
+    Notes
+    -----
+    And those of `DeclaredSearchAnswer`.
+    """
+
+    __slots__ = ()
+    __dataclass_fields__ = _fields_of([*_TOLD, "truth_of"])
+
+    @property
+    def truth_of(self) -> str | None:
+        return self._terms.truth_of
 
 
 class Comparison(NamedTuple):
@@ -394,6 +423,8 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     def _own_columns(self) -> dict[str, Any]:
         columns = {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
+        if self._terms.truth_of is not None:
+            columns["truth_of"] = [self._terms.truth_of] * len(self)
         if not self._terms.measure.is_paired:
             return columns
         gains = {"gain": self.gains, "gain_low": self.gain_lows, "gain_high": self.gain_highs}
@@ -401,7 +432,11 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
 
 def _answer_of(terms: _Terms, query: Query, told: Told, number: int) -> DeclaredSearchAnswer:
-    kind = ComparedAnswer if terms.measure.is_paired else DeclaredSearchAnswer
+    kind = DeclaredSearchAnswer
+    if terms.measure.is_paired:
+        kind = ComparedAnswer
+    elif terms.truth_of is not None:
+        kind = CrossValidatedAnswer
     return kind(terms, query, told, number)
 
 
@@ -429,6 +464,10 @@ class DeclaredSearch:
         model, and may be asked about again as often as you like.
     two_sided : bool, default True
         False: only the upper side ("is it really this good?"), for ln 2 less; ``low`` is 0.
+    n_folds : int, optional
+        The losses are those of a cross-validation of so many folds, every row's by the model that
+        was trained without its fold; m counts all rows.  Intervals are of the mean truth of the
+        models of the folds.
 
     Raises
     ------
@@ -447,6 +486,10 @@ class DeclaredSearch:
     Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
     predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
     docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+
+    With `n_folds` the interval is Hoeffding's for m / n_folds rows, of the mean over the rows of
+    the truth of each row's model (Result 27).  No model that is trained again on all rows is
+    covered.  What a fold reads of the rows that it is judged by joins the key.
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -476,15 +519,20 @@ class DeclaredSearch:
         delta: float,
         reruns: bool = False,
         two_sided: bool = True,
+        n_folds: int | None = None,
     ) -> None:
         self.n_samples = check_n_samples(n_samples)
         self.space: Space = as_space(space)
         self.delta = check_probability(delta=delta)
         self.reruns = check_bool(reruns=reruns)
         self.two_sided = check_bool(two_sided=two_sided)
-        self._terms = self._terms_for(MeanLoss(self.n_samples))
+        self.n_folds = None if n_folds is None else check_n_folds(n_folds)
+        if self.n_folds is not None and self.n_folds > self.n_samples:
+            raise ValueError(f"n_folds must be at most n_samples, {n_samples}, got {n_folds}")
+        self._terms = self._terms_for(MeanLoss(self.n_samples, self.n_folds))
         self._secret = os.urandom(16)
         self._record: SearchRecord | None = None  # what it was opened from
+        self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that threads need no lock and an
         # interrupt leaves nothing half done
         self._asked: dict[Hashable, bytes] = {}
@@ -516,14 +564,26 @@ class DeclaredSearch:
             of_gain = "between its own two limits" if self.two_sided else "at or above gain_low"
             gains = f", and the true gain over the baseline {of_gain}"
         size = "" if self.size is None else f" of {self.size:,} keys"
+        whose = "of every answer"
+        assumed = (
+            "independent held-out examples; models trained from their key and from data "
+            "independent of the holdout, so that whatever else of a model was chosen by holdout "
+            "scores is part of its key."
+        )
+        if self.n_folds is not None:
+            whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
+            assumed = (
+                "independent rows; fold models trained from their key and from the rows of the "
+                "other folds, so that whatever else of them was chosen by scores is part of the "
+                "key; folds made by chance (by the labels: then the truth is given the labels). "
+                "Of a model trained again on all rows nothing is said."
+            )
         return (
-            f"With probability at least {1 - self.delta:g} the {what} of every answer is {side}"
+            f"With probability at least {1 - self.delta:g} the {what} {whose} is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that looks at "
             f"every score, as long as it stays in the space{size} that was declared before any "
-            f"score was seen; proved by the union bound over its keys, with {limits}. Assumed: "
-            f"independent held-out examples; models trained from their key and from data "
-            f"independent of the holdout, so that whatever else of a model was chosen by holdout "
-            f"scores is part of its key."
+            f"score was seen; proved by the union bound over its keys, with {limits}. "
+            f"Assumed: {assumed}"
         )
 
     # ---- asking ----------------------------------------------------------------------------
@@ -735,11 +795,11 @@ class DeclaredSearch:
         durability: Durability,
         holdout: str | None,
         same_holdout: Callable[[str | None], bool],
-        measure_of: Callable[[bytes, Measure | None], Measure | None] | None = None,
+        measure_of: Callable[[Self], Measure | None] | None = None,
     ) -> Self:
         """`open`, where `holdout` is stored in a new database and else compared with.
 
-        `measure_of` says what a `Holdout` measures, given the secret and what the database does.
+        `measure_of` says what a `Holdout` measures, given the search.
         """
         from radabound_fast.store._record import open_record
 
@@ -747,7 +807,7 @@ class DeclaredSearch:
         made = None if parameters is None else cls(**parameters)
         if made is not None:
             if measure_of is not None:
-                made._measure_by(measure_of(made._secret, None))
+                made._measure_by(measure_of(made))
             described = {"parameters": made._parameters(), "holdout": holdout}
             metric = made._terms.measure.describe()
             new = described | {"secret": made._secret.hex(), "metric": metric}
@@ -768,7 +828,7 @@ class DeclaredSearch:
                     f"made, got {value!r:.200}"
                 )
         made._secret, made._terms = secret, made._terms_for(record.measure)
-        if measure_of is not None and measure_of(secret, made._metric) != made._metric:
+        if measure_of is not None and measure_of(made) != made._metric:
             raise ValueError(
                 f"metric, its options and baseline must be those with which {name} was made, "
                 f"{made._metric or repr('error')}"
@@ -778,6 +838,8 @@ class DeclaredSearch:
 
     def _parameters(self) -> dict[str, Any]:
         # as they come back from JSON
+        import json
+
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         return {
             "n_samples": self.n_samples,
@@ -785,6 +847,7 @@ class DeclaredSearch:
             "delta": self.delta,
             "reruns": self.reruns,
             "two_sided": self.two_sided,
+            "n_folds": self.n_folds,
         }
 
     def close(self) -> None:
@@ -805,6 +868,7 @@ class DeclaredSearch:
             for name, value, usual in (
                 ("reruns", self.reruns, False),
                 ("two_sided", self.two_sided, True),
+                ("n_folds", self.n_folds, None),
             )
             if value != usual
         )
@@ -957,7 +1021,11 @@ class DeclaredSearch:
             n_queries = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        return _answer_of(self._terms, query, asked[:-1], n_queries)
+        answer = _answer_of(self._terms, query, asked[:-1], n_queries)
+        if self._logs:
+            key = f", key {answer.key!r:.200}"
+            note_answer(type(self).__name__, n_queries, answer.value, key)
+        return answer
 
     def _many(
         self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
@@ -997,6 +1065,8 @@ class DeclaredSearch:
             added = {query: one.unpack(asked[row]) for query, row in row_of.items()}
             n_queries = self._record.add(added, check)
         numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
+        if self._logs:
+            note_answers(type(self).__name__, n_rows, n_queries)
         return DeclaredSearchAnswers(self._terms, codes, reruns, kept, nats, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:

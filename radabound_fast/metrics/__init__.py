@@ -13,17 +13,20 @@ fixed in advance on independent rows::
     neg_mean_absolute_error,
     neg_mean_squared_error              numbers        betting
 
+Of a cross-validation the means among them have Hoeffding's limits for one fold.
+
 `Truth` has the labels of one holdout, and reads predictions; `Measure` is what may leave it: the
 metric and how many labels each class has, from which kept counts become values and intervals.
 """
 
 from ._measure import MeanLoss, Measure, measure_from
 from ._scores import RocBand, roc_band
-from ._table import COUNTED, MEANS, METRICS, Metric
+from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
 from ._truth import OPTIONS, Truth, Weighting, fingerprints_of
 
 __all__ = [
     "COUNTED",
+    "FOLDED",
     "MEANS",
     "METRICS",
     "MeanLoss",

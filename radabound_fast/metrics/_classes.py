@@ -36,6 +36,19 @@ def _ratio(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
 
 
+def n_rows(measure: Measure) -> float:
+    """Of the first class, or of all."""
+    return measure.sizes[0]
+
+
+def n_positive(measure: Measure) -> float:
+    return measure.sizes[1]
+
+
+def n_balanced(measure: Measure) -> float:
+    return len(measure.sizes) ** 2 / sum(1.0 / size for size in measure.sizes)
+
+
 def error(measure: Measure, errors: Array) -> Array:
     return errors[:, 0] / measure.sizes[0]
 

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._kernel import UNIT_SHIFT
-from radabound_fast.bounds import binomial_interval, kl_interval, paired_interval
+from radabound_fast.bounds import (
+    binomial_interval,
+    cross_validation_interval,
+    kl_interval,
+    paired_interval,
+)
 
 from ._table import MEANS, METRICS
 
@@ -18,12 +23,15 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Limits = tuple[Any, Any]
 
+OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
+
 
 @dataclass(frozen=True)
 class MeanLoss:
     """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
 
     n_samples: int
+    n_folds: int | None = None  # of a cross-validation, whose out-of-fold losses these are
 
     name: ClassVar[str] = "mean loss"
     n_kept: ClassVar[int] = 2  # the sum in units of 2**-shift, and shift
@@ -32,10 +40,15 @@ class MeanLoss:
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
     baseline_value: ClassVar[None] = None
-    told: ClassVar[tuple[str, str]] = (
-        "true mean loss",
-        "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
-    )
+
+    @property
+    def told(self) -> tuple[str, str]:
+        if self.n_folds is not None:
+            return "true mean loss", OF_FOLDS
+        return (
+            "true mean loss",
+            "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
+        )
 
     def values(self, kept: NDArray[Any]) -> Floats:
         return np.asarray(kept[:, 0] / np.left_shift(self.n_samples, kept[:, 1]))
@@ -50,6 +63,9 @@ class MeanLoss:
         return lows, highs
 
     def interval(self, totals: Any, shift: int, nats: Any) -> tuple[Any, Any]:
+        if self.n_folds is not None:
+            means = totals / (self.n_samples << shift)
+            return cross_validation_interval(means, self.n_samples, self.n_folds, nats)
         if shift == 0:
             return binomial_interval(totals, self.n_samples, nats)
         return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
@@ -79,6 +95,8 @@ class Measure(NamedTuple):
         How often the baseline errs, if errors are counted, and a keyed fingerprint of it.
     weighting : int, optional
         A keyed fingerprint of the rows' weights and groups, if they have any.
+    n_folds : int, optional
+        Of the cross-validation that the predictions come from.
     """
 
     name: str
@@ -88,6 +106,7 @@ class Measure(NamedTuple):
     options: tuple[tuple[str, Any], ...] = ()
     baseline: tuple[int, int] | None = None
     weighting: int | None = None
+    n_folds: int | None = None
 
     @property
     def keeps(self) -> str:
@@ -121,6 +140,9 @@ class Measure(NamedTuple):
         """What is measured, and by which limits, as `guarantee` says it."""
         row = METRICS[self.name]
         given = f" given {row.given}" if row.given else ""
+        if self.n_folds is not None:
+            weighted = "weighted " if self.weighting is not None else ""
+            return f"population's {weighted}{self.name}", OF_FOLDS + given
         if self.weighting is not None:
             return (
                 f"expected weighted {self.name}",
@@ -143,7 +165,24 @@ class Measure(NamedTuple):
         """Limits of the population's metric, given rows of what was kept."""
         if self.keeps == "limits":
             return kept[:, 1], kept[:, 2]
-        return METRICS[self.name].interval(self, kept, nats)
+        return self.limits(kept, nats)
+
+    def limits(self, summary: Array, nats: Any) -> Limits:
+        """Limits of the population's metric, given what its value rests on."""
+        row = METRICS[self.name]
+        if self.n_folds is None:
+            return row.interval(self, summary, nats)
+        assert row.n_effective is not None  # a Truth has checked it
+        return self.fold_limits(row.value(self, summary), row.n_effective(self), nats)
+
+    def fold_limits(self, values: Any, n_effective: float, nats: Any) -> Limits:
+        """Limits of the metric of fold models, given that of a cross-validation."""
+        assert self.n_folds is not None
+        least, most = self.ends
+        span = most - least
+        shares = np.clip((values - least) / span, 0.0, 1.0)
+        lows, highs = cross_validation_interval(shares, n_effective, self.n_folds, nats)
+        return least + span * lows, least + span * highs
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""
@@ -188,20 +227,28 @@ class Measure(NamedTuple):
 
     def describe(self) -> dict[str, Any]:
         """As JSON; `from_description` reads it."""
-        return self._asdict() | {
+        told = self._asdict()
+        del told["n_folds"]  # which is a parameter of the search
+        return told | {
             "sizes": list(self.sizes),
             "options": dict(self.options),
             "baseline": self.baseline and list(self.baseline),
         }
 
     @classmethod
-    def from_description(cls, described: Any) -> Self:
+    def from_description(cls, described: Any, n_folds: int | None) -> Self:
         """What `describe` said; ValueError if that said something else."""
         try:
             parts = dict(described)
             sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
             options = tuple(sorted(parts.pop("options").items()))
-            made = cls(sizes=sizes, options=options, baseline=baseline and tuple(baseline), **parts)
+            made = cls(
+                sizes=sizes,
+                options=options,
+                baseline=baseline and tuple(baseline),
+                n_folds=n_folds,
+                **parts,
+            )
             possible = made._is_possible()
         except (TypeError, KeyError, AttributeError):
             possible = False
@@ -222,6 +269,7 @@ class Measure(NamedTuple):
             and all(type(number) is int and number >= 0 for number in numbers)
             and (self.baseline is None or len(self.baseline) == 2 and self.name in MEANS)
             and (self.weighting is None or self.baseline is None)
+            and (self.n_folds is None or self.baseline is None and row.n_effective is not None)
             and type(self.least) is type(self.most) is float
             and -math.inf < self.least < self.most < math.inf
             and all(name in row.options for name, _ in self.options)
@@ -235,7 +283,10 @@ class Measure(NamedTuple):
 
 def measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
     """What a search on disk measures, by its description; ValueError: no search writes that."""
+    parameters = description["parameters"]
+    n_folds = parameters.get("n_folds")
+    n_folds = n_folds if type(n_folds) is int else None
     if description["metric"] is not None:
-        return Measure.from_description(description["metric"])
-    n_samples = description["parameters"].get("n_samples")
-    return MeanLoss(n_samples if type(n_samples) is int else 0)
+        return Measure.from_description(description["metric"], n_folds)
+    n_samples = parameters.get("n_samples")
+    return MeanLoss(n_samples if type(n_samples) is int else 0, n_folds)

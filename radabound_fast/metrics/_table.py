@@ -40,6 +40,9 @@ class Metric(NamedTuple):
         What is kept of a query: "errors" of each class, "pairs" in order, or the "limits".
     theorem : str
         Of docs/theory.md, and its name.
+    n_effective : callable, optional
+        ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
+        counts being fixed by the labels; None: the metric is no such mean.
     given : str
         What the coverage is conditional on, if on anything.
     needs : str
@@ -59,6 +62,7 @@ class Metric(NamedTuple):
     interval: Callable[[Measure, Array, Any], Limits]
     keeps: str
     theorem: str
+    n_effective: Callable[[Measure], float] | None = None
     given: str = ""
     needs: str = ""
     options: tuple[str, ...] = ()
@@ -68,12 +72,14 @@ class Metric(NamedTuple):
 _BINOMIAL, _BETTING = "Result 15: Clopper and Pearson", "Result 24: betting"
 
 _of_errors = partial(Metric, takes="classes", read=_predictions.losses, keeps="errors")
-_of_all = partial(_of_errors, summary=_classes.errors, theorem=_BINOMIAL)
+_of_all = partial(
+    _of_errors, summary=_classes.errors, theorem=_BINOMIAL, n_effective=_classes.n_rows
+)
 _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
 _of_two_classes = partial(
     _of_each_class, theorem="Result 21: Clopper and Pearson", options=("pos_label",)
 )
-_mean = partial(Metric, keeps="limits", theorem=_BETTING)
+_mean = partial(Metric, keeps="limits", theorem=_BETTING, n_effective=_classes.n_rows)
 _negative = partial(
     _mean,
     greater_is_better=True,
@@ -107,6 +113,7 @@ _ROWS = (
         name="balanced_accuracy",
         value=_classes.balanced_accuracy,
         interval=_classes.balanced_interval,
+        n_effective=_classes.n_balanced,
         theorem="Result 23: Chernoff",
         given="the labels",
     ),
@@ -121,6 +128,7 @@ _ROWS = (
         name="recall",
         value=_classes.recall,
         interval=_classes.recall_interval,
+        n_effective=_classes.n_positive,
         given="the labels",
         needs="both classes",
     ),
@@ -128,6 +136,7 @@ _ROWS = (
         name="specificity",
         value=_classes.specificity,
         interval=_classes.specificity_interval,
+        n_effective=_classes.n_rows,
         given="the labels",
         needs="both classes",
     ),
@@ -178,3 +187,5 @@ METRICS = {row.name: row for row in _ROWS}
 # means of losses, that may have a baseline, weights and groups; of the first two errors are counted
 COUNTED = ("error", "accuracy")
 MEANS = (*COUNTED, *(row.name for row in _ROWS if row.keeps == "limits"))
+# those that cross-validation has intervals for
+FOLDED = tuple(row.name for row in _ROWS if row.n_effective is not None)

@@ -17,7 +17,7 @@ from radabound_fast.packing import as_array, check_shape
 from ._classes import errors
 from ._measure import Measure
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
-from ._table import COUNTED, MEANS, METRICS
+from ._table import COUNTED, FOLDED, MEANS, METRICS
 
 Array = NDArray[Any]
 
@@ -37,6 +37,8 @@ class Weighting:
     ----------
     weights : ndarray of float64, shape (n_samples,), or None
         For `numpy.average`.
+    n_effective : float
+        How many rows without weights would be worth as much: ``1 / sum(a**2)``, a of sum 1.
     of_groups, counts : ndarray
         The groups' weights, and how many groups have each.
     """
@@ -62,6 +64,8 @@ class Weighting:
             check_shape(self._codes, n_samples, 1, "groups")
         sums = np.bincount(self._codes, self.weights, minlength=1)
         self.of_groups, self.counts = np.unique(sums, return_counts=True)
+        shares = self.of_groups / float(self.counts @ self.of_groups)
+        self.n_effective = 1.0 / float(self.counts @ (shares * shares))
 
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
@@ -97,6 +101,9 @@ class Truth:
         they are not given.
     baseline : array_like, optional
         As for `Holdout`.
+    weighting : Weighting, optional
+    n_folds : int, optional
+        Of the cross-validation that predictions come from.
 
     Raises
     ------
@@ -111,6 +118,7 @@ class Truth:
         options: dict[str, Any],
         baseline: Any = None,
         weighting: Weighting | None = None,
+        n_folds: int | None = None,
     ) -> None:
         self.labels, self.n_samples = labels, labels.n_samples
         row = self.row = METRICS[check_choice(METRICS, metric=metric)]
@@ -133,6 +141,9 @@ class Truth:
         self.weighting = weighting
         if weighting is not None:
             self._check_weighting()
+        self.n_folds = n_folds
+        if n_folds is not None:
+            self._check_folds()
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
@@ -148,16 +159,23 @@ class Truth:
         options = tuple(sorted(self.options.items()))
         weighting = None if self.weighting is None else self.weighting.fingerprint(secret)
         return Measure(
-            self.row.name, self.sizes, self.least, self.most, options, baseline, weighting
+            self.row.name,
+            self.sizes,
+            self.least,
+            self.most,
+            options,
+            baseline,
+            weighting,
+            self.n_folds,
         )
 
     def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
         """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
         if self.weighting is not None:
-            return self._keep_weighted(self.weighting, rows, nats)
+            return self._keep_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
         if self.row.keeps == "limits":
-            lows, highs = self.row.interval(measure, summary, nats)
+            lows, highs = measure.limits(summary, nats)
             kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
                 return kept
@@ -177,9 +195,16 @@ class Truth:
         low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)
         return float(np.average(less)), (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span
 
-    def _keep_weighted(self, weighting: Weighting, rows: Array, nats: Array) -> Array:
+    def _keep_weighted(
+        self, measure: Measure, weighting: Weighting, rows: Array, nats: Array
+    ) -> Array:
         losses = self._losses_of(rows)
         negative = self.row.name.startswith("neg_")
+        if self.n_folds is not None:
+            means = np.array([np.average(one, weights=weighting.weights) for one in losses])
+            values = -means if negative else means
+            lows, highs = measure.fold_limits(values, weighting.n_effective, nats)
+            return np.stack([values, lows, highs], axis=1)
         kept = np.empty((len(losses), 3))
         span = self.most - self.least
         for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
@@ -208,6 +233,15 @@ class Truth:
             )
         if self.baseline is not None:
             raise ValueError("baseline must be left out beside sample_weight or groups")
+
+    def _check_folds(self) -> None:
+        if self.row.name not in FOLDED:
+            raise ValueError(
+                f"metric must be a mean over rows in a search with n_folds, {', '.join(FOLDED)}: "
+                f"no interval of a cross-validated {self.row.name!r} is proved"
+            )
+        if self.baseline is not None:
+            raise ValueError("baseline must be left out in a search with n_folds")
 
     def _check_options(self, given: dict[str, Any]) -> None:
         row = self.row
