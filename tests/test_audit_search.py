@@ -293,13 +293,12 @@ def test_what_does_not_fit_together_is_one_line_on_stderr(run, arguments, messag
 # ---- the best of a guard ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("max_queries", [None, 30])
+@pytest.mark.parametrize(
+    ("bound", "max_queries"), [*((bound, None) for bound in BOUNDS), ("fixed-sequence", 30)]
+)
 @pytest.mark.parametrize("dtype", [bool, float])
 def test_the_best_is_the_first_with_the_lowest_upper_limit_of_all(bound, max_queries, dtype):
     """Of means in few steps, so that many are equal; and up to 1, where limits are cut."""
-    if max_queries and bound != "fixed-sequence":
-        pytest.skip("max_queries is for fixed-sequence")
     rng = np.random.default_rng(6)
     for level in (0.02, 0.5, 0.97):
         wrong = np.sort(rng.random((200, 40)) < level, axis=1).repeat(10, axis=1)
