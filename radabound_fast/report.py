@@ -109,12 +109,17 @@ class Report:
                 f" for its {self.n_folds} fold models on average (a refitted model is another one)"
             )
         size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
+        name, used = shown_key(best.key), "its scores"
+        where = f"a space{size} that was declared beforehand"
+        shows = self.answers._terms.space.shows
+        if shows is not None:  # its keys are what was shown before
+            name, used, where = f"number {best.n_queries}", f"what it was shown, {shows}", "that"
         text = (
-            f"The best of {counted(self.n_queries, 'model')} is {shown_key(best.key)}{again}: "
+            f"The best of {counted(self.n_queries, 'model')} is {name}{again}: "
             f"{self.metric} {_shown(best.value)} {self._rows}, and "
             f"{self._place(best.low, best.high)} in the population{folds}, with probability "
-            f"{1 - self.delta:g}, however the search used its scores "
-            f"(radabound_fast.DeclaredSearch over a space{size} that was declared beforehand)."
+            f"{1 - self.delta:g}, however the search used {used} "
+            f"(radabound_fast.DeclaredSearch over {where})."
         )
         if self.baseline is None:
             return text
@@ -175,7 +180,7 @@ class Report:
         """
         from radabound_fast.plots import report_figure
 
-        answers = self.answers
+        answers, shows = self.answers, self.answers._terms.space.shows
         return report_figure(
             answers.values,
             answers.lows,
@@ -185,7 +190,7 @@ class Report:
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
             subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
-            "however the search used the scores",
+            f"however the search used {'the scores' if shows is None else 'what it was shown'}",
         )
 
     def _repr_html_(self) -> str:
