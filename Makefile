@@ -13,8 +13,9 @@ COMPILED := pyproject.toml setup.py $(wildcard src/*/*)
 demo: .venv/demo
 	$(BIN)/radabound demo
 
+# in as many processes as there are cores
 test: .venv/test
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
 test-slow: .venv/test
 	$(BIN)/python -m pytest -q -m slow

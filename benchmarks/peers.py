@@ -11,6 +11,7 @@ running extremes, the halting test and the answers.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Thread
@@ -19,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.limit import library, n_cells
+from benchmarks.limit import limit_of, n_cells
 from benchmarks.race import Contestant
-from radabound_fast import RadaBound, RademacherAverage, SignMatrix, pack_losses
+from radabound_fast import RadaBound, RademacherAverage, SignMatrix, _kernel, pack_losses
 
 Sums = NDArray[np.int64]
 
@@ -120,6 +121,29 @@ def peer(name: str) -> Callable[[Callable[[Case], Contestant]], Callable[[Case],
     return enter
 
 
+# for a process in which the peers are to do without AVX-512
+PEERS_LIKE = {
+    "avx2": {
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": "+avx2,+bmi,+bmi2,+fma,+lzcnt,+popcnt",
+        "FAISS_SIMD_LEVEL": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+    }
+}
+
+
+def limit_capabilities(cpu: str) -> None:
+    """The same for those that take no environment variable."""
+    for library in ["numkong", "simsimd"] if cpu in PEERS_LIKE else []:
+        try:
+            peer = importlib.import_module(library)
+        except ImportError:
+            continue
+        for name, usable in peer.get_capabilities().items():
+            if usable and name not in ("serial", "haswell", "alder"):
+                peer.disable_capability(name)
+
+
 @functools.cache
 def skip_aloud(name: str, error: str) -> None:
     print(f"SKIPPED: {name}: {error}")
@@ -137,19 +161,21 @@ def contestants(case: Case, names: list[str]) -> list[Contestant]:
 
 
 def limit(case: Case) -> list[Contestant]:
-    """The register-only limit, for as many queries as the case has."""
-    if library() is None:
+    """The register-only limit of the kernel's class, for as many queries as the case has."""
+    found = limit_of(_kernel.active_kernel())
+    if found is None:
         return []
     cells = n_cells(case.n_samples, case.n_vectors) * case.n_queries
-    names = {"limit": library().limit, "cells": cells}
+    names = {"limit": found.run, "cells": cells}
     return [Contestant("register-only limit", "limit(cells)", names, case.n_queries)]
 
 
 def limit_in_threads() -> list[Contestant]:
-    """Ten milliseconds of the register-only loop in one thread, and halved between two."""
-    if library() is None:
+    """Some milliseconds of the register-only loop in one thread, and halved between two."""
+    found = limit_of(_kernel.active_kernel())
+    if found is None:
         return []
-    limit, cells = library().limit, 25_000_000
+    limit, cells = found.run, 25_000_000
 
     def halved() -> None:
         other = Thread(target=limit, args=(cells // 2,))

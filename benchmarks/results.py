@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.limit import library
+from benchmarks.limit import limit_of
 from benchmarks.race import Outcome
 from radabound_fast import _kernel
 
@@ -92,11 +92,12 @@ def cache_sizes() -> dict[str, str]:
 
 def machine() -> dict[str, str]:
     """What the numbers depend on."""
+    limit = limit_of(_kernel.active_kernel())
     found = {
         "cpu": cpu_name(),
         "date": datetime.date.today().isoformat(),
         "kernel": _kernel.active_kernel(),
-        "limit": library().limit_name().decode() if library() else "none",
+        "limit": limit.name if limit else "none",
         "python": platform.python_version(),
         "system": platform.system(),
     }

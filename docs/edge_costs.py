@@ -11,6 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+from marked import fill
+
 from radabound_fast.edge import EdgeState
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,7 +22,6 @@ EDGE = ROOT / "examples" / "edge"
 MACHINES = {"Cortex-M0": "microbit", "Cortex-M3": "mps2-an385", "Cortex-M4": "mps2-an386"}
 MACHINES["Cortex-A7"] = "virt"
 VECTORS = [8, 16, 32]
-MARKED = re.compile(r"(?<=<!-- costs -->\n).*(?=<!-- end of costs -->)", re.S)
 
 
 class Costs(NamedTuple):
@@ -91,4 +92,4 @@ def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(MARKED.sub(f"\n{table()}\n\n", PAGE.read_text("utf-8")), "utf-8")
+    fill(PAGE, "costs", table())

@@ -1,4 +1,4 @@
-"""Makes the table of metrics.md: ``python docs/metrics_table.py`` writes it, and prints it.
+"""Makes the table of metrics.md: ``python docs/metrics_table.py`` writes it.
 
 One model of 4,000 rows, 10 % of them positive, as the page says; half-widths are the longer sides
 of the intervals that one of 1, 10^3 and 10^6 keys gets at delta = .1.
@@ -6,11 +6,11 @@ of the intervals that one of 1, 10^3 and 10^6 keys gets at delta = .1.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from marked import fill
 from scipy.special import expit, ndtri
 
 from radabound_fast import Holdout
@@ -66,18 +66,5 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def page(text: str) -> str:
-    """The page with its table made anew."""
-    found = re.subn(
-        r"(<!-- table:start -->\n).*?(<!-- table:end -->)",
-        lambda match: f"{match[1]}{table()}\n{match[2]}",
-        text,
-        flags=re.S,
-    )
-    assert found[1] == 1, "metrics.md must have one table"
-    return found[0]
-
-
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(table())
+    fill(PAGE, "metrics", table())

@@ -2,15 +2,16 @@
 
     python docs/reproduction_tables.py
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``, where NAME is a key of TABLES.
+A key of TABLES is the name in the marks around its table.
 """
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from marked import fill
 
 PAGE = Path(__file__).with_name("reproduction.md")
 FOLDER = Path(__file__).with_name("reproduction")
@@ -121,14 +122,6 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def filled(page: str) -> str:
-    """The page with every table made anew."""
-
-    def table(match: re.Match[str]) -> str:
-        return f"{match[1]}\n\n{TABLES[match[2]]()}\n\n<!-- end -->"
-
-    return re.sub(r"(<!-- table: (\S+) -->).*?<!-- end -->", table, page, flags=re.DOTALL)
-
-
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, table in TABLES.items():
+        fill(PAGE, name, table())

@@ -6,34 +6,29 @@ while they can vouch for it and raise `HoldoutExhausted` when the holdout is spe
 
 from typing import Any
 
-from radabound_fast import bounds, mechanisms, spaces
-from radabound_fast._answers import Answers, RadaBoundAnswers
-from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast._kernel import Answer, RadaBoundAnswer
-from radabound_fast.guard import RadaBound
-from radabound_fast.holdout import Holdout
-from radabound_fast.packing import pack_losses
-from radabound_fast.planning import Plan, plan
-from radabound_fast.rademacher import RademacherAverage
-from radabound_fast.signs import SignMatrix
+from radabound_fast._lazy import lazily
 
-__all__ = [
-    "Answer",
-    "Answers",
-    "Holdout",
-    "HoldoutExhausted",
-    "Plan",
-    "RadaBound",
-    "RadaBoundAnswer",
-    "RadaBoundAnswers",
-    "RademacherAverage",
-    "SignMatrix",
-    "bounds",
-    "mechanisms",
-    "pack_losses",
-    "plan",
-    "spaces",
-]
+# __init__.pyi tells type checkers the same
+_HOMES = {
+    "Answer": "_kernel",
+    "Answers": "_answers",
+    "Holdout": "holdout",
+    "HoldoutExhausted": "_exhausted",
+    "Plan": "planning",
+    "RadaBound": "guard",
+    "RadaBoundAnswer": "_kernel",
+    "RadaBoundAnswers": "_answers",
+    "RademacherAverage": "rademacher",
+    "SignMatrix": "signs",
+    "bounds": None,
+    "mechanisms": None,
+    "pack_losses": "packing",
+    "plan": "planning",
+    "spaces": None,
+}
+_find, __dir__ = lazily(__name__, _HOMES)
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -41,4 +36,4 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("radabound_fast")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _find(name)

@@ -69,7 +69,7 @@ def _new_state(args: argparse.Namespace) -> int:
         "seed": args.seed,
     }
     state = EdgeState.new(args.n_samples, **given)
-    if state.budget < 0 and not state.free:  # better told here than by the device
+    if state.budget < 0 and state.free_below == 0:  # better told here than by the device
         needs = what_would_work(RadaBound(args.n_samples, signs="generated", **given))
         raise ValueError(f"the holdout cannot answer a first query{needs}")
     # never over a state that is in use, and for its owner alone: whoever reads it knows the signs

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast._kernel import UNIT_SHIFT, GuardCore
-from radabound_fast._weighting import Units
 from radabound_fast.bounds import BOUNDS, Bound, Stage
 from radabound_fast.bounds._limits import at_least, at_most
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.bounds.weighted import WeightedSequence
+
+if TYPE_CHECKING:
+    from radabound_fast._weighting import Units
 
 NO_LIMIT = 2**63 - 1
 NOTHING = -1, NO_LIMIT
@@ -87,6 +88,8 @@ class HaltingRule:
         """
         if self.free is None:
             return 0
+        from fractions import Fraction  # which is slow to import
+
         declared = declared and not self.has_weights
         unit_shift = 0 if declared else UNIT_SHIFT
         everything = self._everything(unit_shift)
@@ -134,6 +137,8 @@ class HaltingRule:
         `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
         budget covers rows that agree with every vector at once, there is no limit.
         """
+        from fractions import Fraction
+
         if found.halted:
             return 0
         everything = self._everything(found.unit_shift)
@@ -193,7 +198,8 @@ class HaltingRule:
     def _ranges(self, stage: Stage, unit_shift: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Up to and from which totals a row needs no signs: of declared losses, of real ones."""
         everything = self._everything(unit_shift)
-        lows = stage.low_count << unit_shift, math.floor(Fraction(stage.low_mean) * everything)
+        top, bottom = stage.low_mean.as_integer_ratio()
+        lows = stage.low_count << unit_shift, top * everything // bottom
         declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
         return declared, real
 

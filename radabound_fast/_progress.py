@@ -15,13 +15,13 @@ SECONDS = 5.0  # between two lines
 
 
 @contextlib.contextmanager
-def progress(total: int, what: str, *, quiet: bool) -> Iterator[Advance]:
+def progress(total: int | None, what: str, *, quiet: bool) -> Iterator[Advance]:
     """A function that is told how many more are done, from whatever thread.
 
     Parameters
     ----------
-    total : int
-        How many there are.
+    total : int or None
+        How many there are; None: nobody knows.
     what : str
         Of what, in the plural.
     quiet : bool
@@ -44,7 +44,7 @@ def progress(total: int, what: str, *, quiet: bool) -> Iterator[Advance]:
         yield advance
 
 
-def _bar(total: int, what: str) -> Any:
+def _bar(total: int | None, what: str) -> Any:
     """None without tqdm, which only extras install."""
     try:
         from tqdm import tqdm
@@ -56,8 +56,9 @@ def _bar(total: int, what: str) -> Any:
 class _Lines:
     """A line every few seconds: what is done soon says nothing."""
 
-    def __init__(self, total: int, what: str, lock: threading.Lock) -> None:
-        self._total, self._what, self._lock = total, what, lock
+    def __init__(self, total: int | None, what: str, lock: threading.Lock) -> None:
+        self._of = "" if total is None else f" of {total:,}"
+        self._what, self._lock = what, lock
         self._done, self._began = 0, time.monotonic()
         self._next = self._began + SECONDS
 
@@ -67,5 +68,5 @@ class _Lines:
             now = time.monotonic()
             if now >= self._next:
                 self._next = now + SECONDS
-                line = f"{self._done:,} of {self._total:,} {self._what}, {now - self._began:.0f} s"
+                line = f"{self._done:,}{self._of} {self._what}, {now - self._began:.0f} s"
                 print(line, file=sys.stderr, flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast._checks import check_seed
 from radabound_fast._kernel import sealed
+from radabound_fast._log import hears_queries, note_halt
 from radabound_fast._ownership import Owned
 
 if TYPE_CHECKING:
@@ -29,6 +29,14 @@ class Saved(Owned):
         super().__init__()
         self._file: StateFile | None = None  # that it was loaded from
         self._ledger: Ledger | None = None  # the database it was opened from
+        self._logs = hears_queries()
+        self._halt_is_known = False
+
+    def _note_halt(self, n_queries: int) -> None:
+        """Once, in a process that did not find it halted."""
+        if not self._halt_is_known:
+            self._halt_is_known = True
+            note_halt(type(self).__name__, n_queries, self._parameters()["n_samples"])
 
     @property
     @abstractmethod
@@ -164,6 +172,7 @@ class Saved(Owned):
         guard = cls._as_stored(name, parameters, wanted or {}, made)
         with faults_of(name):
             guard._shared._resume(progress)
+        guard._halt_is_known = guard._shared._halted
         return guard
 
     # ---- a database that processes share ---------------------------------------------------
@@ -370,4 +379,6 @@ def check_made_for(
 
 def same_json(value: Any, other: Any) -> bool:
     """Whether both are written alike: 1, 1.0 and true are not."""
+    import json
+
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)

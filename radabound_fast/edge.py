@@ -8,44 +8,50 @@ from __future__ import annotations
 
 import math
 import struct
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from radabound_fast import _pieces
 from radabound_fast._checks import check_count, check_probability
-from radabound_fast._halting import NO_LIMIT, HaltingRule
+from radabound_fast._halting import HaltingRule
+from radabound_fast._pieces import Piece
 from radabound_fast.bounds import binomial_interval
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guard import RadaBound
 
 FORMAT = b"radedge1"
-N_PRICES, N_STAGES = 8, 16  # as in src/edge/radabound_edge.h
+N_PIECES, N_STAGES = 22, 32  # as in src/edge/radabound_edge.h
 MOST_SAMPLES, MOST_ANSWERS = 2**31 - 1, 2**32 - 1
 LONGEST_TABLE = 2**20
 _MASK = 2**64 - 1
 
 # all that follows format and checksum, up to the extremes
-_BODY = struct.Struct(f"<dd16sQ Q {N_PRICES}q {N_PRICES}I {N_STAGES}I {N_STAGES}I 6I")
+_BODY = struct.Struct(f"<dd16sQ Q {N_PIECES * 'q3iI'} {N_STAGES}I 2I 6I")
 _HEAD = struct.Struct("<8sQ")
 _N_VECTORS_AT = _HEAD.size + _BODY.size - 24
 
 
-class Step(NamedTuple):
-    """While no count of a row is above `largest`, rows pass up to a complexity of `budget`."""
-
-    largest: int
-    budget: int
-
-
 class FreeCounts(NamedTuple):
-    """Before `end` answers counts below `below` need no signs, and those as near n_samples."""
+    """Of which counts a row needs no signs: those below a number, or as near n_samples.
 
-    end: int
-    below: int
+    Attributes
+    ----------
+    below : tuple of int, length 32
+        The number for the k-th row, by the dyadic weights: at place log2 k, rounded down.
+    n_flat, below_flat : int
+        Among the first n_flat rows, the larger of that one and this.
+    """
+
+    below: tuple[int, ...]
+    n_flat: int
+    below_flat: int
+
+
+NONE_FREE = FreeCounts((0,) * N_STAGES, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,9 @@ class EdgeState:
         Of the signs.  Whoever reads it knows them: it is in no repr.
     half_range : bool
         Which estimate the bound goes with.
-    steps : tuple of `Step`
-        The budget, by the largest count of a row so far.
-    free : tuple of `FreeCounts`
+    pieces : tuple of Piece
+        The budget as a function of the largest count of a row so far.
+    free : `FreeCounts`
         What is answered whatever the complexity.
     n_answered : int
         Answers given.
@@ -93,8 +99,8 @@ class EdgeState:
     max_queries: int | None
     seed: int = field(repr=False)
     half_range: bool
-    steps: tuple[Step, ...] = field(repr=False)
-    free: tuple[FreeCounts, ...] = field(repr=False)
+    pieces: tuple[Piece, ...] = field(repr=False)
+    free: FreeCounts = field(repr=False)
     maxima: tuple[int, ...] = field(repr=False)
     minima: tuple[int, ...] = field(repr=False)
     n_answered: int = 0
@@ -129,13 +135,14 @@ class EdgeState:
         Raises
         ------
         TypeError, ValueError
-            As of `RadaBound`, and of more samples than a small machine counts.
+            As of `RadaBound`, and of more samples than a small machine counts; with
+            "fixed-sequence", of more than some 200,000, where the budget has no room.
 
         Notes
         -----
-        The paper's bounds have one budget, the one of `RadaBound`.  That of "fixed-sequence"
-        falls with the largest mean; here it does so in eight steps, each at the budget of its
-        end, and its union part has 16 stages: so it may halt earlier, and never later.
+        The paper's bounds have one budget.  That of "fixed-sequence" falls with the largest
+        mean; here it is a few cubics whose integer parts are the budget of `RadaBound` at every
+        count.
         """
         # which checks the arguments, and draws the seed
         guard = RadaBound(
@@ -154,6 +161,12 @@ class EdgeState:
         if max_queries is not None:
             check_count(max_queries=max_queries, at_most=MOST_QUERIES)
         rule = HaltingRule(m, n_vectors, epsilon, delta, bound, None, None, max_queries)
+        pieces = _pieces.fitted(lambda largest: rule.price(largest, 0, 0)[0], m + 1, N_PIECES)
+        if pieces is None:
+            raise ValueError(
+                f"n_samples must be lower on a small machine with bound={bound!r}, where the "
+                f"budget at epsilon={guard.epsilon!r} has more than {N_PIECES} pieces, got {m}"
+            )
         return cls(
             n_samples=m,
             n_vectors=n_vectors,
@@ -163,7 +176,7 @@ class EdgeState:
             max_queries=rule.max_queries,
             seed=guard.seed,
             half_range=guard.estimator == "half-range",
-            steps=_steps(rule),
+            pieces=pieces,
             free=_free(rule),
             maxima=(0,) * n_vectors,
             minima=(0,) * n_vectors,
@@ -177,7 +190,13 @@ class EdgeState:
     @property
     def budget(self) -> int:
         """The largest complexity that passes, at the largest count so far; -1 if none."""
-        return next(step.budget for step in self.steps if self.largest <= step.largest)
+        return max(-1, _pieces.value(self.pieces, self.n_samples + 1, self.largest))
+
+    @property
+    def free_below(self) -> int:
+        """Counts below it, and as near n_samples, are answered next whatever the complexity."""
+        below = self.free.below[(self.n_answered + 1).bit_length() - 1]
+        return max(below, self.free.below_flat) if self.n_answered < self.free.n_flat else below
 
     @property
     def complexity(self) -> int:
@@ -202,15 +221,17 @@ class EdgeState:
         return rule.guarantee
 
     def to_bytes(self) -> bytes:
-        """One slot, as the guard in C stores it: little-endian, 312 + 8 n_vectors bytes."""
-        largest, budgets = zip(*_filled(self.steps, N_PRICES, self.steps[-1]), strict=True)
-        ends, below = zip(*_filled(self.free, N_STAGES, FreeCounts(0, 0)), strict=True)
+        """One slot, as the guard in C stores it: little-endian, 752 + 8 n_vectors bytes."""
+        unused = [Piece(self.n_samples + 1, 0, (0, 0, 0))] * (N_PIECES - len(self.pieces))
+        budget = [
+            number
+            for piece in (*self.pieces, *unused)
+            for number in (piece.base, *piece.slopes, piece.first)
+        ]
         body = _BODY.pack(
             *(self.epsilon, self.delta, self.bound.encode(), self.max_queries or 0, self.seed),
-            *budgets,
-            *largest,
-            *ends,
-            *below,
+            *budget,
+            *(*self.free.below, self.free.n_flat, self.free.below_flat),
             *(self.n_vectors, self.n_samples, self.half_range),
             *(self.n_answered, self.halted, self.largest),
         )
@@ -233,14 +254,22 @@ class EdgeState:
         checksum, body = _HEAD.unpack_from(slot)[1], slot[_HEAD.size : end]
         numbers = iter(_BODY.unpack_from(body))
         epsilon, delta, bound, max_queries, seed = (next(numbers) for _ in range(5))
-        budgets, largest, ends, below, others = (
-            [next(numbers) for _ in range(n)] for n in (N_PRICES, N_PRICES, N_STAGES, N_STAGES, 6)
+        pieces = tuple(
+            Piece(first, base, (one, two, three))
+            for base, one, two, three, first in (
+                tuple(next(numbers) for _ in range(5)) for _ in range(N_PIECES)
+            )
         )
-        _, n_samples, half_range, n_answered, halted, most = others
+        below = tuple(next(numbers) for _ in range(N_STAGES))
+        n_flat, below_flat, _, n_samples, half_range, n_answered, halted, most = numbers
         if len(slot) < end or checksum != _checksum(body):
             raise ValueError("this state is not whole")
         if not (
-            n_vectors > 0 and 0 < n_samples <= MOST_SAMPLES and most <= n_samples <= largest[-1]
+            n_vectors > 0
+            and 0 < n_samples <= MOST_SAMPLES
+            and most <= n_samples
+            and n_answered < MOST_ANSWERS
+            and pieces[0].first == 0
         ):
             raise ValueError("this state was not made by `EdgeState.new`")
         extremes = np.frombuffer(body, "<i4", offset=_BODY.size).reshape(2, n_vectors).tolist()
@@ -253,8 +282,8 @@ class EdgeState:
             max_queries=max_queries or None,
             seed=seed,
             half_range=bool(half_range),
-            steps=tuple(dict.fromkeys(map(Step, largest, budgets))),
-            free=tuple(FreeCounts(*stage) for stage in zip(ends, below, strict=True) if stage[0]),
+            pieces=tuple(piece for piece in pieces if piece.first <= n_samples),
+            free=FreeCounts(below, n_flat, below_flat),
             maxima=tuple(extremes[0]),
             minima=tuple(extremes[1]),
             n_answered=n_answered,
@@ -372,42 +401,14 @@ def _array(numbers: Iterable[int], form: str, width: int = 96) -> str:
     return "\n".join([*lines, line])
 
 
-def _filled(items: Sequence[Any], n: int, filling: Any) -> list[Any]:
-    return [*items, *[filling] * (n - len(items))]
-
-
-def _steps(rule: HaltingRule) -> tuple[Step, ...]:
-    """The budget by the largest count: its whole way down, in steps of the same height."""
-    m = rule.n_samples
-    top, priced = rule.price(0, 0, 0)[:2]
-    bottom = rule.price(m, 0, 0)[0]
-    if priced == NO_LIMIT or top == bottom:
-        return (Step(m, bottom),)
-    steps = []
-    for i in range(1, N_PRICES + 1):
-        least = top - (top - bottom) * i // N_PRICES
-        first_below = bisect_left(
-            range(m + 1), True, key=lambda count: rule.price(count, 0, 0)[0] < least
-        )
-        steps.append(Step(first_below - 1, rule.price(first_below - 1, 0, 0)[0]))
-    return tuple(dict.fromkeys(steps))
-
-
-def _free(rule: HaltingRule) -> tuple[FreeCounts, ...]:
-    """The stages of the union part, as far as there is room."""
-    stages: list[FreeCounts] = []
-    asked = 0
-    while rule.free and asked < MOST_QUERIES:
-        _, _, end, low, _, _, _ = rule.price(0, 0, asked)
-        if low < 0:
-            break
-        if stages and stages[-1].below == low + 1:
-            stages.pop()
-        if len(stages) == N_STAGES:
-            break
-        stages.append(FreeCounts(min(end, MOST_ANSWERS), low + 1))
-        asked = end
-    return tuple(dict.fromkeys(stages))
+def _free(rule: HaltingRule) -> FreeCounts:
+    """The union part: its two halves apart, of which the wider passes."""
+    if rule.free is None:
+        return NONE_FREE
+    n_flat, dyadic = rule.free.n_flat, replace(rule.free, n_flat=0)
+    below = tuple(dyadic.stage(2**place - 1).low_count + 1 for place in range(N_STAGES))
+    below_flat = rule.free.stage(n_flat - 1).low_count + 1 if n_flat else 0
+    return FreeCounts(below, min(n_flat, MOST_ANSWERS), below_flat)
 
 
 def _checksum(body: bytes) -> int:

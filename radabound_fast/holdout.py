@@ -223,7 +223,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         FileNotFoundError, ValueError, OSError
             As `RadaBound.open` does.
         """
-        labels = Labels(y_true, classes)
+        labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
         given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
 
         def same(stored: str | None) -> bool:
@@ -278,6 +278,13 @@ class Holdout(Owned, _kernel.PredictionQueries):
     def metric(self) -> str:
         """What is measured, a name in `radabound_fast.metrics.METRICS`."""
         return "error" if self._truth is None else self._truth.row.name
+
+    @property
+    def pos_label(self) -> Any:
+        """The positive class; None where the metric has none."""
+        if self._truth is None or not self._truth.has_positive:
+            return None
+        return self._labels.classes[self._truth.options["pos_label"]]
 
     # `query` is compiled; what it cannot answer comes here
     def _query(self, y_pred: Any, guess: float | None, key: Any, rerun: int) -> Any:

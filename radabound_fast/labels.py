@@ -151,6 +151,13 @@ class Labels:
                 return values, row
         return self._as_codes(values), self._code_row
 
+    def are(self, y_true: Any) -> bool:
+        """Whether these are the labels, sample by sample; of whatever kind and length they are."""
+        try:
+            return not _kernel.pack_rows(*self.match(y_true)).any()
+        except (TypeError, ValueError):
+            return False
+
     def codes_of(self, y_pred: Any, ndim: int = 1) -> NDArray[Any]:
         """The place of every prediction in `classes`; parameters and errors are those of `match`.
 

@@ -14,6 +14,7 @@ space                        a key                               nats
 `epoch_of`, `threshold_of`   what was chosen by the score        ln n
 `subset_of`                  s of n members                      ln C(n, s)
 `ensemble_of`                s keys, as a greedy ensemble picks  the sum of theirs, or less
+`Improvements`               what a search was shown before      about ln t(t+1) + 6 an improvement
 anything with ``nats(key)``  what it says                        what it says
 ===========================  ==================================  =================================
 """
@@ -24,7 +25,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Sized
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ from radabound_fast.packing import is_number
 __all__ = [
     "Choice",
     "Grid",
+    "Improvements",
     "InOrder",
     "Prior",
     "Product",
@@ -388,6 +390,78 @@ class InOrder(Space):
 
     def __repr__(self) -> str:
         return f"InOrder({'' if self._items is None else shown(self._items.values)})"
+
+
+class Improvements(Space):
+    """What a search was shown before it asked: for one that has no space, and no key to give.
+
+    Its scores are rounded to n levels, and it is shown the best level so far and nothing else.  A
+    key is what it had seen then: ``(n, ((1, first level), (place, level), ...))``, how many answers
+    and at which of them the level fell, to what; level 0 is the best, n_levels - 1 the worst.
+    `integrations.metric.HoldoutMetric` keeps this list, rounds, and shows.
+
+    Parameters
+    ----------
+    n_levels : int
+        Of a metric from 0 to 1, 101 are steps of .01.
+
+    Notes
+    -----
+    After n answers with u improvements the weights are 1/((n+1)(n+2)) for n, 1/(u(u+1)) for u,
+    equal for the places of all but the first, 1/n_levels for the first level, and 1/(j(j+1)) for
+    each fall by j levels: they sum to at most 1.  The model asked about is a function of the key
+    and of what is independent of the holdout, as long as the search sees nothing else of it:
+    Result 12 of docs/theory.md, or Result 20 for these keys.
+
+    Examples
+    --------
+    >>> space = Improvements(101)
+    >>> round(space.nats((0, ())), 2), round(space.nats((99, ((1, 30), (5, 24), (40, 22)))), 2)
+    (0.69, 30.32)
+    """
+
+    def __init__(self, n_levels: int) -> None:
+        self.n_levels = check_count(n_levels=n_levels)
+
+    @property
+    def size(self) -> None:
+        """None: it has no end."""
+
+    def find(self, key: Any) -> Found:
+        n, falls = self._checked(key)
+        nats = math.log(n + 1) + math.log(n + 2)
+        if n == 0:
+            return (0, ()), nats
+        u = len(falls)
+        nats += math.log(u) + math.log(u + 1) + _log_comb(n - 1, u - 1) + math.log(self.n_levels)
+        for (_, before), (_, after) in pairwise(falls):
+            nats += math.log(before - after) + math.log(before - after + 1)
+        return (n, falls), nats
+
+    def _checked(self, key: Any) -> tuple[int, tuple[tuple[int, int], ...]]:
+        try:
+            n, falls = _whole(key[0]), tuple((_whole(i), _whole(level)) for i, level in key[1])
+            fits = len(key) == 2 and (falls[0][0] == 1 if n else not falls and n == 0)
+            fits = fits and all(1 <= i <= n and 0 <= level < self.n_levels for i, level in falls)
+            fits = fits and all(i < j and a > b for (i, a), (j, b) in pairwise(falls))
+        except (TypeError, ValueError, LookupError):
+            fits = False
+        if not fits:
+            raise ValueError(
+                "key must be how many answers were shown, and the place and level of every "
+                f"improvement among them, got {key!r:.200}"
+            )
+        return n, falls
+
+    def key_of(self, code: Any) -> tuple[int, tuple[tuple[int, int], ...]]:
+        n, falls = code
+        return n, tuple((place, level) for place, level in falls)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "Improvements", "n_levels": self.n_levels}
+
+    def __repr__(self) -> str:
+        return f"Improvements({self.n_levels})"
 
 
 class Product(Space):
@@ -737,6 +811,8 @@ def from_description(description: dict[str, Any]) -> Space:
         )
     if kind == "InOrder":
         return InOrder(None if fields["items"] is None else values_from(fields["items"]))
+    if kind == "Improvements":
+        return Improvements(fields["n_levels"])
     if kind == "Product":
         return Product(*map(from_description, fields["spaces"]))
     if kind == "Subset":
@@ -750,6 +826,14 @@ def _listed(key: Any) -> list[Any]:
     if isinstance(key, (str, bytes, Mapping)) or not isinstance(key, Iterable):
         raise TypeError(f"key must be a collection, got {key!r}")
     return list(key)
+
+
+def _whole(number: Any) -> int:
+    """As `as_int`; TypeError if it is none."""
+    whole = as_int(number)
+    if whole is None:
+        raise TypeError(f"key must have whole numbers, got {number!r}")
+    return whole
 
 
 def _log_comb(n: int, s: int) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel, reference
+from radabound_fast import RadaBound, _kernel, reference
 
 BLOCK = 512  # rows to a block on the widest instruction set
 N_ROWS = 5 * BLOCK + 100  # several blocks after the first rows, and a tail
@@ -110,6 +110,86 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
     totals, *_ = running(signs, losses * 2**24, half_range=False)
     assert_array_equal(complexities, totals / extremes.cells)
     assert_array_equal(values, losses.mean(axis=1, dtype=np.float64))
+
+
+def large_calls(core, words, sizes):
+    """Everything that calls of these many rows answer, and the bytes kept after each."""
+    values, complexities, kept, row = [], [], [], 0
+    for size in sizes:
+        found = core.query_many_packed(words[row : row + size], trace=True)
+        values.extend(found[0])
+        complexities.extend(found[1])
+        kept.append(core.table_bytes)
+        row += size
+    return values, complexities, kept
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize(("n_samples", "n_vectors"), [(65, 48), (1000, 49), (4097, 64)])
+def test_blocks_that_are_not_full_answer_as_row_by_row(kernel, n_samples, n_vectors, stored, pack):
+    """Once a guard keeps its tables: calls of part of a block, a block and one row more."""
+    losses, signs = stream(n_vectors, n_samples, seed=7)
+    store = _kernel.SignStore(3, n_samples, n_vectors, stored=stored)
+    core = _kernel.GuardCore(store)
+    sizes = [512, 500, 511, 129, 257, 300, 63, 65]
+    values, complexities, kept = large_calls(core, pack(losses), sizes)
+    n_rows = sum(sizes)
+    totals, highest, lowest = running(signs, losses[:n_rows], half_range=False)
+    assert_array_equal(values, losses[:n_rows].mean(axis=1))
+    assert_array_equal(complexities, totals / core.cells)
+    assert_array_equal(core.extremes()[0], highest[-1])
+    assert_array_equal(core.extremes()[1], lowest[-1])
+    assert kept[0] == 0 and all(kept[2:])  # the tables are of the second large call
+
+
+def test_the_second_large_call_keeps_tables_and_they_can_be_freed(pack):
+    words = pack(stream(64, 1000)[0])
+    guard = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
+    signs_alone = guard.nbytes
+    assert signs_alone == guard._signs.nbytes > 0
+    for n_rows in [len(words), 512]:  # the first makes tables, and keeps none
+        assert guard.nbytes == signs_alone
+        guard.query_many_packed(words[:n_rows])
+    assert 0 < guard.nbytes - signs_alone < 1000 * 64
+    guard.free_tables()
+    assert guard.nbytes == signs_alone
+
+
+def test_small_calls_keep_nothing(pack):
+    words = pack(stream(64, 1000)[0])
+    guard = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
+    for row in range(0, 300, 15):
+        guard.query_many_packed(words[row : row + 15])
+    guard.query_packed(words[0])
+    assert guard.nbytes == guard._signs.nbytes
+
+
+@pytest.mark.parametrize("n_samples", [2**14, 2**20])
+def test_generated_signs_keep_small_tables_alone(n_samples):
+    words = np.zeros((600, n_samples // 64), np.uint64)
+    core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 48, stored=False))
+    for _ in range(3):
+        core.query_many_packed(words)
+    assert core.table_bytes < 2**21
+    assert (core.table_bytes > 0) == (n_samples == 2**14)
+
+
+def test_a_guard_that_is_saved_or_halts_frees_its_tables(tmp_path, pack):
+    losses, signs = stream(64, 1000)
+    words = pack(losses)
+    saved = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
+    core = _kernel.GuardCore(_kernel.SignStore(3, 1000, 64), price=gate(900 * 32))
+    for _ in range(2):
+        saved.query_many_packed(words)
+        core.query_many_packed(words)
+    assert core.table_bytes > 0 and saved._core.table_bytes > 0
+    spoilt = np.repeat(losses[:1], 600, axis=0)
+    for row in range(64):  # each as large as it can be for a sign vector of its own
+        spoilt[row] = signs[row] > 0
+    halted = core.query_many_packed(pack(spoilt))[3]
+    saved.save(tmp_path / "guard")
+    assert halted
+    assert core.table_bytes == saved._core.table_bytes == 0
 
 
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):

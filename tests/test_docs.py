@@ -1,7 +1,7 @@
 """The examples on the site's own pages are true (`make docs` builds it, without a warning)."""
 
 import doctest
-import importlib.util
+import importlib
 import re
 from pathlib import Path
 
@@ -75,10 +75,34 @@ def test_a_link_of_a_notebook_leads_to_its_page_on_the_site():
     assert linked and linked <= examples and {f"{name}.ipynb" for name in pages} == examples
 
 
-def test_the_table_of_metrics_is_what_its_script_makes():
-    name = "metrics_table"
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+def imported(name, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    return importlib.import_module(name)
+
+
+def test_the_table_of_metrics_is_what_its_script_makes(monkeypatch):
+    marked, script = (imported(name, monkeypatch) for name in ("marked", "metrics_table"))
     text = script.PAGE.read_text(encoding="utf-8")
-    assert script.page(text) == text
+    assert marked.replaced(text, "metrics", script.table()) == text
+
+
+def test_a_page_is_filled_between_its_marks_alone(monkeypatch):
+    marked = imported("marked", monkeypatch)
+    page = "a\n<!-- x: made by y -->\nold\n<!-- end of x -->\nb\n"
+    filled = "a\n<!-- x: made by y -->\n\nnew \\1\n\n<!-- end of x -->\nb\n"
+    assert marked.replaced(page, "x", "new \\1") == filled
+    assert marked.replaced(filled, "x", "new \\1") == filled
+    for bad in ("", page.replace("end of x", "end"), page + page, page.replace("x:", "z:")):
+        with pytest.raises(LookupError, match="one pair of marks for x, got"):
+            marked.replaced(bad, "x", "new")
+
+
+def test_every_page_that_says_what_made_a_part_of_it_can_be_filled(monkeypatch):
+    marked = imported("marked", monkeypatch)
+    names = []
+    for path in DOCS.glob("*.md"):
+        page = path.read_text(encoding="utf-8")
+        for name in re.findall(r"^<!-- (\S+): made by ", page, re.M):
+            assert "\n\nnew\n\n" in marked.replaced(page, name, "new"), (path.name, name)
+            names.append(name)
+    assert len(names) > 10

@@ -90,7 +90,7 @@ int main(void)
     static struct radabound_edge guard;
     const struct radabound_edge_storage storage = {nothing, 0, 0};
     return radabound_edge_init(&guard, &storage) != RADABOUND_EDGE_NO_STATE ||
-           RADABOUND_EDGE_VECTORS != 16 || RADABOUND_EDGE_STATE_BYTES != 312 + 8 * 16;
+           RADABOUND_EDGE_VECTORS != 16 || RADABOUND_EDGE_STATE_BYTES != 752 + 8 * 16;
 }
 """
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import cli
-from radabound_fast._halting import HaltingRule
+from radabound_fast import _pieces, cli
+from radabound_fast._halting import NO_LIMIT, HaltingRule
+from radabound_fast._pieces import Piece
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.edge import EdgeState, _checksum, margins
 from radabound_fast.mechanisms import DeclaredSearch
@@ -49,45 +50,66 @@ def new(n_samples=1000, **options):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_a_budget_is_that_of_the_halting_rule_at_the_end_of_its_step_and_never_above_it(bound):
-    for m, n_vectors, epsilon in itertools.product(
-        [1, 63, 1000, 4097, 10**6, 10**9], [1, 9, 32], [0.01, 0.05, 0.3, 0.9]
-    ):
+def test_a_budget_is_that_of_the_halting_rule_at_every_count(bound):
+    sizes = [1, 2, 63, 1000, 4097] if bound == "fixed-sequence" else [1, 63, 4097, 10**6, 10**9]
+    for m, n_vectors, epsilon in itertools.product(sizes, [1, 9, 32], [0.01, 0.05, 0.3, 0.9]):
         state = new(m, n_vectors=n_vectors, epsilon=epsilon, bound=bound)
         rule = HaltingRule(m, n_vectors, epsilon, 0.1, bound, None, None, None)
         assert state.half_range == (rule.estimator == "half-range")
-        assert len(state.steps) <= 8 and state.steps[-1].largest == m
-        assert list(state.steps) == sorted(state.steps)
-        for step in state.steps:
-            assert rule.price(step.largest, 0, 0)[0] == step.budget
-        for largest in {0, 1, m // 7, m // 3, m - 1, m}:
-            budget = replace(state, largest=largest).budget
-            allowed, top = (rule.price(count, 0, 0)[0] for count in (largest, 0))
-            # less by an eighth of its whole way down at most
-            assert allowed - (top - state.steps[-1].budget) / 8 - 1 <= budget <= allowed
+        assert state.pieces[0].first == 0 and len(state.pieces) <= 22
+        assert list(state.pieces) == sorted(state.pieces)
+        some = {0, 1, m // 7, m // 3, m - 1, m}
+        for largest in range(m + 1) if bound == "fixed-sequence" else some:
+            assert replace(state, largest=largest).budget == rule.price(largest, 0, 0)[0]
 
 
-@pytest.mark.parametrize("max_queries", [None, 1, 20, 10**6])
+def test_the_pieces_of_a_budget_are_enough_for_large_holdouts():
+    """Where they are many, and for the largest number of vectors of a device."""
+    for m, n_vectors, epsilon in [(20_000, 32, 0.02), (4000, 256, 0.05), (30_000, 8, 0.015)]:
+        state = new(m, n_vectors=n_vectors, epsilon=epsilon, bound="fixed-sequence")
+        rule = HaltingRule(m, n_vectors, epsilon, 0.1, "fixed-sequence", None, None, None)
+        assert 8 < len(state.pieces) <= 22
+        for largest in itertools.chain.from_iterable(
+            (piece.first - 1, piece.first, piece.first + 1) for piece in state.pieces[1:]
+        ):
+            assert replace(state, largest=largest).budget == rule.price(largest, 0, 0)[0]
+        assert rule.price(state.pieces[-1].first - 1, 0, 0)[0] > rule.price(m, 0, 0)[0]
+
+
+@pytest.mark.parametrize("falls_at", [1000, 1001, 10**6])
+def test_a_function_that_falls_for_too_long_or_too_crookedly_has_no_pieces(falls_at):
+    def step(place):
+        return 5 if place < falls_at else 3
+
+    pieces = _pieces.fitted(step, 2**30, 22, falling_to=1000)
+    assert (None if pieces is None else [piece.first for piece in pieces]) == (
+        [0, falls_at] if falls_at == 1000 else None
+    )
+    crooked = sorted(np.random.default_rng(0).integers(0, 10**6, 500).tolist(), reverse=True)
+    assert _pieces.fitted(crooked.__getitem__, 500, 22) is None
+    pieces = _pieces.fitted(crooked.__getitem__, 500, 501)
+    assert [_pieces.value(pieces, 500, place) for place in range(500)] == crooked
+
+
+@pytest.mark.parametrize("max_queries", [None, 1, 20, 10**6, 2**62])
 def test_what_needs_no_signs_is_what_the_halting_rule_says(max_queries):
-    for m, epsilon in itertools.product([1, 63, 1000, 4097, 10**6, 10**9], [0.01, 0.05, 0.3]):
+    for m, epsilon in itertools.product([1, 63, 1000, 4097], [0.02, 0.05, 0.3]):
         state = new(m, epsilon=epsilon, bound="fixed-sequence", max_queries=max_queries)
         rule = HaltingRule(m, 32, epsilon, 0.1, "fixed-sequence", None, None, max_queries)
-        assert len(state.free) <= 16
         asked = 0
-        for end, below in state.free:
-            while asked < end and asked < 2**32 - 1:
-                *_, priced, low, high, _, _ = rule.price(m, 0, asked)
-                assert (low, high) == (below - 1, m - below + 1)
-                asked = priced
-            assert asked >= end  # a stage ends with one of the kernel's
-        # after the last there is nothing, or there is no room
-        assert len(state.free) == 16 or asked >= 2**32 - 1 or rule.price(m, 0, asked)[3] == -1
+        while asked < 2**32 - 1:
+            *_, end, low, high, _, _ = rule.price(m, 0, asked)
+            for n_answered in {asked, (asked + end) // 2, end - 1}:
+                if n_answered < 2**32 - 1:
+                    below = replace(state, n_answered=n_answered).free_below
+                    assert (low, high) == (below - 1, m - below + 1 if below else NO_LIMIT)
+            asked = end
 
 
 @pytest.mark.parametrize("bound", ["bernstein", "mclt", "bernstein-split"])
 def test_bounds_of_the_paper_have_one_budget_and_nothing_free(bound):
     state = new(4000, bound=bound)
-    assert len(state.steps) == 1 and state.free == ()
+    assert len(state.pieces) == 1 and state.free_below == 0
 
 
 @pytest.mark.parametrize(
@@ -97,6 +119,11 @@ def test_bounds_of_the_paper_have_one_budget_and_nothing_free(bound):
         ({"epsilon": 1.5}, "epsilon must be in (0, 1), got 1.5"),
         ({"n_vectors": 0}, "n_vectors must be"),
         ({"bound": "exact"}, "bound must be"),
+        (
+            {"n_samples": 10**7, "epsilon": 0.01, "bound": "fixed-sequence"},
+            "n_samples must be lower on a small machine with bound='fixed-sequence', where the "
+            "budget at epsilon=0.01 has more than 22 pieces, got 10000000",
+        ),
         ({"bound": "fixed-sequence", "max_queries": 0}, "max_queries must be"),
         ({"bound": "fixed-sequence", "max_queries": 2**63}, "max_queries must be"),
         ({"seed": -1}, "seed must be"),
@@ -123,7 +150,7 @@ def test_a_state_comes_back_from_its_bytes(bound, n_vectors):
         minima=tuple(range(-n_vectors, 0)),
     )
     slot = state.to_bytes()
-    assert len(slot) == 312 + 8 * n_vectors
+    assert len(slot) == 752 + 8 * n_vectors
     assert EdgeState.from_bytes(slot) == state
 
 
@@ -141,7 +168,7 @@ def test_every_damaged_byte_is_noticed():
             EdgeState.from_bytes(bytes(damaged))
 
 
-@pytest.mark.parametrize("length", [0, 1, 8, 100, 311, 312, 567])
+@pytest.mark.parametrize("length", [0, 1, 8, 100, 751, 752, 1007])
 def test_a_slot_that_is_cut_short_is_refused(length):
     with pytest.raises(ValueError, match="state"):
         EdgeState.from_bytes(new().to_bytes()[:length])
@@ -149,7 +176,7 @@ def test_a_slot_that_is_cut_short_is_refused(length):
 
 def test_pages_of_flash_are_read_as_they_were_read_out():
     old, late = new(), replace(new(), n_answered=1, largest=3)
-    pages = [state.to_bytes() + b"\xff" * (1024 - 568) for state in (old, late)]
+    pages = [state.to_bytes() + b"\xff" * (1024 - 1008) for state in (old, late)]
     assert EdgeState.from_file(b"".join(pages)) == late
     assert EdgeState.from_file(b"".join(reversed(pages))) == late
 
@@ -158,7 +185,7 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
     old, late = new(), replace(new(), n_answered=1, largest=3)
     for content in (old.to_bytes() + late.to_bytes(), late.to_bytes() + old.to_bytes()):
         assert EdgeState.from_file(content) == late
-    torn = late.to_bytes()[:300] + b"\xff" * 268
+    torn = late.to_bytes()[:300] + b"\xff" * 708
     assert EdgeState.from_file(old.to_bytes() + torn) == old
     assert EdgeState.from_file(torn + old.to_bytes()) == old
     with pytest.raises(ValueError, match="not whole"):
@@ -166,7 +193,13 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
 
 
 def test_numbers_that_no_guard_stores_are_refused_though_the_checksum_is_right():
-    for fields in ({"n_samples": 0}, {"n_samples": 2**31}, {"largest": 1001}):
+    for fields in (
+        {"n_samples": 0},
+        {"n_samples": 2**31},
+        {"largest": 1001},
+        {"n_answered": 2**32 - 1},
+        {"pieces": (Piece(1, 5, (0, 0, 0)),)},
+    ):
         with pytest.raises(ValueError, match="not made by"):
             EdgeState.from_bytes(replace(new(), **fields).to_bytes())
 

@@ -1,9 +1,11 @@
 """guarded_map: the same answers and the same halt, whoever fits and however fast."""
 
+import contextlib
 import doctest
 import itertools
 import pickle
 import re
+import sys
 import threading
 import time
 from importlib.util import find_spec
@@ -196,14 +198,14 @@ def test_an_error_on_the_way_hands_over_what_was_counted(engine, error):
 
 
 def test_an_error_of_the_bar_hands_over_the_answer_before_it(monkeypatch):
-    class Bar:
-        def update(self):
+    @contextlib.contextmanager
+    def fails(total, what, *, quiet):
+        def advance(n):
             raise KeyboardInterrupt
 
-        def close(self):
-            pass
+        yield advance
 
-    monkeypatch.setattr(module, "_bar", lambda candidates: Bar())
+    monkeypatch.setattr(module._progress, "progress", fails)
     with pytest.raises(KeyboardInterrupt) as caught:
         list(guarded_map(holdout_of(), noisy, range(5), progress=True))
     assert [candidate for candidate, _ in caught.value.answers] == [0]
@@ -294,10 +296,21 @@ def test_what_would_work_does_work_and_does_not_tell_the_mean():
     assert holdout_of(epsilon=epsilon).query(flipped(0.15)).n_queries == 1
 
 
-@pytest.mark.skipif(not find_spec("tqdm"), reason="tqdm is not installed")
-def test_a_bar_counts_the_answers(capsys):
-    list(guarded_map(holdout_of(), noisy, range(40), progress=True))
-    assert f"{N_ANSWERED}/40" in capsys.readouterr().err
+@pytest.mark.parametrize("tty", [False, True])
+@pytest.mark.parametrize("total", ["of 40 ", ""])
+def test_progress_counts_the_answers_with_and_without_a_terminal(monkeypatch, capsys, tty, total):
+    if tty and not find_spec("tqdm"):
+        pytest.skip("tqdm is not installed")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: tty)
+    monkeypatch.setattr(module._progress, "SECONDS", 0.0)
+    candidates = range(40) if total else iter(range(40))
+    list(guarded_map(holdout_of(), noisy, candidates, progress=True))
+    told = capsys.readouterr().err
+    if not tty:
+        assert told.splitlines()[-1] == f"{N_ANSWERED} {total}answers, 0 s"
+    else:
+        # a bar that is gone at the end
+        assert ("0/40 [" if total else "0 answers [") in told
 
 
 @pytest.mark.skipif(not find_spec("ray"), reason="ray is not installed")

@@ -11,10 +11,11 @@ if not find_spec("sklearn") or not find_spec("joblib"):
 
 from joblib import parallel_config
 from numpy.testing import assert_array_equal
-from sklearn.base import clone, is_classifier
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import mean_absolute_error, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     ParameterGrid,
@@ -25,13 +26,14 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
-from radabound_fast.integrations.sklearn import HoldoutSearchCV
-from radabound_fast.mechanisms import GuessAndCheck, Ladder
+from radabound_fast.integrations.sklearn import HoldoutSearchCV, space_of
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
 
 TREE = DecisionTreeClassifier(random_state=0)
 DEPTHS = {"max_depth": [1, 2, 3, 4, 6, 8]}
@@ -244,6 +246,122 @@ def test_ten_classes():
     search.fit(X, y, X_holdout=X_holdout)
     assert search.best_params_ == {"max_depth": 8}
     assert search.best_answer_.value < 0.3 < search.cv_results_["answer"][0]
+
+
+def searched(y, candidates, **options):
+    return Holdout(y, DeclaredSearch(len(y), space_of(candidates), delta=0.1), **options)
+
+
+# ---- results as scikit-learn's users know them ---------------------------------------------
+
+
+def test_the_results_make_a_frame_with_scikit_learns_names(cancer):
+    pd = pytest.importorskip("pandas")
+    X, X_holdout, y, y_holdout = cancer
+    rows = np.vstack([X, X_holdout]), np.append(y, y_holdout)
+    split = [(np.arange(len(y)), np.arange(len(y), len(rows[1])))]
+    grid = {"max_depth": [1, 2, 3, 2, None], "criterion": ["gini", "entropy"]}
+    theirs = GridSearchCV(TREE, grid, cv=split, scoring="accuracy", refit=False).fit(*rows)
+    guard = holdout_of(y_holdout, bound="fixed-sequence")
+    ours = HoldoutSearchCV(TREE, grid, guard=guard).fit(X, y, X_holdout=X_holdout)
+    frame, expected = pd.DataFrame(ours.cv_results_), pd.DataFrame(theirs.cv_results_)
+    same = ["params", "param_criterion", "param_max_depth", "rank_test_score"]
+    assert frame[same].astype(object).equals(expected[same].astype(object))
+    assert frame.mean_test_score.to_numpy() == pytest.approx(
+        expected.mean_test_score.to_numpy(), abs=1e-12
+    )
+    assert ours.best_index_ == theirs.best_index_ and ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-12)
+    assert (ours.n_splits_, ours.multimetric_) == (theirs.n_splits_, theirs.multimetric_)
+    assert ours.refit_time_ > 0.0
+    assert (frame.low_test_score <= frame.mean_test_score).all()
+    assert (frame.mean_test_score <= frame.high_test_score).all()
+    assert "std_test_score" not in frame
+
+
+def test_a_parameter_that_a_candidate_lacks_is_masked(cancer):
+    X, X_holdout, y, y_holdout = cancer
+    candidates = [{"max_depth": 2}, {"criterion": "entropy", "max_depth": 3}]
+    search = HoldoutSearchCV(TREE, candidates, guard=searched(y_holdout, candidates))
+    results = search.fit(X, y, X_holdout=X_holdout).cv_results_
+    assert results["param_max_depth"].dtype == np.int64
+    assert results["param_max_depth"].tolist() == [2, 3]
+    assert results["param_criterion"].mask.tolist() == [True, False]
+    assert results["param_criterion"].tolist() == [None, "entropy"]
+
+
+def test_what_was_withheld_has_no_score_and_the_last_rank(cancer):
+    X, X_holdout, y, y_holdout = cancer
+    candidates = [{"max_features": 1, "random_state": seed} for seed in range(40)]
+    search = HoldoutSearchCV(TREE, candidates, guard=holdout_of(y_holdout, epsilon=0.09))
+    results = search.fit(X, y, X_holdout=X_holdout).cv_results_
+    withheld = results["withheld"]
+    assert 0 < withheld.sum() < 40
+    for column in ("mean_test_score", "low_test_score", "high_test_score"):
+        assert_array_equal(np.isnan(results[column]), withheld)
+    assert (results["rank_test_score"][withheld] == 1 + (~withheld).sum()).all()
+    assert results["rank_test_score"].dtype == np.int32
+    assert results["rank_test_score"][search.best_index_] == 1
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "neg_log_loss", "balanced_accuracy", "mean_cost"])
+def test_any_metric_of_a_declared_search_is_a_score(cancer, metric):
+    X, X_holdout, y, y_holdout = cancer
+    options = {
+        "neg_log_loss": {"clip": 0.01},
+        "mean_cost": {"costs": [[0, 1], [5, 0]]},
+    }.get(metric, {})
+    holdout = searched(y_holdout, DEPTHS, metric=metric, **options)
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout).fit(X, y, X_holdout=X_holdout)
+    results = search.cv_results_
+    sign = -1 if metric == "mean_cost" else 1
+    assert_array_equal(results["mean_test_score"], sign * results["answer"])
+    assert search.best_index_ == results["mean_test_score"].argmax()
+    assert search.best_score_ == sign * search.best_answer_.value
+    assert (results["low_test_score"] <= results["mean_test_score"]).all()
+    assert (results["mean_test_score"] <= results["high_test_score"]).all()
+    if metric == "roc_auc":
+        shares = search.best_estimator_.predict_proba(X_holdout)[:, 1]
+        assert search.best_score_ == pytest.approx(roc_auc_score(y_holdout, shares), abs=1e-12)
+
+
+def test_decisions_are_asked_for_where_there_are_no_probabilities(cancer):
+    X, X_holdout, y, y_holdout = cancer
+    grid = {"linearsvc__C": [0.01, 1.0]}
+    holdout = searched(y_holdout, grid, metric="roc_auc")
+    search = HoldoutSearchCV(
+        make_pipeline(StandardScaler(), LinearSVC(random_state=0)), grid, guard=holdout
+    ).fit(X, y, X_holdout=X_holdout)
+    decisions = search.decision_function(X_holdout)
+    assert search.best_score_ == pytest.approx(roc_auc_score(y_holdout, decisions), abs=1e-12)
+
+
+def test_regressors_have_errors_as_scores():
+    X, y = load_diabetes(return_X_y=True)
+    X, X_holdout, y, y_holdout = train_test_split(X, y, test_size=200, random_state=0)
+    tree = DecisionTreeRegressor(random_state=0)
+    holdout = searched(y_holdout, DEPTHS, metric="neg_mean_absolute_error", y_range=(0.0, 400.0))
+    search = HoldoutSearchCV(tree, DEPTHS, guard=holdout)
+    assert is_regressor(search) and not is_classifier(search)
+    search.fit(X, y, X_holdout=X_holdout)
+    error = mean_absolute_error(y_holdout, search.predict(X_holdout))
+    assert search.best_score_ == pytest.approx(-error, abs=1e-12) and error > 0
+    assert search.score(X_holdout, y_holdout) == search.best_estimator_.score(X_holdout, y_holdout)
+    assert not hasattr(search, "predict_proba")
+
+
+@pytest.mark.parametrize(("verbose", "told"), [(0, ""), (1, "6 of 6 answers, 0 s")])
+def test_verbose_says_how_far_it_has_come(cancer, capsys, monkeypatch, verbose, told):
+    from radabound_fast import _progress
+
+    monkeypatch.setattr(_progress, "SECONDS", 0.0)
+    X, X_holdout, y, y_holdout = cancer
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout), verbose=verbose)
+    search.fit(X, y, X_holdout=X_holdout)
+    assert capsys.readouterr().err.strip().splitlines()[-1:] == ([told] if told else [])
+
+
+# ---- what it refuses -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,13 @@ def test_what_is_done_soon_says_nothing(clock, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_of_work_without_end_it_says_what_is_done(clock, capsys):
+    with progress(None, "answers", quiet=False) as advance:
+        clock.now += 60
+        advance(1234)
+    assert capsys.readouterr().err == "1,234 answers, 60 s\n"
+
+
 def test_quiet_says_nothing_however_long_it_takes(clock, capsys):
     with progress(2, "cells", quiet=True) as advance:
         clock.now += 1000

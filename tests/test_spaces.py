@@ -14,6 +14,7 @@ from radabound_fast import spaces
 from radabound_fast.spaces import (
     Choice,
     Grid,
+    Improvements,
     InOrder,
     Prior,
     Product,
@@ -481,3 +482,64 @@ def test_arrays_of_integers_are_found_at_once():
 
 def test_the_public_names_are_these():
     assert all(hasattr(spaces, name) for name in spaces.__all__)
+
+
+# ---- what a search was shown ---------------------------------------------------------------
+
+
+def shown_keys(n_levels, n):
+    """Every key of n answers."""
+    if n == 0:
+        yield 0, ()
+    for u in range(1, n + 1):
+        for places in itertools.combinations(range(2, n + 1), u - 1):
+            for levels in itertools.combinations(range(n_levels), u):
+                yield n, tuple(zip((1, *places), levels[::-1], strict=True))
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 5])
+def test_the_keys_of_so_many_answers_weigh_no_more_than_their_number(n_levels):
+    space = Improvements(n_levels)
+    for n in range(8):
+        keys = list(shown_keys(n_levels, n))
+        assert len({space.find(key)[0] for key in keys}) == len(keys)
+        assert weight(space, keys) <= 1 / ((n + 1) * (n + 2)) + 1e-12
+        for key in keys:
+            code, nats = space.find(key)
+            again = space.key_of(json.loads(json.dumps(code)))
+            assert again == key and space.find(again) == (code, nats)
+    assert weight(space, shown_keys(n_levels, 1)) == pytest.approx(1 / 12)  # one improvement of 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        3,
+        (0,),
+        (0, ((1, 2),)),
+        (1, ()),
+        (2, ((2, 3),)),
+        (2, ((1, 3), (2, 3))),
+        (2, ((1, 3), (2, 4))),
+        (2, ((1, 3), (3, 2))),
+        (2, ((1, 10),)),
+        (2, ((1, -1),)),
+        (2.5, ((1, 3),)),
+        (True, ((1, 3),)),
+        (-1, ()),
+        (1, ((1, 3),), 5),
+        {"n": 1},
+        "ab",
+        None,
+    ],
+)
+def test_what_no_search_was_shown_is_no_key(key):
+    with pytest.raises(ValueError, match="key must be how many answers were shown"):
+        Improvements(10).find(key)
+
+
+def test_improvements_are_described_and_made_again():
+    assert from_description(json.loads(json.dumps(Improvements(10).describe()))) == Improvements(10)
+    assert Improvements(10) != Improvements(11) and Improvements(10).size is None
+    with pytest.raises(ValueError, match="n_levels must be"):
+        Improvements(0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -63,7 +62,7 @@ def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
     c = check_integer(count=count)
     if not 0 <= c <= m:
         raise ValueError(f"count must be in [0, {m}], got {c}")
-    return 0.0 if c == m else _log_tail(c, m, *_in_two(m * Fraction(p) - c))
+    return 0.0 if c == m else _log_tail(c, m, *_in_two(m, p, c))
 
 
 def binomial_log_failure(n_samples: int, epsilon: float) -> float:
@@ -157,13 +156,13 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     if not _is_log_concave(m, epsilon):
         # every mean up to low needs its upper limit within epsilon, and its lower limit too
         tried = np.arange(min(m + 1, _TRIED))
-        step = _in_two(m * Fraction(epsilon))
+        step = _in_two(m, epsilon)
         fails = _log_tails(tried, m, *step) > -nats
         fails |= _log_tails(m - tried, m, *step) > -nats
         low = int(np.argmax(fails)) - 1 if fails.any() else tried.size - 1
         return max(low, math.floor(kl_free(epsilon, nats / m) * m))
     # the counts whose upper limit is too far are an interval; below, in mirror image
-    step = _in_two(m * Fraction(epsilon))
+    step = _in_two(m, epsilon)
     first = bisect_left(range(worst), True, key=lambda c: _log_tail(c, m, *step) > -nats)
     above = range(worst, m + 1)
     last = above[bisect_left(above, True, key=lambda c: _log_tail(c, m, *step) <= -nats) - 1]
@@ -241,7 +240,7 @@ def _pairs(
 @lru_cache(maxsize=64)
 def _worst(m: int, epsilon: float) -> tuple[int, float]:
     """The count at which the failure is most likely, and the logarithm of its probability."""
-    step = _in_two(m * Fraction(epsilon))
+    step = _in_two(m, epsilon)
     if _is_log_concave(m, epsilon):
         return peak(lambda c: _log_tail(c, m, *step), m)
     if m <= _TRIED:
@@ -255,9 +254,13 @@ def _is_log_concave(m: int, epsilon: float) -> bool:
     return m * epsilon > 1.0 and (m - 1) * (epsilon - 1.0 / m) ** 2 >= 2.0 / 3.0
 
 
-def _in_two(exact: Fraction) -> tuple[float, float]:
-    """The nearest float, and what it leaves: twice the digits."""
-    return float(exact), float(exact - Fraction(float(exact)))
+def _in_two(m: int, p: float, c: int = 0) -> tuple[float, float]:
+    """The nearest float to ``m p - c``, and what it leaves: twice the digits."""
+    top, bottom = p.as_integer_ratio()
+    top = m * top - c * bottom
+    nearest = top / bottom  # of two integers the nearest float that there is
+    above, below = nearest.as_integer_ratio()
+    return nearest, (top * below - above * bottom) / (bottom * below)
 
 
 def _log_tail(c: int, m: int, s: float, rest: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
+from radabound_fast.integrations._estimators import Response, as_score
 
 with needs("sklearn"):
     from sklearn.base import clone
@@ -17,10 +18,12 @@ with needs("sklearn"):
     from sklearn.utils.validation import _num_samples, check_is_fitted
 
 
-def fit_predict(estimator: Any, X: Any, y: Any, X_holdout: Any, cv: Any, params: Any) -> Any:
+def fit_predict(
+    estimator: Any, X: Any, y: Any, X_holdout: Any, cv: Any, response: Response, params: Any
+) -> Any:
     """What a worker does: predictions for the holdout, with a guess of their error if cv is set."""
     candidate = with_params(estimator, params)
-    predictions = clone(candidate).fit(X, y).predict(X_holdout)
+    predictions = response.of(clone(candidate).fit(X, y), X_holdout)
     if cv is None:
         return predictions
     accuracy = cross_val_score(candidate, X, y, cv=cv, scoring="accuracy", error_score="raise")
@@ -42,7 +45,7 @@ def listed_candidates(candidates: Any) -> list[dict[str, Any]]:
     return [dict(params) for params in listed]
 
 
-def results_of(candidates: list[dict[str, Any]], answers: list[Any]) -> dict[str, Any]:
+def results_of(metric: str, candidates: list[dict[str, Any]], answers: list[Any]) -> dict[str, Any]:
     """`HoldoutSearchCV.cv_results_`."""
     n_withheld = len(candidates) - len(answers)
 
@@ -50,13 +53,44 @@ def results_of(candidates: list[dict[str, Any]], answers: list[Any]) -> dict[str
         told = [getattr(answer, name, np.nan) for answer in answers]
         return np.array(told + [np.nan] * n_withheld, np.float64)
 
+    scores = as_score(metric, column("value"))
+    limits = np.sort([as_score(metric, column(name)) for name in ("low", "high")], axis=0)
     return {
         "params": candidates,
+        **_parameters(candidates),
+        "mean_test_score": scores,
+        "low_test_score": limits[0],
+        "high_test_score": limits[1],
+        "rank_test_score": _ranks(scores),
         "answer": column("value"),
         "half_width": column("half_width"),
         "complexity": column("complexity"),
         "withheld": np.arange(len(candidates)) >= len(answers),
     }
+
+
+def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """A masked array for each parameter, masked where a candidate does not have it."""
+    columns = {}
+    for name in sorted({name for params in candidates for name in params}):
+        has = [name in params for params in candidates]
+        given = [params[name] for params in candidates if name in params]
+        kinds = {type(value) for value in given}
+        plain = len(kinds) == 1 and kinds <= {bool, int, float, np.float64, np.int64}
+        column = np.ma.MaskedArray(
+            np.zeros(len(candidates), np.array(given).dtype if plain else object),
+            mask=np.logical_not(has),
+        )
+        for row, value in zip(np.flatnonzero(has), given, strict=True):
+            column[int(row)] = value
+        columns[f"param_{name}"] = column
+    return columns
+
+
+def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
+    """1 is the best, equals share the lower number, and what was withheld comes last."""
+    told = np.where(np.isnan(scores), -np.inf, scores)
+    return np.array([1 + np.sum(told > score) for score in told], np.int32)
 
 
 def check_length(X_holdout: Any, n_samples: int) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
 from typing import Any, TypeVar
 
+from radabound_fast import _progress
 from radabound_fast._answers import hand_over
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast._extras import check_installed, needs
+from radabound_fast._extras import needs
 from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._owner import (
     check_guesses,
@@ -53,7 +55,8 @@ def guarded_map(
     guesses : bool, default False
         For mechanisms that need a guess: `fit_predict` returns (predictions, guess).
     progress : bool, default False
-        Whether to show a bar of answers given; needs tqdm.
+        Whether to say on stderr how many answers were given: a bar in a terminal (with tqdm), and
+        elsewhere a line every few seconds.
 
     Returns
     -------
@@ -90,8 +93,6 @@ def guarded_map(
     """
     check_holdout(holdout=holdout)
     check_guesses(holdout, guesses)
-    if progress:
-        check_installed("joblib", "tqdm")
     return _answers(holdout, fit_predict, candidates, n_jobs, backend, guesses, progress)
 
 
@@ -112,9 +113,11 @@ def _answers(
             sent.append(candidate)
             yield delayed(fit_predict)(candidate)
 
-    bar = _bar(candidates) if progress else None
     outputs = _outputs(tasks(), n_jobs, backend)
+    shown = contextlib.ExitStack()
     try:
+        total = len(candidates) if isinstance(candidates, Sized) else None
+        advance = shown.enter_context(_progress.progress(total, "answers", quiet=not progress))
         for output in outputs:
             predictions, guess = predictions_of(output, guesses)
             named = {"key": sent[0]} if takes_keys(holdout) else {"guess": guess}
@@ -125,8 +128,7 @@ def _answers(
                     raise first_withheld(holdout.guard, "holdout", guess) from None
                 return
             answers.append((sent.popleft(), answer))
-            if bar is not None:
-                bar.update()
+            advance(1)
             yield answers[-1]
     except GeneratorExit:  # closed by the caller, who has all answers
         raise
@@ -138,8 +140,7 @@ def _answers(
             # joblib warns of results that nobody reads: stopping early is the purpose here
             warnings.filterwarnings("ignore", message=".*benefit from adjusting the in")
             outputs.close()
-        if bar is not None:
-            bar.close()
+        shown.close()
 
 
 def _outputs(
@@ -156,9 +157,3 @@ def _outputs(
                 yield from parallel(block)
     else:
         yield from parallel(tasks)
-
-
-def _bar(candidates: Iterable[Any]) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=len(candidates) if isinstance(candidates, Sized) else None, unit="answer")

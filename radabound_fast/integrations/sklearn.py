@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from radabound_fast._extras import check_installed, needs
+from radabound_fast._extras import needs
 from radabound_fast.integrations._candidates import (
     check_length,
     delegated,
@@ -16,7 +17,8 @@ from radabound_fast.integrations._candidates import (
     results_of,
     with_params,
 )
-from radabound_fast.integrations._owner import check_error_rates, first_withheld, needs_guess
+from radabound_fast.integrations._estimators import Response
+from radabound_fast.integrations._owner import check_holdout, first_withheld, needs_guess
 
 with needs("sklearn"):
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -30,18 +32,20 @@ __all__ = ["HoldoutSearchCV", "space_of"]
 
 
 class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Chooses a classifier's parameters by its errors on a guarded holdout.
+    """Chooses an estimator's parameters by its scores on a guarded holdout.
 
     It never makes a guard: a second `fit` or a clone spends what is left of the same budget.
 
     Parameters
     ----------
-    estimator : classifier
-        Cloned for every candidate.
+    estimator : classifier or regressor
+        Cloned for every candidate.  It is asked for what the holdout's metric takes: ``predict``,
+        ``predict_proba`` or ``decision_function``.
     candidates : dict or iterable of dict
         A parameter grid, or what yields parameters: `ParameterGrid`, `ParameterSampler`, a list.
     guard : Holdout
-        Owns the labels of the holdout; around a `RadaBound` or a mechanism.
+        Owns the labels of the holdout; around a `RadaBound` or a mechanism, or a `DeclaredSearch`
+        with any metric, over the candidates (`space_of`).
     n_jobs : int, optional
         As in `joblib.Parallel`.  The answers and the halt do not depend on it.
     refit : bool, default True
@@ -49,19 +53,29 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     cv : int, splitter or iterable, default 5
         For a guard whose queries need a guess (`GuessAndCheck`, `Thresholdout`): the guess is
         the cross-validation error on `X` and `y`.  Not used otherwise.
-    progress : bool, default False
-        Whether to show a bar (tqdm).
+    verbose : int, default 0
+        Above 0: how far it has come, on stderr, as a bar in a terminal (with tqdm) and a line now
+        and then elsewhere.
 
     Attributes
     ----------
-    best_estimator_ (with ``refit=True``), best_params_, best_index_, best_answer_
-        Of the lowest answer, the first of equals.
+    best_estimator_ (with ``refit=True``), best_params_, best_index_, best_answer_, best_score_
+        Of the best answer, the first of equals.  `best_estimator_` is fitted to `X` alone, like
+        the model that was judged.
     cv_results_ : dict of sequences, one entry per candidate
-        "params"; "answer", "half_width" and "complexity" of the guard, nan where there is none;
-        "withheld": True for the candidate whose answer was withheld and for those after it,
-        which were not asked.  Also there after an error or Ctrl-C, with what was answered before.
+        For ``pandas.DataFrame(cv_results_)``, with scikit-learn's names.  "params" and a masked
+        array "param_..." for each; "mean_test_score", the score on the holdout, and
+        "rank_test_score", 1 for the best; "low_test_score" and "high_test_score", the answer's
+        interval.  More of a score is better: it is the accuracy of an error, and minus the value of
+        "mean_cost".  As the guard gave it: "answer", "half_width" and "complexity".  nan where
+        there is none; "withheld" is True for the candidate whose answer was withheld and for
+        those after it, which were not asked.  Also there after an error or Ctrl-C, with what was
+        answered before.  There is no "std_test_score": one holdout has no spread over folds, and
+        the interval says how far the score may be off.
     halted_ : bool
         Whether the guard halted in this search.
+    n_splits_, multimetric_, refit_time_
+        1, False, and the seconds of the last fit, as scikit-learn's searches have them.
     classes_, n_features_in_, feature_names_in_
         Of `best_estimator_`.
 
@@ -79,7 +93,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         refit: bool = True,
         cv: Any = 5,
-        progress: bool = False,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.candidates = candidates
@@ -87,10 +101,19 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.refit = refit
         self.cv = cv
-        self.progress = progress
+        self.verbose = verbose
 
     # what a fit leaves
-    _fitted = ("best_estimator_", "best_params_", "best_index_", "best_answer_", "cv_results_")
+    _fitted = (
+        "best_estimator_",
+        "best_params_",
+        "best_index_",
+        "best_answer_",
+        "best_score_",
+        "cv_results_",
+        "refit_time_",
+    )
+    n_splits_, multimetric_ = 1, False
 
     def fit(self, X: Any, y: Any, *, X_holdout: Any) -> Self:
         """Fit candidates on X and y, and ask the guard about their predictions for X_holdout.
@@ -115,21 +138,20 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         An error or Ctrl-C on the way has as its attribute ``answers`` the list of (parameters,
         Answer) so far, which are in `cv_results_` as well.
         """
-        guard = check_error_rates(guard=self.guard)
+        guard = check_holdout(guard=self.guard)
         check_length(X_holdout, guard.n_samples)
         candidates = listed_candidates(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
             raise TypeError(f"refit must be True or False, got {self.refit!r}")
-        if self.progress:
-            check_installed("sklearn", "tqdm")
         guesses = needs_guess(guard)
+        cv, response = self.cv if guesses else None, Response.to(guard)
         judged = guarded_map(
             guard,
-            partial(fit_predict, self.estimator, X, y, X_holdout, self.cv if guesses else None),
+            partial(fit_predict, self.estimator, X, y, X_holdout, cv, response),
             candidates,
             n_jobs=self.n_jobs,
             guesses=guesses,
-            progress=self.progress,
+            progress=self.verbose > 0,
         )
         for name in self._fitted:  # by an earlier fit
             self.__dict__.pop(name, None)
@@ -139,13 +161,17 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 answers.append(answer)
         finally:
             self.halted_: bool = guard.halted
-            self.cv_results_ = results_of(candidates, answers)
+            self.cv_results_ = results_of(guard.metric, candidates, answers)
         if not answers:
             raise first_withheld(guard.guard, "guard")
-        best = self.best_index_ = int(np.argmin([answer.value for answer in answers]))
+        scores = self.cv_results_["mean_test_score"]
+        best = self.best_index_ = int(np.argmax(scores[: len(answers)]))
         self.best_answer_, self.best_params_ = answers[best], candidates[best]
+        self.best_score_ = float(scores[best])
         if self.refit:
+            began = time.perf_counter()
             self.best_estimator_ = with_params(self.estimator, self.best_params_).fit(X, y)
+            self.refit_time_ = time.perf_counter() - began
         return self
 
     predict = delegated("predict")
@@ -168,5 +194,6 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
         tags.input_tags = inner.input_tags
         return tags

@@ -8,42 +8,27 @@
 ==================  ==================================================================
 """
 
-from radabound_fast.mechanisms._protocol import Mechanism
-from radabound_fast.mechanisms.declared_search import (
-    ComparedAnswer,
-    Comparison,
-    CrossValidatedAnswer,
-    DeclaredSearch,
-    DeclaredSearchAnswer,
-    DeclaredSearchAnswers,
-)
-from radabound_fast.mechanisms.guess_and_check import (
-    GuessAndCheck,
-    GuessAndCheckAnswer,
-    GuessAndCheckAnswers,
-)
-from radabound_fast.mechanisms.ladder import Ladder, LadderAnswer, LadderAnswers
-from radabound_fast.mechanisms.thresholdout import (
-    Thresholdout,
-    ThresholdoutAnswer,
-    ThresholdoutAnswers,
-)
+from radabound_fast._lazy import lazily
 
-__all__ = [
-    "ComparedAnswer",
-    "Comparison",
-    "CrossValidatedAnswer",
-    "DeclaredSearch",
-    "DeclaredSearchAnswer",
-    "DeclaredSearchAnswers",
-    "GuessAndCheck",
-    "GuessAndCheckAnswer",
-    "GuessAndCheckAnswers",
-    "Ladder",
-    "LadderAnswer",
-    "LadderAnswers",
-    "Mechanism",
-    "Thresholdout",
-    "ThresholdoutAnswer",
-    "ThresholdoutAnswers",
-]
+# __init__.pyi tells type checkers the same
+_HOMES = {
+    "ComparedAnswer": "declared_search",
+    "Comparison": "declared_search",
+    "CrossValidatedAnswer": "declared_search",
+    "DeclaredSearch": "declared_search",
+    "DeclaredSearchAnswer": "declared_search",
+    "DeclaredSearchAnswers": "declared_search",
+    "GuessAndCheck": "guess_and_check",
+    "GuessAndCheckAnswer": "guess_and_check",
+    "GuessAndCheckAnswers": "guess_and_check",
+    "Ladder": "ladder",
+    "LadderAnswer": "ladder",
+    "LadderAnswers": "ladder",
+    "Mechanism": "_protocol",
+    "Thresholdout": "thresholdout",
+    "ThresholdoutAnswer": "thresholdout",
+    "ThresholdoutAnswers": "thresholdout",
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)
+
+__all__ = list(_HOMES)

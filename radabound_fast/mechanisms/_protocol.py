@@ -15,6 +15,7 @@ from radabound_fast._answers import Answers
 from radabound_fast._checks import check_fraction, check_n_samples
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._kernel import Answer, SharedState, sealed
+from radabound_fast._log import note_answer, note_answers
 from radabound_fast._saving import Saved
 from radabound_fast.mechanisms._reader import LossReader
 from radabound_fast.packing import as_array
@@ -199,9 +200,19 @@ class Mechanism(Saved, SharedState, Generic[AnswerT, AnswersT]):
         if outcome is None:
             self._check_open()
             outcome = f"this {type(self).__name__} has halted and answers no more"
+        if self._halted:
+            self._note_halt(self._n_queries)
         if isinstance(outcome, str):
             raise HoldoutExhausted(outcome, n_queries=self._n_queries)
+        if self._logs:
+            self._note(outcome)
         return outcome
+
+    def _note(self, outcome: Any) -> None:
+        if isinstance(outcome, Answers):
+            note_answers(type(self).__name__, len(outcome), outcome.n_queries)
+        else:
+            note_answer(type(self).__name__, outcome.n_queries, outcome.value)
 
     # ---- the state, and what of it is kept on disk -----------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
@@ -27,6 +26,7 @@ from radabound_fast._checks import (
     check_probability,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
+from radabound_fast._log import hears_queries, note_answer, note_answers
 from radabound_fast._saving import check_made_for, faults_of, named, same_json
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
@@ -513,6 +513,7 @@ class DeclaredSearch:
         self._terms = self._terms_for(MeanLoss(self.n_samples, self.n_folds))
         self._secret = os.urandom(16)
         self._record: SearchRecord | None = None  # what it was opened from
+        self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that threads need no lock and an
         # interrupt leaves nothing half done
         self._asked: dict[Hashable, bytes] = {}
@@ -818,6 +819,8 @@ class DeclaredSearch:
 
     def _parameters(self) -> dict[str, Any]:
         # as they come back from JSON
+        import json
+
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         return {
             "n_samples": self.n_samples,
@@ -999,7 +1002,11 @@ class DeclaredSearch:
             n_queries = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        return _answer_of(self._terms, query, asked[:-1], n_queries)
+        answer = _answer_of(self._terms, query, asked[:-1], n_queries)
+        if self._logs:
+            key = f", key {answer.key!r:.200}"
+            note_answer(type(self).__name__, n_queries, answer.value, key)
+        return answer
 
     def _many(
         self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
@@ -1039,6 +1046,8 @@ class DeclaredSearch:
             added = {query: one.unpack(asked[row]) for query, row in row_of.items()}
             n_queries = self._record.add(added, check)
         numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
+        if self._logs:
+            note_answers(type(self).__name__, n_rows, n_queries)
         return DeclaredSearchAnswers(self._terms, codes, reruns, kept, nats, numbers, n_queries)
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:

@@ -46,6 +46,7 @@ if sys.platform != "win32":
 _APPLICATION_ID = 0x52414441  # "RADA", in the header of the file
 _VERSION = 1  # of the row, in the header too
 _CHECKSUM_BYTES = 8
+_LITTLE_ENDIAN = np.dtype("<i8")
 _TABLE = "CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)"
 _PARTS = ("kind", "parameters", "holdout")
 
@@ -118,7 +119,7 @@ def _create(target: str, name: str, description: Description, progress: Progress
     with contextlib.suppress(FileNotFoundError):
         os.unlink(target + _INDEX)  # of a log that is gone; there is nothing else in it
     text = text_of(description)
-    blob = _blob(text, progress)
+    blob = _blob(_begun_with(text), progress)
     row_bytes = len(text) + len(blob) + _BESIDE_THE_ROW
     page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
 
@@ -177,7 +178,8 @@ class Ledger:
         self.path, name = real_path(path), os.fsdecode(path)
         self._seen: bytes | None = None
         self._thread = 0  # that began the last transaction
-        self._files: list[tuple[str, tuple[int, int]]] = []
+        # paths, each with st_ino, st_dev and st_nlink, as os.stat has them side by side
+        self._files: list[tuple[str, tuple[int, int, int]]] = []
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
         with naming(name):
@@ -199,6 +201,7 @@ class Ledger:
         except sqlite3.Error as error:
             raise explained(error, self.path, name) from None
         self._close = weakref.finalize(self, _put_away, self._database, self.path, self._identity)
+        self._cursor = self._database.cursor()  # to make one for each statement takes as long
         try:
             self._close.atexit = False
             _open_ledgers[id(self)] = self
@@ -274,9 +277,10 @@ class Ledger:
         rows = self._rows("SELECT typeof(description), typeof(state) FROM guard LIMIT 2")
         if rows != [("text", "blob")]:
             raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
-        self._text = self._value("SELECT description FROM guard")
+        text = self._value("SELECT description FROM guard")
         try:
-            self.description = check_description(parsed(self._text), *_PARTS)
+            self.description = check_description(parsed(text), *_PARTS)
+            self._begun = _begun_with(text)
         except ValueError as error:
             raise ValueError(f"{name} is damaged: {error}") from None
 
@@ -309,15 +313,15 @@ class Ledger:
         progress = self.read()
         assert progress is not None  # nothing has been read before
         # reading has opened the log, and from now on nobody may remove it until this is closed
-        self._files = [
-            (file, identity_of(os.stat(file)))
-            for file in (self.path, self.path + _LOG, self.path + _INDEX)
-        ]
+        for file in (self.path, self.path + _LOG, self.path + _INDEX):
+            found = os.stat(file)
+            check_one_name(found, file)
+            self._files.append((file, found[1:4]))
         return progress
 
     def _check_files(self) -> None:
         """Raise if whoever opens the database next would not see what is committed here."""
-        for file, identity in self._files:
+        for file, then in self._files:
             try:
                 found = os.stat(file)
             except FileNotFoundError:
@@ -325,10 +329,10 @@ class Ledger:
                     f"{file} is gone, which an open guard needs: close this guard, which puts what "
                     f"it counted into {self.path} if that is there still, and open it again"
                 ) from None
-            if identity_of(found) != identity:
+            if found[1:4] != then:
+                if found[1:3] == then[:2]:
+                    check_one_name(found, file)
                 raise RuntimeError(f"{file} is another file than when {self.path} was opened")
-            if found.st_nlink > 1:
-                check_one_name(found, file)
 
     # ---- transactions --------------------------------------------------------------------------
 
@@ -341,7 +345,7 @@ class Ledger:
         blob = self._value("SELECT state FROM guard")
         if blob == self._seen:
             return None
-        progress = _numbers(self._text, blob, self.path)
+        progress = _numbers(self._begun, blob, self.path)
         self._seen = blob
         return progress
 
@@ -365,7 +369,7 @@ class Ledger:
 
     def commit(self, progress: Progress) -> None:
         """Replace the state; when this returns it is as durable as was asked for."""
-        blob = _blob(self._text, progress)
+        blob = _blob(self._begun, progress)
         self._rows("UPDATE guard SET state = ?", blob)
         self._rows("COMMIT")
         self._seen = blob
@@ -390,7 +394,7 @@ class Ledger:
             # SQLite counts on from one run of a statement to the next: a first call says nothing
             self._too_many[:] = (True, False)
             try:
-                return self._database.execute(statement, values).fetchmany(2)
+                return self._cursor.execute(statement, values).fetchmany(2)
             # SQLite's messages quote what they find, which need not be text
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 reason = explained(error, self.path)
@@ -468,20 +472,25 @@ if sys.platform != "win32":
 # ---- the row ---------------------------------------------------------------------------------
 
 
-def _checksum(text: str, numbers: bytes) -> bytes:
-    digest = hashlib.blake2b(text.encode(), digest_size=_CHECKSUM_BYTES)
+def _begun_with(text: str) -> hashlib.blake2b:
+    """A checksum that begins with the description."""
+    return hashlib.blake2b(text.encode(), digest_size=_CHECKSUM_BYTES)
+
+
+def _checksum(begun: hashlib.blake2b, numbers: bytes) -> bytes:
+    digest = begun.copy()
     digest.update(numbers)
     return digest.digest()
 
 
-def _blob(text: str, progress: Progress) -> bytes:
+def _blob(begun: hashlib.blake2b, progress: Progress) -> bytes:
     """The state as int64, little-endian, the last of them a checksum of all and the text."""
-    numbers = progress.astype("<i8").tobytes()
-    return numbers + _checksum(text, numbers)
+    numbers = progress.astype(_LITTLE_ENDIAN, copy=False).tobytes()
+    return numbers + _checksum(begun, numbers)
 
 
-def _numbers(text: str, blob: bytes, name: str) -> Progress:
+def _numbers(begun: hashlib.blake2b, blob: bytes, name: str) -> Progress:
     numbers, checksum = blob[:-_CHECKSUM_BYTES], blob[-_CHECKSUM_BYTES:]
-    if len(blob) % 8 or _checksum(text, numbers) != checksum:
+    if len(blob) % 8 or _checksum(begun, numbers) != checksum:
         raise ValueError(f"{name} is damaged: the state's checksum does not match")
-    return np.frombuffer(numbers, "<i8").astype(np.int64)
+    return np.frombuffer(numbers, _LITTLE_ENDIAN).astype(np.int64)

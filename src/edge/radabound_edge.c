@@ -8,9 +8,11 @@
 #define WORD_BYTES 8
 #define HEAD_BYTES 16 /* what the checksum does not cover */
 #define N_SLOTS 2
+#define FRACTION_BITS 16u
+#define SIGN_BIT ((uint64_t)1 << 63)
 
 RB_ASSERT_THAT(a_state_has_no_padding,
-               sizeof(struct radabound_edge_state) == 312 + 8 * RADABOUND_EDGE_VECTORS);
+               sizeof(struct radabound_edge_state) == 752 + 8 * RADABOUND_EDGE_VECTORS);
 
 /* ---- signed counts ----------------------------------------------------------------------- */
 
@@ -69,22 +71,45 @@ int64_t radabound_edge_complexity(const struct radabound_edge *guard)
     return sum;
 }
 
+/* floor(x / 2^n) of a number in two's complement: a shift of a negative one is up to the compiler. */
+static uint64_t shifted(uint64_t x, uint32_t n)
+{
+    return ((x + SIGN_BIT) >> n) - (SIGN_BIT >> n);
+}
+
 int64_t radabound_edge_budget(const struct radabound_edge *guard)
 {
     const struct radabound_edge_state *state = &guard->state;
-    for (int i = 0; i < RADABOUND_EDGE_PRICES; i++)
-        if (state->largest <= state->totals[i])
-            return state->budgets[i];
-    return -1;
+    const struct radabound_edge_piece *piece = &state->budget[0];
+    uint32_t end = state->n_samples + 1u;
+    for (int i = 1; i < RADABOUND_EDGE_PIECES; i++) {
+        if (state->budget[i].first > state->largest) {
+            end = state->budget[i].first;
+            break;
+        }
+        piece = &state->budget[i];
+    }
+    uint32_t n_bits = 0; /* of the places in the piece */
+    for (uint32_t last = end - piece->first - 1u; last != 0u; last >>= 1)
+        n_bits++;
+    const uint32_t place = state->largest - piece->first;
+    uint64_t sum = 0; /* whatever was forged, it wraps */
+    for (int i = 2; i >= 0; i--)
+        sum = shifted((sum + (uint64_t)(int64_t)piece->slopes[i]) * place, n_bits);
+    sum = shifted(sum + (uint64_t)piece->base, FRACTION_BITS);
+    return sum < SIGN_BIT ? (int64_t)sum : -1;
 }
 
 /* Whether a row of the total needs no signs. */
 static int is_free(const struct radabound_edge_state *state, uint32_t total)
 {
-    for (int i = 0; i < RADABOUND_EDGE_STAGES; i++)
-        if (state->n_answered < state->ends[i])
-            return (total < state->below[i]) || (state->n_samples - total < state->below[i]);
-    return 0;
+    int stage = 0;
+    for (uint32_t k = state->n_answered + 1u; k > 1u; k >>= 1)
+        stage++;
+    uint32_t below = state->below[stage];
+    if ((state->n_answered < state->n_flat) && (below < state->below_flat))
+        below = state->below_flat;
+    return (total < below) || (state->n_samples - total < below);
 }
 
 /* Takes the row that was counted into the state. */

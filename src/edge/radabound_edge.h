@@ -50,7 +50,15 @@ enum radabound_edge_result {
     RADABOUND_EDGE_TOO_FEW = 8 /* the row was cut short: it is dropped, as if it had never been */
 };
 
-enum { RADABOUND_EDGE_PRICES = 8, RADABOUND_EDGE_STAGES = 16 };
+enum { RADABOUND_EDGE_PIECES = 22, RADABOUND_EDGE_STAGES = 32 };
+
+/* A part of the budget, as a function of the largest count so far: a cubic, fitted on the desktop,
+ * that is right at every count. */
+struct radabound_edge_piece {
+    int64_t base; /* in units of 2^-16, as the slopes are */
+    int32_t slopes[3];
+    uint32_t first; /* count; past the last piece, n_samples + 1 */
+};
 
 /* What is stored, byte for byte: little-endian, without padding.  To be read, not to be changed. */
 struct radabound_edge_state {
@@ -58,12 +66,13 @@ struct radabound_edge_state {
     uint64_t checksum;    /* of all that follows */
     uint8_t made_for[40]; /* epsilon, delta and bound, for the desktop */
     uint64_t seed;
-    /* while no row's count is above totals[i], rows are answered up to a complexity of budgets[i] */
-    int64_t budgets[RADABOUND_EDGE_PRICES];
-    uint32_t totals[RADABOUND_EDGE_PRICES];
-    /* before ends[i] answers, whatever the complexity: counts under below[i], or as near n_samples */
-    uint32_t ends[RADABOUND_EDGE_STAGES];
+    /* rows are answered up to this complexity */
+    struct radabound_edge_piece budget[RADABOUND_EDGE_PIECES];
+    /* and whatever the complexity, as the k-th row: counts under below[log2 k], or as near
+     * n_samples; among the first n_flat rows, also those under below_flat */
     uint32_t below[RADABOUND_EDGE_STAGES];
+    uint32_t n_flat;
+    uint32_t below_flat;
     uint32_t n_vectors;
     uint32_t n_samples; /* below 2^31 */
     uint32_t half_range;

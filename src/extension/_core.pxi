@@ -13,6 +13,7 @@ cdef ptrdiff_t SEGMENT_TIMES = 16
 cdef ptrdiff_t GIL_CELLS = 1 << 13
 cdef enum:
     STACK_LANES = 512
+    PLAN_BLOCKS = 4  # are worth a plan that is not kept
 
 
 def choose_thread_cells(cells=None):
@@ -40,6 +41,8 @@ cdef class GuardCore(SharedState):
     cdef cnp.ndarray _memory
     cdef const instruction_set *set
     cdef const sliced_kernel *sliced  # of the set, asked once
+    cdef _SlicedPlan plan  # kept from the second large call on
+    cdef bint had_large_call
     cdef object price, rule, weighting
     cdef double whole
 
@@ -97,6 +100,23 @@ cdef class GuardCore(SharedState):
     def complexity(self):
         return <double>self.state.complexity / self._cells()
 
+    @property
+    def table_bytes(self):
+        """What is kept for large calls, see `_plan_for`; 0 before the second."""
+        with self._lock:
+            return 0 if self.plan is None else sliced_plan_bytes(self.plan.plan)
+
+    def free_tables(self):
+        """Gives that memory back: the next large calls make it anew."""
+        with self._lock:
+            self.plan = None
+            self.had_large_call = False
+
+    def _hand_over(self, write):
+        cdef bint done = SharedState._hand_over(self, write)
+        self.free_tables()  # whoever goes on makes his own
+        return done
+
     def extremes(self):
         """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
         progress = self._progress()
@@ -106,10 +126,9 @@ cdef class GuardCore(SharedState):
     # ---- the state, written, read and copied ---------------------------------------------------
 
     cdef object _written(self):
-        n, n_lanes = self.state.n_vectors, self.signs.n_lanes()
-        return lay_out(self._memory[:n], self._memory[n_lanes:n_lanes + n],
-                       n_rows=self.state.n_rows, unit_shift=self.state.unit_shift,
-                       largest=self.largest, halted=self._halted, started=self.state.started)
+        return laid_out(self.state.n_rows, self.state.unit_shift, largest_of(&self.state),
+                        self._halted, self.state.started, self.state.n_vectors,
+                        self.state.maxima, self.state.minima)
 
     cdef int _read(self, progress) except -1:
         cdef _Layout there = _Layout.of(self.signs, self.state.half_range, progress)
@@ -153,6 +172,7 @@ cdef class GuardCore(SharedState):
         It goes back to that: priced for the withheld row it would tell its mean.
         """
         self._halted = True
+        self.plan = None
         if priced != self.state.priced:
             self._reprice(&self.state, priced, self.state.unit_shift)
         return 0
@@ -394,7 +414,7 @@ cdef class GuardCore(SharedState):
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
-        cdef _SlicedPlan plan = plan_sliced(self.set.kernel, self.sliced, self.signs, rows, n_rows)
+        cdef _SlicedPlan plan = self._plan_for(rows, n_rows)
         cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
         cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
         cdef ptrdiff_t stop
@@ -405,6 +425,28 @@ cdef class GuardCore(SharedState):
         if self.ledger is not None:
             stop = self._join_scan(rows, n_rows, run, plan, stop)
         return stop
+
+    cdef _SlicedPlan _plan_for(self, const loss_rows *rows, ptrdiff_t n_rows):
+        """A plan if so many rows go through faster as blocks; else None.
+
+        It takes the time of a few blocks, and twice the memory of the signs.  So the first large
+        call makes one only if it has many blocks, and the second makes one to keep.
+        """
+        cdef const kernel *kernel = self.set.kernel
+        cdef _SlicedPlan plan
+        if (n_rows < least_block(kernel, self.sliced)
+                or not sliced_pays(kernel, store_of(self.signs), rows)):
+            return None
+        if self.plan is not None:
+            return self.plan
+        if not self.had_large_call and n_rows < PLAN_BLOCKS * self.sliced.block_rows:
+            self.had_large_call = True
+            return None
+        plan = _SlicedPlan.of(kernel, self.sliced, self.signs)
+        if self.had_large_call:
+            self.plan = plan
+        self.had_large_call = True
+        return plan
 
     cdef ptrdiff_t _join_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
                               ptrdiff_t stop) except -2:

@@ -3,10 +3,12 @@
 cdef class LossQueries:
     """Base class of `RadaBound`: a frame of Python around these calls takes as long as half a row.
 
-    A subclass sets `_core`, and says why a row is not answered (`_refuse`, which raises).
+    A subclass sets `_core`, and says why a row is not answered (`_refuse`, which raises).  If it
+    sets `_logs`, its `_noted` gets every answer before it is returned, and returns it.
     """
 
     cdef public GuardCore _core
+    cdef public bint _logs  # every answer: `_noted` passes it on
 
     def query(self, losses, *, guess=None):
         """Mean of a loss vector, if it can still be vouched for.
@@ -37,7 +39,9 @@ cdef class LossQueries:
         try:
             with cython.nonecheck(True):
                 answer = core.query(losses)
-            return self._refuse() if answer is None else answer
+            if answer is None:
+                return self._refuse()
+            return self._noted(answer) if self._logs else answer
         except BaseException as error:
             forget_locals(error, outer)
             raise
@@ -58,7 +62,9 @@ cdef class LossQueries:
         try:
             with cython.nonecheck(True):
                 answer = core.query_packed(words)
-            return self._refuse() if answer is None else answer
+            if answer is None:
+                return self._refuse()
+            return self._noted(answer) if self._logs else answer
         except BaseException as error:
             forget_locals(error, outer)
             raise
@@ -111,7 +117,9 @@ cdef class PredictionQueries:
                 row = rows.find(y_pred, 1)
                 if row is not None and core is not None:
                     answer = core.query(y_pred, row)
-                    return asked._refuse() if answer is None else answer
+                    if answer is None:
+                        return asked._refuse()
+                    return asked._noted(answer) if asked._logs else answer
             return self._query(y_pred, guess, key, rerun)
         except BaseException as error:
             forget_locals(error, outer)

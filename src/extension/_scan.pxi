@@ -5,6 +5,7 @@ cdef extern from "kernels/sliced.h" nogil:
         pass
     sliced_plan *sliced_plan_new(const sliced_kernel *, const uint64_t *signs, int64_t n_samples,
                                  int64_t n_vectors)
+    size_t sliced_plan_bytes(const sliced_plan *)
     void sliced_plan_free(sliced_plan *)
     void *sliced_scratch_new(const sliced_plan *)
     void sliced_scratch_free(void *)
@@ -85,8 +86,8 @@ cdef extern from "scan/scan.h" nogil:
         int64_t *trace
 
     bint judge_row(const work_on_rows *, int64_t *total, verdict *)
-    int sliced_pays(const kernel *, const sliced_kernel *, const sign_store *, const loss_rows *,
-                    ptrdiff_t n_rows)
+    int sliced_pays(const kernel *, const sign_store *, const loss_rows *)
+    ptrdiff_t least_block(const kernel *, const sliced_kernel *)
     ptrdiff_t scan_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last, verdict *)
 
 
@@ -137,7 +138,7 @@ cdef class _Scratch:
         self.work.rows = rows
         self.work.chunk = &self.chunk
         if plan is not None:
-            self._blocks = _SlicedMemory(plan)
+            self._blocks = _SlicedMemory(plan, 0 if rows.in_place else self.work.signs.n_words)
             self.work.sliced = &self._blocks.sliced
         return self
 
@@ -151,44 +152,42 @@ cdef class _SlicedPlan:
 
     cdef const sliced_kernel *kernel
     cdef sliced_plan *plan
-    cdef int64_t copied_words  # of a row that has to be copied; 0: rows are read in place
+
+    @staticmethod
+    cdef _SlicedPlan of(const kernel *kernel, const sliced_kernel *sliced, SignStore signs):
+        cdef _SlicedPlan self = _SlicedPlan.__new__(_SlicedPlan)
+        cdef const sign_store *store = store_of(signs)
+        cdef object buffer = None  # of signs that are not stored
+        cdef const uint64_t *lines = store.lines
+        if lines == NULL:
+            buffer = _filled_lines(kernel, store)
+            lines = <const uint64_t *>cnp.PyArray_DATA(buffer)
+        self.kernel = sliced
+        with nogil:
+            self.plan = sliced_plan_new(sliced, lines, store.n_samples, store.n_vectors)
+        if self.plan == NULL:
+            raise MemoryError
+        return self
 
     def __dealloc__(self):
         sliced_plan_free(self.plan)
 
 
-cdef _SlicedPlan plan_sliced(const kernel *kernel, const sliced_kernel *sliced, SignStore signs,
-                             const loss_rows *rows, ptrdiff_t n_rows):
-    """A plan if so many rows go through faster as blocks; else None."""
-    cdef const sign_store *store = store_of(signs)
-    cdef _SlicedPlan plan
-    if not sliced_pays(kernel, sliced, store, rows, n_rows):
-        return None
-    plan = _SlicedPlan.__new__(_SlicedPlan)
-    plan.kernel = sliced
-    plan.copied_words = 0 if rows.in_place else store.n_words
-    with nogil:
-        plan.plan = sliced_plan_new(sliced, store.lines, store.n_samples, store.n_vectors)
-    if plan.plan == NULL:
-        raise MemoryError
-    return plan
-
-
 @cython.final
 cdef class _SlicedMemory:
-    """One thread's memory for blocks."""
+    """One thread's memory for blocks; copied_words: of a row, or 0 where rows are read in place."""
 
     cdef sliced_memory sliced
     cdef _SlicedPlan plan
     cdef void *_memory
 
-    def __cinit__(self, _SlicedPlan plan):
+    def __cinit__(self, _SlicedPlan plan, int64_t copied_words):
         cdef ptrdiff_t n = plan.kernel.block_rows
         self.plan = plan
         self.sliced.kernel = plan.kernel
         self.sliced.plan = plan.plan
         self.sliced.scratch = sliced_scratch_new(plan.plan)
-        self._memory = malloc((2 * n + n * plan.copied_words) * 8)
+        self._memory = malloc((2 * n + n * copied_words) * 8)
         if self.sliced.scratch == NULL or self._memory == NULL:
             raise MemoryError
         self.sliced.totals = <int64_t *>self._memory

@@ -20,16 +20,9 @@ cdef class SignStore:
         store.n_strips = (n_vectors + LANES - 1) // LANES
         store.n_samples = n_samples
         store.n_words = (n_samples + WORD_BITS - 1) // WORD_BITS
-        if not stored:
-            return
-        cdef int64_t strip, n_words = store.n_words
-        self._memory = _aligned_int64(store.n_strips * n_words * LANES)
-        cdef uint64_t *lines = <uint64_t *>cnp.PyArray_DATA(self._memory)
-        with nogil:
-            for strip in range(store.n_strips):
-                _chosen.kernel.fill_lines(store.base, first_vector + strip * LANES, first_word, n_words,
-                                   lines + strip * n_words * LANES)
-        store.lines = lines
+        if stored:
+            self._memory = _filled_lines(_chosen.kernel, store)
+            store.lines = <uint64_t *>cnp.PyArray_DATA(self._memory)
 
     def __dealloc__(self):
         free(self._store)
@@ -88,6 +81,18 @@ cdef class SignStore:
 
 cdef inline sign_store *store_of(SignStore signs) noexcept nogil:
     return <sign_store *>signs._store
+
+
+cdef cnp.ndarray _filled_lines(const kernel *kernel, const sign_store *store):
+    """All the lines, as they are stored."""
+    cdef cnp.ndarray memory = _aligned_int64(store.n_strips * store.n_words * LANES)
+    cdef uint64_t *lines = <uint64_t *>cnp.PyArray_DATA(memory)
+    cdef int64_t strip
+    with nogil:
+        for strip in range(store.n_strips):
+            kernel.fill_lines(store.base, store.first_vector + strip * LANES, store.first_word,
+                              store.n_words, lines + strip * store.n_words * LANES)
+    return memory
 
 
 cdef cnp.ndarray _aligned_int64(int64_t n):

@@ -74,8 +74,26 @@ def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, starte
     ndarray of int64, shape (5 + 2 n_vectors,)
         ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
     """
-    counters = np.array([n_rows, unit_shift, largest, halted, started], np.int64)
-    return np.concatenate([counters, maxima, minima])
+    cdef cnp.ndarray highs = np.ascontiguousarray(maxima, np.int64)
+    cdef cnp.ndarray lows = np.ascontiguousarray(minima, np.int64)
+    if highs.ndim != 1 or lows.ndim != 1 or len(highs) != len(lows):
+        raise ValueError("maxima and minima must be of one dimension and of equal length")
+    return laid_out(n_rows, unit_shift, largest, halted, started, len(highs),
+                    <const int64_t *>cnp.PyArray_DATA(highs),
+                    <const int64_t *>cnp.PyArray_DATA(lows))
+
+
+cdef cnp.ndarray laid_out(int64_t n_rows, int64_t unit_shift, int64_t largest, bint halted,
+                          bint started, int64_t n_vectors, const int64_t *maxima,
+                          const int64_t *minima):
+    cdef cnp.npy_intp n = N_COUNTERS + 2 * n_vectors
+    cdef cnp.ndarray found = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_INT64)
+    cdef int64_t *numbers = <int64_t *>cnp.PyArray_DATA(found)
+    numbers[0], numbers[1], numbers[2] = n_rows, unit_shift, largest
+    numbers[3], numbers[4] = halted, started
+    memcpy(numbers + N_COUNTERS, maxima, n_vectors * sizeof(int64_t))
+    memcpy(numbers + N_COUNTERS + n_vectors, minima, n_vectors * sizeof(int64_t))
+    return found
 
 
 @cython.final

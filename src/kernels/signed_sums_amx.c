@@ -360,5 +360,6 @@ const struct kernel kernel_amx = {
     widen_extremes,
     WORKSPACE_WORDS * 2 * TILE_BYTES,
     48,
+    80,
 };
 #endif

@@ -146,6 +146,6 @@ static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
 const struct kernel kernel_neon = {
     "neon",         cpu_has_neon, count_bits,          count_units,
     raise_extremes, sum_units,    fill_lines_portable, widen_extremes,
-    0, 16,
+    0, 16, 60,
 };
 #endif

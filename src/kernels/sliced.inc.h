@@ -30,6 +30,9 @@
  *     LINE_WORDS  how many uint64_t
  *     TARGET      the function attribute that permits its instructions
  *     PARITY, MAJORITY, TRANSPOSE  where the instruction set has something better
+ *     LOAD_WORDS, ZIP_LOW, ZIP_HIGH  where it interleaves bytes: those of the lower, or upper,
+ *                 halves of each 16; LOAD_WORDS(rows, w, both): in each 16 two words from w on, or
+ *                 one, of a row, 128 rows apart
  */
 #include <string.h>
 
@@ -69,6 +72,66 @@ INLINE void swap_blocks(line *x, int half, int width)
         }
 }
 
+#ifdef LOAD_WORDS
+/* Three of the six rounds are left to these, on bits of eight rows; whole bytes are interleaved, as
+ * sliced_avx512.c says: one operation a line and round, where shifts take three. */
+enum { COLUMNS = 4 }; /* of two words: 64 bytes of each row are visited once */
+
+INLINE void gather(line bits[8][16], int i, const uint64_t *const *rows, int64_t w, int both)
+{
+    line x[8];
+    RB_UNROLL(8)
+    for (int j = 0; j < 8; j++)
+        x[j] = LOAD_WORDS(rows + 8 * i + j, w, both);
+    swap_blocks(x, 4, 4);
+    swap_blocks(x, 2, 2);
+    swap_blocks(x, 1, 1);
+    RB_UNROLL(8)
+    for (int j = 0; j < 8; j++)
+        bits[j][i] = x[j]; /* sample 8b + j of rows 8i .. 8i + 7 in byte b */
+}
+
+INLINE void interleave(line *out, const line *in)
+{
+    RB_UNROLL(8)
+    for (int j = 0; j < 8; j++) {
+        out[2 * j] = ZIP_LOW(in[j], in[j + 8]);
+        out[2 * j + 1] = ZIP_HIGH(in[j], in[j + 8]);
+    }
+}
+
+INLINE void scatter(line *lines, const line *bits, int n)
+{
+    line x[16], y[16];
+    interleave(x, bits);
+    interleave(y, x);
+    interleave(x, y);
+    interleave(y, x);
+    RB_UNROLL(16)
+    for (int b = 0; b < n; b++)
+        lines[8 * b] = y[b];
+}
+
+TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t start,
+                             int64_t n_words)
+{
+    line bits[COLUMNS][8][16];
+    for (int64_t w = start; w < start + n_words; w += 2 * COLUMNS) {
+        const int n = (int)smaller(2 * COLUMNS, start + n_words - w);
+        for (int i = 0; i < 16; i++) {
+            for (int c = 0; c < n / 2; c++)
+                gather(bits[c], i, rows, w + 2 * c, 1);
+            if (n % 2)
+                gather(bits[n / 2], i, rows, w + n - 1, 0);
+        }
+        for (int c = 0; c < n / 2; c++, lines += 128)
+            for (int j = 0; j < 8; j++)
+                scatter(lines + j, bits[c][j], 16);
+        for (int j = 0; n % 2 && j < 8; j++)
+            scatter(lines + j, bits[n / 2][j], 8);
+    }
+}
+#else
 /* Three of the six rounds, on eight lines `step` apart. */
 INLINE void transpose_8(line *lines, int step)
 {
@@ -99,6 +162,7 @@ TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t s
             transpose_8(lines + r, 1);
     }
 }
+#endif
 #endif
 
 /* ---- lines to counts --------------------------------------------------------------------- */

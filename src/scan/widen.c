@@ -112,9 +112,9 @@ static struct row_tile read_block(const struct work *work, ptrdiff_t first, ptrd
     return tile;
 }
 
-ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, int *stopped)
+ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped)
 {
-    const ptrdiff_t n_rows = work->sliced->kernel->block_rows;
+    const ptrdiff_t n_rows = (ptrdiff_t)smaller(work->sliced->kernel->block_rows, last - first);
     const struct block block = {.work = work,
                                 .sliced = 1,
                                 .rows = read_block(work, first, n_rows),

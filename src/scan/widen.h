@@ -42,7 +42,7 @@ RB_INLINE int can_widen(const struct guard_state *state)
  * many are answered; *stopped: the next one is not, or cannot be judged so, and has changed
  * nothing. */
 ptrdiff_t judge_tile(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped);
-ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, int *stopped);
+ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped);
 
 /* Judges the first row, and says in `verdict` whether it is answered.  False: it cannot be judged
  * so, or needs a price; then nothing has changed. */

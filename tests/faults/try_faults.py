@@ -29,7 +29,7 @@ import signals
 import sizes
 from trial import Count, Fault
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+DOCS = Path(__file__).parents[2] / "docs"
 FAULTS: list[Fault] = [
     *kills.FAULTS,
     *interrupts.FAULTS,
@@ -93,17 +93,6 @@ def cost_table(measured: dict[str, tuple[float, float]]) -> str:
     return "\n".join(lines)
 
 
-def write_section(name: str, text: str) -> None:
-    """Put `text` between the two comments of the page that bear the name."""
-    page = PAGE.read_text(encoding="utf-8")
-    begin, end = f"% {name}: written by tests/faults/try_faults.py\n", f"% end of {name}\n"
-    before, _, rest = page.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise ValueError(f"{PAGE} has no section {name}")
-    PAGE.write_text(f"{before}{begin}\n{text}\n\n{end}{after}", encoding="utf-8")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Try every fault and count what is lost.")
     parser.add_argument("words", nargs="*", help="of the names of the faults to try")
@@ -123,9 +112,13 @@ def main() -> int:
             if line:
                 print(f"    {line}")
     if not (args.quick or args.words):
-        write_section("faults", fault_table(counts, time.monotonic() - begun))
+        sys.path.append(str(DOCS))
+        from marked import fill
+
+        page = DOCS / "reliability.md"
+        fill(page, "faults", fault_table(counts, time.monotonic() - begun))
         with tempfile.TemporaryDirectory(prefix="costs-") as folder:
-            write_section("costs", cost_table(costs.costs(Path(folder))))
+            fill(page, "costs", cost_table(costs.costs(Path(folder))))
     return 1 if any(count.lost for count in counts.values()) else 0
 
 

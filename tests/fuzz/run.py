@@ -16,8 +16,10 @@ from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parent
 ROOT = FUZZ.parents[1]
+sys.path.append(str(ROOT / "docs"))
+from marked import fill  # noqa: E402
+
 BUILD = ROOT / "build" / "fuzz"
-PAGE = ROOT / "docs" / "fuzzing.md"
 TARGETS = sorted(path.stem.removesuffix("_fuzz") for path in FUZZ.glob("*_fuzz.py"))
 ATHERIS_SECONDS = 60  # shared by the targets
 FLOORS = ["src/kernels", "src/scan", "src/edge", "tests/native"]
@@ -93,10 +95,7 @@ def write_page(kernels, kernel_seconds, targets, seconds, executions, seed):
         lines.append(f"| `{function}` | {' | '.join(counts)} |")
     lines += ["", "| Python target | executions |", "| --- | ---: |"]
     lines += [f"| `{name}` | {n:,} |" for name, n in targets.items()]
-    text = PAGE.read_text(encoding="utf-8")
-    table = "\n".join(lines)
-    marked = re.compile(r"(?<=<!-- counts -->\n).*(?=<!-- end of counts -->)", re.S)
-    PAGE.write_text(marked.sub(lambda _: f"\n{table}\n\n", text), encoding="utf-8")
+    fill(ROOT / "docs" / "fuzzing.md", "counts", "\n".join(lines))
 
 
 def main():

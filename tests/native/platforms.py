@@ -20,7 +20,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-PAGE = ROOT / "docs" / "platforms.md"
+sys.path.append(str(ROOT / "docs"))
+from marked import fill  # noqa: E402
+
 SOURCES = [path for floor in ("kernels", "scan", "edge") for path in ROOT.glob(f"src/{floor}/*.c")]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}"]
 EXECUTIONS = 2000
@@ -121,9 +123,7 @@ def main() -> None:
             *rows,
         ]
     )
-    page = PAGE.read_text(encoding="utf-8")
-    marked = re.compile(r"(?<=% platforms: made by make platforms\n).*(?=% end of platforms)", re.S)
-    PAGE.write_text(marked.sub(lambda _: f"\n{table}\n\n", page), encoding="utf-8")
+    fill(ROOT / "docs" / "platforms.md", "platforms", table)
 
 
 if __name__ == "__main__":

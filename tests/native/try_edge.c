@@ -23,10 +23,46 @@ static int64_t plain_complexity(const struct radabound_edge_state *state)
     return sum;
 }
 
+static int64_t floor_of(int64_t x, int n_bits)
+{
+    const int64_t unit = (int64_t)1 << n_bits;
+    return x / unit - (x % unit < 0);
+}
+
+/* The budget of the piece that a count lies in; products wrap where a state is forged. */
+static int64_t plain_budget(const struct radabound_edge_state *state)
+{
+    int i = 0, n_bits = 0;
+    while (i + 1 < RADABOUND_EDGE_PIECES && state->budget[i + 1].first <= state->largest)
+        i++;
+    const struct radabound_edge_piece *piece = &state->budget[i];
+    const uint32_t end =
+        i + 1 < RADABOUND_EDGE_PIECES ? state->budget[i + 1].first : state->n_samples + 1;
+    while ((uint64_t)1 << n_bits <= (uint32_t)(end - piece->first - 1))
+        n_bits++;
+    int64_t sum = 0;
+    for (int j = 3; j-- > 0;) {
+        const uint64_t slope = (uint64_t)sum + (uint64_t)(int64_t)piece->slopes[j];
+        sum = floor_of((int64_t)(slope * (uint32_t)(state->largest - piece->first)), n_bits);
+    }
+    sum = floor_of((int64_t)((uint64_t)sum + (uint64_t)piece->base), 16);
+    return sum < 0 ? -1 : sum;
+}
+
+static int64_t plain_below(const struct radabound_edge_state *state)
+{
+    const uint64_t k = (uint64_t)state->n_answered + 1;
+    int64_t below = 0;
+    for (int j = 0; j < RADABOUND_EDGE_STAGES; j++)
+        if (k >= (uint64_t)1 << j)
+            below = state->below[j];
+    return k <= state->n_flat && state->below_flat > below ? state->below_flat : below;
+}
+
 /* What the state is after a row; its count. */
 static uint32_t plain_judge(struct radabound_edge_state *state, const uint8_t *row)
 {
-    int64_t total = 0, below = 0, budget = -1;
+    int64_t total = 0;
     for (int64_t i = 0; i < state->n_samples; i++)
         total += row[i];
     for (int v = 0; v < N_VECTORS; v++) {
@@ -40,14 +76,9 @@ static uint32_t plain_judge(struct radabound_edge_state *state, const uint8_t *r
     }
     if (total > state->largest)
         state->largest = (uint32_t)total;
-    for (int i = RADABOUND_EDGE_STAGES - 1; i >= 0; i--)
-        if (state->n_answered < state->ends[i])
-            below = state->below[i];
-    for (int i = RADABOUND_EDGE_PRICES - 1; i >= 0; i--)
-        if (state->largest <= state->totals[i])
-            budget = state->budgets[i];
+    const int64_t below = plain_below(state);
     const int passes = total < below || state->n_samples - total < below ||
-                       plain_complexity(state) <= budget;
+                       plain_complexity(state) <= plain_budget(state);
     if (passes && state->n_answered < UINT32_MAX - 1)
         state->n_answered++;
     else
@@ -119,16 +150,21 @@ static void random_state(struct radabound_edge_state *state)
     state->n_samples = (uint32_t)size_to(300);
     state->half_range = (uint32_t)below(2);
     const int64_t most = 2 * N_VECTORS * (int64_t)state->n_samples;
-    for (int i = 0; i < RADABOUND_EDGE_PRICES; i++) {
-        state->totals[i] = i + 1 < RADABOUND_EDGE_PRICES
-                               ? (uint32_t)below(state->n_samples + 1)
-                               : state->n_samples;
-        state->budgets[i] = one_in(8) ? -1 : below(most / 3 + 1);
+    uint32_t first = 0;
+    for (int i = 0; i < RADABOUND_EDGE_PIECES; i++) {
+        struct radabound_edge_piece *piece = &state->budget[i];
+        piece->first = first;
+        piece->base = one_in(8) ? -1 : below(most / 3 + 1) << 16;
+        for (int j = 0; j < 3; j++)
+            piece->slopes[j] = one_in(2) ? 0 : (int32_t)(random_word() >> (32 + below(32)));
+        first += (uint32_t)up_to(state->n_samples / 4 + 2);
+        if (first > state->n_samples || one_in(8))
+            first = state->n_samples + 1;
     }
-    for (int i = 0; i < RADABOUND_EDGE_STAGES; i++) {
-        state->ends[i] = (uint32_t)below(N_ROWS + 1);
+    for (int i = 0; i < RADABOUND_EDGE_STAGES; i++)
         state->below[i] = (uint32_t)below(state->n_samples + 2) / (uint32_t)up_to(4);
-    }
+    state->n_flat = (uint32_t)below(N_ROWS + 1);
+    state->below_flat = (uint32_t)below(state->n_samples + 2);
     seal(state);
 }
 
@@ -215,6 +251,7 @@ static void try_rows(struct medium *medium)
             check(count == (result == RADABOUND_EDGE_OK ? wanted : 0), "the count");
             check_equal(&guard->state, &after, sizeof after, "the state");
             check(radabound_edge_complexity(guard) == plain_complexity(&after), "the complexity");
+            check(radabound_edge_budget(guard) == plain_budget(&after), "the budget");
             uint32_t left = guard->total | guard->halves[0] | guard->halves[1];
             for (int v = 0; v < N_VECTORS; v++)
                 left |= guard->counts[v];

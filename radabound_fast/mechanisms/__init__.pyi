@@ -1,0 +1,16 @@
+from radabound_fast.mechanisms._protocol import Mechanism as Mechanism
+from radabound_fast.mechanisms.declared_search import ComparedAnswer as ComparedAnswer
+from radabound_fast.mechanisms.declared_search import Comparison as Comparison
+from radabound_fast.mechanisms.declared_search import CrossValidatedAnswer as CrossValidatedAnswer
+from radabound_fast.mechanisms.declared_search import DeclaredSearch as DeclaredSearch
+from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswer as DeclaredSearchAnswer
+from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers as DeclaredSearchAnswers
+from radabound_fast.mechanisms.guess_and_check import GuessAndCheck as GuessAndCheck
+from radabound_fast.mechanisms.guess_and_check import GuessAndCheckAnswer as GuessAndCheckAnswer
+from radabound_fast.mechanisms.guess_and_check import GuessAndCheckAnswers as GuessAndCheckAnswers
+from radabound_fast.mechanisms.ladder import Ladder as Ladder
+from radabound_fast.mechanisms.ladder import LadderAnswer as LadderAnswer
+from radabound_fast.mechanisms.ladder import LadderAnswers as LadderAnswers
+from radabound_fast.mechanisms.thresholdout import Thresholdout as Thresholdout
+from radabound_fast.mechanisms.thresholdout import ThresholdoutAnswer as ThresholdoutAnswer
+from radabound_fast.mechanisms.thresholdout import ThresholdoutAnswers as ThresholdoutAnswers
