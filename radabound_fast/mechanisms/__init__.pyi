@@ -1,7 +1,7 @@
 from radabound_fast.mechanisms._protocol import Mechanism as Mechanism
 from radabound_fast.mechanisms.declared_search import ComparedAnswer as ComparedAnswer
-from radabound_fast.mechanisms.declared_search import CrossValidatedAnswer as CrossValidatedAnswer
 from radabound_fast.mechanisms.declared_search import Comparison as Comparison
+from radabound_fast.mechanisms.declared_search import CrossValidatedAnswer as CrossValidatedAnswer
 from radabound_fast.mechanisms.declared_search import DeclaredSearch as DeclaredSearch
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswer as DeclaredSearchAnswer
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers as DeclaredSearchAnswers
