@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | report | plan | edge | demo | reproduce | info.
+"""The command ``radabound``: audit | report | plan | serve | edge | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -44,6 +44,7 @@ from radabound_fast._options import add_option, given
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
+from radabound_fast._serve_command import add_serve
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files import FileRows, open_losses, open_predictions, read_values
 from radabound_fast.labels import Labels
@@ -148,7 +149,9 @@ def _parser() -> _Parser:
     parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_report, _add_plan, add_edge, _add_demo, _add_reproduce, _add_info):
+    for add in (_add_audit, _add_report, _add_plan, add_serve, add_edge):
+        add(commands)
+    for add in (_add_demo, _add_reproduce, _add_info):
         add(commands)
     return parser
 

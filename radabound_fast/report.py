@@ -122,17 +122,19 @@ class Report:
 
     def _sentence(self, called: str) -> str:
         """To paste, where the best model is called so."""
-        best, folds = self.best, ""
+        best = self.best
+        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
+        place = f"{self._place(best.low, best.high)} in the population"
         if self.n_folds is not None:
-            folds = (
+            place += (
                 f" for its {self.n_folds} fold models on average (a refitted model is another one)"
             )
-        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
         text = sentence(
             counted(self.n_queries, "model"),
             called,
-            f"{self.metric} {shown(best.value)} {self._rows}",
-            f"{self._place(best.low, best.high)} in the population{folds}",
+            f"{self.metric} {shown(best.value)}",
+            self._rows,
+            place,
             self.delta,
             f"however the search used its scores (radabound_fast.DeclaredSearch over a "
             f"space{size} that was declared beforehand)",
@@ -242,21 +244,25 @@ class Report:
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
 
 
-def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
+def sentence(
+    models: str, called: str, score: str, rows: str, place: str, delta: float, provided: str
+) -> str:
     """What is said of the best of some models, whatever vouches for it.
 
     Parameters
     ----------
     models, called : str
         How many there are; the best of them.
-    score, place : str
-        Its score on the holdout, and where that is in the population.
+    score : str
+        Of what, and how much.
+    rows, place : str
+        What it is the score on; where the population's is.
     delta, provided : float, str
         That holds with probability ``1 - delta``, under this condition.
     """
     return (
-        f"The best of {models} is {called}: {score}, and {place}, with probability {1 - delta:g}, "
-        f"{provided}."
+        f"The best of {models} is {called}: {score} {rows}, and {place}, with probability "
+        f"{1 - delta:g}, {provided}."
     )
 
 
