@@ -266,6 +266,7 @@ GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELT
         ([*PREDICTIONS, "--bound", "mclt"], "--bound is for a guard, which halts"),
         ([*PREDICTIONS, "--n-vectors", 32], "--n-vectors is for a guard, which halts"),
         ([*PREDICTIONS, "--state", "g.db"], "--state is for a guard, which halts"),
+        ([*PREDICTIONS, "--threads", 1], "--threads is for a guard, which halts"),
         ([*PREDICTIONS, "--metric", "r2"], "metric must be one of 'error', "),
         ([*PREDICTIONS, "--metric", "roc_auc", "--packed"], "packed rows are of classes"),
         ([*PREDICTIONS, "--metric", "f1", "--pos-label", "x"], "--pos-label must be a number"),
