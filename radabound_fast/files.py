@@ -3,13 +3,15 @@
 A file of predictions or losses holds a matrix with a row per query and a column per sample, k x m
 (or, transposed, m x k); one of labels holds one column.  The suffix says how:
 
-=================  =================================================================
+=================  ==========================================================
+
 ``.npy``           memory-mapped, so that the file may be larger than memory
 ``.npz``           one array, or one of several as ``FILE.npz:key``; decompressed as
                    it is read
 ``.csv``           comma-separated, UTF-8; numbers or text, as `_csv` tells them apart
 ``.parquet``       a table without missing values; needs the extra ``[parquet]``
-=================  =================================================================
+=================  ==========================================================
+
 
 Transposed .npz and .csv files are read into memory whole; the others never are.  Pickled
 objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
@@ -199,6 +201,35 @@ def open_predictions(
     return values, FileRows(file.name, source, bitorder, note)
 
 
+def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
+    """A file of one value a sample, without a header.
+
+    Parameters
+    ----------
+    path : path
+        As a file of labels.
+    like : ndarray, optional
+        Labels: the values are text if these are.  None: they are numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        As `open_predictions`.
+    """
+    file = _File(path, header=False)
+    text = like is not None and like.dtype.kind in "US"
+    if file.is_csv:
+        file.look.check_none_missing(False)
+    if file.is_text and not text:
+        where = f" in {file.look.first_text(False).where}" if file.is_csv else ""
+        raise ValueError(f"{file.name} must hold numbers, got something else{where}")
+    return _labels(file, text)
+
+
 def _with_scores(
     truth: _File, file: _File, transpose: bool | None, packed: bool
 ) -> tuple[np.ndarray, FileRows]:
@@ -221,6 +252,35 @@ def _ask_whether_counted(file: _File, what: str, says_so: str) -> None:
             f"{file.name}: its first line may be a header, or {what}: say which "
             f"(header=True, --header {says_so}; header=False, --header no)"
         )
+
+
+def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
+    """The labels in a file: numbers, or strings.
+
+    Parameters
+    ----------
+    path : path
+        .npy, .npz (or .npz:key), .csv or .parquet.
+    header : bool, optional
+        Whether the first line of a .csv file is a header; None: not, and an error if it seems so.
+
+    Raises
+    ------
+    ValueError
+        It holds something else; the message has no label.
+    OSError
+        It cannot be read.
+    """
+    file = _File(path, header)
+    if file.is_csv:
+        file.look.check_none_missing(file.header)
+    labels = _labels(file, file.is_text)
+    if file.may_have_header and file.is_text and labels[0] not in labels[1:]:
+        raise ValueError(
+            f"{file.name}: is the first line, which is like no other, a header? Say so "
+            "(--header yes), or not (--header no)"
+        )
+    return labels
 
 
 class _File:

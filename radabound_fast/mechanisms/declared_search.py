@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 from math import isclose, log
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +121,8 @@ _GAINS = ["gain", "gain_low", "gain_high"]
 
 
 def _fields_of(names: list[str]) -> dict[str, Any]:
-    return {one.name: one for one in fields(make_dataclass("_", names))}
+    made = make_dataclass("_", names, init=False, repr=False, eq=False)
+    return {one.name: one for one in fields(made)}
 
 
 class DeclaredSearchAnswer(Answer):
@@ -510,6 +511,8 @@ class DeclaredSearch:
     >>> search.size, round(answer.nats, 4)
     (80, 4.382)
     """
+
+    _takes_keys: ClassVar[bool] = True  # a query says which model it is about
 
     def __init__(
         self,
