@@ -110,10 +110,12 @@ def _answers(
     sent: deque[Candidate] = deque()  # to the workers, and not yet judged
     answers: list[tuple[Candidate, Any]] = []
 
+    task = delayed(fit_predict)
+
     def tasks() -> Iterator[Any]:
         for candidate in candidates:
             sent.append(candidate)
-            yield delayed(fit_predict)(candidate)
+            yield task(candidate)
 
     outputs = _outputs(tasks(), n_jobs, backend)
     shown = contextlib.ExitStack()

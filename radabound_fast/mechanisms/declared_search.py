@@ -121,7 +121,8 @@ _GAINS = ["gain", "gain_low", "gain_high"]
 
 
 def _fields_of(names: list[str]) -> dict[str, Any]:
-    return {one.name: one for one in fields(make_dataclass("_", names))}
+    made = make_dataclass("_", names, init=False, repr=False, eq=False)
+    return {one.name: one for one in fields(made)}
 
 
 class DeclaredSearchAnswer(Answer):
@@ -321,6 +322,25 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
         self._terms, self._codes, self.reruns = terms, codes, reruns
         self._kept, self.nats = kept, nats
         self.numbers, self.n_queries, self.halted = numbers, n_queries, False
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks of one search as one."""
+        return cls(
+            blocks[-1]._terms,
+            [code for block in blocks for code in block._codes],
+            np.concatenate([block.reruns for block in blocks]),
+            np.concatenate([block._kept for block in blocks]),
+            np.concatenate([block.nats for block in blocks]),
+            np.concatenate([block.numbers for block in blocks]),
+            blocks[-1].n_queries,
+        )
+
+    def _only(self, row: int) -> Self:
+        """That of one row."""
+        one = slice(row, row + 1)
+        columns = self.reruns[one], self._kept[one], self.nats[one], self.numbers[one]
+        return type(self)(self._terms, self._codes[one], *columns, self.n_queries)
 
     @cached_property
     def values(self) -> Floats:

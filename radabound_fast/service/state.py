@@ -18,7 +18,7 @@ from radabound_fast._checks import counted
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.metrics import METRICS
-from radabound_fast.report import _plain
+from radabound_fast.report import plain
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
@@ -94,7 +94,7 @@ def report_of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(made.to_json())
     best = [answer._asdict() for answer in made.ranking(10)]
     return told | {
-        "ranking": json.loads(json.dumps(best, default=_plain)),
+        "ranking": json.loads(json.dumps(best, default=plain)),
         "html": made._repr_html_(),
     }
 

@@ -425,8 +425,7 @@ cdef class GuardCore(SharedState):
         """
         cdef const kernel *kernel = self.set.kernel
         cdef _SlicedPlan plan
-        if (n_rows < least_block(kernel, self.sliced)
-                or not sliced_pays(kernel, store_of(self.signs), rows)):
+        if not sliced_pays(kernel, self.sliced, store_of(self.signs), rows, n_rows):
             return None
         if self.plan is not None:
             return self.plan
