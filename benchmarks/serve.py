@@ -64,7 +64,7 @@ def serve(folder: str, m: int, guard: str, durability: str) -> None:
     made.config.app.router.routes.append(Route("/echo", echo, methods=["POST"]))
     listener = server.listening("127.0.0.1", 0)
     print(listener.getsockname()[1], flush=True)
-    server.serve(made, listener)
+    server.run(made, listener)
 
 
 @contextlib.contextmanager
