@@ -1,6 +1,8 @@
 """A service for the tests: in a thread of this process, or as `radabound serve` itself."""
 
+import atexit
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -114,6 +116,16 @@ for line in sys.stdin:
 """
 
 
+@functools.cache
+def nursery():
+    """What starts services; it ends with the tests."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(process.communicate)
+    return process
+
+
 class Command:
     """`radabound serve` in processes of its own, one after the other, which may be killed."""
 
@@ -121,10 +133,7 @@ class Command:
         self.folder, self.options = Path(folder), options
         np.save(self.folder / "y.npy", labels)
         self.tokens, self.port, self.pid = tokens_file(folder), 0, None
-        self.nursery = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        self.nursery = nursery()
 
     def start(self, dies=None):
         """Where it listens, which stays the same; it dies there, if that is said."""
@@ -159,7 +168,6 @@ class Command:
     def __exit__(self, *_):
         if self.pid is not None:
             self.kill()
-        self.nursery.communicate()
 
 
 def octets_of(predictions):

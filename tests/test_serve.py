@@ -38,6 +38,14 @@ def service(tmp_path):
         yield running
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    """One for tests in which nothing is counted."""
+    folder = tmp_path_factory.mktemp("refusing")
+    with in_thread(Holdout.open(folder / "guard.db", Y, **FIXED), folder) as running:
+        yield running
+
+
 def npy(array):
     file = io.BytesIO()
     np.save(file, array)
@@ -320,23 +328,23 @@ def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     "given",
     [None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}"],
 )
-def test_nobody_is_answered_without_a_token(service, given):
+def test_nobody_is_answered_without_a_token(refusing, given):
     headers = {} if given is None else {"Authorization": given}
     for method, path in (("POST", "/query"), ("GET", "/state"), ("GET", "/"), ("GET", "/metrics")):
-        status, found, body = service.send(method, path, team=None, **headers)
+        status, found, body = refusing.send(method, path, team=None, **headers)
         assert status == 401 and "www-authenticate" in found
         assert json.loads(body)["error"]["type"] == "PermissionError"
 
 
-def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(service):
+def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(refusing):
     def basic(name, token):
         return "Basic " + base64.b64encode(f"{name}:{token}".encode()).decode()
 
     given = basic("red", TOKENS["red"])
-    assert service.send("GET", "/", team=None, Authorization=given)[0] == 200
-    assert service.send("POST", "/query", b"", team=None, Authorization=given)[0] == 401
+    assert refusing.send("GET", "/", team=None, Authorization=given)[0] == 200
+    assert refusing.send("POST", "/query", b"", team=None, Authorization=given)[0] == 401
     other = basic("owner", TOKENS["red"])
-    assert service.send("GET", "/", team=None, Authorization=other)[0] == 401
+    assert refusing.send("GET", "/", team=None, Authorization=other)[0] == 401
 
 
 def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
@@ -374,34 +382,34 @@ def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
         ({}, octets_of(Y), "form must be one of"),
     ],
 )
-def test_bad_predictions_are_refused_in_the_librarys_words(service, head, octets, reason):
-    status, told = service.post("/query", head, octets)
+def test_bad_predictions_are_refused_in_the_librarys_words(refusing, head, octets, reason):
+    status, told = refusing.post("/query", head, octets)
     assert status == 400 and reason in told["error"]["message"]
     assert told["error"]["type"] in ("ValueError", "TypeError")
-    assert service.get("/state")[1]["n_queries"] == 0
+    assert refusing.get("/state")[1]["n_queries"] == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b"{", b"[]\n", b"\xff\n", b"{}", b"[" * 100_000])
-def test_a_body_without_a_line_of_json_is_refused(service, body):
-    status, _, told = service.send("POST", "/query", body)
+def test_a_body_without_a_line_of_json_is_refused(refusing, body):
+    status, _, told = refusing.send("POST", "/query", body)
     assert status == 400 and "error" in json.loads(told)
 
 
-def test_an_arrow_stream_that_would_unfold_is_refused(service):
+def test_an_arrow_stream_that_would_unfold_is_refused(refusing):
     for compression in ("zstd", "lz4"):
         octets = arrow(np.zeros(M, np.int64), compression=compression)
-        status, told = service.post("/query", {"form": "arrow"}, octets)
+        status, told = refusing.post("/query", {"form": "arrow"}, octets)
         assert status == 400 and "must not be compressed" in told["error"]["message"]
     pa = pytest.importorskip("pyarrow")
     octets = arrow(pa.array(["1" * 10_000] * M).dictionary_encode())
-    status, told = service.post("/query", {"form": "arrow"}, octets)
+    status, told = refusing.post("/query", {"form": "arrow"}, octets)
     assert status == 400 and "must be bools, numbers or strings" in told["error"]["message"]
 
 
-def test_objects_are_not_unpickled(service, tmp_path):
+def test_objects_are_not_unpickled(refusing, tmp_path):
     file = io.BytesIO()
     np.save(file, np.array([_Marks(tmp_path)] * M, object), allow_pickle=True)
-    status, told = service.post("/query", {"form": "npy"}, file.getvalue())
+    status, told = refusing.post("/query", {"form": "npy"}, file.getvalue())
     assert status == 400 and "never loaded" in told["error"]["message"]
     assert not (tmp_path / "mark").exists()
 
@@ -514,9 +522,9 @@ def test_the_contract_names_every_path_and_what_replies_have(service):
         assert set(reply) <= set(schemas[schema]["properties"])
 
 
-def test_what_is_not_there_is_an_error_in_json(service):
+def test_what_is_not_there_is_an_error_in_json(refusing):
     for method, path, status in (("GET", "/nothing", 404), ("GET", "/query", 405)):
-        found, told = service.send(method, path)[::2]
+        found, told = refusing.send(method, path)[::2]
         assert found == status and "there is no" in json.loads(told)["error"]["message"]
 
 
