@@ -22,7 +22,9 @@ from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 from radabound_fast import Holdout, RadaBound  # noqa: E402
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder  # noqa: E402
 from radabound_fast.service import contract, server  # noqa: E402
-from radabound_fast.service.tokens import Tokens  # noqa: E402
+from radabound_fast.service.answering import Answering, Call  # noqa: E402
+from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
+from radabound_fast.service.wire import packed  # noqa: E402
 
 M = 1001  # no multiple of 8, nor of 64
 RNG = np.random.default_rng(7)
@@ -137,6 +139,65 @@ def test_a_mechanism_is_asked_as_in_its_own_process(tmp_path, name):
         np.testing.assert_array_equal(told.values, expected.values)
         assert told.n_queries == expected.n_queries == remote.n_queries
         assert remote.guarantee == here.guard.guarantee
+
+
+@pytest.mark.parametrize("n_calls", [1, 3, 4, 12])
+@pytest.mark.parametrize("name", ["RadaBound", *MECHANISMS])
+def test_calls_that_are_answered_together_get_what_each_would_get_alone(tmp_path, name, n_calls):
+    kind, parameters, named = {"RadaBound": (RadaBound, FIXED, {}), **MECHANISMS}[name]
+    here = Holdout(Y, kind(M, **parameters))
+    answering = Answering(Holdout.open(tmp_path / "g.db", Y, kind, **parameters))
+    try:
+        rows = [np.where(RNG.random(M) < 0.2, 1 - Y, Y) for _ in range(n_calls)]
+        keys = [
+            {"key": {"depth": 1 + n % 3}} if named.get("key") else named for n in range(n_calls)
+        ]
+        if kind is DeclaredSearch:  # a key is one model
+            rows = [rows[n % 3] for n in range(n_calls)]
+        team = Team("red", None)
+        calls = [
+            Call(team, packed({"form": "bits", **key}, octets_of(row)), False, str(n))
+            for n, (row, key) in enumerate(zip(rows, keys, strict=True))
+        ]
+        answering.answer(calls)
+        for call, row, key in zip(calls, rows, keys, strict=True):
+            told, expected = json.loads(call.reply.body), here.query(row, **key)
+            for field in ("value", "low", "high", "half_width"):
+                value = getattr(expected, field)
+                assert told[field] == (None if np.isnan(value) else value), field
+            assert told["number"] == expected.n_queries
+        assert answering.n_commits == 1
+    finally:
+        answering.close()
+
+
+def test_a_key_that_comes_twice_at_once_is_one_call(tmp_path):
+    answering = Answering(Holdout.open(tmp_path / "g.db", Y, **FIXED))
+    try:
+        bodies = [packed({"form": "bits"}, octets_of(row)) for row in ROWS]
+        calls = [Call(Team("red", None), bodies[0], False, "k") for _ in range(3)]
+        calls += [Call(Team("blue", None), bodies[0], False, "k")]
+        calls += [Call(Team("red", None), bodies[1], False, "k")]
+        answering.answer(calls)
+        first, again, third, other, wrong = (call.reply for call in calls)
+        assert first.body == again.body == third.body and other.status == 200
+        assert [reply.outcome for reply in (first, again, third)] == [
+            "answered", "repeated", "repeated",
+        ]  # fmt: skip
+        assert wrong.status == 422 and answering.holdout.n_queries == 2
+    finally:
+        answering.close()
+
+
+def test_a_limit_holds_among_calls_that_come_at_once(tmp_path):
+    answering = Answering(Holdout.open(tmp_path / "g.db", Y, **FIXED))
+    try:
+        body = packed({"form": "bits"}, octets_of(ROWS[0]))
+        calls = [Call(Team("small", 3), body, False, None) for _ in range(5)]
+        answering.answer(calls)
+        assert [call.reply.status for call in calls] == [200, 200, 200, 429, 429]
+    finally:
+        answering.close()
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "f1", "neg_brier_score"])

@@ -39,6 +39,8 @@ TIDY_SECONDS = 0.2
 MOST_ROWS = 100_000
 _SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
 
+# answers whose limits are computed one by one
+_FEW = 3
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
 logger = logging.getLogger("radabound_fast.service")
@@ -266,22 +268,35 @@ class Answering:
 
     def _told(self, answers: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
         """What leaves of answers, given with their keys: not R~, nor delta'."""
+        limits = self._limits([answer for _, answer in answers])
+        for (key, answer), (low, high, half_width) in zip(answers, limits, strict=True):
+            told = {
+                "value": _number(answer.value), "low": _number(low), "high": _number(high),
+                "half_width": _number(half_width), "number": answer.n_queries,
+            }  # fmt: skip
+            if self._is_search:
+                for name in _GAINS:
+                    if hasattr(answer, name):
+                        told[name] = getattr(answer, name)
+                told |= {"key": key, "rerun": answer.rerun}
+            yield told
+
+    def _limits(self, answers: list[Any]) -> Iterator[tuple[float, float, float]]:
+        """Low, high and half-width of each: of many at once they take little more than of one."""
         guard = self.holdout.guard
-        if isinstance(guard, RadaBound) and answers:
-            # the limits of many at once take little more time than those of one
-            values = np.array([answer.value for _, answer in answers])
-            numbers = np.array([answer.n_queries for _, answer in answers])
+        values = np.array([answer.value for answer in answers])
+        if len(answers) > _FEW and isinstance(guard, RadaBound):
+            numbers = np.array([answer.n_queries for answer in answers])
             lows, highs = guard._rule.interval(values, numbers, True)
             widths = guard._rule.half_width(values, lows, highs)
-            for row in zip(values.tolist(), lows.tolist(), highs.tolist(), widths.tolist(),
-                           numbers.tolist(), strict=True):  # fmt: skip
-                yield dict(zip((*_SCORES, "number"), row, strict=True))
-            return
-        for key, answer in answers:
-            names = [*_SCORES, *(name for name in _GAINS if hasattr(answer, name))]
-            told = {name: _number(getattr(answer, name)) for name in names}
-            told |= {"number": answer.n_queries}
-            yield told | {"key": key, "rerun": answer.rerun} if self._is_search else told
+        elif len(answers) > _FEW and self._is_search:
+            told = [answer._told for answer in answers]
+            kept, nats = np.array([one[:-1] for one in told]), np.array([one[-1] for one in told])
+            lows, highs = guard._terms.intervals(kept, nats)
+            widths = np.asarray(guard._terms.half_width(values, lows, highs))
+        else:
+            return ((answer.low, answer.high, answer.half_width) for answer in answers)
+        return zip(lows.tolist(), highs.tolist(), widths.tolist(), strict=True)
 
     def _told_many(self, answers: Any, keys: Any) -> dict[str, Any]:
         """The same of a block."""
