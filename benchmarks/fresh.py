@@ -16,9 +16,9 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 gc.collect()
 memory, start = resident(), time.process_time()
-import radabound_fast
+{use}
 seconds = time.process_time() - start
-print(json.dumps({"seconds": seconds, "bytes": resident() - memory}))
+print(json.dumps(dict(seconds=seconds, bytes=resident() - memory)))
 """
 
 GUARD = """
@@ -72,15 +72,16 @@ def run(program: str, **environment: str) -> dict[str, float]:
     return json.loads(printed)
 
 
-def imports(n_processes: int) -> tuple[float, float]:
-    """Medians of the milliseconds and megabytes that radabound_fast takes beyond numpy.
+def imports(use: str, n_processes: int) -> tuple[float, float]:
+    """Medians of the milliseconds and megabytes that an import takes beyond numpy.
 
     Once its bytecode is cached, as after any installation; time of the processor.
     """
     with tempfile.TemporaryDirectory() as folder:
         cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
-        run(IMPORTS, **cached)
-        runs = [run(IMPORTS, **cached) for _ in range(n_processes)]
+        program = IMPORTS.format(use=use)
+        run(program, **cached)
+        runs = [run(program, **cached) for _ in range(n_processes)]
     seconds = statistics.median(one["seconds"] for one in runs)
     return seconds * 1e3, statistics.median(one["bytes"] for one in runs) / 1e6
 

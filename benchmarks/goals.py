@@ -37,8 +37,9 @@ from benchmarks.peers import (
     one_by_one,
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
-from radabound_fast import Holdout, RadaBoundAnswers, _kernel
+from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, _kernel
 from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
+from radabound_fast.files import open_losses
 from radabound_fast.mechanisms import DeclaredSearch
 
 CLASSES = ["amx", "avx512", "avx2", "neon"]  # the first kernel that a CPU runs
@@ -129,8 +130,14 @@ OF_ANY_CPU: list[tuple[str, str, str, float]] = [
     ("a guard at (4000, 32): resident, one of 2000", "<=", "KB", 40),
     ("a guard at (4000, 32): what tracemalloc sees", "<=", "KB", 40),
     ("signs generated, (10^8, 32): peak memory beside the input", "<=", "MB", 2),
-    ("import radabound_fast beyond numpy: time", "<=", "ms", 20),
-    ("import radabound_fast beyond numpy: memory", "<=", "MB", 6),
+    ("import radabound_fast: time", "<=", "ms", 1),
+    ("from radabound_fast import RadaBound, beyond numpy: time", "<=", "ms", 20),
+    ("from radabound_fast import Holdout, beyond numpy: time", "<=", "ms", 20),
+    ("from radabound_fast import Holdout, beyond numpy: memory", "<=", "MB", 6),
+    ("query_packed of an opened guard, durability='process'", "<=", "us", 12),
+    ("guarded_map, a candidate: beside fit_predict, query and joblib", "<=", "us", 2),
+    ("HoldoutSearchCV, a candidate: beside clone, fit, predict, query", "<=", "us", 20),
+    ("audit of a .npy file of 10^5 x 4,000 bytes: share of numpy.max's", ">=", "x", 0.8),
 ]
 
 
@@ -538,9 +545,109 @@ def memory(effort: Effort) -> Measured:
     yield "a guard at (4000, 32): what tracemalloc sees", traced
     what = "signs generated, (10^8, 32): peak memory beside the input"
     yield what, fresh.generated_megabytes()
-    milliseconds, megabytes = fresh.imports(effort.rounds)
-    yield "import radabound_fast beyond numpy: time", milliseconds
-    yield "import radabound_fast beyond numpy: memory", megabytes
+    yield "import radabound_fast: time", fresh.imports("import radabound_fast", effort.rounds)[0]
+    for name in ("RadaBound", "Holdout"):
+        what = f"from radabound_fast import {name}"
+        milliseconds, megabytes = fresh.imports(what, effort.rounds)
+        yield f"{what}, beyond numpy: time", milliseconds
+        yield f"{what}, beyond numpy: memory", megabytes
+
+
+# ---- what stands around a query ------------------------------------------------------------------
+
+
+def opened_guards(effort: Effort) -> Measured:
+    case = Case(4000, 32, 64)
+    with tempfile.TemporaryDirectory() as folder:
+        parameters = {"epsilon": 0.999, "delta": 0.1, "seed": 1}
+        with RadaBound.open(
+            Path(folder) / "guard.db", 4000, durability="process", **parameters
+        ) as guard:
+            guard.query_many_packed(case.words)
+            answer = guard.query_packed(case.words[0])
+            if (answer.value, answer.n_queries) != (case.losses[0].mean(), 65):
+                raise AssertionError("an opened guard must count its queries")
+            names = {"ask": guard.query_packed, "row": case.words[0]}
+            outcome = effort.race([Contestant("ours", "ask(row)", names)])
+    yield "query_packed of an opened guard, durability='process'", outcome.median("ours") / 1e3
+
+
+def searches(effort: Effort) -> Measured:
+    from joblib import Parallel, delayed
+    from sklearn.base import clone
+    from sklearn.dummy import DummyClassifier
+
+    from radabound_fast.integrations.joblib import guarded_map
+    from radabound_fast.integrations.sklearn import HoldoutSearchCV
+
+    rng = np.random.default_rng(7)
+    y_true = rng.integers(0, 2, 4000)
+    y_preds = list(rng.integers(0, 2, (50, 4000)))
+    n = 200
+
+    def fit_predict(candidate: int) -> Any:
+        return y_preds[candidate % len(y_preds)]
+
+    def holdout() -> Holdout:
+        return Holdout(y_true, epsilon=0.999, delta=0.1, seed=1)
+
+    def mapped() -> list[float]:
+        return [one.value for _, one in guarded_map(holdout(), fit_predict, range(n))]
+
+    def by_joblib() -> list[float]:
+        task = delayed(fit_predict)
+        tasks = (task(candidate) for candidate in range(n))
+        query = holdout().query
+        return [query(found).value for found in Parallel(return_as="generator")(tasks)]
+
+    estimator = DummyClassifier(strategy="constant", constant=0)
+    candidates = [{"constant": i % 2} for i in range(n)]
+    X, y, X_holdout = np.zeros((50, 1)), np.arange(50) % 2, np.zeros((4000, 1))
+
+    def searched() -> list[float]:
+        search = HoldoutSearchCV(estimator, candidates, guard=holdout(), refit=False)
+        search.fit(X, y, X_holdout=X_holdout)
+        return search.cv_results_["answer"].tolist()
+
+    def by_hand() -> list[float]:
+        query = holdout().query
+        return [
+            query(clone(estimator).set_params(**one).fit(X, y).predict(X_holdout)).value
+            for one in candidates
+        ]
+
+    pairs = {
+        "guarded_map, a candidate: beside fit_predict, query and joblib": (mapped, by_joblib),
+        "HoldoutSearchCV, a candidate: beside clone, fit, predict, query": (searched, by_hand),
+    }
+    for what, (ours, theirs) in pairs.items():
+        check(what, ours(), theirs())
+        entries = [
+            Contestant(name, "f()", {"f": f}, n) for name, f in [("ours", ours), ("theirs", theirs)]
+        ]
+        outcome = effort.race(entries)
+        nanoseconds = outcome.times[:, outcome.names.index("ours")] - outcome.times[:, 1]
+        yield what, float(np.median(nanoseconds)) / 1e3
+
+
+def audits(effort: Effort) -> Measured:
+    rows = Case(4000, 32, 100).losses
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "losses.npy"
+        np.save(path, np.tile(rows, (1000, 1)))
+
+        def audit() -> int:
+            guard = RadaBound(4000, epsilon=0.999, delta=0.1, seed=1)
+            return sum(guard.query_many(block).n_answered for block in open_losses(path))
+
+        def largest() -> int:
+            return max(int(block.max()) for block in open_losses(path))
+
+        if (audit(), largest()) != (100_000, 1):
+            raise AssertionError("an audit must read every row")
+        entries = [Contestant(f.__name__, "f()", {"f": f}) for f in (audit, largest)]
+        share = effort.race(entries).ratio("largest", "audit")
+    yield "audit of a .npy file of 10^5 x 4,000 bytes: share of numpy.max's", share
 
 
 def linear_growth(effort: Effort) -> Measured:
@@ -574,6 +681,9 @@ GROUPS: list[Group] = [
     declared_searches,
     metrics,
     memory,
+    opened_guards,
+    searches,
+    audits,
 ]
 
 

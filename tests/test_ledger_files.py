@@ -198,8 +198,8 @@ def test_a_saved_guard_is_not_opened_and_a_database_is_not_loaded(path):
 
 def test_a_later_format_is_refused_by_its_number(path):
     made(path)
-    edited(path, "PRAGMA user_version = 2")
-    refused(path, "guard.db has format version 2, this program reads 1")
+    edited(path, "PRAGMA user_version = 3")
+    refused(path, "guard.db has format version 3, this program reads 1 and 2")
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ def fit_predict(
 ) -> Any:
     """What a worker does: predictions for the holdout, with a guess of their error if cv is set."""
     candidate = with_params(estimator, params)
-    predictions = response.of(clone(candidate).fit(X, y), X_holdout)
     if cv is None:
-        return predictions
+        return response.of(candidate.fit(X, y), X_holdout)
+    predictions = response.of(clone(candidate).fit(X, y), X_holdout)
     accuracy = cross_val_score(candidate, X, y, cv=cv, scoring="accuracy", error_score="raise")
     return predictions, 1.0 - float(accuracy.mean())
 

