@@ -138,14 +138,14 @@ class GuardReplay(Replay):
     def _find_best(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all
         # before it can have the lowest
+        if not len(answers) or not answers.values.min() < self._lowest:
+            return
         lowest = np.minimum.accumulate(np.append(self._lowest, answers.values))
-        lower = np.flatnonzero(lowest[1:] < lowest[:-1])
+        found = answers._some(np.flatnonzero(lowest[1:] < lowest[:-1]))
+        best = found[int(found.highs.argmin())]
         self._lowest = float(lowest[-1])
-        if len(lower):
-            found = answers._some(lower)
-            best = found[int(found.highs.argmin())]
-            if self.best is None or best.high < self.best.high:
-                self.best = best
+        if self.best is None or best.high < self.best.high:
+            self.best = best
 
     @property
     def halted(self) -> bool:
@@ -164,8 +164,7 @@ class GuardReplay(Replay):
         return sentence(
             models,
             f"query {best.n_queries:,}",
-            f"{self.metric} {shown(best.value)}",
-            f"on {counted(guard.n_samples, 'held-out row')}",
+            f"{self.metric} {shown(best.value)} on {counted(guard.n_samples, 'held-out row')}",
             f"{between(best.low, best.high)} in the population",
             guard.delta,
             f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
