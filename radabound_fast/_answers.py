@@ -198,6 +198,19 @@ class RadaBoundAnswers(Answers[RadaBoundAnswer]):
             rule=last._rule,
         )
 
+    def _some(self, rows: NDArray[np.intp]) -> Self:
+        """Those of some rows, without a trace."""
+        return type(self)(
+            self.values[rows],
+            numbers=self.numbers[rows],
+            declared=np.broadcast_to(self._declared, len(self))[rows],
+            halted=self.halted,
+            n_queries=self.n_queries,
+            complexity=self.complexity,
+            complexities=None,
+            rule=self._rule,
+        )
+
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         if self._numbers is not None:

@@ -1,23 +1,23 @@
-"""Answers in a file, written block by block: a row per bound and answered query."""
+"""Answers in a file, written block by block: a row per answered query of each mode."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from radabound_fast._answers import RadaBoundAnswers
 from radabound_fast._extras import needs
+from radabound_fast._kernel import Lines
 from radabound_fast._output import whole_file
 
-COLUMNS = ("bound", "query", "value", "complexity", "delta_prime")
+# what may stand before the number of a query, one text for a block or one a row
+TEXTS = ("bound", "key")
+_LINES = 4096  # at a time: they stay in the cache until they are written
 
-# of a block: a bound's name, its answers, asked with a trace
-Write = Callable[[str, RadaBoundAnswers], None]
+# of a block: its columns by their names
+Write = Callable[[Mapping[str, Any]], None]
 
 
 def check_answers_file(path: str) -> None:
@@ -29,7 +29,7 @@ def check_answers_file(path: str) -> None:
 
 
 @contextlib.contextmanager
-def answers_file(path: str, *, keep: bool) -> Iterator[Write]:
+def answers_file(path: str, columns: Sequence[str], *, keep: bool) -> Iterator[Write]:
     """A function that writes the answers to a block, as Parquet or CSV by the file's name.
 
     Rows come block by block, and within a block bound by bound.
@@ -38,13 +38,15 @@ def answers_file(path: str, *, keep: bool) -> Iterator[Write]:
     ----------
     path : str
         Ends in .parquet; any other name is CSV.
+    columns : sequence of str
+        First those of `TEXTS`, then "query", then floats.
     keep : bool
         Whether what was written stays where something ends the work on the way, an error or
         Ctrl-C; if not, there is a whole file or none.
     """
     write_to = _parquet if path.lower().endswith(".parquet") else _csv
     stopped: BaseException | None = None
-    with whole_file(path) as name, write_to(name) as write:
+    with whole_file(path) as name, write_to(name, columns) as write:
         try:
             yield write
         except BaseException as error:
@@ -56,51 +58,66 @@ def answers_file(path: str, *, keep: bool) -> Iterator[Write]:
 
 
 @contextlib.contextmanager
-def _csv(name: str) -> Iterator[Write]:
-    with open(name, "w", encoding="utf-8", newline="") as file:
-        file.write(",".join(COLUMNS) + "\n")
-        yield lambda bound, answers: _write_lines(file, bound, answers)
+def _csv(name: str, columns: Sequence[str]) -> Iterator[Write]:
+    texts = [column for column in columns if column in TEXTS]
+    floats = columns[len(texts) + 1 :]
+    lines = Lines(len(floats))
+    with open(name, "wb", buffering=0) as file:
+
+        def write(block: Mapping[str, Any]) -> None:
+            numbers, *told = (np.ascontiguousarray(block[c]) for c in ("query", *floats))
+            heads = block[texts[0]] if texts else ""
+            for start in range(0, len(numbers), _LINES):
+                rows = slice(start, start + _LINES)
+                head = heads if isinstance(heads, str) else ""
+                made = lines.of(
+                    f"{_cell(head)},".encode() if head else b"",
+                    numbers[rows],
+                    *(column[rows] for column in told),
+                )
+                if not isinstance(heads, str):
+                    pairs = zip(heads[rows], made.splitlines(keepends=True), strict=True)
+                    made = b"".join(f"{_cell(key)},".encode() + line for key, line in pairs)
+                _write_all(file, made)
+
+        _write_all(file, f"{','.join(columns)}\n".encode())
+        yield write
 
 
-def _write_lines(file: Any, bound: str, answers: RadaBoundAnswers) -> None:
-    """Lines as the csv module writes them; but a number that comes again is written out once."""
-    values, place = np.unique(answers.values, return_inverse=True)
-    texts, places = [repr(value) for value in values.tolist()], place.tolist()
-    complexities, delta_primes = answers.complexities, answers.delta_primes
-    assert complexities is not None and delta_primes is not None
-    for start, stop in pairwise(_runs(complexities)):
-        rest = f",{float(complexities[start])!r},{float(delta_primes[start])!r}\n"
-        numbers = answers.numbers[start:stop].tolist()
-        file.write(
-            "".join(
-                [
-                    f"{bound},{number},{texts[i]}{rest}"
-                    for number, i in zip(numbers, places[start:stop], strict=True)
-                ]
-            )
-        )
+def _write_all(file: Any, content: bytes) -> None:
+    """A file without a buffer may take a part, as a pipe does."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
 
 
-def _runs(values: NDArray[np.float64]) -> list[int]:
-    """Where runs of equal values begin, and the end of the last."""
-    starts: list[int] = np.flatnonzero(np.diff(values, prepend=np.nan) != 0).tolist()
-    return [*starts, len(values)]
+def _cell(text: str) -> str:
+    """As the csv module writes it."""
+    if not any(mark in text for mark in ',"\r\n'):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 @contextlib.contextmanager
-def _parquet(name: str) -> Iterator[Write]:
+def _parquet(name: str, columns: Sequence[str]) -> Iterator[Write]:
     with needs("parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-    kinds = (pa.dictionary(pa.int32(), pa.string()), pa.int64(), *[pa.float64()] * 3)
-    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
+    kinds = {"bound": pa.dictionary(pa.int32(), pa.string()), "key": pa.string()}
+    kinds["query"] = pa.int64()
+    schema = pa.schema([(column, kinds.get(column, pa.float64())) for column in columns])
     with pq.ParquetWriter(name, schema) as writer:
 
-        def write(bound: str, answers: RadaBoundAnswers) -> None:
-            names = pa.DictionaryArray.from_arrays(np.zeros(len(answers), np.int32), [bound])
-            told = answers.values, answers.complexities, answers.delta_primes
-            if len(answers):
-                writer.write_table(pa.table([names, answers.numbers, *told], schema=schema))
+        def write(block: Mapping[str, Any]) -> None:
+            n = len(block["query"])
+            told = [
+                pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), [block[c]])
+                if c == "bound"
+                else block[c]
+                for c in columns
+            ]
+            if n:
+                writer.write_table(pa.table(told, schema=schema))
 
         yield write

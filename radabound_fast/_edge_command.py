@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from radabound_fast._checks import counted
+from radabound_fast._options import add_option, given
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.edge import EdgeState, margins_header
 from radabound_fast.guard import RadaBound
@@ -41,36 +42,18 @@ def _add_new_state(parts: Any) -> None:
     )
     parser.set_defaults(run=_new_state)
     parser.add_argument("path", metavar="STATE", help="the file to make; it must not exist")
-    parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
-    parser.add_argument("--epsilon", type=float, required=True, help="the error tolerated")
-    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
-    parser.add_argument(
-        "--n-vectors", type=int, default=32, metavar="L", help="sign vectors (default: 32)"
-    )
-    parser.add_argument(
-        "--bound",
-        default="bernstein",
-        metavar="NAME",
-        help=f"{', '.join(BOUNDS)} (default: bernstein)",
-    )
-    parser.add_argument(
-        "--max-queries", type=int, metavar="K", help="of a sequence in a fixed order"
-    )
-    parser.add_argument("--seed", type=int, help="of the signs, for reproduction only")
+    add_option(parser, "n_samples", required=True)
+    add_option(parser, "epsilon", required=True)
+    add_option(parser, "bound", help=f"{', '.join(BOUNDS)} (default: bernstein)")
+    for name in ("delta", "n_vectors", "max_queries", "seed"):
+        add_option(parser, name)
 
 
 def _new_state(args: argparse.Namespace) -> int:
-    given: dict[str, Any] = {
-        "epsilon": args.epsilon,
-        "delta": args.delta,
-        "n_vectors": args.n_vectors,
-        "bound": args.bound,
-        "max_queries": args.max_queries,
-        "seed": args.seed,
-    }
-    state = EdgeState.new(args.n_samples, **given)
+    parameters = given(args, "epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
+    state = EdgeState.new(args.n_samples, **parameters)
     if state.budget < 0 and state.free_below == 0:  # better told here than by the device
-        needs = what_would_work(RadaBound(args.n_samples, signs="generated", **given))
+        needs = what_would_work(RadaBound(args.n_samples, signs="generated", **parameters))
         raise ValueError(f"the holdout cannot answer a first query{needs}")
     # never over a state that is in use, and for its owner alone: whoever reads it knows the signs
     file = os.open(
@@ -172,11 +155,9 @@ def _add_intervals(parts: Any) -> None:
         "the truth is, of all models of a declared space at once (mechanisms.DeclaredSearch).",
     )
     parser.set_defaults(run=_intervals)
-    parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
-    parser.add_argument(
-        "--space-size", type=int, required=True, metavar="N", help="models in the declared space"
-    )
-    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
+    for name in ("n_samples", "space_size"):
+        add_option(parser, name, required=True)
+    add_option(parser, "delta")
 
 
 def _intervals(args: argparse.Namespace) -> int:

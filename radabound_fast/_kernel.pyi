@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 from radabound_fast._halting import HaltingRule
+from radabound_fast._weighting import Units
 from radabound_fast.store import Ledger
 
 _T = TypeVar("_T")
@@ -115,6 +116,7 @@ class GuardCore(SharedState):
         half_range: bool = ...,
         price: Callable[[int, int, int], tuple[int, int, int, int, int, int, int]] | None = ...,
         rule: HaltingRule | None = ...,
+        weighting: Units | None = ...,
     ) -> None: ...
     @property
     def n_rows(self) -> int: ...
@@ -216,4 +218,11 @@ def tail_over_first(c: float, m: float, odds: float, terms: int) -> float: ...
 def tail_over_first(
     c: NDArray[np.float64], m: float, odds: NDArray[np.float64], terms: int
 ) -> NDArray[np.float64]: ...
+
+class Lines:
+    def __init__(self, n_columns: int) -> None: ...
+    def of(
+        self, head: bytes, numbers: NDArray[np.int64], *columns: NDArray[np.float64]
+    ) -> bytes: ...
+
 def fingerprints(rows: NDArray[Any], n_bytes: int, key: bytes) -> NDArray[np.uint64]: ...

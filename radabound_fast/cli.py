@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | report | plan | edge | demo | reproduce | info.
+"""The command ``radabound``: audit | report | plan | serve | edge | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -26,18 +26,38 @@ from numpy.typing import NDArray
 
 from radabound_fast import Holdout, RadaBound, __version__, _kernel, plan
 from radabound_fast._answers_file import answers_file, check_answers_file
-from radabound_fast._audit import Replay, record, replay, shortfalls, table
-from radabound_fast._checks import check_count, counted
+from radabound_fast._audit import (
+    GuardReplay,
+    NamedKeys,
+    Replay,
+    SearchReplay,
+    read_keys,
+    record,
+    replay,
+    shortfalls,
+    table,
+)
+from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._edge_command import add_edge
 from radabound_fast._extras import needs
+from radabound_fast._options import add_option, given
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
-from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
-from radabound_fast.files import FileRows, open_losses, open_predictions
+from radabound_fast._serve_command import add_serve
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.files import FileRows, open_losses, open_predictions, read_values
 from radabound_fast.labels import Labels
+from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.metrics import METRICS
 
 OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+
+# of an audit that halts, beside epsilon, delta and bound
+GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
+# of one over a declared space, which is asked with predictions
+OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
+IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
 
 # whether the first line is a header, of the labels and of the rest
 HEADERS = {
@@ -129,7 +149,9 @@ def _parser() -> _Parser:
     parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_report, _add_plan, add_edge, _add_demo, _add_reproduce, _add_info):
+    for add in (_add_audit, _add_report, _add_plan, add_serve, add_edge):
+        add(commands)
+    for add in (_add_demo, _add_reproduce, _add_info):
         add(commands)
     return parser
 
@@ -148,8 +170,10 @@ def _one_line(error: Exception) -> str:
 def _add_audit(commands: Any) -> None:
     parser = commands.add_parser(
         "audit",
-        help="replay a sequence of models and say where the holdout was spent",
-        description="Replay predictions or losses, one row per query, through a guard per bound. "
+        help="how far the scores of many models on one holdout can be trusted, and which is best",
+        description="Judge predictions or losses, one row a model: with --space-size each score "
+        "has an interval, however the search went about its space; with --epsilon a guard answers "
+        "models in a fixed order until the holdout is spent. "
         "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
     )
     parser.set_defaults(run=_audit)
@@ -178,28 +202,55 @@ def _add_audit(commands: Any) -> None:
     parser.add_argument(
         "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
     )
-    parser.add_argument("--epsilon", type=float, required=True, help="the error tolerated")
-    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
-    parser.add_argument(
-        "--bound",
+    add_option(parser, "delta")
+    guard = parser.add_argument_group("for models in an order fixed before any score was seen")
+    add_option(guard, "epsilon")
+    add_option(
+        guard,
+        "bound",
         action="append",
-        metavar="NAME",
-        help=f"{', '.join(BOUNDS)}; may be repeated (default: the paper's three)",
+        help=f"{', '.join(BOUNDS)}; may be repeated (default: fixed-sequence)",
     )
-    parser.add_argument("--estimator", metavar="NAME", help="plain or half-range")
-    parser.add_argument(
-        "--n-vectors", type=int, default=32, metavar="L", help="sign vectors (default: 32)"
+    for name in GUARD_OPTIONS:
+        add_option(guard, name)
+    search = parser.add_argument_group(
+        "for a search over a space declared before any score was seen"
     )
-    parser.add_argument("--seed", type=int, help="of the signs (default: drawn, and printed)")
+    add_option(search, "space_size")
+    search.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="a line of text for each row: which configuration it is (default: one of its own)",
+    )
+    search.add_argument(
+        "--metric", metavar="NAME", help=f"of predictions: {', '.join(METRICS)} (default: error)"
+    )
+    search.add_argument("--pos-label", metavar="LABEL", help="the positive class")
+    search.add_argument("--clip", type=float, metavar="P", help="least probability of a log loss")
+    search.add_argument(
+        "--y-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of labels that are numbers"
+    )
+    search.add_argument(
+        "--costs", metavar="FILE", help="of mean_cost: a row a true class, a column a predicted one"
+    )
+    search.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="m predictions of a model fixed beforehand: each model's gain over it is told too",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--output", metavar="FILE", help="write every answer: .parquet, or CSV by any other name"
     )
-    parser.add_argument("--plot", metavar="FILE.png", help="draw complexity against queries")
     parser.add_argument(
+        "--plot",
+        metavar="FILE.png",
+        help="draw complexity against queries; of a search, all scores with their intervals",
+    )
+    guard.add_argument(
         "--state",
         metavar="FILE.db",
-        help="keep the guard of one --bound here, and go on where it stopped; --output has the "
+        help="keep the guard here, of one bound, and go on where it stopped; --output has the "
         "answers of this run",
     )
     parser.add_argument(
@@ -209,45 +260,39 @@ def _add_audit(commands: Any) -> None:
 
 
 def _audit(args: argparse.Namespace) -> int:
-    n_threads = check_count(threads=args.threads)
-    bounds = list(dict.fromkeys(args.bound or PAPER_BOUNDS))
-    _check_audit(args, bounds)
+    check_count(threads=args.threads)
+    _check_audit(args)
     labels, rows, n_samples = _open_files(args)
-    drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
     with contextlib.ExitStack() as kept:
-        replays = []
-        for bound in bounds:
-            parameters = {
-                "epsilon": args.epsilon,
-                "delta": args.delta,
-                "n_vectors": args.n_vectors,
-                "bound": bound,
-                "estimator": args.estimator,
-                "seed": drawn,
-            }
-            replays.append(
-                Replay(
-                    _owner(args, labels, n_samples, parameters, kept),
-                    packed=bool(args.packed),
-                    trace=bool(args.output or args.plot),
-                    keep=bool(args.plot),
-                    n_threads=n_threads,
-                )
+        if args.space_size is None:
+            return _audit_guards(args, rows, labels, _guards(args, labels, n_samples, kept))
+        return _audit_search(args, rows, labels, _search(args, labels, rows.shape[0], n_samples))
+
+
+def _guards(
+    args: argparse.Namespace,
+    labels: NDArray[Any] | None,
+    n_samples: int,
+    kept: contextlib.ExitStack,
+) -> list[GuardReplay]:
+    """A guard a bound; one that is kept in a database is closed with `kept`."""
+    drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
+    replays = []
+    for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
+        parameters = {"delta": args.delta, "bound": bound}
+        parameters |= given(args, "epsilon", *GUARD_OPTIONS)
+        if drawn is not None:
+            parameters["seed"] = drawn
+        replays.append(
+            GuardReplay(
+                _owner(args, labels, n_samples, parameters, kept),
+                packed=bool(args.packed),
+                trace=bool(args.output or args.plot),
+                keep=bool(args.plot),
+                n_threads=args.threads,
             )
-        n_before = max(each.n_before for each in replays)
-        if n_before > rows.shape[0]:
-            raise ValueError(
-                f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
-                f"{rows.name} has {rows.shape[0]:,}"
-            )
-        write = None
-        with contextlib.ExitStack() as written:
-            if args.output:
-                keep = args.state is not None
-                write = written.enter_context(answers_file(args.output, keep=keep))
-            replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
-        _report(args, rows, labels, replays)
-    return HALTED if any(each.guard.halted for each in replays) else OK
+        )
+    return replays
 
 
 def _owner(
@@ -262,28 +307,117 @@ def _owner(
         if args.state is None:
             return RadaBound(n_samples, **parameters)
         return kept.enter_context(RadaBound.open(args.state, n_samples, **parameters))
-    try:
-        known = Labels(labels)
-    except ValueError as error:
-        raise ValueError(f"{args.labels}: {error}") from error
+    known = _known(args, labels)
     if args.state is None:
         return Holdout(known, RadaBound(n_samples, **parameters))
     return kept.enter_context(Holdout.open(args.state, labels, **parameters))
 
 
-def _check_audit(args: argparse.Namespace, bounds: list[str]) -> None:
+def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
+    try:
+        return Labels(labels)
+    except ValueError as error:
+        raise ValueError(f"{args.labels}: {error}") from error
+
+
+def _search(
+    args: argparse.Namespace, labels: NDArray[Any] | None, n_rows: int, n_samples: int
+) -> SearchReplay:
+    size = check_count(space_size=args.space_size)
+    keys = None if args.keys is None else read_keys(args.keys, n_rows)
+    if keys is None and n_rows > size:
+        raise ValueError(
+            f"--space-size must be at least the number of rows, {n_rows:,}, got {size:,}: if a "
+            "configuration comes more than once, say with --keys which rows are of it"
+        )
+    space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
+    owner: DeclaredSearch | Holdout = DeclaredSearch(n_samples, space, delta=args.delta)
+    if labels is not None:
+        known, options = _known(args, labels), given(args, "metric", "clip", "y_range")
+        if args.pos_label is not None:
+            options["pos_label"] = _as_label(args.pos_label, labels)
+        if args.costs is not None:
+            options["costs"] = np.concatenate([*open_losses(args.costs, transpose=False)])
+        if args.baseline is not None:
+            like = labels if _takes_classes(args.metric) else None
+            options["baseline"] = read_values(args.baseline, like)
+        try:
+            owner = Holdout(known, owner, **options)
+        except TypeError as error:  # an option that is missing, or that this metric has not
+            raise ValueError(str(error)) from error
+    return SearchReplay(owner, keys, packed=bool(args.packed), keep=bool(args.plot))
+
+
+def _takes_classes(metric: str | None) -> bool:
+    return METRICS[metric or "error"].takes == "classes"
+
+
+def _as_label(text: str, labels: NDArray[Any]) -> float | str:
+    if labels.dtype.kind not in "biuf":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
+
+
+def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
+    n_before = max(each.n_before for each in replays)
+    if n_before > rows.shape[0]:
+        raise ValueError(
+            f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
+            f"{rows.name} has {rows.shape[0]:,}"
+        )
+    write = None
+    with contextlib.ExitStack() as written:
+        if args.output:
+            columns, keep = replays[0].columns, args.state is not None
+            write = written.enter_context(answers_file(args.output, columns, keep=keep))
+        replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
+
+
+def _check_audit(args: argparse.Namespace) -> None:
+    if args.space_size is None:
+        for option in given(args, "keys", *OF_PREDICTIONS):
+            raise ValueError(
+                f"{_flag(option)} is for a search over a declared space: give --space-size, the "
+                "number of configurations that could have been asked about"
+            )
+        if args.epsilon is None:
+            raise ValueError(
+                "--epsilon must be given, the error tolerated; or --space-size, for a search over "
+                "a declared space"
+            )
+    else:
+        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state"):
+            raise ValueError(
+                f"{_flag(option)} is for a guard, which halts; a search over a declared space "
+                "does not: leave it or --space-size out"
+            )
+        if args.labels is None:
+            for option in given(args, *OF_PREDICTIONS):
+                raise ValueError(f"{_flag(option)} is for --predictions, got --losses")
+        if args.metric is not None:
+            check_choice(METRICS, metric=args.metric)
+    if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
+        raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
     _check_outputs(args)
     if args.output:
         check_answers_file(args.output)
-    for path in filter(None, (args.labels, args.predictions, args.losses, args.state)):
+    read = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline")
+    for path in given(args, *read).values():
         same = args.output and os.path.realpath(path) == os.path.realpath(args.output)
         there = args.output and os.path.exists(path) and os.path.exists(args.output)
         if same or there and os.path.samefile(path, args.output):
             raise ValueError(f"--output must be a file of its own, got {path}, which is read")
-    if args.state is not None and len(bounds) != 1:
-        raise ValueError(f"--state is for one guard: give one --bound, got {len(bounds)}")
+    if args.state is not None and len(set(args.bound or [""])) != 1:
+        raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
     if args.state is not None and args.plot:
         raise ValueError("--plot needs the whole replay: leave out --state")
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
@@ -315,7 +449,11 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
         rows = open_losses(args.losses, n_samples=args.n_samples, **how)
         return None, rows, rows.shape[1] if args.n_samples is None else args.n_samples
     labels, rows = open_predictions(
-        args.labels, args.predictions, labels_header=labels_header, **how
+        args.labels,
+        args.predictions,
+        labels_header=labels_header,
+        classes=_takes_classes(args.metric),
+        **how,
     )
     if args.n_samples not in (None, len(labels)):
         raise ValueError(
@@ -331,33 +469,46 @@ def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
             advance(len(block))
 
 
-def _report(
+def _told(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, n_samples: int
+) -> dict[str, Any]:
+    """What --json says of any audit."""
+    return {
+        "version": __version__,
+        "file": rows.name,
+        "labels": args.labels,
+        "transpose": bool(args.transpose),
+        "packed": bool(args.packed),
+        "bitorder": rows.bitorder,
+        "header": args.header,
+        "compared_as": _compared_as(labels),
+        "n_samples": n_samples,
+        "n_queries": rows.shape[0],
+        "queries_counted_from": 1,
+        "delta": args.delta,
+    }
+
+
+def _asked(rows: FileRows, n_samples: int) -> str:
+    return f"{counted(rows.shape[0], 'query', 'queries')} on {counted(n_samples, 'sample')}"
+
+
+def _audit_guards(
     args: argparse.Namespace,
     rows: FileRows,
     labels: NDArray[Any] | None,
-    replays: list[Replay],
-) -> None:
-    """Print what came out, then draw the picture that was asked for."""
-    n_queries, guard = rows.shape[0], replays[0].guard
-    n_samples, seed, n_before = guard.n_samples, guard.seed, replays[0].n_before
+    replays: list[GuardReplay],
+) -> int:
+    """Replay, print what came out, then draw the picture that was asked for."""
+    _replay(args, rows, replays)
+    guard, n_before = replays[0].guard, replays[0].n_before
     seed_drawn = args.seed is None and args.state is None
+    halted = any(each.halted for each in replays)
     if args.json:
-        outcome = {
-            "version": __version__,
-            "file": rows.name,
-            "labels": args.labels,
-            "transpose": bool(args.transpose),
-            "packed": bool(args.packed),
-            "bitorder": rows.bitorder,
-            "header": args.header,
-            "compared_as": _compared_as(labels),
-            "n_samples": n_samples,
-            "n_queries": n_queries,
-            "queries_counted_from": 1,
+        outcome = _told(args, rows, labels, guard.n_samples) | {
             "epsilon": args.epsilon,
-            "delta": args.delta,
-            "n_vectors": args.n_vectors,
-            "seed": seed,
+            "n_vectors": guard.n_vectors,
+            "seed": guard.seed,
             "seed_drawn": seed_drawn,
             "state": args.state,
             "bounds": [record(each, args.estimator) for each in replays],
@@ -366,9 +517,8 @@ def _report(
     elif not args.quiet:
         drawn = " (drawn)" if seed_drawn else ""
         print(
-            f"{counted(n_queries, 'query', 'queries')} on {counted(n_samples, 'sample')}: "
-            f"epsilon {args.epsilon:g}, delta {args.delta:g}, "
-            f"{counted(args.n_vectors, 'sign vector')}, seed {seed}{drawn}"
+            f"{_asked(rows, guard.n_samples)}: epsilon {args.epsilon:g}, delta {args.delta:g}, "
+            f"{counted(guard.n_vectors, 'sign vector')}, seed {guard.seed}{drawn}"
         )
         if rows.note:
             print(f"Cells are compared as text: {rows.note}.")
@@ -376,11 +526,13 @@ def _report(
             print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
         print()
         print(table(replays))
-        if any(each.guard.halted for each in replays):
+        if halted:
             print("\nA bound that halted vouches neither for that query nor for any after it.")
         for line in shortfalls(replays, args.estimator):
             print(line)
-        print("\nWhat each bound guarantees, and for which queries, is in the output of --json.")
+        for best in filter(None, (each.sentence for each in replays)):
+            print(f"\n{best}")
+        print(f"\n{IN_FULL}")
     if args.plot:
         from radabound_fast.plots import audit_figure
 
@@ -391,6 +543,29 @@ def _report(
             without_signs={each.guard.bound: each.n_without_signs for each in replays},
         )
         write_figure(args.plot, figure)
+    return HALTED if halted else OK
+
+
+def _audit_search(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, made: SearchReplay
+) -> int:
+    """Replay, print what came out, then draw the picture that was asked for."""
+    _replay(args, rows, [made])
+    n_samples = made.search.n_samples
+    if args.json:
+        outcome = _told(args, rows, labels, n_samples) | {"search": made.record()}
+        print(json.dumps(outcome, indent=2))
+    elif not args.quiet:
+        print(
+            f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of "
+            f"{counted(args.space_size, 'configuration')}"
+        )
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
+        print(f"\n{made.sentence}\n\n{IN_FULL}")
+    if args.plot:
+        write_figure(args.plot, made.report.plot())
+    return OK
 
 
 def _compared_as(labels: NDArray[Any] | None) -> str | None:
@@ -418,8 +593,6 @@ def _add_report(commands: Any) -> None:
 
 
 def _report_search(args: argparse.Namespace) -> int:
-    from radabound_fast.mechanisms import DeclaredSearch
-
     _check_outputs(args)
     made = DeclaredSearch.open(args.database).report()
     print(made.to_json() if args.json else made)
@@ -440,36 +613,19 @@ def _add_plan(commands: Any) -> None:
         "for a first one. For a space of configurations: the interval of every answer.",
     )
     parser.set_defaults(run=_plan, output=None)
-    parser.add_argument("--n-samples", type=int, required=True, metavar="M", help="the holdout")
-    parser.add_argument("--epsilon", type=float, required=True, help="the error tolerated")
-    parser.add_argument("--delta", type=float, required=True, help="probability of failure")
-    parser.add_argument(
-        "--n-vectors", type=int, default=32, metavar="L", help="sign vectors (default: 32)"
-    )
-    parser.add_argument(
-        "--error-rate", type=float, default=0.25, metavar="P", help="of a query (default: 0.25)"
-    )
-    parser.add_argument(
-        "--space-size", type=int, metavar="N", help="configurations in a declared space"
-    )
-    parser.add_argument(
-        "--max-queries", type=int, metavar="K", help="of a sequence in a fixed order"
-    )
+    add_option(parser, "n_samples", required=True)
+    add_option(parser, "epsilon", required=True)
+    for name in ("delta", "n_vectors", "space_size", "max_queries"):
+        add_option(parser, name)
+    parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument("--plot", metavar="FILE.png", help="draw half-widths against m")
 
 
 def _plan(args: argparse.Namespace) -> int:
     _check_outputs(args)
-    made = plan(
-        args.n_samples,
-        args.epsilon,
-        args.delta,
-        args.n_vectors,
-        args.error_rate,
-        space_size=args.space_size,
-        max_queries=args.max_queries,
-    )
+    options = given(args, "n_vectors", "error_rate", "space_size", "max_queries")
+    made = plan(args.n_samples, args.epsilon, args.delta, **options)
     print(made.to_json() if args.json else made)
     if args.plot:
         write_figure(args.plot, made.plot())

@@ -3,13 +3,15 @@
 A file of predictions or losses holds a matrix with a row per query and a column per sample, k x m
 (or, transposed, m x k); one of labels holds one column.  The suffix says how:
 
-=================  =================================================================
+=================  ==========================================================
+
 ``.npy``           memory-mapped, so that the file may be larger than memory
 ``.npz``           one array, or one of several as ``FILE.npz:key``; decompressed as
                    it is read
 ``.csv``           comma-separated, UTF-8; numbers or text, as `_csv` tells them apart
 ``.parquet``       a table without missing values; needs the extra ``[parquet]``
-=================  =================================================================
+=================  ==========================================================
+
 
 Transposed .npz and .csv files are read into memory whole; the others never are.  Pickled
 objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
@@ -128,11 +130,7 @@ def open_losses(
         If it is a .parquet file and pyarrow is not installed.
     """
     file = _File(path, header, transpose, compared=False)
-    if file.may_have_header and file.look.counts_columns:
-        raise ValueError(
-            f"{file.name}: its first line may be a header, or losses: say which "
-            "(header=True, --header yes; header=False, --header no)"
-        )
+    _ask_whether_counted(file, "losses", "yes")
     source = file.source(text=False)
     if packed or bitorder is not None:
         bitorder = _check_packed(file.name, source, n_samples, transpose, packed, bitorder)
@@ -150,11 +148,12 @@ def open_predictions(
     bitorder: BitOrder | None = None,
     labels_header: bool | None = None,
     header: bool | None = None,
+    classes: bool = True,
 ) -> tuple[np.ndarray, FileRows]:
     """Open a file of labels and one of predictions, both as numbers or both as text.
 
     Cells of .csv files are numbers if those of both files are, as `_csv` tells; otherwise they are
-    text, and compared as they stand.
+    text, and compared as they stand.  Predictions that are no classes are always numbers.
 
     Parameters
     ----------
@@ -167,6 +166,8 @@ def open_predictions(
         files or one without doubt have what could be one.
     transpose, packed, bitorder
         As `open_losses`.
+    classes : bool
+        False: predictions are scores, probabilities or numbers, which no label is compared with.
 
     Returns
     -------
@@ -181,12 +182,14 @@ def open_predictions(
     OSError, ImportError
         As `open_losses`.
     """
-    truth, file = _File(labels, labels_header), _File(path, header, transpose)
+    truth, file = _File(labels, labels_header), _File(path, header, transpose, compared=classes)
     if truth.may_have_header and truth.look.names_columns:
         raise ValueError(
             f"{truth.name}: its first line is no number as those below are: if it is a header, "
             "say so (--header labels, or yes if both have one)"
         )
+    if not classes:
+        return _with_scores(truth, file, transpose, packed)
     text, note = _as_text(truth, file)
     values = _labels(truth, text)
     source = file.source(text)
@@ -196,6 +199,88 @@ def open_predictions(
         _check_unpacked(file.name, source, len(values), transpose, _header_hint(truth, file))
         _ask_for_header(truth, file, values)
     return values, FileRows(file.name, source, bitorder, note)
+
+
+def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
+    """A file of one value a sample, without a header.
+
+    Parameters
+    ----------
+    path : path
+        As a file of labels.
+    like : ndarray, optional
+        Labels: the values are text if these are.  None: they are numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        As `open_predictions`.
+    """
+    file = _File(path, header=False)
+    text = like is not None and like.dtype.kind in "US"
+    if file.is_csv:
+        file.look.check_none_missing(False)
+    if file.is_text and not text:
+        where = f" in {file.look.first_text(False).where}" if file.is_csv else ""
+        raise ValueError(f"{file.name} must hold numbers, got something else{where}")
+    return _labels(file, text)
+
+
+def _with_scores(
+    truth: _File, file: _File, transpose: bool | None, packed: bool
+) -> tuple[np.ndarray, FileRows]:
+    """`open_predictions` for predictions that are no classes."""
+    if packed:
+        raise ValueError(f"{file.name}: packed rows are of classes, and not of scores")
+    if truth.is_csv:
+        truth.look.check_none_missing(truth.header)
+    values = _labels(truth, truth.is_text)
+    _ask_whether_counted(file, "scores", "predictions")
+    source = file.source(text=False)
+    _check_unpacked(file.name, source, len(values), transpose, _header_hint(truth, file))
+    return values, FileRows(file.name, source)
+
+
+def _ask_whether_counted(file: _File, what: str, says_so: str) -> None:
+    """ValueError if the first line is 0, 1, 2, ..., which pandas writes as a header."""
+    if file.may_have_header and file.look.counts_columns:
+        raise ValueError(
+            f"{file.name}: its first line may be a header, or {what}: say which "
+            f"(header=True, --header {says_so}; header=False, --header no)"
+        )
+
+
+def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
+    """The labels in a file: numbers, or strings.
+
+    Parameters
+    ----------
+    path : path
+        .npy, .npz (or .npz:key), .csv or .parquet.
+    header : bool, optional
+        Whether the first line of a .csv file is a header; None: not, and an error if it seems so.
+
+    Raises
+    ------
+    ValueError
+        It holds something else; the message has no label.
+    OSError
+        It cannot be read.
+    """
+    file = _File(path, header)
+    if file.is_csv:
+        file.look.check_none_missing(file.header)
+    labels = _labels(file, file.is_text)
+    if file.may_have_header and file.is_text and labels[0] not in labels[1:]:
+        raise ValueError(
+            f"{file.name}: is the first line, which is like no other, a header? Say so "
+            "(--header yes), or not (--header no)"
+        )
+    return labels
 
 
 class _File:

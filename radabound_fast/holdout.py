@@ -17,6 +17,7 @@ from radabound_fast._checks import check_choice
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
+from radabound_fast._weighting import Weighting
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
@@ -27,7 +28,6 @@ from radabound_fast.metrics import (
     Measure,
     RocBand,
     Truth,
-    Weighting,
     roc_band,
 )
 from radabound_fast.packing import as_array
@@ -146,10 +146,14 @@ class Holdout(Owned, _kernel.PredictionQueries):
         given = _Measured(metric, baseline, sample_weight, groups, pos_label, clip, y_range, costs)
         if guard is None:
             given.check_error_rates(RadaBound)
-            guard = RadaBound(self._labels.n_samples, **parameters)
+            guard = RadaBound(self._labels.n_samples, **given.weights(), **parameters)
         elif parameters:
             raise TypeError(
                 f"parameters are those of a new guard, got a guard and {sorted(parameters)}"
+            )
+        elif isinstance(guard, RadaBound) and given.weights():
+            raise TypeError(
+                f"{' and '.join(given.weights())} must be given to the guard itself, a RadaBound"
             )
         if isinstance(guard, type) or not hasattr(guard, "query_packed"):
             raise TypeError(f"guard must be a RadaBound or a mechanism, got {guard!r}")
@@ -229,12 +233,13 @@ class Holdout(Owned, _kernel.PredictionQueries):
             truth = given.truth(labels, search)
             return None if truth is None else truth.measure(search._secret)
 
-        wanted = {"n_samples": labels.n_samples} | parameters if parameters else None
+        wanted = {"n_samples": labels.n_samples} | parameters if parameters else {}
         fingerprint = labels.fingerprint(os.urandom(16).hex())
         if issubclass(guard, DeclaredSearch):
-            made = guard._open(path, wanted, durability, fingerprint, same, measure_of)
+            made = guard._open(path, wanted or None, durability, fingerprint, same, measure_of)
             return cls(labels, made, **given.data())
         given.check_error_rates(guard)
+        wanted |= given.weights()
         return cls(labels, guard._open(path, wanted, durability, fingerprint, same))
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -603,6 +608,11 @@ class _Measured(NamedTuple):
         """What no `Measure` has, and a copy of the holdout needs."""
         return {name: getattr(self, name) for name in ("baseline", "sample_weight", "groups")}
 
+    def weights(self) -> dict[str, Any]:
+        """Those of `sample_weight` and `groups` that are given."""
+        named = {"sample_weight": self.sample_weight, "groups": self.groups}
+        return {name: value for name, value in named.items() if value is not None}
+
     def truth(self, labels: Labels, search: DeclaredSearch) -> Truth | None:
         """What a search measures of these labels, by default what it does already.
 
@@ -627,10 +637,16 @@ class _Measured(NamedTuple):
             check_choice(METRICS, metric=self.metric)
         asked = [] if self.metric in (None, "error") else [f"metric={self.metric!r}"]
         asked += self._others()
+        needed, weighted = "a DeclaredSearch", ""
+        if issubclass(guard, RadaBound):
+            asked = [name for name in asked if name not in self.weights()]
+            weighted = " (with bound='fixed-sequence' also of rows with weights and groups)"
+        elif asked and asked[0] in self.weights():
+            needed += " or a RadaBound"
         if asked:
             raise ValueError(
-                f"{asked[0]} needs a DeclaredSearch, got a {guard.__name__}: that answers error "
-                "rates, of which accuracy is 1 less; and, without a Holdout, the mean of any "
+                f"{asked[0]} needs {needed}, got a {guard.__name__}: that answers error rates, "
+                f"of which accuracy is 1 less{weighted}; and, without a Holdout, the mean of any "
                 "losses in [0, 1]"
             )
 

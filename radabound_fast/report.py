@@ -61,6 +61,7 @@ class Report:
 
     metric: str
     n_samples: int
+    n_queries: int
     space_size: int | None
     delta: float
     guarantee: str
@@ -69,29 +70,42 @@ class Report:
     n_folds: int | None
 
     @property
-    def n_queries(self) -> int:
-        return len(self.answers)
-
-    @property
     def best(self) -> DeclaredSearchAnswer:
         return self.answers._best
 
     @classmethod
-    def of(cls, search: DeclaredSearch, metric: str | None = None) -> Report:
+    def of(
+        cls,
+        search: DeclaredSearch,
+        metric: str | None = None,
+        answers: DeclaredSearchAnswers | None = None,
+        n_queries: int | None = None,
+    ) -> Report:
         """The report of a search so far, by default under the name of what it measures.
+
+        Parameters
+        ----------
+        search : DeclaredSearch
+        metric : str, optional
+        answers : DeclaredSearchAnswers, optional
+            Its answers, or the best of them; by default all that it remembers.
+        n_queries : int, optional
+            How many models these are, or are the best of.
 
         Raises
         ------
         ValueError
             Nothing was asked yet.
         """
-        answers = search.answers  # once: of a search on disk others may add to them
+        if answers is None:
+            answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
             raise ValueError("there is nothing to report: no model was asked about")
         measure = search._terms.measure
         return cls(
             metric=metric or measure.name,
             n_samples=search.n_samples,
+            n_queries=len(answers) if n_queries is None else n_queries,
             space_size=search.size,
             delta=search.delta,
             guarantee=search.guarantee,
@@ -102,19 +116,30 @@ class Report:
 
     def __str__(self) -> str:
         best = self.best
-        again = f", training {best.rerun}" if best.rerun > 1 else ""
-        folds = ""
+        key = shown_key(best.key)
+        called = key if isinstance(best.key, dict) else f"key {key}"
+        if self._shows is not None:  # the key is all that was shown before
+            called = f"number {best.n_queries}"
+        return self._sentence(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
+
+    def _sentence(self, called: str) -> str:
+        """To paste, where the best model is called so."""
+        best, folds = self.best, ""
         if self.n_folds is not None:
             folds = (
                 f" for its {self.n_folds} fold models on average (a refitted model is another one)"
             )
         size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
-        text = (
-            f"The best of {counted(self.n_queries, 'model')} is {shown_key(best.key)}{again}: "
-            f"{self.metric} {_shown(best.value)} {self._rows}, and "
-            f"{self._place(best.low, best.high)} in the population{folds}, with probability "
-            f"{1 - self.delta:g}, however the search used its scores "
-            f"(radabound_fast.DeclaredSearch over a space{size} that was declared beforehand)."
+        used, where = "its scores", f"a space{size} that was declared beforehand"
+        if self._shows is not None:
+            used, where = f"what it was shown, {self._shows}", "that"
+        text = sentence(
+            counted(self.n_queries, "model"),
+            called,
+            f"{self.metric} {shown(best.value)} {self._rows}",
+            f"{self._place(best.low, best.high)} in the population{folds}",
+            self.delta,
+            f"however the search used {used} (radabound_fast.DeclaredSearch over {where})",
         )
         if self.baseline is None:
             return text
@@ -125,9 +150,14 @@ class Report:
         else:
             how = "less"
         return text + (
-            f" It errs {how} often than the baseline by {_shown(gain)}, and in the population by "
+            f" It errs {how} often than the baseline by {shown(gain)}, and in the population by "
             f"{self._place(*limits, is_gain=True)}."
         )
+
+    @property
+    def _shows(self) -> str | None:
+        """All that the search sees of the holdout, where its keys are that."""
+        return self.answers._terms.space.shows
 
     @property
     def _rows(self) -> str:
@@ -138,7 +168,7 @@ class Report:
     def _place(self, low: float, high: float, *, is_gain: bool = False) -> str:
         terms = self.answers._terms
         if terms.two_sided:
-            return f"between {_outward(low, -1)} and {_outward(high, 1)}"
+            return between(low, high)
         if is_gain or terms.measure.greater_is_better:
             return f"at least {_outward(low, -1)}"
         return f"at most {_outward(high, 1)}"
@@ -150,8 +180,11 @@ class Report:
 
     def to_json(self) -> str:
         """All but the answers that are not the best, as JSON; keys as they are, or as text."""
-        told = {
-            "version": __version__,
+        told = {"version": __version__} | self._record(str(self))
+        return json.dumps(told, indent=2, default=plain)
+
+    def _record(self, said: str) -> dict[str, Any]:
+        return {
             "metric": self.metric,
             "n_samples": self.n_samples,
             "n_queries": self.n_queries,
@@ -160,10 +193,9 @@ class Report:
             "n_folds": self.n_folds,
             "baseline": self.baseline,
             "best": self.best._asdict(),
-            "sentence": str(self),
+            "sentence": said,
             "guarantee": self.guarantee,
         }
-        return json.dumps(told, indent=2, default=_plain)
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
@@ -175,7 +207,7 @@ class Report:
         """
         from radabound_fast.plots import report_figure
 
-        answers = self.answers
+        answers, shows = self.answers, self.answers._terms.space.shows
         return report_figure(
             answers.values,
             answers.lows,
@@ -185,7 +217,7 @@ class Report:
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
             subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
-            "however the search used the scores",
+            f"however the search used {'the scores' if shows is None else 'what it was shown'}",
         )
 
     def _repr_html_(self) -> str:
@@ -219,32 +251,56 @@ class Report:
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
 
 
+def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
+    """What is said of the best of some models, whatever vouches for it.
+
+    Parameters
+    ----------
+    models, called : str
+        How many there are; the best of them.
+    score, place : str
+        Its score on the holdout, and where that is in the population.
+    delta, provided : float, str
+        That holds with probability ``1 - delta``, under this condition.
+    """
+    return (
+        f"The best of {models} is {called}: {score}, and {place}, with probability {1 - delta:g}, "
+        f"{provided}."
+    )
+
+
+def between(low: float, high: float) -> str:
+    """An interval, rounded outward."""
+    return f"between {_outward(low, -1)} and {_outward(high, 1)}"
+
+
 def shown_key(key: Any) -> str:
     """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
     if isinstance(key, dict):
         text = ", ".join(f"{name}={value!r}" for name, value in key.items())
     else:
-        text = f"key {key!r}"
+        text = repr(key)
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def _shown(number: float) -> str:
+def shown(number: float) -> str:
+    """A score or a limit for people."""
     return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
 
 
 def _outward(limit: float, side: int) -> str:
     """A limit with the digits of `_shown`, rounded away from the middle: -1 down, 1 up."""
     digits = 10**4 if abs(limit) < 10 else 10**2
-    return _shown(side * math.ceil(side * limit * digits - 1e-9) / digits)
+    return shown(side * math.ceil(side * limit * digits - 1e-9) / digits)
 
 
 def _cell(name: str, value: Any) -> str:
     if name == "key":
-        return html.escape(shown_key(value).removeprefix("key "))
-    return f"{value:,}" if isinstance(value, int) else _shown(value)
+        return html.escape(shown_key(value))
+    return f"{value:,}" if isinstance(value, int) else shown(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON has no word for: NumPy's numbers as numbers, all else as text."""
     return value.item() if isinstance(value, np.generic) else str(value)
 

@@ -56,7 +56,9 @@ def run(folder, capsys):
     return run
 
 
+HEAD = ["bound", "query", "value", "low", "high", "complexity", "delta_prime"]
 STANDARD = ["audit", "--labels", "labels.npy", "--predictions", "predictions.npy", *PARAMETERS]
+PAPER = [part for bound in BOUNDS for part in ("--bound", bound)]
 
 
 def expected_halts(labels, predictions):
@@ -70,7 +72,7 @@ def expected_halts(labels, predictions):
 
 
 def test_audit_says_how_many_were_answered_and_where_each_bound_halts(run, labels, predictions):
-    code, out, err = run(*STANDARD)
+    code, out, err = run(*STANDARD, *PAPER)
     assert (code, err) == (3, "")
     assert "401 queries on 1,001 samples: epsilon 0.1, delta 0.1, 32 sign vectors, seed 7\n" in out
     for bound, (n_answered, halted) in expected_halts(labels, predictions).items():
@@ -140,7 +142,7 @@ def test_a_holdout_too_small_for_one_answer_is_said_to_be(run):
 
 
 def test_json_is_complete(run, labels, predictions):
-    code, out, err = run(*STANDARD, "--json")
+    code, out, err = run(*STANDARD, *PAPER, "--json")
     assert (code, err) == (3, "")
     outcome = json.loads(out)
     bounds = outcome.pop("bounds")
@@ -174,12 +176,21 @@ def test_json_is_complete(run, labels, predictions):
             "n_answered": answers.n_answered,
             "n_answered_before": 0,
             "halting_query": answers.n_answered + 1,
+            "best": best_of(answers),
+            "sentence": each["sentence"],
             "complexity": holdout.complexity,
             "budget": holdout.budget,
             "n_left": 0,
             "threshold": holdout.threshold,
             "guarantee": holdout.guarantee,
         }
+
+
+def best_of(answers):
+    """The first with the lowest upper limit."""
+    best = answers[int(answers.highs.argmin())]
+    told = {name: getattr(best, name) for name in ("value", "low", "high", "half_width")}
+    return {"query": best.n_queries} | told
 
 
 def test_bounds_and_estimators_can_be_chosen(run):
@@ -213,7 +224,7 @@ def save_parquet(path, columns):
 def test_every_layout_gives_the_same_outcome(
     run, monkeypatch, labels, predictions, layout, block_bytes
 ):
-    expected = json.loads(run(*STANDARD, "--json")[1])["bounds"]
+    expected = json.loads(run(*STANDARD, *PAPER, "--json")[1])["bounds"]
     monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
     losses = predictions != labels
     what = ["--labels", "labels.npy", "--predictions"]
@@ -253,9 +264,13 @@ def test_every_layout_gives_the_same_outcome(
     else:
         np.save("l.npy", losses.astype(float if layout == "float losses" else bool))
         what = ["--losses", "l.npy"]
-    code, out, err = run("audit", *what, *PARAMETERS, "--json")
+    code, out, err = run("audit", *what, *PAPER, *PARAMETERS, "--json")
     assert (code, err) == (3, "")
-    assert json.loads(out)["bounds"] == expected
+    of_losses = layout.endswith("losses")
+    assert (
+        json.loads(out.replace(": mean loss ", ": error ") if of_losses else out)["bounds"]
+        == expected
+    )
 
 
 def test_the_file_is_read_once_for_all_bounds_and_no_further_than_the_last_halt(
@@ -267,13 +282,13 @@ def test_the_file_is_read_once_for_all_bounds_and_no_further_than_the_last_halt(
     monkeypatch.setattr(
         files.FileRows, "__iter__", lambda rows: (read.append(len(b)) or b for b in blocks(rows))
     )
-    run(*STANDARD)
+    run(*STANDARD, *PAPER)
     last = max(n_answered for n_answered, _ in expected_halts(labels, predictions).values())
     assert read == [1] * (last + 1)
 
 
 def test_a_seed_that_was_drawn_is_printed_and_recorded(run):
-    without = STANDARD[:-2]
+    without = [*STANDARD[:-2], *PAPER]
     first, second = (json.loads(run(*without, "--json")[1]) for _ in range(2))
     assert first["seed_drawn"] and first["seed"] != second["seed"]
     again = json.loads(run(*without, "--seed", first["seed"], "--json")[1])
@@ -282,7 +297,7 @@ def test_a_seed_that_was_drawn_is_printed_and_recorded(run):
 
 
 def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predictions):
-    code, _, _ = run(*STANDARD, "--output", "answers.csv")
+    code, _, _ = run(*STANDARD, *PAPER, "--output", "answers.csv")
     assert code == 3
     with open("answers.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -290,19 +305,22 @@ def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predic
     for bound in BOUNDS:
         holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
         answers = holdout.query_many(predictions, trace=True)
-        columns = answers.values, answers.complexities, answers.delta_primes
-        for query, (value, complexity, delta_prime) in enumerate(zip(*columns, strict=True), 1):
-            expected.append((bound, query, value, complexity, delta_prime))
+        columns = (
+            *(answers.values, answers.lows, answers.highs),
+            *(answers.complexities, answers.delta_primes),
+        )
+        for query, told in enumerate(zip(*columns, strict=True), 1):
+            expected.append((bound, query, *told))
     assert [
         (row["bound"], int(row["query"]), *(float(row[name]) for name in list(row)[2:]))
         for row in rows
     ] == expected
-    assert list(rows[0]) == ["bound", "query", "value", "complexity", "delta_prime"]
+    assert list(rows[0]) == HEAD
 
 
 def test_a_picture_is_drawn(run):
     pytest.importorskip("matplotlib", reason="the plot extra is not installed")
-    assert run(*STANDARD, "--plot", "audit.png")[0] == 3
+    assert run(*STANDARD, *PAPER, "--plot", "audit.png")[0] == 3
     assert Path("audit.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
@@ -327,7 +345,7 @@ def test_a_withheld_mean_is_nowhere(run):
 
 
 def test_quiet_prints_nothing(run):
-    assert run(*STANDARD, "--quiet", "--output", "answers.csv") == (3, "", "")
+    assert run(*STANDARD, *PAPER, "--quiet", "--output", "answers.csv") == (3, "", "")
     assert os.path.getsize("answers.csv") > 0
 
 
@@ -426,7 +444,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         ([*PREDICTIONS, "predictions.npy", "--seed", 2**64], "seed must be in [0, 2**64)"),
         ([*PREDICTIONS, "predictions.npy", "--seed", 0.5], "invalid int value: '0.5'"),
         ([*PREDICTIONS, "predictions.npy", "--bound", "chernoff"], "'bernstein', 'bern"),
-        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "'plain', 'half-range'"),
+        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "estimator must be one of"),
         ([*PREDICTIONS, "predictions.npy", "--output", "no/answers.csv"], "folder does not exist"),
         ([*PREDICTIONS, "predictions.npy", "--plot", "audit.gif"], "--plot must end in .png"),
         ([*PREDICTIONS, "predictions.npy", "--colour"], "unrecognized arguments: --colour"),

@@ -59,14 +59,17 @@ def rows_of(name):
         return list(zip(*(table.column(c).to_pylist() for c in table.column_names), strict=True))
     with open(name, newline="") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["bound", "query", "value", "complexity", "delta_prime"]
+    assert rows[0] == ["bound", "query", "value", "low", "high", "complexity", "delta_prime"]
     return [(bound, int(query), *map(float, rest)) for bound, query, *rest in rows[1:]]
 
 
 def expected_rows(bound, losses, first=0):
     guard = RadaBound(M, epsilon=0.09, delta=0.1, n_vectors=12, bound=bound, seed=5)
     answers = guard.query_many(losses, trace=True)
-    columns = answers.values, answers.complexities, answers.delta_primes
+    columns = (
+        *(answers.values, answers.lows, answers.highs),
+        *(answers.complexities, answers.delta_primes),
+    )
     rows = zip(answers.numbers.tolist(), *(column.tolist() for column in columns), strict=True)
     return [(bound, *row) for row in rows][first:]
 
@@ -92,18 +95,28 @@ def test_every_answer_is_in_the_file_bound_by_bound_in_each_block(run, what, nam
 def test_numbers_are_written_as_they_print(folder):
     guard = RadaBound(M, epsilon=0.3, delta=0.1, bound="mclt", seed=5)
     answers = guard.query_many(losses_of() * np.float32(0.3), trace=True)
-    with answers_file("a.csv", keep=False) as write:
-        write("mclt", answers)
-    lines = Path("a.csv").read_text().splitlines()[1:]
-    for line, answer in zip(lines, answers, strict=True):
-        told = answer.n_queries, answer.value, answer.complexity, answer.delta_prime
-        assert line == "mclt," + ",".join(map(repr, told))
+    columns = ("bound", "query", "value", "high", "delta_prime")
+    with answers_file("a.csv", columns, keep=False) as write:
+        write(
+            {
+                "bound": "a,b",
+                "query": answers.numbers,
+                "value": answers.values,
+                "high": answers.highs,
+                "delta_prime": answers.delta_primes,
+            }
+        )
+    lines = Path("a.csv").read_text().splitlines()
+    assert lines[0] == ",".join(columns)
+    for line, answer in zip(lines[1:], answers, strict=True):
+        told = answer.n_queries, answer.value, answer.high, answer.delta_prime
+        assert line == '"a,b",' + ",".join(map(repr, told))
 
 
 def test_a_bound_without_a_tail_has_nan(run):
     assert run(*LOSSES, "--bound", "fixed-sequence", "--quiet", "--output", "a.csv")[0] == 0
     rows = rows_of("a.csv")
-    assert len(rows) == K and all(row[4] != row[4] for row in rows)
+    assert len(rows) == K and all(row[6] != row[6] for row in rows)
 
 
 def test_threads_change_nothing(run):
@@ -118,7 +131,7 @@ def test_threads_change_nothing(run):
     ("extra", "message"),
     [
         (["--threads", "0"], "threads must be at least 1, got 0"),
-        (["--state", "g.db"], "--state is for one guard: give one --bound, got 3"),
+        (["--state", "g.db", "--bound", "mclt", "--bound", "bernstein"], "for one guard: give one"),
         (["--state", "g.db", "--bound", "mclt", "--plot", "a.png"], "--plot needs the whole"),
         (["--state", "no/g.db", "--bound", "mclt"], "no"),
         (["--state", "l.npy", "--bound", "mclt"], "l.npy"),

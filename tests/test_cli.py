@@ -23,6 +23,8 @@ AUDIT = [
     "0.1",
     "--seed",
     "7",
+    "--bound",
+    "mclt",
 ]
 
 
@@ -56,7 +58,7 @@ def run(folder, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [([], "COMMAND"), (["autdit"], "invalid choice: 'autdit'"), (["audit"], "--epsilon, --delta")],
+    [([], "COMMAND"), (["autdit"], "invalid choice: 'autdit'"), (["audit"], "required: --delta")],
 )
 def test_a_bad_command_is_one_line_on_stderr(run, arguments, message):
     code, out, err = run(*arguments)

@@ -327,6 +327,7 @@ def test_a_row_that_no_search_writes_is_named_as_damage(path, column, value):
         'UPDATE search SET description = replace(description, \'"secret": "\', \'"secret": "z\')',
         "UPDATE search SET description = replace(description, 'Grid', 'Grit')",
         "PRAGMA user_version = 2",
+        "PRAGMA user_version = 3",
         "PRAGMA application_id = 1380011073",
     ],
 )

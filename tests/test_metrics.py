@@ -629,9 +629,9 @@ def test_weights_and_groups_that_make_no_sense_are_named(metric, options, error,
         holdout_of(metric, **options)
 
 
-def test_other_guards_have_neither_weights_nor_groups():
+def test_neither_the_paper_s_bounds_nor_comparisons_have_weights_or_groups():
     for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
-        with pytest.raises(ValueError, match="needs a DeclaredSearch, got a RadaBound"):
+        with pytest.raises(ValueError, match="bound must be 'fixed-sequence' with sample_weight"):
             Holdout(Y, epsilon=0.5, delta=0.5, **options)
     with pytest.raises(ValueError, match="compare is of means, .*without weights"):
         holdout_of("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast.guard import RadaBound
-from radabound_fast.holdout import Holdout
-from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.planning import what_would_work
 
+if TYPE_CHECKING:
+    from radabound_fast.holdout import Holdout
+    from radabound_fast.remote import RemoteHoldout
 
-def check_holdout(**named: Any) -> Holdout:
-    """A `Holdout` that still answers.
+    AnyHoldout = Holdout | RemoteHoldout
+
+# what the adapters ask of a holdout, which has the labels or asks a service that has them
+_PROTOCOL = ("query", "guard", "metric", "classes", "n_samples")
+
+
+def check_holdout(**named: Any) -> Any:
+    """A `Holdout`, or a `RemoteHoldout`, that still answers.
 
     Raises TypeError if it is no `Holdout`, HoldoutExhausted if it has halted or can never answer.
     """
     ((name, holdout),) = named.items()
-    if not isinstance(holdout, Holdout):
+    if isinstance(holdout, type) or not all(hasattr(holdout, part) for part in _PROTOCOL):
         raise TypeError(
             f"{name} must be a Holdout, which holds the labels, got {type(holdout).__name__}"
         )
@@ -25,7 +32,7 @@ def check_holdout(**named: Any) -> Holdout:
     return holdout
 
 
-def check_error_rates(**named: Any) -> Holdout:
+def check_error_rates(**named: Any) -> Any:
     """The same, for adapters that ask with classes and take less for better; else ValueError."""
     ((name, _),) = named.items()
     holdout = check_holdout(**named)
@@ -55,17 +62,17 @@ def _answers_nothing(guard: RadaBound) -> bool:
     return guard.budget < 0.0 and guard.n_left(0.0, declared=True) == 0
 
 
-def needs_guess(holdout: Holdout) -> bool:
+def needs_guess(holdout: AnyHoldout) -> bool:
     """Whether its queries need a guess of the answer."""
     return bool(getattr(holdout.guard, "_needs_guess", False))
 
 
-def takes_keys(holdout: Holdout) -> bool:
+def takes_keys(holdout: AnyHoldout) -> bool:
     """Whether a query says which model of a declared space it is about."""
-    return isinstance(holdout.guard, DeclaredSearch)
+    return bool(getattr(holdout.guard, "_takes_keys", False))
 
 
-def check_guesses(holdout: Holdout, guesses: bool) -> None:
+def check_guesses(holdout: AnyHoldout, guesses: bool) -> None:
     """ValueError unless a holdout that needs guesses gets them."""
     if needs_guess(holdout) and not guesses:
         kind = type(holdout.guard).__name__

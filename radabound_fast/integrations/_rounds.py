@@ -9,8 +9,12 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count
 from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast.integrations._owner import check_error_rates, first_withheld, needs_guess
-from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.integrations._owner import (
+    check_error_rates,
+    first_withheld,
+    needs_guess,
+    takes_keys,
+)
 
 
 class Rounds:
@@ -23,7 +27,7 @@ class Rounds:
             raise ValueError(
                 f"holdout must be around a RadaBound or a Ladder, which need no guesses, got {kind}"
             )
-        if (key is not None) != isinstance(holdout.guard, DeclaredSearch):
+        if (key is not None) != takes_keys(holdout):
             raise TypeError(
                 "key must be a function of the number of rounds with a DeclaredSearch, "
                 f"and None otherwise, got {key!r} with {type(holdout.guard).__name__}"

@@ -7,13 +7,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from radabound_fast import _progress
 from radabound_fast._answers import hand_over
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import needs
-from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._owner import (
     check_guesses,
     check_holdout,
@@ -22,6 +21,9 @@ from radabound_fast.integrations._owner import (
     takes_keys,
 )
 
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
+
 with needs("joblib"):
     from joblib import Parallel, delayed, effective_n_jobs
 
@@ -29,7 +31,7 @@ Candidate = TypeVar("Candidate")
 
 
 def guarded_map(
-    holdout: Holdout,
+    holdout: AnyHoldout,
     fit_predict: Callable[[Candidate], Any],
     candidates: Iterable[Candidate],
     *,
@@ -42,7 +44,7 @@ def guarded_map(
 
     Parameters
     ----------
-    holdout : Holdout
+    holdout : Holdout or RemoteHoldout
         Stays in this process; workers never see it.
     fit_predict : callable
         ``fit_predict(candidate)`` returns predictions for the held-out samples, shape
@@ -97,7 +99,7 @@ def guarded_map(
 
 
 def _answers(
-    holdout: Holdout,
+    holdout: AnyHoldout,
     fit_predict: Callable[[Candidate], Any],
     candidates: Iterable[Candidate],
     n_jobs: int | None,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
-from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._rounds import Rounds, above
+
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
 
 with needs("lightgbm"):
     from lightgbm import Booster
@@ -54,7 +56,7 @@ class GuardedRounds:
 
 
 def guarded_rounds(
-    holdout: Holdout,
+    holdout: AnyHoldout,
     X_holdout: Any,
     *,
     every: int = 10,
@@ -70,7 +72,7 @@ def guarded_rounds(
 
     Parameters
     ----------
-    holdout : Holdout
+    holdout : Holdout or RemoteHoldout
         Around a guard that needs no guesses.
     X_holdout : array_like or dataframe, shape (holdout.n_samples, n_features)
         What ``Booster.predict`` takes.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import needs
-from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._owner import (
     check_guesses,
     check_holdout,
@@ -17,6 +16,9 @@ from radabound_fast.integrations._owner import (
     takes_keys,
 )
 from radabound_fast.metrics import METRICS
+
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
 
 with needs("optuna"):
     from optuna import Trial, TrialPruned
@@ -30,7 +32,7 @@ GAINS = ("gain", "gain_low", "gain_high")
 USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity", *GAINS)
 
 
-def _named(holdout: Holdout, trial: Trial, guess: float | None) -> dict[str, Any]:
+def _named(holdout: AnyHoldout, trial: Trial, guess: float | None) -> dict[str, Any]:
     """What a query of this holdout brings beside predictions."""
     if not takes_keys(holdout):
         return {"guess": guess}
@@ -47,7 +49,7 @@ class GuardedObjective:
     """
 
     def __init__(
-        self, holdout: Holdout, fit_predict: Callable[[Trial], Any], guesses: bool
+        self, holdout: AnyHoldout, fit_predict: Callable[[Trial], Any], guesses: bool
     ) -> None:
         self._holdout, self._fit_predict, self._guesses = holdout, fit_predict, guesses
         self.answers: list[tuple[int, Any]] = []
@@ -70,13 +72,13 @@ class GuardedObjective:
 
 
 def guarded_objective(
-    holdout: Holdout, fit_predict: Callable[[Trial], Any], *, guesses: bool = False
+    holdout: AnyHoldout, fit_predict: Callable[[Trial], Any], *, guesses: bool = False
 ) -> GuardedObjective:
     """An objective to minimise: the holdout error, while the guard answers.
 
     Parameters
     ----------
-    holdout : Holdout
+    holdout : Holdout or RemoteHoldout
         Lives in the process that runs ``study.optimize``.
     fit_predict : callable
         ``fit_predict(trial)`` suggests parameters, fits, and returns predictions for the
@@ -141,7 +143,7 @@ def _check_direction(trial: Trial, metric: str) -> None:
     )
 
 
-def _ended(holdout: Holdout, trial: Trial, guess: Any = None) -> Exception:
+def _ended(holdout: AnyHoldout, trial: Trial, guess: Any = None) -> Exception:
     """What ends a trial that is not answered."""
     if holdout.n_queries == 0:
         # without stopping the study, whose threads would then drop the error

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
-from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._rounds import Rounds, above
+
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
 
 with needs("xgboost"):
     from xgboost import Booster, DMatrix
@@ -39,7 +41,7 @@ class GuardedRounds(TrainingCallback):
 
     Parameters
     ----------
-    holdout : Holdout
+    holdout : Holdout or RemoteHoldout
         Around a guard that needs no guesses.
     X_holdout : array_like, dataframe or DMatrix, shape (holdout.n_samples, n_features)
         What ``Booster.inplace_predict`` takes, or a DMatrix.
@@ -71,7 +73,7 @@ class GuardedRounds(TrainingCallback):
 
     def __init__(
         self,
-        holdout: Holdout,
+        holdout: AnyHoldout,
         X_holdout: Any,
         *,
         every: int = 10,

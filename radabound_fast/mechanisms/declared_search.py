@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 from math import isclose, log
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -323,6 +323,25 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
         self._kept, self.nats = kept, nats
         self.numbers, self.n_queries, self.halted = numbers, n_queries, False
 
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks of one search as one."""
+        return cls(
+            blocks[-1]._terms,
+            [code for block in blocks for code in block._codes],
+            np.concatenate([block.reruns for block in blocks]),
+            np.concatenate([block._kept for block in blocks]),
+            np.concatenate([block.nats for block in blocks]),
+            np.concatenate([block.numbers for block in blocks]),
+            blocks[-1].n_queries,
+        )
+
+    def _only(self, row: int) -> Self:
+        """That of one row."""
+        one = slice(row, row + 1)
+        columns = self.reruns[one], self._kept[one], self.nats[one], self.numbers[one]
+        return type(self)(self._terms, self._codes[one], *columns, self.n_queries)
+
     @cached_property
     def values(self) -> Floats:
         return np.asarray(self._terms.measure.values(self._kept))
@@ -493,6 +512,8 @@ class DeclaredSearch:
     (80, 4.382)
     """
 
+    _takes_keys: ClassVar[bool] = True  # a query says which model it is about
+
     def __init__(
         self,
         n_samples: int,
@@ -552,6 +573,12 @@ class DeclaredSearch:
             "independent of the holdout, so that whatever else of a model was chosen by holdout "
             "scores is part of its key."
         )
+        seen = (
+            f"looks at every score, as long as it stays in the space{size} that was declared "
+            "before any score was seen"
+        )
+        if self.space.shows is not None:
+            seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:
             whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
             assumed = (
@@ -562,10 +589,8 @@ class DeclaredSearch:
             )
         return (
             f"With probability at least {1 - self.delta:g} the {what} {whose} is {side}"
-            f"{gains}, of all answers at once. Finite-sample, valid for any search that looks at "
-            f"every score, as long as it stays in the space{size} that was declared before any "
-            f"score was seen; proved by the union bound over its keys, with {limits}. "
-            f"Assumed: {assumed}"
+            f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
+            f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )
 
     # ---- asking ----------------------------------------------------------------------------

@@ -38,16 +38,21 @@ from radabound_fast.store._folder import (
     real_path,
     undisturbed,
 )
+from radabound_fast.store._served import SCHEMA, VERSION
 from radabound_fast.store._sqlite import MOST_STEPS, connect, explained, make_database
 
 if sys.platform != "win32":
     import fcntl
 
 _APPLICATION_ID = 0x52414441  # "RADA", in the header of the file
-_VERSION = 1  # of the row, in the header too
+_VERSION = 1  # of the row, in the header too; that of a log beside it is `_served.VERSION`
 _CHECKSUM_BYTES = 8
 _LITTLE_ENDIAN = np.dtype("<i8")
 _TABLE = "CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)"
+_SCHEMAS: dict[int, list[tuple[str, str | None]]] = {
+    _VERSION: [("table", _TABLE)],
+    VERSION: [("table", _TABLE), *SCHEMA],
+}
 _PARTS = ("kind", "parameters", "holdout")
 
 # what each durability makes of a commit
@@ -65,6 +70,8 @@ _PAGE_BYTES = [2**power for power in range(10, 17)]
 _BESIDE_THE_ROW = 128
 # the log is written back into the database when it is so long: that takes two waits for the disk
 _LOG_BYTES = 2**23
+# of SQLite's machine, that checking a byte of the tables of a log takes at most
+_STEPS_A_BYTE = 2
 # what stands beside it: the log, its index, and a log of another mode, which none of ours has
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 # the bytes on which SQLite holds a lock while a database is open
@@ -270,10 +277,13 @@ class Ledger:
         if self._value("PRAGMA application_id") != _APPLICATION_ID:
             raise ValueError(f"{name} is not a guard's database")
         version = self._value("PRAGMA user_version")
-        if version != _VERSION:
-            raise ValueError(f"{name} has format version {version}, this program reads {_VERSION}")
-        if self._rows("SELECT type, sql FROM sqlite_master LIMIT 2") != [("table", _TABLE)]:
-            raise ValueError(f"{name} is damaged: it must hold one table, as guards make it")
+        if version not in _SCHEMAS:
+            known = " and ".join(map(str, _SCHEMAS))
+            raise ValueError(f"{name} has format version {version}, this program reads {known}")
+        schema = self._rows("SELECT type, sql FROM sqlite_master LIMIT 9", most=9)
+        if schema != _SCHEMAS[version]:
+            raise ValueError(f"{name} is damaged: its tables are not as guards make them")
+        self._has_log = version == VERSION
         rows = self._rows("SELECT typeof(description), typeof(state) FROM guard LIMIT 2")
         if rows != [("text", "blob")]:
             raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
@@ -291,14 +301,16 @@ class Ledger:
         """
         most_bytes = 8 * most + _CHECKSUM_BYTES
         page_bytes = self._value("PRAGMA page_size")
+        most_pages = 2 * (most_bytes + MOST_BYTES) // page_bytes + 8
+        if self._has_log:  # which has no end
+            n_pages = most_pages = self._value("PRAGMA page_count")
+            self._database.set_progress_handler(
+                self._too_many.pop, MOST_STEPS + _STEPS_A_BYTE * n_pages * page_bytes
+            )
         # a length is read without what is so long
         for what, n_found, n_needed in (
             ("bytes of state", self._value("SELECT length(state) FROM guard"), most_bytes),
-            (
-                "pages",
-                self._value("PRAGMA page_count"),
-                2 * (most_bytes + MOST_BYTES) // page_bytes + 8,
-            ),
+            ("pages", self._value("PRAGMA page_count"), most_pages),
         ):
             if n_found > n_needed:
                 raise ValueError(
@@ -367,12 +379,16 @@ class Ledger:
         self._rows("BEGIN IMMEDIATE")
         return self._read()
 
-    def commit(self, progress: Progress) -> None:
-        """Replace the state; when this returns it is as durable as was asked for."""
-        blob = _blob(self._begun, progress)
-        self._rows("UPDATE guard SET state = ?", blob)
+    def commit(self, progress: Progress | None) -> None:
+        """Replace the state; when this returns it is as durable as was asked for.
+
+        None: it stays, and what else was written in this transaction is committed.
+        """
+        blob = None if progress is None else _blob(self._begun, progress)
+        if blob is not None:
+            self._rows("UPDATE guard SET state = ?", blob)
         self._rows("COMMIT")
-        self._seen = blob
+        self._seen = blob or self._seen
 
     def rollback(self) -> None:
         """Leave the file as it was before `begin`, and read it again next time."""
@@ -380,12 +396,29 @@ class Ledger:
         with contextlib.suppress(sqlite3.Error):
             self._database.rollback()
 
+    def add_tables(self, tables: list[str], version: int, most_bytes: int) -> None:
+        """Have these tables beside the state from now on, in each row of them so many bytes."""
+        self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most_bytes)
+        self._check_files()
+        self._rows("BEGIN IMMEDIATE")
+        try:
+            if self._value("PRAGMA user_version") != version:
+                for table in tables:
+                    self._rows(table)
+                self._rows(f"PRAGMA user_version = {version}")
+            self._rows("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+        # all of its form is known, and to read many rows takes many steps
+        self._database.set_progress_handler(None, 0)
+
     def close(self) -> None:
         """Let go of the file; closing twice does nothing."""
         self._close()
 
-    def _rows(self, statement: str, *values: bytes) -> list[Any]:
-        """What a statement finds, two rows at most.
+    def _rows(self, statement: str, *values: bytes, most: int = 2) -> list[Any]:
+        """What a statement finds, so many rows at most.
 
         It waits for what others hold up for a while; Ctrl-C ends the wait.
         """
@@ -394,7 +427,7 @@ class Ledger:
             # SQLite counts on from one run of a statement to the next: a first call says nothing
             self._too_many[:] = (True, False)
             try:
-                return self._cursor.execute(statement, values).fetchmany(2)
+                return self._cursor.execute(statement, values).fetchmany(most)
             # SQLite's messages quote what they find, which need not be text
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 reason = explained(error, self.path)

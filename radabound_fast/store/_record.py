@@ -32,6 +32,7 @@ from radabound_fast.store._folder import (
     real_path,
     undisturbed,
 )
+from radabound_fast.store._served import SCHEMA, VERSION
 from radabound_fast.store._sqlite import connect, explained, make_database
 
 T = TypeVar("T")
@@ -103,12 +104,15 @@ class SearchRecord:
             self.measure = measure_from(self.description)
 
     def _check(self, database: sqlite3.Connection) -> Description:
-        for pragma, wanted in (("application_id", _APPLICATION_ID), ("user_version", _VERSION)):
-            (found,) = database.execute(f"PRAGMA {pragma}").fetchone()
-            if found != wanted:
-                raise ValueError(f"{self.path} is not the record of a search, or of another format")
+        application_id, version = (
+            database.execute(f"PRAGMA {pragma}").fetchone()[0]
+            for pragma in ("application_id", "user_version")
+        )
+        if application_id != _APPLICATION_ID or version not in (_VERSION, VERSION):
+            raise ValueError(f"{self.path} is not the record of a search, or of another format")
         tables = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-        if [sql for (sql,) in tables.fetchmany(3)] != _TABLES:
+        log = [sql for _, sql in SCHEMA if sql is not None] if version == VERSION else []
+        if [sql for (sql,) in tables.fetchmany(9)] != _TABLES + log:
             raise ValueError(f"{self.path} is damaged: its tables are not as a search makes them")
         rows = database.execute("SELECT description FROM search").fetchmany(2)
         if len(rows) != 1 or not isinstance(rows[0][0], str):
@@ -161,22 +165,39 @@ class SearchRecord:
         added.
         """
 
-        def work(database: sqlite3.Connection) -> int:
-            rows = []
-            for query, (*kept, nats, fingerprint) in asked.items():
-                code, rerun = text_of(query[0], _MOST_BYTES), query[1]
-                found = database.execute(
-                    f"SELECT code, rerun, {_COLUMNS} FROM asked WHERE code = ? AND rerun = ?",
-                    (code, rerun),
-                ).fetchone()
-                if found is None:
-                    rows.append((code, rerun, text_of(kept), nats, fingerprint - _OFFSET))
-                else:
-                    check(query, self._read(*found)[1])
-            database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
-            return self._count(database)
+        return self._do(lambda database: self.add_to(database, asked, check), "IMMEDIATE")
 
-        return self._do(work, "IMMEDIATE")
+    def add_to(
+        self,
+        database: sqlite3.Connection,
+        asked: dict[Query, Asked],
+        check: Callable[[Query, Asked], None],
+    ) -> int:
+        """`add`, in a transaction that somebody else commits."""
+        rows = []
+        for query, (*kept, nats, fingerprint) in asked.items():
+            code, rerun = text_of(query[0], _MOST_BYTES), query[1]
+            found = database.execute(
+                f"SELECT code, rerun, {_COLUMNS} FROM asked WHERE code = ? AND rerun = ?",
+                (code, rerun),
+            ).fetchone()
+            if found is None:
+                rows.append((code, rerun, text_of(kept), nats, fingerprint - _OFFSET))
+            else:
+                check(query, self._read(*found)[1])
+        database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
+        return self._count(database)
+
+    def add_tables(self, tables: list[str], version: int) -> None:
+        """Have these tables beside the queries from now on."""
+
+        def work(database: sqlite3.Connection) -> None:
+            if database.execute("PRAGMA user_version").fetchone()[0] != version:
+                for table in tables:
+                    database.execute(table)
+                database.execute(f"PRAGMA user_version = {version}")
+
+        self._do(work, "IMMEDIATE")
 
     def all(self, check: Callable[[Query, float], None]) -> dict[Query, Asked]:
         """Every query so far, in the order in which they were first asked.

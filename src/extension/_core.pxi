@@ -29,7 +29,8 @@ cdef class GuardCore(SharedState):
     `price(largest_total, unit_shift, n_rows)` returns the gate of the next row after n_rows
     answers: (budget, priced, priced_rows, declared_low, declared_high, real_low, real_high) of
     `struct guard_state`, in units of 2^-unit_shift; without it every row passes.  `rule` is what
-    the answers ask for their intervals.
+    the answers ask for their intervals.  `weighting.rows(values, labels, packed, ndim)` makes rows for
+    these signs of what is asked, and `weighting.whole` is what one sums up to that errs everywhere.
 
     Sums are computed before a transaction begins: extremes only grow, so what others have committed
     meanwhile is merged in.
@@ -42,10 +43,14 @@ cdef class GuardCore(SharedState):
     cdef const sliced_kernel *sliced  # of the set, asked once
     cdef _SlicedPlan plan  # kept from the second large call on
     cdef bint had_large_call
-    cdef object price, rule
+    cdef object price, rule, weighting
+    cdef double whole
 
-    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None):
+    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None,
+                 weighting=None):
         self.signs = signs
+        self.weighting = weighting
+        self.whole = store_of(signs).n_samples if weighting is None else weighting.whole
         self._memory = new_state(&self.state, signs)
         self.state.half_range = half_range
         self.set = _chosen
@@ -80,7 +85,7 @@ cdef class GuardCore(SharedState):
 
     cdef double _sum_of_ones(self) noexcept:
         """What the losses of a row that errs everywhere sum up to: m, in the present units."""
-        return <double>store_of(self.signs).n_samples * <double>(<int64_t>1 << self.state.unit_shift)
+        return self.whole * <double>(<int64_t>1 << self.state.unit_shift)
 
     cdef double _cells(self) noexcept:
         """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
@@ -276,6 +281,8 @@ cdef class GuardCore(SharedState):
         cdef _Scratch scratch
         cdef const sign_store *signs = store_of(self.signs)
         cdef bint is_small = signs.n_words * signs.n_strips < GIL_CELLS
+        if self.weighting is not None:
+            values, labels, packed = self.weighting.rows(values, labels, packed, 1), None, False
         # the name keeps the array while its rows are read
         values = _as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples, packed)
         chunk.tile = on_a_line(tile)
@@ -379,6 +386,8 @@ cdef class GuardCore(SharedState):
         cdef loss_rows rows
         cdef _Run run
         cdef ptrdiff_t stop, n_rows
+        if self.weighting is not None:
+            values, labels, packed = self.weighting.rows(values, labels, packed, 2), None, False
         values = _as_rows(&rows, values, labels, self.set.packer, 2,
                           store_of(self.signs).n_samples, packed)
         n_rows = cnp.PyArray_DIM(values, 0)
@@ -425,8 +434,7 @@ cdef class GuardCore(SharedState):
         """
         cdef const kernel *kernel = self.set.kernel
         cdef _SlicedPlan plan
-        if (n_rows < least_block(kernel, self.sliced)
-                or not sliced_pays(kernel, store_of(self.signs), rows)):
+        if not sliced_pays(kernel, self.sliced, store_of(self.signs), rows, n_rows):
             return None
         if self.plan is not None:
             return self.plan

@@ -19,7 +19,7 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strlen
 
 cnp.import_array()
 
@@ -93,6 +93,7 @@ cdef const instruction_set *_chosen = _set_named(None)
 cdef const sliced_kernel *_chosen_sliced = sliced_of(_chosen)
 
 include "_fingerprint.pxi"
+include "_lines.pxi"
 include "_tail.pxi"
 include "_scan.pxi"
 include "_signs.pxi"

@@ -86,8 +86,8 @@ cdef extern from "scan/scan.h" nogil:
         int64_t *trace
 
     bint judge_row(const work_on_rows *, int64_t *total, verdict *)
-    int sliced_pays(const kernel *, const sign_store *, const loss_rows *)
-    ptrdiff_t least_block(const kernel *, const sliced_kernel *)
+    int sliced_pays(const kernel *, const sliced_kernel *, const sign_store *, const loss_rows *,
+                    ptrdiff_t n_rows)
     ptrdiff_t scan_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last, verdict *)
 
 

@@ -87,8 +87,8 @@ struct kernel {
     fill_lines_fn *fill_lines;
     widen_extremes_fn *widen_extremes;
     ptrdiff_t workspace_bytes; /* to unpack signs into; 0: needs none */
-    int64_t block_vectors;     /* so many vectors are faster in bit-sliced blocks, if rows are too; */
-    int block_percent;         /* and so full a block must be */
+    /* a full bit-sliced block takes percent + once / l of its rows' time here, l lanes of vectors */
+    int block_percent, block_once;
 };
 
 extern const struct kernel kernel_portable;

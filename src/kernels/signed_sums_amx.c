@@ -359,7 +359,7 @@ const struct kernel kernel_amx = {
     fill_lines_avx512,
     widen_extremes,
     WORKSPACE_WORDS * 2 * TILE_BYTES,
-    48,
-    80,
+    52,
+    1900,
 };
 #endif

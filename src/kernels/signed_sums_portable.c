@@ -112,5 +112,5 @@ static void widen_extremes(const struct sign_tile *signs, const uint64_t *rows,
 const struct kernel kernel_portable = {
     "portable",              cpu_has_all,        count_bits_portable, count_units_portable,
     raise_extremes_portable, sum_units_portable, fill_lines_portable, widen_extremes,
-    0, 16, 80,
+    0, 14, 160,
 };

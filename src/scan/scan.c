@@ -2,23 +2,23 @@
 
 enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
-    LONG_VECTORS = 32, /* of longer rows at least this many pay */
     ROWS_BEFORE = 512, /* which move extremes all the time, and that is slow in a block */
     MOST_PLANNED = 6 << 20, /* signs that are generated: their plan takes a third of a byte each */
 };
 
-int sliced_pays(const struct kernel *kernel, const struct sign_store *signs,
-                const struct loss_rows *rows)
+ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
+                      const struct sign_store *signs)
 {
-    const int is_short = signs->n_words <= SHORT_WORDS;
-    return (signs->lines || signs->n_samples <= MOST_PLANNED / signs->n_vectors) &&
-           (is_short || rows->in_place) && signs->n_vectors >= kernel->block_vectors &&
-           (is_short || signs->n_vectors >= LONG_VECTORS);
+    const int64_t percent = kernel->block_percent + kernel->block_once / (signs->n_strips * LANES);
+    return percent < 100 ? (ptrdiff_t)(sliced->block_rows * percent / 100) : 0;
 }
 
-ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced)
+int sliced_pays(const struct kernel *kernel, const struct sliced_kernel *sliced,
+                const struct sign_store *signs, const struct loss_rows *rows, ptrdiff_t n_rows)
 {
-    return (ptrdiff_t)(sliced->block_rows * kernel->block_percent / 100);
+    const ptrdiff_t least = least_block(kernel, sliced, signs);
+    return least > 0 && n_rows >= least && (rows->in_place || signs->n_words <= SHORT_WORDS) &&
+           (signs->lines || signs->n_samples <= MOST_PLANNED / signs->n_vectors);
 }
 
 ptrdiff_t scan_rows(const struct work *work, ptrdiff_t first, ptrdiff_t last,
@@ -26,7 +26,7 @@ ptrdiff_t scan_rows(const struct work *work, ptrdiff_t first, ptrdiff_t last,
 {
     const struct guard_state *state = work->state;
     const struct sliced_memory *sliced = work->sliced;
-    const ptrdiff_t least = sliced ? least_block(work->kernel, sliced->kernel) : 0;
+    const ptrdiff_t least = sliced ? least_block(work->kernel, sliced->kernel, work->signs) : 0;
     for (ptrdiff_t row = first; row < last;) {
         const int64_t n_before = sliced ? ROWS_BEFORE - state->n_rows : 0;
         ptrdiff_t n_counted = last - row; /* at most */

@@ -23,13 +23,15 @@
 
 #include "widen.h"
 
-/* Whether rows go through faster as blocks, if there are enough of them: enough vectors, room for
- * the packed rows, and for the plan of signs that are not kept. */
-int sliced_pays(const struct kernel *kernel, const struct sign_store *signs,
-                const struct loss_rows *rows);
+/* How many rows are faster as a block, full or not, than one after the other; at most a block has,
+ * or 0: none are. */
+ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
+                      const struct sign_store *signs);
 
-/* Rows from which on a block is faster than one row after the other, full or not. */
-ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced);
+/* Whether so many rows go through faster as blocks, if there is a plan: there are enough of them,
+ * and there is room for the packed ones, and for the plan of signs that are not kept. */
+int sliced_pays(const struct kernel *kernel, const struct sliced_kernel *sliced,
+                const struct sign_store *signs, const struct loss_rows *rows, ptrdiff_t n_rows);
 
 /* Judges the rows from `first` on; returns the row at which it stopped: `last`, or the one that
  * `verdict` speaks of.  UNREADABLE: work->chunk->bad_sample of it is not a loss. */

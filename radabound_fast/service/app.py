@@ -1,0 +1,341 @@
+"""HTTP: who it is, how much of a body is read and for how long, JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from radabound_fast import Holdout, __version__
+from radabound_fast._extras import needs
+from radabound_fast.service import contract, state
+from radabound_fast.service.answering import Answering, Call, Reply, fault, refused
+from radabound_fast.service.page import page
+from radabound_fast.service.tokens import Team, Tokens
+
+with needs("serve"):
+    from starlette.applications import Starlette
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+MAX_BODY = 2**24  # octets
+BODY_SECONDS = 20.0
+# octets of bodies that are held at once, in units of the largest body
+_BODIES = 8
+_JSON = "application/json"
+# what a page may do: nothing but show itself
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0)
+
+
+class Refusal(Exception):
+    """What is told instead of an answer."""
+
+    def __init__(self, status: int, kind: str, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.reply = fault(status, kind, message, "refused")
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+class Service:
+    """The application, and what it counts.
+
+    Parameters
+    ----------
+    holdout : Holdout
+        Opened from a database; it belongs to this from now on.
+    tokens : Tokens
+    max_body : int
+        Octets of a body.
+    body_seconds : float
+        How long one may take to come.
+    """
+
+    def __init__(
+        self,
+        holdout: Holdout,
+        tokens: Tokens,
+        *,
+        max_body: int = MAX_BODY,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
+        self._answering, self._tokens = Answering(holdout, self._deliver), tokens
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._max_body, self._body_seconds = max_body, body_seconds
+        self._held = 0  # octets of bodies
+        self._outcomes: Counter[tuple[str, str]] = Counter()  # of a team
+        self._statuses: Counter[int] = Counter()
+        self._buckets: Counter[float] = Counter()
+        self._seconds = 0.0
+        self._n_calls = 0
+        post = ["POST"]
+        self.app = Starlette(
+            routes=[
+                Route("/query", self._endpoint(partial(self._query, many=False)), methods=post),
+                Route("/query_many", self._endpoint(partial(self._query, many=True)), methods=post),
+                Route("/state", self._endpoint(self._state)),
+                Route("/report", self._endpoint(self._report)),
+                Route("/", self._endpoint(self._page)),
+                Route("/metrics", self._endpoint(self._metrics)),
+                Route("/health", self._health),
+                Route("/openapi.json", self._openapi),
+            ],
+            exception_handlers={404: self._not_found, 405: self._not_found},
+            lifespan=self._lifespan,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        yield
+        await self._loop.run_in_executor(None, self._answering.close)
+
+    def _deliver(self, calls: list[Call]) -> None:
+        """In the thread of the guard."""
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(_resolve_all, calls)
+
+    # ---- every endpoint ------------------------------------------------------------------------
+
+    def _endpoint(
+        self, work: Callable[[Request, Team], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                response = await work(request, self._team(request))
+            except Refusal as refusal:
+                response = _response(refusal.reply)
+                response.headers.update(refusal.headers)
+            self._statuses[response.status_code] += 1
+            return response
+
+        return endpoint
+
+    def _team(self, request: Request) -> Team:
+        """Whose token came with it."""
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        team = None
+        if kind.lower() == "bearer":
+            team = self._tokens.team_of(given.strip().encode())
+        # as browsers have it, which would send it along with another site's POST as well
+        elif kind.lower() == "basic" and request.method in ("GET", "HEAD"):
+            with contextlib.suppress(binascii.Error):
+                name, _, token = base64.b64decode(given, validate=True).partition(b":")
+                team = self._tokens.team_of(token)
+                if team is not None and team.name.encode() != name:
+                    team = None
+        if team is None:
+            ask = "Basic" if request.url.path == "/" else "Bearer"
+            raise Refusal(
+                401, "PermissionError", "a token of the service must come as Authorization: Bearer",
+                www_authenticate=f'{ask} realm="radabound"',
+            )  # fmt: skip
+        return team
+
+    async def _body(self, request: Request) -> bytes:
+        """Within its limits of length and time."""
+        said = request.headers.get("content-length", "0")
+        length = int(said) if said.isascii() and said.isdecimal() and len(said) < 20 else 0
+        parts: list[bytes] = []
+        held = 0
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                if length > self._max_body:
+                    raise self._too_large()
+                async for part in request.stream():
+                    held += len(part)
+                    self._held += len(part)
+                    if held > self._max_body:
+                        raise self._too_large()
+                    if self._held > _BODIES * self._max_body:
+                        raise Refusal(
+                            503, "RuntimeError", "nothing was counted: too many bodies at once",
+                            retry_after="1",
+                        )  # fmt: skip
+                    parts.append(part)
+        except TimeoutError:
+            reason = f"the body took more than {self._body_seconds:g} seconds"
+            raise Refusal(408, "TimeoutError", reason, connection="close") from None
+        except ClientDisconnect:
+            raise Refusal(400, "ConnectionError", "the client went away") from None
+        finally:
+            self._held -= held
+        return b"".join(parts)
+
+    def _too_large(self) -> Refusal:
+        reason = f"a body must have at most {self._max_body:,} octets"
+        return Refusal(413, "ValueError", reason, connection="close")
+
+    # ---- asking ----------------------------------------------------------------------------------
+
+    async def _query(self, request: Request, team: Team, *, many: bool) -> Response:
+        began = time.perf_counter()
+        idempotency = request.headers.get("idempotency-key")
+        if idempotency is not None and not 1 <= len(idempotency) <= 200:
+            raise Refusal(400, "ValueError", "an Idempotency-Key must have 1 to 200 characters")
+        body = await self._body(request)
+        loop = asyncio.get_running_loop()
+        replied: asyncio.Future[Reply] = loop.create_future()
+
+        self._held += len(body)
+        try:
+            self._answering.submit(Call(team, body, many, idempotency, replied))
+            reply = await replied
+        finally:
+            self._held -= len(body)
+        self._count(team, reply, time.perf_counter() - began)
+        response = _response(reply)
+        if reply.status == 429:
+            response.headers["retry-after"] = str(86400 - int(time.time()) % 86400)
+        elif reply.status == 503:
+            response.headers["retry-after"] = "1"
+        return response
+
+    def _count(self, team: Team, reply: Reply, seconds: float) -> None:
+        self._outcomes[team.name, reply.outcome] += 1
+        self._seconds += seconds
+        self._n_calls += 1
+        bucket = next((edge for edge in _BUCKETS if seconds <= edge), None)
+        if bucket is not None:
+            self._buckets[bucket] += 1
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    async def _look(self, work: Callable[[Any], Any]) -> Any:
+        """In the thread of the guard, between two transactions."""
+        loop = asyncio.get_running_loop()
+        looked: asyncio.Future[Any] = loop.create_future()
+
+        def done(found: Any, error: BaseException | None) -> None:
+            loop.call_soon_threadsafe(_resolve, looked, found, error)
+
+        self._answering.look(work, done)
+        try:
+            return await looked
+        except (TypeError, ValueError) as error:
+            return refused(error)
+        except OSError as error:
+            raise Refusal(503, type(error).__name__, str(error), retry_after="1") from None
+
+    async def _state(self, _: Request, team: Team) -> Response:
+        found = await self._look(partial(state.of, self._answering.holdout, team))
+        if isinstance(found, dict):
+            found |= {"version": __version__, "max_body": self._max_body}
+        return _json(found)
+
+    async def _report(self, _: Request, team: Team) -> Response:
+        return _json(await self._look(partial(state.report_of, self._answering.holdout, team)))
+
+    async def _page(self, _: Request, team: Team) -> Response:
+        shown = await self._look(partial(state.shown, self._answering.holdout, team))
+        if isinstance(shown, Reply):
+            return _response(shown)
+        return Response(
+            page(team, shown),
+            media_type="text/html",
+            headers={
+                "content-security-policy": _POLICY,
+                "cache-control": "no-store",
+                "referrer-policy": "no-referrer",
+                "x-content-type-options": "nosniff",
+            },
+        )
+
+    async def _metrics(self, _: Request, team: Team) -> Response:
+        if not team.is_owner:
+            raise Refusal(403, "PermissionError", "the metrics are for the owner")
+        found = await self._look(
+            lambda _: (self._answering.holdout.n_queries, self._answering.holdout.halted)
+        )
+        if isinstance(found, Reply):
+            return _response(found)
+        return Response("\n".join(self._lines(*found)) + "\n", media_type="text/plain")
+
+    def _lines(self, n_queries: int, halted: bool) -> list[str]:
+        """In Prometheus' text format."""
+        answering = self._answering
+        below, buckets = 0, []
+        for edge in _BUCKETS:
+            below += self._buckets[edge]
+            buckets.append(f'radabound_call_seconds_bucket{{le="{edge:g}"}} {below}')
+        return [
+            "# HELP radabound_answers Answers that the guard has given in all.",
+            "# TYPE radabound_answers gauge",
+            f"radabound_answers {n_queries}",
+            "# HELP radabound_halted Whether the holdout is spent.",
+            "# TYPE radabound_halted gauge",
+            f"radabound_halted {int(halted)}",
+            "# HELP radabound_calls_total Calls of query and query_many.",
+            "# TYPE radabound_calls_total counter",
+            *(
+                f'radabound_calls_total{{team="{team}",outcome="{outcome}"}} {n}'
+                for (team, outcome), n in sorted(self._outcomes.items())
+            ),
+            "# HELP radabound_responses_total Responses, by status.",
+            "# TYPE radabound_responses_total counter",
+            *(
+                f'radabound_responses_total{{status="{status}"}} {n}'
+                for status, n in sorted(self._statuses.items())
+            ),
+            "# HELP radabound_commits_total Transactions; a call waits for one.",
+            "# TYPE radabound_commits_total counter",
+            f"radabound_commits_total {answering.n_commits}",
+            "# HELP radabound_commit_seconds_total What they took, the guard's work in them too.",
+            "# TYPE radabound_commit_seconds_total counter",
+            f"radabound_commit_seconds_total {answering.commit_seconds:.6f}",
+            "# HELP radabound_call_seconds From the first octet of a body to the reply.",
+            "# TYPE radabound_call_seconds histogram",
+            *buckets,
+            f'radabound_call_seconds_bucket{{le="+Inf"}} {self._n_calls}',
+            f"radabound_call_seconds_sum {self._seconds:.6f}",
+            f"radabound_call_seconds_count {self._n_calls}",
+        ]
+
+    # ---- for anybody -----------------------------------------------------------------------------
+
+    async def _health(self, _: Request) -> Response:
+        try:
+            await self._look(lambda log: log.n_answers("", 0))
+        except Refusal as refusal:
+            return _response(refusal.reply)
+        return _json({"status": "ok"})
+
+    async def _openapi(self, _: Request) -> Response:
+        return _json(contract.OPENAPI)
+
+    async def _not_found(self, request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", 404)
+        what = f"{request.method} {request.url.path[:100]}"
+        return _response(fault(status, "LookupError", f"there is no {what}", "refused"))
+
+
+def _response(reply: Reply) -> Response:
+    return Response(reply.body, reply.status, media_type=_JSON)
+
+
+def _json(found: Any) -> Response:
+    if isinstance(found, Reply):
+        return _response(found)
+    return Response(json.dumps(found), media_type=_JSON)
+
+
+def _resolve_all(calls: list[Call]) -> None:
+    for call in calls:
+        _resolve(call.waits, call.reply)
+
+
+def _resolve(future: asyncio.Future[Any], found: Any, error: BaseException | None = None) -> None:
+    if future.done():  # its client went away
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(found)

@@ -1,0 +1,114 @@
+"""The contract of the service in OpenAPI's words: what `GET /openapi.json` tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from radabound_fast import __version__
+from radabound_fast.service.wire import FORMS, MEDIA_TYPE
+from radabound_fast.service.wire import __doc__ as _WIRE
+
+_NUMBER = {"type": ["number", "null"], "description": "null: there is none"}
+_COUNT = {"type": "integer", "minimum": 0}
+
+
+def _list(of: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": of}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+_SCORES = ("value", "low", "high", "half_width")
+_ANSWER = _object(
+    **dict.fromkeys(_SCORES, _NUMBER),
+    number=_COUNT | {"description": "of this answer, among those of all teams"},
+    key={"description": "of a DeclaredSearch: which model it is"},
+    rerun=_COUNT,
+)
+_ANSWERS = _object(
+    **{f"{name}s": _list(_NUMBER) for name in _SCORES},
+    numbers=_list(_COUNT),
+    halted={"type": "boolean", "description": "the row after them was withheld"},
+    n_queries=_COUNT,
+    keys=_list({}),
+    reruns=_list(_COUNT),
+)
+_ERROR = _object(
+    error=_object(
+        type={"type": "string", "description": "the exception in Python"},
+        message={"type": "string"},
+        n_queries=_COUNT,
+    )
+)
+_WHY = {
+    400: "these are not predictions for the holdout; nothing has changed",
+    401: "no token of the service",
+    408: "the body took too long",
+    410: "the holdout is spent: this query is withheld, and so is every later one",
+    413: "the body is too large",
+    422: "the Idempotency-Key came before, with another body",
+    429: "the team has no more answers today; see Retry-After",
+    503: "nothing was counted; ask again with the same Idempotency-Key",
+}
+
+
+def _response(what: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": what, "content": {"application/json": {"schema": schema}}}
+
+
+def _post(what: str, answer: str) -> dict[str, Any]:
+    error = {"$ref": "#/components/schemas/Error"}
+    return {
+        "summary": what,
+        "parameters": [
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": "chosen anew for each call and sent again with every retry of it: "
+                "a call is counted once under it",
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "description": _WIRE,
+            "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        "responses": {
+            "200": _response("answered", {"$ref": f"#/components/schemas/{answer}"}),
+            **{str(status): _response(why, error) for status, why in _WHY.items()},
+        },
+    }
+
+
+def _get(what: str, media_type: str = "application/json", open_to_all: bool = False) -> Any:
+    told = {"200": {"description": what, "content": {media_type: {}}}}
+    return {"summary": what, "responses": told} | ({"security": []} if open_to_all else {})
+
+
+OPENAPI: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {
+        "title": "A guarded holdout",
+        "version": __version__,
+        "description": "Predictions in, scores with their intervals out, until the holdout is "
+        f"spent. Forms of predictions: {', '.join(FORMS)}.",
+    },
+    "security": [{"token": []}],
+    "paths": {
+        "/query": {"post": _post("Ask about one row of predictions", "Answer")},
+        "/query_many": {"post": _post("Ask about rows in order, up to a halt", "Answers")},
+        "/state": {"get": _get("What is asked for, what was answered, and to whom")},
+        "/report": {"get": _get("What a DeclaredSearch came to")},
+        "/": {"get": _get("The page", "text/html")},
+        "/metrics": {"get": _get("For Prometheus; the owner's", "text/plain")},
+        "/health": {"get": _get("Whether the database answers", open_to_all=True)},
+        "/openapi.json": {"get": _get("This", open_to_all=True)},
+    },
+    "components": {
+        "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        "schemas": {"Answer": _ANSWER, "Answers": _ANSWERS, "Error": _ERROR},
+    },
+}

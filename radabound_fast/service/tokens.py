@@ -1,0 +1,107 @@
+"""Who may ask: a file with a line ``name token`` for each, and a number for a limit a day.
+
+``name sha256:...`` has the token's SHA-256 in its place, so that whoever reads the file cannot
+ask; a third column is how many answers the team gets a day (UTC).  Lines that begin with # are for
+people.
+The name ``owner`` sees everything and has no limit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from typing import NamedTuple
+
+from radabound_fast.store import Path
+
+OWNER = "owner"
+LEAST_TOKEN = 16  # characters: what cannot be tried out over a network
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_HASHED = "sha256:"
+
+
+class Team(NamedTuple):
+    """Who asks."""
+
+    name: str
+    a_day: int | None  # answers; None: as many as there are
+
+    @property
+    def is_owner(self) -> bool:
+        return self.name == OWNER
+
+
+class Tokens:
+    """The names in a file, and whose a token is.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        A line is not as it must be; the message has its number, and no token.
+    """
+
+    def __init__(self, path: Path) -> None:
+        name = os.fsdecode(path)
+        self._digests: list[tuple[bytes, Team]] = []
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().splitlines()
+        except UnicodeDecodeError:
+            raise ValueError(f"{name} must be text in UTF-8") from None
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                try:
+                    self._digests.append(_read(line.split()))
+                except ValueError as error:
+                    raise ValueError(f"{name}: line {number}: {error}") from None
+        for part, what in ((0, "token"), (1, "name")):
+            if len({entry[part] for entry in self._named()}) < len(self._digests):
+                raise ValueError(f"{name} must have each {what} once")
+        if not self._digests:
+            raise ValueError(f"{name} must have a line `name token` for everybody who may ask")
+
+    def _named(self) -> list[tuple[bytes, str]]:
+        return [(digest, team.name) for digest, team in self._digests]
+
+    @property
+    def teams(self) -> list[Team]:
+        """All that may ask, in the order of the file."""
+        return [team for _, team in self._digests]
+
+    def team_of(self, token: bytes) -> Team | None:
+        """Whose it is; None: nobody's.  It takes as long whoever it is."""
+        digest, found = hashlib.sha256(token).digest(), None
+        for known, team in self._digests:
+            if hmac.compare_digest(known, digest):
+                found = team
+        return found
+
+
+def _read(words: list[str]) -> tuple[bytes, Team]:
+    if len(words) not in (2, 3):
+        raise ValueError(f"must be a name, a token, and at most a limit, got {len(words)} words")
+    name, token, *limit = words
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a name must be letters, digits, '.', '_' and '-', got {name[:50]!r}")
+    a_day = None
+    if limit:
+        if not limit[0].isascii() or not limit[0].isdecimal() or len(limit[0]) > 15:
+            raise ValueError("a limit must be a whole number of answers a day")
+        if name == OWNER:
+            raise ValueError(f"{OWNER!r} has no limit")
+        a_day = int(limit[0])
+    if token.startswith(_HASHED):
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", token[len(_HASHED) :]):
+            raise ValueError(f"{_HASHED} must be followed by 64 hexadecimal digits")
+        return bytes.fromhex(token[len(_HASHED) :]), Team(name, a_day)
+    if len(token) < LEAST_TOKEN:
+        raise ValueError(f"a token must have at least {LEAST_TOKEN} characters")
+    return hashlib.sha256(token.encode()).digest(), Team(name, a_day)

@@ -1,0 +1,168 @@
+"""A service for the tests: in a thread of this process, or as `radabound serve` itself."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from radabound_fast.remote import RemoteHoldout
+from radabound_fast.service.server import listening, serve, server_of
+from radabound_fast.service.tokens import Tokens
+from radabound_fast.service.wire import packed
+
+TOKENS = {name: f"{name}-token-0123456789" for name in ("owner", "red", "blue", "small")}
+A_DAY = 5  # answers for "small"
+
+
+def tokens_file(folder):
+    path = Path(folder) / "tokens.txt"
+    lines = [f"{name} {token}" for name, token in TOKENS.items()]
+    path.write_text("\n".join(lines) + f" {A_DAY}\n")
+    path.chmod(0o600)
+    return path
+
+
+class Running:
+    """Where a service listens, and how to ask it."""
+
+    def __init__(self, port):
+        self.port, self.url = port, f"http://127.0.0.1:{port}"
+
+    def remote(self, team="red", **more):
+        return RemoteHoldout(self.url, token=TOKENS[team], **more)
+
+    def send(self, method, path, body=None, team="red", **headers):
+        """The status, the headers and the body of a reply."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if team is not None:
+            named["Authorization"] = f"Bearer {TOKENS[team]}"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, named)
+            response = connection.getresponse()
+            return response.status, dict(response.headers), response.read()
+
+    def get(self, path, team="red"):
+        status, _, body = self.send("GET", path, team=team)
+        return status, json.loads(body)
+
+    def post(self, path, head, octets, team="red", **headers):
+        status, _, body = self.send("POST", path, packed(head, octets), team, **headers)
+        return status, json.loads(body)
+
+
+@contextlib.contextmanager
+def in_thread(holdout, folder, **options):
+    """A service of an opened holdout, which it closes."""
+    listener = listening("127.0.0.1", 0)
+    server = server_of(holdout, Tokens(tokens_file(folder)), **options)
+    thread = threading.Thread(target=serve, args=(server, listener))
+    thread.start()
+    try:
+        yield Running(listener.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+# starts services, each in a child of its own: what takes a second is imported once
+NURSERY = """
+import json, os, signal, sys, time
+import radabound_fast.service.server
+from radabound_fast import cli
+from radabound_fast.service import app
+from radabound_fast.store import _ledger
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def dying(where):
+    commit, deliver = _ledger.Ledger.commit, app.Service._deliver
+
+    def committing(ledger, progress):
+        if progress is not None and where == "before the commit":
+            ledger._rows("UPDATE guard SET state = state")
+            die()
+        commit(ledger, progress)
+        if progress is not None and where == "after the commit":
+            die()
+
+    def delivering(service, calls):
+        deliver(service, calls)
+        if where == "after the reply":
+            time.sleep(0.2)
+            die()
+
+    _ledger.Ledger.commit, app.Service._deliver = committing, delivering
+
+for line in sys.stdin:
+    if not os.fork():
+        print(os.getpid(), flush=True)
+        arguments, where = json.loads(line)
+        if where is not None:
+            dying(where)
+        os._exit(cli.main(arguments))
+    _, status = os.wait()
+    print("ended", os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+class Command:
+    """`radabound serve` in processes of its own, one after the other, which may be killed."""
+
+    def __init__(self, folder, labels, *options):
+        self.folder, self.options = Path(folder), options
+        np.save(self.folder / "y.npy", labels)
+        self.tokens, self.port, self.pid = tokens_file(folder), 0, None
+        self.nursery = subprocess.Popen(
+            [sys.executable, "-c", NURSERY],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def start(self, dies=None):
+        """Where it listens, which stays the same; it dies there, if that is said."""
+        arguments = [
+            "serve", self.folder / "guard.db", "--labels", self.folder / "y.npy",
+            "--tokens", self.tokens, "--port", self.port, *self.options,
+        ]  # fmt: skip
+        print(json.dumps([list(map(str, arguments)), dies]), file=self.nursery.stdin, flush=True)
+        pid, line = int(self.nursery.stdout.readline()), self.nursery.stdout.readline()
+        self.port = int(line.split()[0].rpartition(":")[2])
+        self.pid = pid
+        return Running(self.port)
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        assert self.ended() == -signal.SIGKILL
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGTERM)
+        return self.ended()
+
+    def ended(self):
+        """Its exit code, once it has one."""
+        word, code = self.nursery.stdout.readline().split()
+        assert word == "ended"
+        self.pid = None
+        return int(code)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.pid is not None:
+            self.kill()
+        self.nursery.communicate()
+
+
+def octets_of(predictions):
+    """Rows of 0 and 1 as the form "bits" has them."""
+    return np.packbits(np.asarray(predictions, bool), axis=-1, bitorder="little").tobytes()

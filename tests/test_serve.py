@@ -1,0 +1,598 @@
+"""`radabound serve`: what it answers, to whom, and what it tells nobody."""
+
+import base64
+import hmac
+import html.parser
+import io
+import json
+import re
+import socket
+import sqlite3
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+pytest.importorskip("starlette")
+
+from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
+
+from radabound_fast import Holdout, RadaBound  # noqa: E402
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder  # noqa: E402
+from radabound_fast.service import contract, server  # noqa: E402
+from radabound_fast.service.tokens import Tokens  # noqa: E402
+
+M = 1001  # no multiple of 8, nor of 64
+RNG = np.random.default_rng(7)
+Y = RNG.integers(0, 2, M)
+ROWS = [np.where(RNG.random(M) < 0.2, 1 - Y, Y) for _ in range(6)]
+FIXED = {"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence", "seed": 1}
+
+
+@pytest.fixture
+def service(tmp_path):
+    holdout = Holdout.open(tmp_path / "guard.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path) as running:
+        yield running
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def arrow(*columns, compression=None):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({str(i): column for i, column in enumerate(columns)})
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+FORMS = {
+    "bits": octets_of,
+    "codes": lambda rows: np.asarray(rows, np.uint8).tobytes(),
+    "npy": lambda rows: npy(np.asarray(rows, np.int16)),
+    "arrow": lambda rows: arrow(*np.atleast_2d(rows).astype(np.int64)),
+}
+
+
+# ---- answers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_of_predictions_is_answered_as_a_holdout_answers(tmp_path, form):
+    here = Holdout(Y, **FIXED)
+    with in_thread(Holdout.open(tmp_path / "guard.db", Y, **FIXED), tmp_path) as service:
+        for row in ROWS[:2]:
+            expected = here.query(row)
+            status, told = service.post("/query", {"form": form}, FORMS[form](row))
+            assert status == 200 and told == {
+                "value": expected.value, "low": expected.low, "high": expected.high,
+                "half_width": expected.half_width, "number": expected.n_queries,
+            }  # fmt: skip
+        expected = here.query_many(ROWS)
+        status, told = service.post("/query_many", {"form": form}, FORMS[form](ROWS))
+        assert status == 200 and told == {
+            "values": expected.values.tolist(), "lows": expected.lows.tolist(),
+            "highs": expected.highs.tolist(), "half_widths": expected.half_widths.tolist(),
+            "numbers": list(range(3, 9)), "halted": False, "n_queries": 8,
+        }  # fmt: skip
+    there = Holdout.open(tmp_path / "guard.db", Y)
+    assert (there.guard._core._progress() == here.guard._core._progress()).all()
+
+
+def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_path):
+    names = np.array(["ant", "bee", "cat", "dog"])
+    codes = RNG.integers(0, 4, M)
+    row = np.where(RNG.random(M) < 0.3, RNG.integers(0, 4, M), codes)
+    here = Holdout(names[codes], **FIXED)
+    value = here.query(names[row]).value
+    with in_thread(Holdout.open(tmp_path / "g.db", names[codes], **FIXED), tmp_path) as service:
+        given = {"codes": row.astype(np.uint8).tobytes(), "npy": npy(names[row])}
+        given["arrow"] = arrow(names[row])
+        for form, octets in given.items():
+            assert service.post("/query", {"form": form}, octets)[1]["value"] == value
+        status, told = service.post("/query", {"form": "bits"}, octets_of(row > 1))
+        assert status == 400 and "bits are for two classes" in told["error"]["message"]
+
+
+MECHANISMS = {
+    "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}, {"guess": 0.2}),
+    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 50}, {}),
+    "parameter-free": (Ladder, {"delta": 0.1}, {}),
+    "DeclaredSearch": (
+        DeclaredSearch, {"space": {"depth": [1, 2, 3]}, "delta": 0.1}, {"key": {"depth": 2}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mechanism_is_asked_as_in_its_own_process(tmp_path, name):
+    kind, parameters, named = MECHANISMS[name]
+    here = Holdout(Y, kind(M, **parameters))
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, kind, **parameters), tmp_path) as service:
+        remote = service.remote()
+        for row in ROWS[:1] * 2:
+            expected, told = here.query(row, **named), remote.query(row, **named)
+            for field in ("value", "low", "high", "half_width"):
+                np.testing.assert_equal(getattr(told, field), getattr(expected, field))
+            assert told.n_queries == expected.n_queries
+        plural = {"guess": "guesses", "key": "keys"}
+        many = {plural[key]: [value] for key, value in named.items()}
+        expected, told = here.query_many(ROWS[:1], **many), remote.query_many(ROWS[:1], **many)
+        np.testing.assert_array_equal(told.values, expected.values)
+        assert told.n_queries == expected.n_queries == remote.n_queries
+        assert remote.guarantee == here.guard.guarantee
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "f1", "neg_brier_score"])
+def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
+    scores = np.clip(Y + RNG.normal(size=M), 0, 1) if metric == "neg_brier_score" else (
+        ROWS[0] if metric == "f1" else Y + RNG.normal(size=M)
+    )  # fmt: skip
+    here = Holdout(Y, DeclaredSearch(M, 10, delta=0.1), metric=metric)
+    holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, metric=metric, space=10, delta=0.1)
+    with in_thread(holdout, tmp_path) as service:
+        remote, expected = service.remote(), here.query(scores, key=3)
+        told = remote.query(scores, key=3)
+        assert (told.value, told.low, told.high) == (expected.value, expected.low, expected.high)
+        assert (told.key, told.rerun, remote.metric) == (3, 1, metric)
+        report = remote.report()
+        assert str(report) == str(here.report()) and report.best["key"] == 3
+        assert "<table>" in report._repr_html_() and json.loads(report.to_json())["delta"] == 0.1
+        with pytest.raises(ValueError, match="nothing to report"):
+            service.remote("blue").report()
+        assert service.remote("owner").report().n_queries == 1
+
+
+def test_gains_over_a_baseline_are_told(tmp_path):
+    given = {"baseline": ROWS[1], "metric": "accuracy"}
+    here = Holdout(Y, DeclaredSearch(M, 10, delta=0.1), **given)
+    holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, space=10, delta=0.1, **given)
+    with in_thread(holdout, tmp_path) as service:
+        told, expected = service.remote().query(ROWS[0], key=1), here.query(ROWS[0], key=1)
+        assert (told.gain, told.gain_low, told.gain_high) == (
+            expected.gain, expected.gain_low, expected.gain_high,
+        )  # fmt: skip
+        many = service.remote().query_many(ROWS[:2], keys=[1, 2])
+        assert many[0].gain == told.gain and many[1].gain_low < 0 < many[1].gain_high
+
+
+# ---- once, whatever happens --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/query", "/query_many"])
+def test_a_call_that_is_sent_again_is_counted_once(service, path):
+    first = service.post(path, {"form": "bits"}, octets_of(ROWS[0]), Idempotency_Key="a")
+    again = service.post(path, {"form": "bits"}, octets_of(ROWS[0]), Idempotency_Key="a")
+    assert first == again and first[0] == 200
+    assert service.get("/state")[1]["n_queries"] == 1
+    # the key is the team's own
+    other = service.post(
+        path, {"form": "bits"}, octets_of(ROWS[0]), "blue", Idempotency_Key="a"
+    )  # fmt: skip
+    assert other[0] == 200 and service.get("/state")[1]["n_queries"] == 2
+
+
+def test_a_key_that_came_with_another_call_is_refused(service):
+    assert service.post("/query", {"form": "bits"}, octets_of(ROWS[0]), Idempotency_Key="a")[0]
+    for path, row in (("/query", ROWS[1]), ("/query_many", ROWS[0])):
+        status, told = service.post(path, {"form": "bits"}, octets_of(row), Idempotency_Key="a")
+        assert status == 422 and "another body" in told["error"]["message"]
+    assert service.get("/state")[1]["n_queries"] == 1
+
+
+def test_calls_that_wait_are_committed_together_and_each_has_a_number(service):
+    def ask(place):
+        for number in range(10):
+            told.append(
+                service.post(
+                    "/query", {"form": "bits"}, octets_of(ROWS[place]),
+                    Idempotency_Key=f"{place}-{number}",
+                )[1]["number"]
+            )  # fmt: skip
+
+    told = []
+    threads = [threading.Thread(target=ask, args=(place,)) for place in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told) == list(range(1, 61))
+    metrics = service.send("GET", "/metrics", team="owner")[2].decode()
+    assert int(re.search(r"^radabound_commits_total (\d+)$", metrics, re.M)[1]) <= 60
+
+
+@pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch])
+def test_what_cannot_be_committed_is_not_counted_and_may_be_sent_again(tmp_path, kind, monkeypatch):
+    from radabound_fast.store import _served
+
+    parameters = {
+        RadaBound: FIXED, Ladder: {"delta": 0.1, "step": 0.01},
+        DeclaredSearch: {"delta": 0.1, "space": 10},
+    }[kind]  # fmt: skip
+    named = {"key": 3} if kind is DeclaredSearch else {}
+    fails = [True]
+
+    def add(log, *given):
+        added(log, *given)
+        if fails:
+            raise sqlite3.OperationalError("database or disk is full")
+
+    added = _served.Log.add
+    monkeypatch.setattr(_served.Log, "add", add)
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, kind, **parameters), tmp_path) as service:
+        ask = lambda: service.post(  # noqa: E731
+            "/query", {"form": "bits", **named}, octets_of(ROWS[0]), Idempotency_Key="k"
+        )
+        status, told = ask()
+        assert status == 503 and "nothing was counted" in told["error"]["message"]
+        assert service.get("/state")[1]["n_queries"] == 0
+        fails.clear()
+        assert ask() == ask() and ask()[0] == 200
+        state = service.get("/state")[1]
+        assert state["n_queries"] == state["you"]["n_answers"] == 1
+
+
+def test_a_halt_that_could_not_be_committed_did_not_happen(tmp_path, monkeypatch):
+    from radabound_fast.store import _ledger
+
+    holdout = Holdout.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    with in_thread(holdout, tmp_path) as service:
+        ask = lambda: service.post("/query_many", {"form": "bits"}, octets_of(rows))  # noqa: E731
+        rows = RNG.integers(0, 2, (400, M))
+        with monkeypatch.context() as patch:
+            patch.setattr(_ledger.Ledger, "commit", _fail)
+            status, told = ask()
+            assert status == 503 and "No space left on device" in told["error"]["message"]
+        state = service.get("/state")[1]
+        assert not state["halted"] and state["n_queries"] == 0
+        status, told = ask()
+        assert status == 200 and told["halted"] and told["n_queries"] == len(told["values"]) > 0
+        assert ask()[0] == 410
+
+
+def _fail(*_):
+    raise OSError(28, "No space left on device", "g.db")
+
+
+# ---- one budget, and who may see what --------------------------------------------------------
+
+
+def test_a_halt_is_told_without_a_word_of_the_complexity(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    with in_thread(holdout, tmp_path) as service:
+        rows = RNG.integers(0, 2, (400, M))
+        status, told = service.post("/query_many", {"form": "bits"}, octets_of(rows))
+        assert status == 200 and told["halted"] and len(told["values"]) == told["n_queries"] < 400
+        status, halted = service.post("/query", {"form": "bits"}, octets_of(Y), "blue")
+        assert status == 410 and halted["error"] == {
+            "type": "HoldoutExhausted",
+            "message": f"the holdout is spent after {told['n_queries']:,} answers: "
+            "this query is withheld",
+            "n_queries": told["n_queries"],
+        }
+        state = service.get("/state")[1]
+        assert state["halted"] and state["n_left"] == 0
+        page = service.send("GET", "/")[2].decode()
+        for text in (json.dumps(told), json.dumps(halted), json.dumps(state), page):
+            assert "complexity" not in text.replace("at complexity", "complexity") or text == page
+        assert "complexity" not in json.dumps({**state, "guarantee": ""})
+        owner = service.get("/state", "owner")[1]
+        assert owner["complexity"] > owner["budget"] and "seed" not in owner["parameters"]
+        # what was answered before is answered still, to whoever lost the reply
+        assert service.remote("red").halted
+
+
+def test_a_team_sees_its_own_answers_and_the_owner_all(service):
+    service.remote("red").query(ROWS[0])
+    service.remote("blue").query_many(ROWS[1:4])
+    pages = {team: service.send("GET", "/", team=team)[2].decode() for team in TOKENS}
+    assert pages["red"].count("<title>") - 1 == 2 * 1  # a mark in each of two pictures
+    assert pages["blue"].count("<title>") - 1 == 2 * 3
+    assert pages["owner"].count("<title>") - 1 == 2 * 4
+    assert not re.search(r"\bblue\b", pages["red"]) and not re.search(r"\bred\b", pages["blue"])
+    states = {team: service.get("/state", team)[1] for team in TOKENS}
+    assert states["red"]["you"]["n_answers"] == 1 and states["blue"]["you"]["n_answers"] == 3
+    assert "teams" not in states["red"] and {s["n_queries"] for s in states.values()} == {4}
+    assert states["owner"]["teams"]["blue"] == {"n_calls": 1, "n_answers": 3, "n_today": 3}
+
+
+def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
+    remote = service.remote("small")
+    for _ in range(A_DAY - 1):
+        remote.query(ROWS[0])
+    with pytest.raises(RuntimeError, match=r"1 answer left of 5 today \(UTC\), and asks for 2"):
+        remote.query_many(ROWS[:2])
+    remote.query(ROWS[0])
+    status, headers, _ = service.send("POST", "/query", b'{"form": "npy"}\n' + npy(Y), "small")
+    assert status == 429 and 0 < int(headers["retry-after"]) <= 86400
+    assert remote.n_queries == A_DAY and service.remote("red").query(ROWS[0]).n_queries == 6
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}"],
+)
+def test_nobody_is_answered_without_a_token(service, given):
+    headers = {} if given is None else {"Authorization": given}
+    for method, path in (("POST", "/query"), ("GET", "/state"), ("GET", "/"), ("GET", "/metrics")):
+        status, found, body = service.send(method, path, team=None, **headers)
+        assert status == 401 and "www-authenticate" in found
+        assert json.loads(body)["error"]["type"] == "PermissionError"
+
+
+def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(service):
+    def basic(name, token):
+        return "Basic " + base64.b64encode(f"{name}:{token}".encode()).decode()
+
+    given = basic("red", TOKENS["red"])
+    assert service.send("GET", "/", team=None, Authorization=given)[0] == 200
+    assert service.send("POST", "/query", b"", team=None, Authorization=given)[0] == 401
+    other = basic("owner", TOKENS["red"])
+    assert service.send("GET", "/", team=None, Authorization=other)[0] == 401
+
+
+def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
+    path = tmp_path / "t.txt"
+    path.write_text("\n".join(f"{name} {token}" for name, token in TOKENS.items()))
+    tokens, compared = Tokens(path), []
+    real = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append(a) or real(a, b))
+    assert tokens.team_of(TOKENS["owner"].encode()).is_owner
+    assert tokens.team_of(b"nobody's") is None
+    assert len(compared) == 2 * len(TOKENS)
+
+
+# ---- what comes from outside ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "octets", "reason"),
+    [
+        ({"form": "bits"}, b"", "there must be 126 octets for 1001 samples, got 0"),
+        ({"form": "bits"}, bytes(252), "there must be 126 octets"),
+        ({"form": "bits"}, bytes(125) + b"\xff", "1001"),
+        ({"form": "codes"}, bytes(1000), "there must be 1001 octets"),
+        ({"form": "codes"}, bytes(1000) + b"\x02", "got 2 at sample 1000"),
+        ({"form": "npy"}, b"nothing", "does not begin with NumPy's magic string"),
+        ({"form": "npy"}, npy(Y)[:-1], "the array's header speaks of 8008 octets, got 8007"),
+        ({"form": "npy"}, npy(Y[:-1]), "y_pred must have length 1001, got shape"),
+        ({"form": "npy"}, npy(Y + 0.5), "y_pred must hold only known classes"),
+        ({"form": "npy"}, npy(Y.astype(str)), "y_pred must be numbers as y_true"),
+        ({"form": "arrow"}, b"nothing", "the body is no Arrow stream"),
+        ({"form": "pickle"}, b"", "form must be one of bits, codes, npy, arrow, got 'pickle'"),
+        ({"form": "bits", "key": 1}, octets_of(Y), "only a DeclaredSearch is asked by key"),
+        ({"form": "bits", "rerun": 1}, octets_of(Y), "only a DeclaredSearch has reruns"),
+        ({"form": "bits", "keys": [1]}, octets_of(Y), "got 'keys'"),
+        ({}, octets_of(Y), "form must be one of"),
+    ],
+)
+def test_bad_predictions_are_refused_in_the_librarys_words(service, head, octets, reason):
+    status, told = service.post("/query", head, octets)
+    assert status == 400 and reason in told["error"]["message"]
+    assert told["error"]["type"] in ("ValueError", "TypeError")
+    assert service.get("/state")[1]["n_queries"] == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"\n", b"{", b"[]\n", b"\xff\n", b"{}", b"[" * 100_000])
+def test_a_body_without_a_line_of_json_is_refused(service, body):
+    status, _, told = service.send("POST", "/query", body)
+    assert status == 400 and "error" in json.loads(told)
+
+
+def test_an_arrow_stream_that_would_unfold_is_refused(service):
+    for compression in ("zstd", "lz4"):
+        octets = arrow(np.zeros(M, np.int64), compression=compression)
+        status, told = service.post("/query", {"form": "arrow"}, octets)
+        assert status == 400 and "must not be compressed" in told["error"]["message"]
+    pa = pytest.importorskip("pyarrow")
+    octets = arrow(pa.array(["1" * 10_000] * M).dictionary_encode())
+    status, told = service.post("/query", {"form": "arrow"}, octets)
+    assert status == 400 and "must be bools, numbers or strings" in told["error"]["message"]
+
+
+def test_objects_are_not_unpickled(service, tmp_path):
+    file = io.BytesIO()
+    np.save(file, np.array([_Marks(tmp_path)] * M, object), allow_pickle=True)
+    status, told = service.post("/query", {"form": "npy"}, file.getvalue())
+    assert status == 400 and "never loaded" in told["error"]["message"]
+    assert not (tmp_path / "mark").exists()
+
+
+class _Marks:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return (self.folder / "mark").touch, ()
+
+
+def test_a_body_has_a_largest_length_whether_it_is_said_or_not(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path, max_body=1000) as service:
+        status, headers, told = service.send("POST", "/query", bytes(1001))
+        assert status == 413 and headers["connection"] == "close"
+        assert "at most 1,000 octets" in json.loads(told)["error"]["message"]
+        status, _, _ = service.send("POST", "/query", iter([bytes(600)] * 2))
+        assert status == 413
+        assert service.post("/query", {"form": "bits"}, octets_of(Y))[0] == 200
+
+
+def test_whoever_is_slow_is_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+    holdout = Holdout.open(tmp_path / "g.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path, body_seconds=0.3) as service:
+        head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['red']}\r\n"
+        for sent, reply in (
+            (b"", b""),
+            (b"POST /query HT", b""),
+            (head.encode(), b""),
+            (head.encode() + b"Content-Length: 100\r\n\r\n{", b"HTTP/1.1 408 "),
+        ):
+            with socket.create_connection(("127.0.0.1", service.port), timeout=10) as client:
+                began = time.monotonic()
+                client.sendall(sent)
+                assert client.recv(13) == reply
+                assert 0.2 < time.monotonic() - began < 5
+        assert service.get("/health", None) == (200, {"status": "ok"})
+
+
+def test_replies_and_pages_are_the_same_for_labels_that_err_alike(tmp_path):
+    """Nothing that leaves depends on a label but by the number of errors."""
+    others = np.roll(Y, 1)
+    told = []
+    for name, labels in (("a", Y), ("b", others)):
+        (tmp_path / name).mkdir()
+        holdout = Holdout.open(tmp_path / name / "g.db", labels, **FIXED)
+        with in_thread(holdout, tmp_path / name) as service:
+            found = [
+                service.send("POST", "/query", b'{"form": "bits"}\n' + octets_of(row))
+                for row in (np.zeros(M), np.ones(M))
+            ]
+            found.append(service.post("/query", {"form": "codes"}, bytes(1000) + b"\x07"))
+            found += [service.get("/state"), service.send("GET", "/")[2]]
+            told.append(re.sub(r"\d\d:\d\d:\d\d", "", str(found)))
+    assert told[0] == told[1]
+
+
+# ---- what is told of the service -------------------------------------------------------------
+
+
+class _Page(html.parser.HTMLParser):
+    void = {"meta", "line", "circle", "br"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.links = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href", "action")]
+        self.links += [name for name, _ in attrs if name.startswith("on")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.void:
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_runs_and_loads_nothing(service):
+    for n_rows in (0, 1, 300):
+        if n_rows:
+            service.remote("red").query_many(ROWS * (n_rows // 6) or ROWS[:1])
+        status, headers, body = service.send("GET", "/", team="owner")
+        page = _Page()
+        page.feed(body.decode())
+        page.close()
+        assert status == 200 and page.open == [] and page.links == []
+        assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "@import" not in body.decode() and "url(" not in body.decode()
+        assert page.tags.count("svg") == (2 if n_rows else 0)
+
+
+def test_the_contract_names_every_path_and_what_replies_have(service):
+    status, told = service.get("/openapi.json", None)
+    assert status == 200 and told == json.loads(json.dumps(contract.OPENAPI))
+    for path, methods in told["paths"].items():
+        for method in methods:
+            status = service.send(method.upper(), path, b"" if method == "post" else None)[0]
+            assert status not in (404, 405), path
+    schemas = told["components"]["schemas"]
+    _, answer = service.post("/query", {"form": "bits"}, octets_of(Y))
+    _, answers = service.post("/query_many", {"form": "bits"}, octets_of(ROWS))
+    _, error = service.post("/query", {"form": "bits"}, b"")
+    for schema, reply in (("Answer", answer), ("Answers", answers), ("Error", error)):
+        assert set(reply) <= set(schemas[schema]["properties"])
+
+
+def test_what_is_not_there_is_an_error_in_json(service):
+    for method, path, status in (("GET", "/nothing", 404), ("GET", "/query", 405)):
+        found, told = service.send(method, path)[::2]
+        assert found == status and "there is no" in json.loads(told)["error"]["message"]
+
+
+def test_the_metrics_are_numbers_and_the_owners(service):
+    service.remote("red").query(ROWS[0])
+    assert service.send("GET", "/metrics", team="red")[0] == 403
+    status, headers, body = service.send("GET", "/metrics", team="owner")
+    assert status == 200 and headers["content-type"].startswith("text/plain")
+    lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]+"(,[a-z]+="[^"]+")*\})? [\d.]+', line)
+               for line in lines)  # fmt: skip
+    assert 'radabound_calls_total{team="red",outcome="answered"} 1' in lines
+    assert 'radabound_call_seconds_bucket{le="+Inf"} 1' in lines
+
+
+# ---- the database --------------------------------------------------------------------------------
+
+
+def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
+    path = tmp_path / "g.db"
+    with Holdout.open(path, Y, **FIXED) as holdout:
+        holdout.query(ROWS[0])
+    with in_thread(Holdout.open(path, Y), tmp_path) as service:
+        assert service.remote().query(ROWS[1]).n_queries == 2
+        with Holdout.open(path, Y) as other:  # beside it, without a log
+            assert other.query(ROWS[2]).n_queries == 3
+        assert service.remote().query(ROWS[3]).n_queries == 4
+        state = service.get("/state")[1]
+        assert (state["n_queries"], state["you"]["n_answers"]) == (4, 2)
+    here = Holdout(Y, **FIXED)
+    here.query_many(ROWS[:4])
+    with Holdout.open(path, Y) as there:
+        assert (there.guard._core._progress() == here.guard._core._progress()).all()
+
+
+def test_a_search_is_one_whether_it_is_served_or_opened(tmp_path):
+    given = {"space": 10, "delta": 0.1}
+    path = tmp_path / "s.db"
+    holdout = Holdout.open(path, Y, DeclaredSearch, **given)
+    with in_thread(holdout, tmp_path) as service:
+        service.remote().query(ROWS[1], key=1)
+        other = Holdout.open(path, Y, DeclaredSearch)
+        other.query(ROWS[2], key=2)
+        with pytest.raises(ValueError, match="key must stand for one model"):
+            service.remote().query(ROWS[1], key=2)
+        assert service.get("/state")[1]["n_queries"] == 2
+
+
+def test_a_log_of_another_form_is_refused(tmp_path):
+    path = tmp_path / "g.db"
+    with in_thread(Holdout.open(path, Y, **FIXED), tmp_path) as service:
+        service.remote().query(ROWS[0])
+    for statement in ("DROP INDEX served_by_day", "DROP TABLE served", "CREATE TABLE more (a)"):
+        copy = tmp_path / "copy.db"
+        copy.write_bytes(path.read_bytes())
+        connection = sqlite3.connect(copy)
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError:
+            connection.execute("DROP INDEX served_by_team")
+        connection.commit()
+        connection.close()
+        with pytest.raises(ValueError, match="its tables are not as guards make them"):
+            Holdout.open(copy, Y)
+
+
+def test_a_long_log_is_opened(tmp_path):
+    path = tmp_path / "g.db"
+    with in_thread(Holdout.open(path, Y, **FIXED), tmp_path) as service:
+        service.remote().query(ROWS[0])
+    connection = sqlite3.connect(path)
+    connection.executemany(
+        "INSERT INTO served VALUES ('red', ?, zeroblob(16), 0, 1, '{}')",
+        ((f"{n:032x}",) for n in range(30_000)),
+    )
+    connection.commit()
+    connection.close()
+    with Holdout.open(path, Y) as holdout:
+        assert holdout.n_queries == 1
