@@ -190,8 +190,7 @@ class GuardReplay(Replay):
         return sentence(
             models,
             f"query {best.n_queries:,}",
-            f"{self.metric} {shown(best.value)}",
-            f"on {counted(guard.n_samples, 'held-out row')}",
+            f"{self.metric} {shown(best.value)} on {counted(guard.n_samples, 'held-out row')}",
             f"{between(best.low, best.high)} in the population",
             guard.delta,
             f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
