@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from radabound_fast._checks import check_choice, check_count, check_probability
 from radabound_fast._kernel import UNIT_SHIFT, GuardCore
-from radabound_fast.bounds import BOUNDS, Stage
+from radabound_fast.bounds import BOUNDS, Bound, Stage
 from radabound_fast.bounds._limits import at_least, at_most
 from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.bounds.weighted import WeightedSequence
+
+if TYPE_CHECKING:
+    from radabound_fast._weighting import Units
 
 NO_LIMIT = 2**63 - 1
 NOTHING = -1, NO_LIMIT
@@ -38,15 +42,20 @@ class HaltingRule:
         estimator: str | None,
         two_sided: bool | None,
         max_queries: int | None,
+        units: Units | None = None,
     ) -> None:
         self.epsilon = check_probability(epsilon=epsilon)
         self.delta = check_probability(delta=delta)
         self.bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
+        self._total = n_samples << UNIT_SHIFT  # in units, of a row that errs everywhere
+        if units is not None:
+            self.bound, self._total = weighted(self.bound, units), units.total
         self.estimator = self.bound.estimators[0] if estimator is None else estimator
         check_choice(self.bound.estimators, estimator=self.estimator)
         self.two_sided = self.bound.sides[0] if two_sided is None else two_sided
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         self.n_samples, self.n_vectors = n_samples, n_vectors
+        self.has_weights = units is not None
         self.threshold = self.bound.threshold(self.delta)
         self.free = self.bound.free(n_samples, self.epsilon, self.delta, self.max_queries)
 
@@ -81,8 +90,9 @@ class HaltingRule:
             return 0
         from fractions import Fraction  # which is slow to import
 
+        declared = declared and not self.has_weights
         unit_shift = 0 if declared else UNIT_SHIFT
-        everything = self.n_samples << unit_shift
+        everything = self._everything(unit_shift)
         total = None if mean is None else round(Fraction(mean) * everything)
 
         def passes(stage: Stage) -> bool:
@@ -131,9 +141,8 @@ class HaltingRule:
 
         if found.halted:
             return 0
-        total = math.ceil(
-            Fraction(1.0 if mean is None else mean) * (self.n_samples << found.unit_shift)
-        )
+        everything = self._everything(found.unit_shift)
+        total = math.ceil(Fraction(1.0 if mean is None else mean) * everything)
         budget = self.price(max(found.largest, total), found.unit_shift, found.n_rows)[0]
         if self._worst(found, total) <= budget:
             return MOST_QUERIES
@@ -157,7 +166,7 @@ class HaltingRule:
         The budget is stepped to the edge of the bound's own predicate at the complexities that
         integers stand for, so that the integer test and the bound never disagree.
         """
-        everything = self.n_samples << unit_shift  # the sum of a vector that errs everywhere
+        everything = self._everything(unit_shift)
         ranges = 2 if self.estimator == "half-range" else 1
         cells = float(ranges) * float(self.n_vectors) * float(everything)
         given: dict[str, Any] = {
@@ -182,13 +191,37 @@ class HaltingRule:
         declared, real = self._ranges(stage, unit_shift)
         return budget, priced, stage.n_queries, *declared, *real
 
+    def _everything(self, unit_shift: int) -> int:
+        """The sum of a row that errs everywhere."""
+        return max(1, self._total >> UNIT_SHIFT - unit_shift)
+
     def _ranges(self, stage: Stage, unit_shift: int) -> tuple[tuple[int, int], tuple[int, int]]:
         """Up to and from which totals a row needs no signs: of declared losses, of real ones."""
-        everything = self.n_samples << unit_shift
+        everything = self._everything(unit_shift)
         top, bottom = stage.low_mean.as_integer_ratio()
         lows = stage.low_count << unit_shift, top * everything // bottom
         declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
         return declared, real
+
+
+def weighted(bound: Bound, units: Units) -> WeightedSequence:
+    """The bound for rows that weigh differently, or belong together."""
+    if not bound.proved:
+        raise ValueError(
+            f"bound must be 'fixed-sequence' with sample_weight or groups, for which no other is "
+            f"proved, got {bound.name!r}"
+        )
+    return WeightedSequence(
+        name=bound.name,
+        source=bound.source,
+        proved=bound.proved,
+        estimators=bound.estimators,
+        sides=bound.sides,
+        weights=units.of_groups,
+        counts=units.counts,
+        largest=units.largest,
+        squares=units.squares,
+    )
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 from radabound_fast._halting import HaltingRule
+from radabound_fast._weighting import Units
 from radabound_fast.store import Ledger
 
 _T = TypeVar("_T")
@@ -115,6 +116,7 @@ class GuardCore(SharedState):
         half_range: bool = ...,
         price: Callable[[int, int, int], tuple[int, int, int, int, int, int, int]] | None = ...,
         rule: HaltingRule | None = ...,
+        weighting: Units | None = ...,
     ) -> None: ...
     @property
     def n_rows(self) -> int: ...

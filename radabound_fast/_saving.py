@@ -6,7 +6,7 @@ import contextlib
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast._checks import check_seed
 from radabound_fast._kernel import sealed
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 class Saved(Owned):
     """Base class of a guard: JSON parameters that never change, and integers that do."""
+
+    # arguments of which a file has a hash alone, its parameter "weighting"
+    _given_again: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,18 +119,24 @@ class Saved(Owned):
 
     @classmethod
     @sealed
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, **again: Any) -> Self:
         """The guard that `save` wrote, and nobody else's while it lives: it locks the file.
 
         What it answers is in the file only after the next `save`; see `radabound_fast.store`
         for what a crash in between costs.  `open` loses nothing.
+
+        Parameters
+        ----------
+        path : path
+        **again
+            `sample_weight` and `groups` of a guard that has them: the file has a hash of them.
 
         Raises
         ------
         OSError
             There is no such file, or a live guard owns it.
         ValueError
-            It is not a saved guard of this kind, or was cut short or altered.
+            It is not a saved guard of this kind, or was cut short or altered, or had other weights.
         RuntimeError
             The file has a second name (a hard link), or is mounted without its folder.
         """
@@ -136,7 +145,7 @@ class Saved(Owned):
         file: StateFile | None = None
         try:
             file = StateFile(path)
-            guard = cls._stored(os.fsdecode(path), file)
+            guard = cls._stored(os.fsdecode(path), file, again)
             guard._file = file
         except BaseException:
             if file is not None:
@@ -160,7 +169,7 @@ class Saved(Owned):
         with faults_of(name):
             most = cls._most_numbers(parameters)
         progress = source.stored(most)  # which finds every accident
-        guard = cls._as_stored(name, parameters, wanted, made)
+        guard = cls._as_stored(name, parameters, wanted or {}, made)
         with faults_of(name):
             guard._shared._resume(progress)
         guard._halt_is_known = guard._shared._halted
@@ -202,7 +211,7 @@ class Saved(Owned):
             Of the guard, as for its constructor.  They must be those that the database was made
             with (``signs`` may differ: the results do not).  ``seed=None`` takes the seed that
             is there.  With neither `n_samples` nor parameters all of them are taken from the
-            file, which must exist.
+            file, which must exist, but for `sample_weight` and `groups`, of which it has a hash.
 
         Returns
         -------
@@ -224,8 +233,9 @@ class Saved(Owned):
             it is gone.  Or the parent of this process had it open when it forked; or this very
             thread is in the middle of opening or making a file in the same folder.
         """
-        known = None if n_samples is None and not parameters else {"n_samples": n_samples}
-        wanted = None if known is None else known | parameters
+        wanted = dict(parameters)
+        if n_samples is not None or parameters.keys() - set(cls._given_again):
+            wanted["n_samples"] = n_samples
 
         return cls._open(path, wanted, durability, holdout_id, named(holdout_id))
 
@@ -233,16 +243,19 @@ class Saved(Owned):
     def _open(
         cls,
         path: Path,
-        parameters: dict[str, Any] | None,
+        parameters: dict[str, Any],
         durability: Durability,
         holdout: str | None,
         same_holdout: Callable[[str | None], bool],
     ) -> Self:
-        """`open`, where `holdout` is stored in a new database and else compared with."""
+        """`open`, where `holdout` is stored in a new database and else compared with.
+
+        Without "n_samples" among the parameters they are those of the file.
+        """
         from radabound_fast.store import open_ledger
 
         name, new, made = os.fsdecode(path), None, None
-        if parameters is not None and not os.path.exists(path):
+        if "n_samples" in parameters and not os.path.exists(path):
             made = cls(**parameters)
             state = made._state() | {"holdout": holdout}
             new = state, state.pop("progress")
@@ -264,16 +277,23 @@ class Saved(Owned):
         cls,
         name: str,
         stored: dict[str, Any],
-        wanted: dict[str, Any] | None,
+        wanted: dict[str, Any],
         made: Self | None,
     ) -> Self:
         """A guard with the stored parameters, if they are those that are wanted."""
-        if wanted is None:
+        if "n_samples" not in wanted:
+            if unknown := wanted.keys() - set(cls._given_again):
+                raise TypeError(f"{sorted(unknown)} are parameters that {name} holds")
             with faults_of(name):
-                guard = cls(**stored)
-                if not same_json(guard._parameters(), stored):
+                arguments = dict(stored)
+                weighting = arguments.pop("weighting", None)
+                if weighting is None or wanted:
+                    guard = cls(**arguments, **wanted)
+                    if same_json(guard._parameters(), stored):
+                        return guard
+                if weighting is None and not wanted:
                     raise ValueError("its parameters are not as they were written")
-            return guard
+            raise ValueError(_other_weights(name))
         if made is not None and same_json(made._parameters(), stored):
             return made
         if wanted.get("seed") is None and stored.get("seed") is not None:
@@ -283,6 +303,8 @@ class Saved(Owned):
         for parameter, value in guard._parameters().items():
             if parameter == "signs" or same_json(value, stored.get(parameter)):
                 continue
+            if parameter == "weighting":
+                raise ValueError(_other_weights(name))
             if parameter == "seed":  # the stored one is nobody's business
                 raise ValueError(f"seed must be the one that {name} holds, got {value}")
             raise ValueError(
@@ -331,6 +353,10 @@ def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
         yield
     except _FAULTS as error:
         raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None
+
+
+def _other_weights(name: str) -> str:
+    return f"sample_weight and groups must be those with which {name} was made"
 
 
 def named(holdout_id: str | None) -> Callable[[str | None], bool]:

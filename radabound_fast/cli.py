@@ -46,7 +46,7 @@ from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast._serve_command import add_serve
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.files import FileRows, open_losses, open_predictions
+from radabound_fast.files import FileRows, open_losses, open_predictions, read_values
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.metrics import METRICS
@@ -55,6 +55,8 @@ OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
+# of one over a declared space, which is asked with predictions
+OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
 IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
 
 # whether the first line is a header, of the labels and of the rest
@@ -228,6 +230,14 @@ def _add_audit(commands: Any) -> None:
     search.add_argument(
         "--y-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of labels that are numbers"
     )
+    search.add_argument(
+        "--costs", metavar="FILE", help="of mean_cost: a row a true class, a column a predicted one"
+    )
+    search.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="m predictions of a model fixed beforehand: each model's gain over it is told too",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--output", metavar="FILE", help="write every answer: .parquet, or CSV by any other name"
@@ -243,14 +253,11 @@ def _add_audit(commands: Any) -> None:
         help="keep the guard here, of one bound, and go on where it stopped; --output has the "
         "answers of this run",
     )
-    parser.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads at most (default: 1)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no table and no progress")
+    guard.add_argument("--threads", type=int, metavar="N", help="threads at most (default: 1)")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
 def _audit(args: argparse.Namespace) -> int:
-    check_count(threads=args.threads)
     _check_audit(args)
     labels, rows, n_samples = _open_files(args)
     with contextlib.ExitStack() as kept:
@@ -267,6 +274,7 @@ def _guards(
 ) -> list[GuardReplay]:
     """A guard a bound; one that is kept in a database is closed with `kept`."""
     drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
+    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
     replays = []
     for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
         parameters = {"delta": args.delta, "bound": bound}
@@ -279,7 +287,7 @@ def _guards(
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
-                n_threads=args.threads,
+                n_threads=n_threads,
             )
         )
     return replays
@@ -323,11 +331,23 @@ def _search(
     space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
     owner: DeclaredSearch | Holdout = DeclaredSearch(n_samples, space, delta=args.delta)
     if labels is not None:
-        options = given(args, "metric", "clip", "y_range")
+        known, options = _known(args, labels), given(args, "metric", "clip", "y_range")
         if args.pos_label is not None:
             options["pos_label"] = _as_label(args.pos_label, labels)
-        owner = Holdout(_known(args, labels), owner, **options)
+        if args.costs is not None:
+            options["costs"] = np.concatenate([*open_losses(args.costs, transpose=False)])
+        if args.baseline is not None:
+            like = labels if _takes_classes(args.metric) else None
+            options["baseline"] = read_values(args.baseline, like)
+        try:
+            owner = Holdout(known, owner, **options)
+        except TypeError as error:  # an option that is missing, or that this metric has not
+            raise ValueError(str(error)) from error
     return SearchReplay(owner, keys, packed=bool(args.packed), keep=bool(args.plot))
+
+
+def _takes_classes(metric: str | None) -> bool:
+    return METRICS[metric or "error"].takes == "classes"
 
 
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:
@@ -356,8 +376,7 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
 
 def _check_audit(args: argparse.Namespace) -> None:
     if args.space_size is None:
-        of_search = ("keys", "metric", "pos_label", "clip", "y_range")
-        for option in given(args, *of_search):
+        for option in given(args, "keys", *OF_PREDICTIONS):
             raise ValueError(
                 f"{_flag(option)} is for a search over a declared space: give --space-size, the "
                 "number of configurations that could have been asked about"
@@ -368,13 +387,13 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "a declared space"
             )
     else:
-        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state"):
+        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
             raise ValueError(
                 f"{_flag(option)} is for a guard, which halts; a search over a declared space "
                 "does not: leave it or --space-size out"
             )
         if args.labels is None:
-            for option in given(args, "metric", "pos_label", "clip", "y_range"):
+            for option in given(args, *OF_PREDICTIONS):
                 raise ValueError(f"{_flag(option)} is for --predictions, got --losses")
         if args.metric is not None:
             check_choice(METRICS, metric=args.metric)
@@ -383,7 +402,8 @@ def _check_audit(args: argparse.Namespace) -> None:
     _check_outputs(args)
     if args.output:
         check_answers_file(args.output)
-    for path in filter(None, (args.labels, args.predictions, args.losses, args.state, args.keys)):
+    read = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline")
+    for path in given(args, *read).values():
         same = args.output and os.path.realpath(path) == os.path.realpath(args.output)
         there = args.output and os.path.exists(path) and os.path.exists(args.output)
         if same or there and os.path.samefile(path, args.output):
@@ -430,7 +450,7 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
         args.labels,
         args.predictions,
         labels_header=labels_header,
-        classes=METRICS[args.metric or "error"].takes == "classes",
+        classes=_takes_classes(args.metric),
         **how,
     )
     if args.n_samples not in (None, len(labels)):

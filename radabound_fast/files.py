@@ -201,6 +201,35 @@ def open_predictions(
     return values, FileRows(file.name, source, bitorder, note)
 
 
+def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
+    """A file of one value a sample, without a header.
+
+    Parameters
+    ----------
+    path : path
+        As a file of labels.
+    like : ndarray, optional
+        Labels: the values are text if these are.  None: they are numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError, OSError, ImportError
+        As `open_predictions`.
+    """
+    file = _File(path, header=False)
+    text = like is not None and like.dtype.kind in "US"
+    if file.is_csv:
+        file.look.check_none_missing(False)
+    if file.is_text and not text:
+        where = f" in {file.look.first_text(False).where}" if file.is_csv else ""
+        raise ValueError(f"{file.name} must hold numbers, got something else{where}")
+    return _labels(file, text)
+
+
 def _with_scores(
     truth: _File, file: _File, transpose: bool | None, packed: bool
 ) -> tuple[np.ndarray, FileRows]:

@@ -10,10 +10,17 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._answers import AnswerStream, RadaBoundAnswers, hand_over
-from radabound_fast._checks import check_bool, check_count, check_fraction, check_n_vectors, counted
+from radabound_fast._checks import (
+    check_bool,
+    check_count,
+    check_fraction,
+    check_n_samples,
+    check_n_vectors,
+    counted,
+)
 from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._halting import HaltingRule
-from radabound_fast._kernel import RadaBoundAnswer, sealed
+from radabound_fast._kernel import UNIT_SHIFT, RadaBoundAnswer, sealed
 from radabound_fast._log import note_answer, note_answers
 from radabound_fast._saving import Saved
 from radabound_fast.packing import as_array, as_values, as_words
@@ -53,6 +60,11 @@ class RadaBound(Saved, _kernel.LossQueries):
     max_queries : int, optional
         For "fixed-sequence": share half of the union part's delta alike among so many queries.
         None: among as many as it can answer whatever their means.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        For "fixed-sequence": how much each row counts, positive, and fixed before any score was
+        seen.  Answers are weighted means.
+    groups : array_like, shape (n_samples,), optional
+        The same: rows of one group (patient, video) may depend on each other, and get one sign.
 
     Raises
     ------
@@ -65,6 +77,8 @@ class RadaBound(Saved, _kernel.LossQueries):
     -----
     ``guard.guarantee`` says in words what is proved for this configuration.  Real-valued losses
     are rounded to multiples of 2**-24; the function judged, and its mean, are the rounded one's.
+    Weights are multiplied by a power of 2 and rounded to integers, so that the heaviest row or
+    group has about 2**24; rows that all weigh the same, each a group, are a guard without weights.
     Methods may be called from several threads.  What a signal handler, a destructor or a trace
     function calls in the middle of a call, on its very thread, is a RuntimeError; it may read
     `halted` and `n_queries`.  Source: De Stefani and Upfal (2019), Algorithm 1,
@@ -84,6 +98,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         "send predictions or packed losses (pack_losses) to the process that owns it, "
         "share it as a database (open), or move it with save and load"
     )
+    _given_again: ClassVar[tuple[str, ...]] = ("sample_weight", "groups")
 
     def __init__(
         self,
@@ -98,11 +113,28 @@ class RadaBound(Saved, _kernel.LossQueries):
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
         max_queries: int | None = None,
+        sample_weight: Any = None,
+        groups: Any = None,
     ) -> None:
         super().__init__()
-        self._signs = SignMatrix(n_samples, n_vectors, seed=seed, signs=signs)
+        self._n_samples = check_n_samples(n_samples)
+        units = None
+        if sample_weight is not None or groups is not None:
+            from radabound_fast._weighting import Units  # which few guards need
+
+            units = Units.of(self._n_samples, sample_weight, groups)
+        self._units = units
+        n_signs = self._n_samples if units is None else units.n_groups
+        self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
         self._rule = HaltingRule(
-            *self._signs.shape[::-1], epsilon, delta, bound, estimator, two_sided, max_queries
+            *self._signs.shape[::-1],
+            epsilon,
+            delta,
+            bound,
+            estimator,
+            two_sided,
+            max_queries,
+            units,
         )
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
@@ -111,7 +143,15 @@ class RadaBound(Saved, _kernel.LossQueries):
             half_range=self._rule.estimator == "half-range",
             price=self._rule.price,
             rule=self._rule,
+            weighting=units,
         )
+        if units is not None:  # whose rows are in units from the first on
+            nothing = np.zeros(self.n_vectors, np.int64)
+            self._core._resume(
+                _kernel.lay_out(
+                    nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False
+                )
+            )
 
     # ---- asking: `query` and `query_packed` are compiled ------------------------------------
 
@@ -209,7 +249,14 @@ class RadaBound(Saved, _kernel.LossQueries):
         """What workers need to count losses for this guard: small, and can be pickled.
 
         It holds the seed of the signs: docs/scale.md says what workers are trusted with.
+
+        Raises
+        ------
+        TypeError
+            The guard has weights or groups, which workers do not know.
         """
+        if self._units is not None:
+            raise TypeError("a guard with sample_weight or groups has no task: ask it itself")
         signs: Literal["stored", "generated"] = "stored" if self._signs.nbytes else "generated"
         return Task(self.seed, self.n_samples, self.n_vectors, signs)
 
@@ -388,6 +435,11 @@ class RadaBound(Saved, _kernel.LossQueries):
     @property
     def n_samples(self) -> int:
         """m, the size of the holdout."""
+        return self._n_samples
+
+    @property
+    def n_groups(self) -> int:
+        """How many rows, or groups of rows, are independent: each has a sign of its own."""
         return self._signs.n_samples
 
     @property
@@ -498,9 +550,10 @@ class RadaBound(Saved, _kernel.LossQueries):
         return self._rule.guarantee
 
     def __repr__(self) -> str:
+        grouped = "" if self._units is None else f", n_groups={self.n_groups}"
         return (
             f"RadaBound(n_samples={self.n_samples}, epsilon={self.epsilon}, delta={self.delta}, "
-            f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
+            f"n_vectors={self.n_vectors}, bound={self.bound!r}{grouped}, "
             f"n_queries={self._core.n_rows}, halted={self._core._halted})"
         )
 
@@ -543,4 +596,5 @@ class RadaBound(Saved, _kernel.LossQueries):
             "seed": self.seed,
             "signs": "stored" if self._signs.nbytes else "generated",
             "max_queries": self._rule.max_queries,
+            "weighting": None if self._units is None else self._units.fingerprint(),
         }

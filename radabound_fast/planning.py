@@ -477,7 +477,8 @@ def what_would_work(guard: Any, guess: float | None = None) -> str:
     if isinstance(guard, RadaBound):
         row, rule = BOUNDS[guard.bound], guard._rule
         chosen = (guard.estimator, guard.two_sided)
-        if chosen == (row.estimators[0], row.sides[0]):  # a plan is of the defaults
+        # a plan is of the defaults, and of rows that weigh the same
+        if chosen == (row.estimators[0], row.sides[0]) and not rule.has_weights:
             for error_rate in (0.25, 0.5, 1.0):
                 entry = _of_bound(row, delta, guard.n_vectors, error_rate, rule.max_queries)
                 if line := _shortfall(entry, m, epsilon, error_rate):

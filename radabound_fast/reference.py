@@ -38,23 +38,30 @@ def radabound(
     losses: NDArray[np.generic],
     rule: Callable[[float], bool],
     half_range: bool = False,
+    weights: NDArray[np.int64] | None = None,
+    groups: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Answer losses (k, m) in order while the rule admits the complexity, this query's included.
 
+    Rows may have integer weights (m,), and belong to groups (m,) 0, 1, ..., one sign a group.
     Returns the means answered, and the complexity after each query and the withheld one.
     """
-    n_vectors, n_samples = signs.shape
+    n_vectors, n_samples = len(signs), losses.shape[1]
+    weights = np.ones(n_samples, np.int64) if weights is None else weights
+    groups = np.arange(n_samples) if groups is None else groups
+    cells = n_vectors * np.sum(weights)
     maxima, minima = np.full(n_vectors, -np.inf), np.full(n_vectors, np.inf)
     answers, complexities = [], []
     for f in losses:
-        sums = signed_sums(signs, f[np.newaxis])[0]
+        weighted = np.bincount(groups, weights * f)
+        sums = signed_sums(signs, weighted[np.newaxis])[0]
         maxima, minima = np.maximum(maxima, sums), np.minimum(minima, sums)
         if half_range:
-            complexity = np.sum(maxima - minima) / (2 * n_vectors * n_samples)
+            complexity = np.sum(maxima - minima) / (2 * cells)
         else:
-            complexity = np.sum(np.maximum(maxima, 0)) / (n_vectors * n_samples)
+            complexity = np.sum(np.maximum(maxima, 0)) / cells
         complexities.append(complexity)
         if not rule(complexity):
             break
-        answers.append(np.mean(f))
+        answers.append(np.sum(weighted) / np.sum(weights))
     return np.array(answers), np.array(complexities)

@@ -118,26 +118,28 @@ class Report:
         best = self.best
         key = shown_key(best.key)
         called = key if isinstance(best.key, dict) else f"key {key}"
+        if self._shows is not None:  # the key is all that was shown before
+            called = f"number {best.n_queries}"
         return self._sentence(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
 
     def _sentence(self, called: str) -> str:
         """To paste, where the best model is called so."""
-        best = self.best
-        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
-        place = f"{self._place(best.low, best.high)} in the population"
+        best, folds = self.best, ""
         if self.n_folds is not None:
-            place += (
+            folds = (
                 f" for its {self.n_folds} fold models on average (a refitted model is another one)"
             )
+        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
+        used, where = "its scores", f"a space{size} that was declared beforehand"
+        if self._shows is not None:
+            used, where = f"what it was shown, {self._shows}", "that"
         text = sentence(
             counted(self.n_queries, "model"),
             called,
-            f"{self.metric} {shown(best.value)}",
-            self._rows,
-            place,
+            f"{self.metric} {shown(best.value)} {self._rows}",
+            f"{self._place(best.low, best.high)} in the population{folds}",
             self.delta,
-            f"however the search used its scores (radabound_fast.DeclaredSearch over a "
-            f"space{size} that was declared beforehand)",
+            f"however the search used {used} (radabound_fast.DeclaredSearch over {where})",
         )
         if self.baseline is None:
             return text
@@ -151,6 +153,11 @@ class Report:
             f" It errs {how} often than the baseline by {shown(gain)}, and in the population by "
             f"{self._place(*limits, is_gain=True)}."
         )
+
+    @property
+    def _shows(self) -> str | None:
+        """All that the search sees of the holdout, where its keys are that."""
+        return self.answers._terms.space.shows
 
     @property
     def _rows(self) -> str:
@@ -200,7 +207,7 @@ class Report:
         """
         from radabound_fast.plots import report_figure
 
-        answers = self.answers
+        answers, shows = self.answers, self.answers._terms.space.shows
         return report_figure(
             answers.values,
             answers.lows,
@@ -210,7 +217,7 @@ class Report:
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
             subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
-            "however the search used the scores",
+            f"however the search used {'the scores' if shows is None else 'what it was shown'}",
         )
 
     def _repr_html_(self) -> str:
@@ -244,25 +251,21 @@ class Report:
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
 
 
-def sentence(
-    models: str, called: str, score: str, rows: str, place: str, delta: float, provided: str
-) -> str:
+def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
     """What is said of the best of some models, whatever vouches for it.
 
     Parameters
     ----------
     models, called : str
         How many there are; the best of them.
-    score : str
-        Of what, and how much.
-    rows, place : str
-        What it is the score on; where the population's is.
+    score, place : str
+        Its score on the holdout, and where that is in the population.
     delta, provided : float, str
         That holds with probability ``1 - delta``, under this condition.
     """
     return (
-        f"The best of {models} is {called}: {score} {rows}, and {place}, with probability "
-        f"{1 - delta:g}, {provided}."
+        f"The best of {models} is {called}: {score}, and {place}, with probability {1 - delta:g}, "
+        f"{provided}."
     )
 
 

@@ -79,6 +79,11 @@ class Space(ABC):
     """
 
     @property
+    def shows(self) -> str | None:
+        """What a search may see of the holdout, in words; None: every score."""
+        return None
+
+    @property
     @abstractmethod
     def size(self) -> int | None:
         """How many keys there are; None: without end, or nobody knows."""
@@ -426,6 +431,10 @@ class Improvements(Space):
     @property
     def size(self) -> None:
         """None: it has no end."""
+
+    @property
+    def shows(self) -> str:
+        return f"the best score so far on {self.n_levels} levels"
 
     def find(self, key: Any) -> Found:
         n, falls = self._checked(key)

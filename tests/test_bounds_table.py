@@ -202,12 +202,13 @@ def test_a_row_refuses_sides_and_estimators_it_does_not_list():
 GOOD = {
     "answer": 0.1, "auc": 0.8, "budget": 1, "code_length": 1.0, "complexity": 0.01, "count": 80,
     "counts": 80, "delta": 0.1, "epsilon": 0.05, "errors": 7, "eta": 0.05, "excess": 0.03,
-    "failures": 0.0, "largest_mean": 0.1, "log_delta": -2.0, "losses": [0.1, 0.5],
+    "failures": 0.0, "largest_mean": 0.1, "largest_weight": 1e-3,
+    "log_delta": -2.0, "losses": [0.1, 0.5],
     "max_queries": 10, "mean": 0.1, "means": 0.1, "n_effective": 90.5, "n_failures": 0,
     "n_folds": 5, "n_minus": 9, "n_negative": 90,
     "n_plus": 3, "n_positive": 10, "n_queries": 10, "n_samples": 4000, "n_updates": 1,
     "n_vectors": 32, "nats": 3.0, "queries": 5, "query": 5, "shift": 1, "sizes": 100,
-    "true_positives": 11, "weights": [1.0, 2.5], "width": 0.04,
+    "squares": 5e-4, "true_positives": 11, "weights": [1.0, 2.5], "width": 0.04,
 }  # fmt: skip
 BAD = {
     "n_samples": [(0, "at least 1, got 0"), (2**40 + 1, "at most"), (4000.0, "an integer")],
@@ -225,6 +226,8 @@ BAD = {
     "auc": [(1.1, r"in \[0, 1\], got 1.1"), ("a", "real numbers, got 'a'")],
     "sizes": [(99.5, "integers, got 99.5"), (-1, "at least 0, got -1")],
     "query": [(0, "at least 1, got 0")],
+    "largest_weight": [(0.0, "positive, got 0.0")],
+    "squares": [(-1.0, "positive, got -1.0")],
     "n_folds": [(1, "at least 2, got 1"), (2.0, "an integer, got 2.0")],
     "n_effective": [(0.0, "positive, got 0.0"), (math.inf, "finite, got inf")],
     "estimator": [("best", "one of 'half-range', 'plain', got 'best'")],

@@ -77,7 +77,8 @@ def test_any_number_of_a_state_may_be_any_other(path, way, name):
             altered = progress.copy()
             altered[place] = number
             n_refused += forged(way, path, kind, text, altered.tobytes())
-    assert n_refused > (40 if way == "file" else 12)
+    # a state of two numbers has fewer that may be others
+    assert n_refused > (40 if way == "file" else 12) * min(1, len(places) / 7)
 
 
 @ways
@@ -114,7 +115,9 @@ def test_any_parameter_may_be_anything(path, way, name):
             ).replace('"HERE"', value)
             if not forged(way, path, kind, text, progress.tobytes()):
                 # another guard's parameters, of which nothing in the state tells
-                other = kind(**parameters | {changed: json.loads(value)})
+                given = parameters | {changed: json.loads(value)}
+                given.pop("weighting", None)  # a hash, or null
+                other = kind(**given)
                 assert forge.as_json(other._parameters()[changed]) == value
                 n_allowed += 1
     assert n_allowed < 40
@@ -189,7 +192,9 @@ def test_a_seed_that_a_forger_left_out_is_not_drawn(path):
         parameters = description["parameters"] | seed
         text = forge.as_json(description | {"parameters": parameters, "holdout": None})
         forge.write_database(path, text, progress.tobytes())
-        given = {key: value for key, value in parameters.items() if key != "seed"}
+        given = {
+            key: value for key, value in parameters.items() if key not in ("seed", "weighting")
+        }
         with pytest.raises(ValueError, match="guard"):
             RadaBound.open(path, **given)
         assert forge.refused(kind, "database", path)
@@ -360,7 +365,7 @@ def test_a_large_state_that_another_owner_commits_is_not_read(tmp_path):
         forger.execute(f"UPDATE guard SET state = zeroblob({BIG})")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for call in (lambda: guard.query(losses), lambda: guard.n_queries):
-            with pytest.raises(ValueError, match="guard is damaged or not a guard's database"):
+            with pytest.raises(ValueError, match="guard is damaged or not a database of"):
                 call()
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
         forger.close()

@@ -313,6 +313,7 @@ def test_progress_counts_the_answers_with_and_without_a_terminal(monkeypatch, ca
         assert ("0/40 [" if total else "0 answers [") in told
 
 
+@pytest.mark.slow  # Ray gives its own processes 30 s to start, whatever else the machine does
 @pytest.mark.skipif(not find_spec("ray"), reason="ray is not installed")
 @pytest.mark.filterwarnings("ignore")  # Ray's own, of many kinds
 def test_ray_fits_and_the_guard_stays_here():

@@ -253,6 +253,11 @@ def test_only_improvements_are_shown_and_every_model_has_its_own_interval(y):
     assert answers.keys[5] == (5, ((1, 30), (4, 21)))
     assert (np.diff(answers.nats) > 0).all()
     assert holdout.report().best.value == pytest.approx(0.847)
+    assert str(holdout.report()).startswith("The best of 6 models is number 6: accuracy 0.8470")
+    assert "what it was shown, the best score so far on 101 levels" in str(holdout.report())
+    assert "sees of the holdout the best score so far on 101 levels, and nothing else" in (
+        holdout.guarantee
+    )
     with pytest.raises(TypeError, match="key must be left out with spaces.Improvements"):
         metric(y, y, key=(6, ((1, 30), (4, 21), (6, 15))))
     with pytest.raises(TypeError, match="what its search was shown has one owner"):
@@ -411,3 +416,9 @@ def test_probabilities_come_in_the_order_of_the_classes_or_not_at_all(rng):
     assert score(Fitted([2, 0, 1], depth=1), X, y) == pytest.approx(expected, abs=1e-12)
     with pytest.raises(ValueError, match="estimator must have the classes"):
         score(Fitted([2, 0, 4], depth=1), X, y)
+
+
+def test_a_search_by_folds_shows_no_best_so_far(y):
+    search = DeclaredSearch(M, Improvements(11), delta=0.1, n_folds=5)
+    with pytest.raises(ValueError, match="holdout must be one without n_folds"):
+        HoldoutMetric(Holdout(y, search))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import Holdout, RadaBound
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder, Thresholdout
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 
@@ -176,7 +176,7 @@ def refused(path, message):
 @pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00", b"hello" * 1000, b"\x89RADA\r\n\x1a"])
 def test_a_foreign_file_is_refused_and_left_as_it_was(path, content):
     path.write_bytes(content)
-    refused(path, "guard.db is (damaged or )?not a guard's database")
+    refused(path, "guard.db is (damaged or not a database of|not a guard's database)")
 
 
 def test_an_empty_file_and_a_strange_database_are_no_guards(path):
@@ -188,7 +188,7 @@ def test_an_empty_file_and_a_strange_database_are_no_guards(path):
 
 def test_a_saved_guard_is_not_opened_and_a_database_is_not_loaded(path):
     RadaBound(**MADE).save(path)
-    with pytest.raises(ValueError, match="not a guard's database"):
+    with pytest.raises(ValueError, match="damaged or not a database of a guard"):
         RadaBound.open(path)
     path.unlink()
     made(path)
@@ -224,7 +224,7 @@ def test_a_file_cut_short_anywhere_is_refused(path):
     whole = made(path)
     for length in range(1, len(whole), 97):
         path.write_bytes(whole[:length])
-        refused(path, "guard.db is (damaged|not a guard's database|damaged or not)")
+        refused(path, "guard.db is (damaged|not a guard's database)")
 
 
 def test_a_damaged_list_of_free_pages_is_refused(path):
@@ -235,6 +235,35 @@ def test_a_damaged_list_of_free_pages_is_refused(path):
         altered[place] ^= 1
         path.write_bytes(altered)
         refused(path, "guard.db is damaged")
+
+
+def test_a_damaged_header_is_never_taken_for_a_disk_that_cannot_be_written(path):
+    """Every byte of SQLite's header, of a guard and of a search."""
+    search = path.with_name("search.db")
+    made_of = {"n_samples": M, "space": 3, "delta": 0.1}
+    DeclaredSearch.open(search, **made_of, **QUICK).query(LABELS == 0, key=0)
+
+    def ask_guard():
+        with RadaBound.open(path, **QUICK) as guard:
+            assert guard.query(LABELS == 0).n_queries == 2
+
+    def ask_search():
+        assert DeclaredSearch.open(search, **QUICK).query(LABELS == 0, key=1).n_queries == 2
+
+    for file, ask in ((path, ask_guard), (search, ask_search)):
+        whole = made(path) if file == path else search.read_bytes()
+        refused_at = set()
+        for place in range(100):
+            for value in {whole[place] ^ 0x80, 5} - {whole[place]}:
+                altered = bytearray(whole)
+                altered[place] = value
+                file.write_bytes(altered)
+                try:
+                    ask()
+                except ValueError as error:  # and no OSError
+                    assert file.name in str(error)
+                    refused_at.add(place)
+        assert {*range(16), 18, 19, 20, 21, 22, 23, *range(60, 64), *range(68, 72)} <= refused_at
 
 
 def test_a_damaged_state_is_refused_each_time_that_it_is_read(path):

@@ -15,8 +15,8 @@ bounds a guard may halt by::
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
-    theorem7,
-    fixed_sequence      the two kinds of row
+    theorem7, weighted,
+    fixed_sequence      the kinds of row
     guarantees          the sentences
 """
 
@@ -76,6 +76,7 @@ from .selfbounding import (
 from .split import bernstein_split_excess, bernstein_split_log_tail, bernstein_split_tail
 from .table import BOUNDS, PAPER_BOUNDS
 from .union import dyadic_code, union_half_width, union_interval, union_queries
+from .weighted import weighted_half_width
 
 __all__ = [
     "BOUNDS",
@@ -139,5 +140,6 @@ __all__ = [
     "union_half_width",
     "union_interval",
     "union_queries",
+    "weighted_half_width",
     "weighted_interval",
 ]

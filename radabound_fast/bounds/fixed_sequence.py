@@ -13,7 +13,7 @@ from .free import Free, union_free
 from .selfbounding import low_error_budget, low_error_half_width
 
 # shares of delta: of the self-bounding (low-error) bound, and of the union bound
-_BY_SIGNS, _BY_UNION = 0.6, 0.4
+BY_SIGNS, BY_UNION = 0.6, 0.4
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FixedSequence(Bound):
     ) -> bool:
         """Whether the low-error half-width at 3/5 of delta is at most epsilon."""
         self._sides(two_sided)
-        share = _BY_SIGNS * check_probability(delta=delta)
+        share = BY_SIGNS * check_probability(delta=delta)
         width = low_error_half_width(complexity, largest_mean, n_samples, n_vectors, share)
         return width <= check_probability(epsilon=epsilon)
 
@@ -51,7 +51,7 @@ class FixedSequence(Bound):
         self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
     ) -> Free:
         """What `union_free` answers at 2/5 of delta."""
-        delta = _BY_UNION * check_probability(delta=delta)
+        delta = BY_UNION * check_probability(delta=delta)
         return union_free(n_samples, epsilon, delta, max_queries)
 
     def interval(
@@ -87,7 +87,7 @@ class FixedSequence(Bound):
         two_sided: bool,
         largest_mean: float,
     ) -> float:
-        share = _BY_SIGNS * check_probability(delta=delta)
+        share = BY_SIGNS * check_probability(delta=delta)
         return low_error_budget(epsilon, largest_mean, n_samples, n_vectors, share)
 
     def _words(

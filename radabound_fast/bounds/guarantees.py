@@ -62,6 +62,20 @@ def paper(
     return " ".join([*sentences, _NEVER_ADAPTIVE])
 
 
+def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
+    """`fixed_sequence` for weighted means of independent rows or groups."""
+    return (
+        f"It is proved that, for queries in an order fixed in advance (before any score on this "
+        f"holdout was seen), except with probability {delta}, every returned weighted mean is "
+        f"within {epsilon} of its expectation given the weights and the groups' sizes: two-sided, "
+        f"finite-sample, and up to a halting time that depends on the data. Weights must have been "
+        f"fixed in advance, and rows of different groups be independent. Each answer is covered by "
+        f"the self-bounding bound for weighted losses at 3/5 of delta or by the union bound at 2/5 "
+        f"of it (docs/theory.md), which answers the first {free.n_queries:,} queries, whatever "
+        f"their means. {_NEVER_ADAPTIVE}"
+    )
+
+
 def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
     """The mode in which every word is proved."""
     pool, never = "", _NEVER_ADAPTIVE

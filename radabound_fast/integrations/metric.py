@@ -100,6 +100,11 @@ class HoldoutMetric:
         self._shown = _Shown(holdout) if takes_no_key(holdout) else None
 
     @property
+    def __name__(self) -> str:
+        """As of a function: tools name their columns by it."""
+        return f"holdout_{self.holdout.metric}"
+
+    @property
     def greater_is_better(self) -> bool:
         """Whether more of the metric is better, as ``sklearn.metrics.make_scorer`` asks."""
         return METRICS[self.holdout.metric].greater_is_better
@@ -248,6 +253,10 @@ class HoldoutScorer:
         self._key = key
         self._names = _names_of(metric.holdout.guard.space) if keyed and key is None else None
 
+    @property
+    def __name__(self) -> str:
+        return self.metric.__name__
+
     @sealed
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         metric, holdout = self.metric, self.metric.holdout
@@ -301,6 +310,11 @@ class _Shown:
     """What a search over `Improvements` was shown: the best level so far."""
 
     def __init__(self, holdout: Holdout) -> None:
+        if holdout.guard.n_folds is not None:
+            raise ValueError(
+                "holdout must be one without n_folds for spaces.Improvements: scores of folds are "
+                "not what is shown"
+            )
         self._holdout, self._lock = holdout, threading.Lock()
         measure = holdout.guard._terms.measure
         self._least: float = measure.ends[0]

@@ -573,6 +573,12 @@ class DeclaredSearch:
             "independent of the holdout, so that whatever else of a model was chosen by holdout "
             "scores is part of its key."
         )
+        seen = (
+            f"looks at every score, as long as it stays in the space{size} that was declared "
+            "before any score was seen"
+        )
+        if self.space.shows is not None:
+            seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:
             whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
             assumed = (
@@ -583,10 +589,8 @@ class DeclaredSearch:
             )
         return (
             f"With probability at least {1 - self.delta:g} the {what} {whose} is {side}"
-            f"{gains}, of all answers at once. Finite-sample, valid for any search that looks at "
-            f"every score, as long as it stays in the space{size} that was declared before any "
-            f"score was seen; proved by the union bound over its keys, with {limits}. "
-            f"Assumed: {assumed}"
+            f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
+            f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )
 
     # ---- asking ----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ metric and how many labels each class has, from which kept counts become values 
 from ._measure import MeanLoss, Measure, measure_from
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
-from ._truth import OPTIONS, Truth, Weighting, fingerprints_of
+from ._truth import OPTIONS, Truth, fingerprints_of
 
 __all__ = [
     "COUNTED",
@@ -35,7 +35,6 @@ __all__ = [
     "OPTIONS",
     "RocBand",
     "Truth",
-    "Weighting",
     "fingerprints_of",
     "measure_from",
     "roc_band",

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import check_choice, check_real, counted
+from radabound_fast._weighting import Weighting
 from radabound_fast.bounds import betting_interval, weighted_interval
-from radabound_fast.labels import Labels, distinct
-from radabound_fast.packing import as_array, check_shape
+from radabound_fast.labels import Labels
+from radabound_fast.packing import as_array
 
 from ._classes import errors
 from ._measure import Measure
@@ -20,64 +21,6 @@ from ._predictions import NO_DEFAULT, SUM_TOLERANCE
 from ._table import COUNTED, FOLDED, MEANS, METRICS
 
 Array = NDArray[Any]
-
-
-class Weighting:
-    """How much each row counts, and which rows belong together.
-
-    Parameters
-    ----------
-    n_samples : int
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Fixed before any score was seen; positive.
-    groups : array_like, shape (n_samples,), optional
-        Rows with one value are dependent, and those with different ones are not.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_samples,), or None
-        For `numpy.average`.
-    n_effective : float
-        How many rows without weights would be worth as much: ``1 / sum(a**2)``, a of sum 1.
-    of_groups, counts : ndarray
-        The groups' weights, and how many groups have each.
-    """
-
-    def __init__(self, n_samples: int, sample_weight: Any, groups: Any) -> None:
-        self.weights: NDArray[np.float64] | None = None
-        self._codes: NDArray[np.int64] = np.arange(n_samples)
-        if sample_weight is not None:
-            given = as_array(sample_weight, "sample_weight")
-            check_shape(given, n_samples, 1, "sample_weight")
-            if given.dtype.kind not in "biuf":
-                raise TypeError(f"sample_weight must be real numbers, got dtype {given.dtype}")
-            self.weights = given.astype(np.float64)
-            good = (self.weights > 0.0) & (self.weights < math.inf)
-            if not good.all():
-                place = int(good.argmin())
-                raise ValueError(
-                    f"sample_weight must be positive and finite, got {given[place]!s} at sample "
-                    f"{place}"
-                )
-        if groups is not None:
-            self._codes = distinct(groups, "groups")[2].astype(np.int64)
-            check_shape(self._codes, n_samples, 1, "groups")
-        sums = np.bincount(self._codes, self.weights, minlength=1)
-        self.of_groups, self.counts = np.unique(sums, return_counts=True)
-        shares = self.of_groups / float(self.counts @ self.of_groups)
-        self.n_effective = 1.0 / float(self.counts @ (shares * shares))
-
-    @classmethod
-    def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
-        """None without either."""
-        if sample_weight is None and groups is None:
-            return None
-        return cls(n_samples, sample_weight, groups)
-
-    def fingerprint(self, secret: bytes) -> int:
-        weights = np.ones(len(self._codes)) if self.weights is None else self.weights
-        both = np.concatenate([weights, self._codes.astype(np.float64)])
-        return int(fingerprints_of(both[np.newaxis], secret)[0])
 
 
 OPTIONS = ("pos_label", "clip", "y_range", "costs")

@@ -59,18 +59,26 @@ def explained(error: Exception, path: str, name: str | None = None) -> Exception
     """SQLite's error as one of Python's own, with the name of the file."""
     name = name or path
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
+    damaged = f"{name} is damaged or not a database of a guard or a search"
     if code in _BUSY:
         return TimeoutError(f"{name} was busy for {BUSY_SECONDS:g} seconds; nothing was counted")
     if code == sqlite3.SQLITE_INTERRUPT:
-        return ValueError(f"{name} is damaged or not a guard's database: it takes too many steps")
+        return ValueError(f"{damaged}: it takes too many steps")
     if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
-        return ValueError(f"{name} is damaged or not a guard's database: {error}")
+        return ValueError(f"{damaged}: {error}")
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and _can_write(path):
+        # without an extension: its header says that it is of a form that SQLite only reads
+        return ValueError(f"{damaged}: its header is of a form that cannot be written")
     if code not in _ERRNO_OF:  # SQLite does not tell why it could not write
         reason = why_not_written(os.path.dirname(path))
         if reason is not None and reason.errno is not None:
             return OSError(reason.errno, os.strerror(reason.errno), name)
     known = _ERRNO_OF.get(code)
     return OSError(known or errno.EIO, os.strerror(known) if known else str(error), name)
+
+
+def _can_write(path: str) -> bool:
+    return os.access(path, os.W_OK) and why_not_written(os.path.dirname(path)) is None
 
 
 def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], None]) -> None:

@@ -29,7 +29,8 @@ cdef class GuardCore(SharedState):
     `price(largest_total, unit_shift, n_rows)` returns the gate of the next row after n_rows
     answers: (budget, priced, priced_rows, declared_low, declared_high, real_low, real_high) of
     `struct guard_state`, in units of 2^-unit_shift; without it every row passes.  `rule` is what
-    the answers ask for their intervals.
+    the answers ask for their intervals.  `weighting.rows(values, labels, packed, ndim)` makes rows for
+    these signs of what is asked, and `weighting.whole` is what one sums up to that errs everywhere.
 
     Sums are computed before a transaction begins: extremes only grow, so what others have committed
     meanwhile is merged in.
@@ -39,17 +40,19 @@ cdef class GuardCore(SharedState):
     cdef guard_state state
     cdef cnp.ndarray _memory
     cdef const instruction_set *set
-    cdef const sliced_kernel *sliced  # of the set, asked once
     cdef _SlicedPlan plan  # kept from the second large call on
     cdef bint had_large_call
-    cdef object price, rule
+    cdef object price, rule, weighting
+    cdef double whole
 
-    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None):
+    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None,
+                 weighting=None):
         self.signs = signs
+        self.weighting = weighting
+        self.whole = store_of(signs).n_samples if weighting is None else weighting.whole
         self._memory = new_state(&self.state, signs)
         self.state.half_range = half_range
         self.set = _chosen
-        self.sliced = _chosen_sliced
         self.price = price
         self.rule = rule
         self._reprice(&self.state, 0, 0)
@@ -80,7 +83,7 @@ cdef class GuardCore(SharedState):
 
     cdef double _sum_of_ones(self) noexcept:
         """What the losses of a row that errs everywhere sum up to: m, in the present units."""
-        return <double>store_of(self.signs).n_samples * <double>(<int64_t>1 << self.state.unit_shift)
+        return self.whole * <double>(<int64_t>1 << self.state.unit_shift)
 
     cdef double _cells(self) noexcept:
         """What a sum of extremes is divided by: l m, or 2 l m for the half-range."""
@@ -276,6 +279,8 @@ cdef class GuardCore(SharedState):
         cdef _Scratch scratch
         cdef const sign_store *signs = store_of(self.signs)
         cdef bint is_small = signs.n_words * signs.n_strips < GIL_CELLS
+        if self.weighting is not None:
+            values, labels, packed = self.weighting.rows(values, labels, packed, 1), None, False
         # the name keeps the array while its rows are read
         values = _as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples, packed)
         chunk.tile = on_a_line(tile)
@@ -379,6 +384,8 @@ cdef class GuardCore(SharedState):
         cdef loss_rows rows
         cdef _Run run
         cdef ptrdiff_t stop, n_rows
+        if self.weighting is not None:
+            values, labels, packed = self.weighting.rows(values, labels, packed, 2), None, False
         values = _as_rows(&rows, values, labels, self.set.packer, 2,
                           store_of(self.signs).n_samples, packed)
         n_rows = cnp.PyArray_DIM(values, 0)
@@ -425,14 +432,14 @@ cdef class GuardCore(SharedState):
         """
         cdef const kernel *kernel = self.set.kernel
         cdef _SlicedPlan plan
-        if not sliced_pays(kernel, self.sliced, store_of(self.signs), rows, n_rows):
+        if not sliced_pays(kernel, self.set.sliced, store_of(self.signs), rows, n_rows):
             return None
         if self.plan is not None:
             return self.plan
-        if not self.had_large_call and n_rows < PLAN_BLOCKS * self.sliced.block_rows:
+        if not self.had_large_call and n_rows < PLAN_BLOCKS * self.set.sliced.block_rows:
             self.had_large_call = True
             return None
-        plan = _SlicedPlan.of(kernel, self.sliced, self.signs)
+        plan = _SlicedPlan.of(kernel, self.set.sliced, self.signs)
         if self.had_large_call:
             self.plan = plan
         self.had_large_call = True
@@ -534,7 +541,7 @@ cdef class GuardCore(SharedState):
     cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
                                  int n_threads):
         """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
-        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.sliced.block_rows
+        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.set.sliced.block_rows
         cdef ptrdiff_t most = max(1, SEGMENT_TIMES * _thread_cells // self._row_cells(rows, plan))
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block

@@ -1,0 +1,189 @@
+"""The bound "fixed-sequence" where rows weigh differently, or belong together in groups."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import check_count, check_n_vectors, check_positive, check_probability
+from . import guarantees
+from ._arguments import check_fractions, check_not_negative
+from .conditional import weighted_interval
+from .fixed_sequence import BY_SIGNS, BY_UNION, FixedSequence
+from .free import NO_END, Free, Stage
+from .selfbounding import SPLIT
+from .union import MOST_QUERIES
+
+
+def weighted_half_width(
+    complexity: float, largest_weight: float, squares: float, n_vectors: int, delta: float
+) -> float:
+    """Every weighted mean of a fixed class is this close to its truth: the self-bounding split.
+
+    With ``b = A ln(1/d2)`` and ``r = 2 R~ + b + sqrt(b^2 + 2 (2 R~ b + ln(1/d2) S / l))``,
+    ``Psi <= r + sqrt(S ln(1/d1) / 2)`` with probability ``1 - 2 d1 - d2``; the two terms share
+    delta 3 : 1.
+
+    Parameters
+    ----------
+    complexity : float
+        The half-range Monte-Carlo Rademacher average R~ of losses times their weights, at least
+        0, in units of loss.
+    largest_weight, squares : float
+        A, the largest of the weights, and S, the sum of their squares: fixed weights, of sum 1, of
+        independent rows or groups.
+    n_vectors : int
+        l sign vectors (1 to 2^23), with one sign a group.
+    delta : float
+        Probability of failure, in (0, 1).
+
+    Returns
+    -------
+    float
+        In units of loss; not clipped at 1.  At equal weights that of `self_bounding_half_width`.
+
+    Notes
+    -----
+    Result 28 of docs/theory.md.
+
+    >>> round(weighted_half_width(0.005, 1 / 4000, 1 / 4000, n_vectors=256, delta=0.1), 10)
+    0.0363290016
+    """
+    complexity, n = check_not_negative(complexity=complexity), check_n_vectors(n_vectors)
+    largest, squares = (
+        check_positive(largest_weight=largest_weight),
+        check_positive(squares=squares),
+    )
+    log_d1, log_d2 = _logs(check_probability(delta=delta))
+    doubled, b = 2.0 * complexity, largest * log_d2
+    r = doubled + b + math.sqrt(b * b + 2.0 * (doubled * b + log_d2 * squares / n))
+    return r + math.sqrt(0.5 * squares * log_d1)
+
+
+def _logs(delta: float) -> tuple[float, float]:
+    """ln(1/d1) and ln(1/d2)."""
+    return -math.log(0.5 * SPLIT[0] * delta), -math.log(SPLIT[1] * delta)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedFree(Free):
+    """`Free` for weighted means: Hoeffding's limits say what passes, Result 23's where truths lie.
+
+    Attributes
+    ----------
+    weights, counts : ndarray
+        The groups' weights, in any unit, and how many groups have each.
+    squares : float
+        S, the sum of the squares of the weights of sum 1.
+    """
+
+    weights: NDArray[Any]
+    counts: NDArray[Any]
+    squares: float
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries are answered, whatever their means."""
+        return self.end_of(lambda stage: stage.low_mean >= 0.0)
+
+    def stage(self, n_queries: int) -> Stage:
+        """What passes after so many answers: everything, or nothing any more."""
+        k = check_count(n_queries=n_queries + 1)
+        if math.sqrt(0.5 * self.squares * self.nats(k)) > self.epsilon:
+            return Stage(NO_END, -1, -1.0)
+        end = 2 ** k.bit_length() - 1
+        return Stage(min(end, self.n_flat) if k <= self.n_flat else end, -1, 0.5)
+
+    def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
+        """As `Free.interval`, of weighted means, whatever their losses are declared to be."""
+        means, nats = check_fractions(means=means), self.nats(queries)
+        if isinstance(means, float) and isinstance(nats, float):
+            return weighted_interval(means, self.weights, self.counts, nats)
+        means, nats = np.broadcast_arrays(means, nats)
+        pairs = zip(means.ravel().tolist(), nats.ravel().tolist(), strict=True)
+        found = [weighted_interval(mean, self.weights, self.counts, paid) for mean, paid in pairs]
+        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
+        return lows.reshape(means.shape), highs.reshape(means.shape)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightedSequence(FixedSequence):
+    """`FixedSequence` for weighted means: Result 28 at 3/5 of delta, or Result 23's at 2/5.
+
+    ``n_samples`` of its methods is the number of groups; weights say what they are worth.
+
+    Attributes
+    ----------
+    weights, counts : ndarray
+        The groups' weights, in any unit, and how many groups have each.
+    largest, squares : float
+        A, the largest of the weights of sum 1, and S, the sum of their squares.
+    """
+
+    weights: NDArray[Any]
+    counts: NDArray[Any]
+    largest: float
+    squares: float
+
+    def admits(
+        self,
+        complexity: float,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        two_sided: bool | None = None,
+        largest_mean: float = 1.0,
+    ) -> bool:
+        """Whether the weighted half-width at 3/5 of delta is at most epsilon."""
+        self._sides(two_sided)
+        share = BY_SIGNS * check_probability(delta=delta)
+        width = weighted_half_width(complexity, self.largest, self.squares, n_vectors, share)
+        return width <= check_probability(epsilon=epsilon)
+
+    def free(
+        self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
+    ) -> Free:
+        """The union part, at 2/5 of delta."""
+        epsilon = check_probability(epsilon=epsilon)
+        delta = BY_UNION * check_probability(delta=delta)
+        if max_queries is None:
+            log_n = min(2.0 * epsilon * epsilon / self.squares, 1e3) + math.log(0.25 * delta)
+            n_flat = math.floor(math.exp(log_n)) if log_n < math.log(MOST_QUERIES) else MOST_QUERIES
+        else:
+            n_flat = check_count(max_queries=max_queries)
+        return WeightedFree(
+            n_samples, epsilon, delta, n_flat, self.weights, self.counts, self.squares
+        )
+
+    def _estimate(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        two_sided: bool,
+        largest_mean: float,
+    ) -> float:
+        log_d1, log_d2 = _logs(BY_SIGNS * check_probability(delta=delta))
+        r = check_probability(epsilon=epsilon) - math.sqrt(0.5 * self.squares * log_d1)
+        if r < 0.0:
+            return r
+        noise = 2.0 * log_d2 * (self.largest * r + self.squares / n_vectors)
+        return 0.5 * (r - math.sqrt(noise))
+
+    def _words(
+        self,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        estimator: str,
+        two_sided: bool,
+        free: Free | None,
+    ) -> str:
+        assert free is not None
+        return guarantees.weighted_sequence(epsilon, delta, free)
