@@ -1,9 +1,9 @@
 # make demo | make test | make test-slow   (each makes .venv and installs what it needs)
 # make bench | make bench-quick | make docs | make edge
 # make sanitize | make native | make qemu | make fuzz | make tsan | make faults
-# make platforms | make test-lowest
+# make platforms | make chroot | make test-lowest | make release
 .PHONY: demo test test-slow test-lowest bench bench-quick docs edge sanitize native qemu fuzz \
-	fuzz-quick tsan faults platforms clean
+	fuzz-quick tsan faults platforms chroot release clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -35,6 +35,10 @@ test-lowest: .venv/test
 docs: .venv/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
 
+# into dist/: what a release has and this machine can make, tried where CI does not try it
+release: .venv/test test-lowest platforms chroot
+	.ci/release
+
 # the guard for microcontrollers as a library of its own
 edge:
 	$(PYTHON) src/edge/package/make_tarball.py
@@ -63,6 +67,10 @@ sanitize: .venv/test
 # the C sources without Python: two compilers here; ARM of 64 and of 32 bits under emulation
 native qemu:
 	$(MAKE) -C tests/native tools $@
+
+# CPython 3.14 and newer, of Debian testing; as root
+chroot:
+	tests/native/try_pythons
 
 # docs/platforms.md
 platforms: .venv/platforms

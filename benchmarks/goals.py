@@ -45,7 +45,8 @@ from radabound_fast.mechanisms import DeclaredSearch
 CLASSES = ["amx", "avx512", "avx2", "neon"]  # the first kernel that a CPU runs
 MANY_ROWS = 2000
 SLICED_ROWS = 8192
-PARTS_ROWS = 240  # without kept tables, too few for bit-sliced blocks
+# without kept tables too few for bit-sliced blocks: fewer than four of them
+PARTS_ROWS = {"portable": 240, "neon": 500}
 
 # ---- the table of goals --------------------------------------------------------------------------
 
@@ -190,10 +191,11 @@ def ours(name: str, guard: Any, rows: Any, options: str = "", *, packed: bool = 
 def plain(name: str, guard: Any, words: Any) -> Contestant:
     """The same by the plain kernel: too few rows at a time, and no tables kept, for blocks."""
     guard.query_many_packed(words)
+    size = PARTS_ROWS.get(_kernel.active_kernel(), 1000)
     names = {
         "ask": guard.query_many_packed,
         "free": guard.free_tables,
-        "parts": [words[i : i + PARTS_ROWS] for i in range(0, len(words), PARTS_ROWS)],
+        "parts": [words[i : i + size] for i in range(0, len(words), size)],
     }
     return Contestant(name, "for rows in parts: free(); ask(rows)", names, len(words))
 

@@ -1,15 +1,22 @@
 """What rows cost that are counted elsewhere: ``python -m benchmarks.scale`` prints the table.
 
+``python -m benchmarks.scale audits`` prints what an audit of a file takes, and what writing its
+answers adds; Linux, 3 GB of disk.
+
 Times of one thread are the thread's own, so that a busy machine hardly shows in them; what takes
 several processes or threads is wall time, the best of a few runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -110,7 +117,68 @@ def on_dask(losses: Any) -> list[tuple[str, str]]:
     return rows
 
 
+def in_a_process(arguments: list[str]) -> tuple[float, int]:
+    """Seconds of processor time that an audit takes, once it has begun, and MB beside its files."""
+    code = (
+        "import sys, time\n"
+        "from radabound_fast import cli\n"
+        "cli.main([sys.argv[1], *sys.argv[3:], '--quiet'])\n"  # of a few rows: all is loaded
+        "before = time.process_time()\n"
+        "cli.main(['audit', '--losses', sys.argv[2], *sys.argv[5:], '--quiet'])\n"
+        "print(time.process_time() - before)"
+    )
+    command = [sys.executable, "-c", code, "audit", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    most = 0
+    while process.poll() is None:
+        with contextlib.suppress(OSError), open(f"/proc/{process.pid}/status") as status:
+            most = max([most, *(int(r.split()[1]) for r in status if r.startswith("RssAnon"))])
+        time.sleep(0.01)
+    assert process.stdout is not None and process.returncode == 0
+    return float(process.stdout.read()), most // 1024
+
+
+def audits(folder: str, n_rows: int, m: int, packed: bool) -> Iterator[tuple[str, str]]:
+    """Of rows in a file: with the answers printed nowhere, as CSV and as Parquet."""
+    block = np.random.default_rng(0).random((10_000, m)) < 0.2
+    rows = pack_losses(block) if packed else block
+    few, many = os.path.join(folder, "few.npy"), os.path.join(folder, "many.npy")
+    np.save(few, rows)
+    stored = np.lib.format.open_memmap(many, "w+", rows.dtype, (n_rows, rows.shape[1]))
+    for first in range(0, n_rows, len(rows)):
+        stored[first : first + len(rows)] = rows
+    del stored
+    bits = ["--packed", "--n-samples", str(m)] if packed else []
+    for mode, options in (
+        ("fixed-sequence", ["--epsilon", "0.12"]),
+        ("declared space", ["--space-size", str(10**9)]),
+    ):
+        times = {}
+        for output in ("", "a.csv", "a.parquet"):
+            written = ["--output", os.path.join(folder, output)] if output else []
+            asked = ["--delta", "0.1", *bits, *options, *written]
+            times[output], most = in_a_process([many, "--losses", few, *asked])
+            what = f"with --output {output}" if output else "without --output"
+            size = ""
+            if output:
+                size = f", {os.path.getsize(os.path.join(folder, output)) / n_rows:.0f} bytes a row"
+            name = f"{n_rows:,} rows of {m:,} {'packed ' * packed}losses, {mode}, {what}"
+            told = f"{times[output] / n_rows * 1e9:.0f}{size}, {most} MB"
+            yield name, told + (f", {times[output] / times['']:.1f} times" if output else "")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["audits"]:
+        print("an audit of | ns of processor time a row | \n|---|---|")
+        for n_rows, m, packed in (
+            (10**7, 1000, True),
+            (2 * 10**6, 4000, True),
+            (300_000, 4000, False),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                for name, value in audits(folder, n_rows, m, packed):
+                    print(f"| {name} | {value} |", flush=True)
+        return
     losses = np.random.default_rng(0).random((K, M)) < 0.2
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     print(f"m = {M}, l = {L}, fixed-sequence, k = {K:,} | |\n|---|---|")

@@ -29,6 +29,10 @@ from radabound_fast.spaces import Found, Space
 
 SCORES = ("query", "value", "low", "high")
 
+# samples, up to which the limits of each count are kept
+_MOST_LISTED = 2**16
+
+Floats = NDArray[np.float64]
 Told = Callable[[], Mapping[str, Any]]  # the columns of a block
 
 
@@ -115,6 +119,7 @@ class GuardReplay(Replay):
         self._losses = isinstance(owner, RadaBound)
         self._declared = True
         self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
+        self._limits: dict[float, Floats] = {}
         self._lowest = inf
         self.best: RadaBoundAnswer | None = None
 
@@ -125,15 +130,36 @@ class GuardReplay(Replay):
         if self._complexities is not None and answers.complexities is not None:
             self._complexities.append(answers.complexities)
         self._find_best(answers)
-        return lambda: {
+        return lambda: self._columns_of(answers)
+
+    def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
+        lows, highs = self._limits_of(answers)
+        return {
             "bound": self.guard.bound,
             "query": answers.numbers,
             "value": answers.values,
-            "low": answers.lows,
-            "high": answers.highs,
+            "low": lows,
+            "high": highs,
             "complexity": answers.complexities,
             "delta_prime": answers.delta_primes,
         }
+
+    def _limits_of(self, answers: RadaBoundAnswers) -> tuple[Floats, Floats]:
+        """Lows and highs; of counts that come again at the same price they are looked up."""
+        rule, m = self.guard._rule, self.guard.n_samples
+        if rule.free is None or not self._declared or m > _MOST_LISTED or not len(answers):
+            return answers.lows, answers.highs
+        # prices only rise along a sequence
+        price, last = rule.free.nats(answers.numbers[[0, -1]]).tolist()
+        if price != last:
+            return answers.lows, answers.highs
+        table = self._limits.setdefault(price, np.full((2, m + 1), np.nan))
+        counts = np.rint(answers.values * m).astype(np.intp)
+        fresh = np.unique(counts[np.isnan(table[0, counts])])
+        if len(fresh):
+            numbers = np.full(len(fresh), answers.numbers[0])
+            table[:, fresh] = rule.interval(fresh / m, numbers, True)
+        return table[0, counts], table[1, counts]
 
     def _find_best(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all

@@ -85,8 +85,8 @@ def add_serve(commands: Any) -> None:
 
 def _serve(args: argparse.Namespace) -> int:
     with needs("serve"):
-        from radabound_fast.service.app import BODY_SECONDS, MAX_BODY
-        from radabound_fast.service.server import listening, serve, server_of
+        from radabound_fast.service.app import MAX_BODY
+        from radabound_fast.service.server import BODY_SECONDS, listening, run, server_of
         from radabound_fast.service.tokens import Tokens
 
     if (args.tls_cert is None) != (args.tls_key is None):
@@ -112,7 +112,7 @@ def _serve(args: argparse.Namespace) -> int:
             holdout, tokens, max_body=max_body, body_seconds=seconds,
             tls_cert=args.tls_cert, tls_key=args.tls_key,
         )  # fmt: skip
-        serve(server, listener)
+        run(server, listener)
     return 0
 
 

@@ -253,14 +253,11 @@ def _add_audit(commands: Any) -> None:
         help="keep the guard here, of one bound, and go on where it stopped; --output has the "
         "answers of this run",
     )
-    parser.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads at most (default: 1)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no table and no progress")
+    guard.add_argument("--threads", type=int, metavar="N", help="threads at most (default: 1)")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
 def _audit(args: argparse.Namespace) -> int:
-    check_count(threads=args.threads)
     _check_audit(args)
     labels, rows, n_samples = _open_files(args)
     with contextlib.ExitStack() as kept:
@@ -277,6 +274,7 @@ def _guards(
 ) -> list[GuardReplay]:
     """A guard a bound; one that is kept in a database is closed with `kept`."""
     drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
+    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
     replays = []
     for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
         parameters = {"delta": args.delta, "bound": bound}
@@ -289,7 +287,7 @@ def _guards(
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
-                n_threads=args.threads,
+                n_threads=n_threads,
             )
         )
     return replays
@@ -389,7 +387,7 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "a declared space"
             )
     else:
-        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state"):
+        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
             raise ValueError(
                 f"{_flag(option)} is for a guard, which halts; a search over a declared space "
                 "does not: leave it or --space-size out"

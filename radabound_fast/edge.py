@@ -298,7 +298,7 @@ class EdgeState:
         Raises
         ------
         ValueError
-            Neither is.
+            Neither is, or they are of two guards.
         """
         half, found, problem = len(content) // 2, [], ""
         for slot in (content[:half], content[half:]):
@@ -308,6 +308,8 @@ class EdgeState:
                 problem = str(error)
         if not found:
             raise ValueError(problem)
+        if found[0].seed != found[-1].seed:
+            raise ValueError("the slots are of two guards: which of them is in use?")
         return max(found, key=lambda state: state.n_answered + state.halted)
 
     def to_header(self) -> str:

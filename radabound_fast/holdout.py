@@ -21,6 +21,7 @@ from radabound_fast._weighting import Weighting
 from radabound_fast.guard import RadaBound
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
+from radabound_fast.mechanisms.fixed_sequence import FixedSequence
 from radabound_fast.metrics import (
     MEANS,
     METRICS,
@@ -51,8 +52,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
     classes : array_like, optional
         What a prediction may be; by default the values in `y_true`.
     metric : str, optional
-        For a `DeclaredSearch`: what is measured, a name in `radabound_fast.metrics.METRICS`.  By
-        default "error", the share of wrong predictions, which is all that other guards answer.
+        For a `DeclaredSearch` or a `FixedSequence`: what is measured, a name in
+        `radabound_fast.metrics.METRICS`.  By default "error", the share of wrong predictions,
+        which is all that other guards answer.
     baseline : array_like, shape (n_samples,), optional
         For a `DeclaredSearch` and metrics that are means: predictions of a model that was fixed
         before any holdout score was seen.  Every answer then has `gain`, `gain_low` and
@@ -68,8 +70,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         For "mean_cost": what predicting class j costs where class i is true, in order of
         `classes`.
     sample_weight : array_like of float, shape (n_samples,), optional
-        For a `DeclaredSearch` and metrics that are means: how much each row counts, positive, and
-        fixed before any score was seen.
+        For these two and metrics that are means, and for ``bound="fixed-sequence"``: how much each
+        row counts, positive, and fixed before any score was seen.
     groups : array_like, shape (n_samples,), optional
         The same: rows of one group (patient, video) may depend on each other.
     **parameters
@@ -164,9 +166,14 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         self._truth: Truth | None = None
         if isinstance(guard, DeclaredSearch):
-            self._truth = given.truth(self._labels, guard)
+            self._truth = given.truth(self._labels, guard._metric, guard.n_folds)
             if self._truth is not None:
                 guard._measure_by(self._truth.measure(guard._secret))
+        elif isinstance(guard, FixedSequence):
+            given.check_no_baseline(FixedSequence)
+            self._truth = given.truth(self._labels, guard._metric)
+            if self._truth is not None:
+                guard._measure_by(self._truth)
         else:
             given.check_error_rates(type(guard))
         self._given = given
@@ -230,7 +237,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return stored is not None and stored == labels.fingerprint(stored.partition("$")[0])
 
         def measure_of(search: DeclaredSearch) -> Measure | None:
-            truth = given.truth(labels, search)
+            truth = given.truth(labels, search._metric, search.n_folds)
             return None if truth is None else truth.measure(search._secret)
 
         wanted = {"n_samples": labels.n_samples} | parameters if parameters else {}
@@ -238,6 +245,13 @@ class Holdout(Owned, _kernel.PredictionQueries):
         if issubclass(guard, DeclaredSearch):
             made = guard._open(path, wanted or None, durability, fingerprint, same, measure_of)
             return cls(labels, made, **given.data())
+        if issubclass(guard, FixedSequence):
+            given.check_no_baseline(guard)
+            truth = given.truth(labels, None)
+            if wanted and truth is not None:
+                wanted["metric"] = truth.measure(FixedSequence._key).describe()
+            sequence = guard._open(path, wanted, durability, fingerprint, same)
+            return cls(labels, sequence, **given.asked())
         given.check_error_rates(guard)
         wanted |= given.weights()
         return cls(labels, guard._open(path, wanted, durability, fingerprint, same))
@@ -295,6 +309,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self._guard.query_packed(words, key=key, rerun=rerun)
         self._check_no_keys(key)
         self._check_owner()
+        if self._truth is not None:
+            return self._guard._query_predictions(self._truth, y_pred)
         values, labels = self._labels.match(y_pred, ndim=1)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_predictions(values, labels)
@@ -345,6 +361,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self._guard.query_many_packed(words, keys=keys, **options)
         self._check_no_keys(keys)
         self._check_owner()
+        if self._truth is not None:
+            return self._guard._query_many_predictions(self._truth, Y_pred, **options)
         values, labels = self._labels.match(Y_pred, ndim=2)
         if isinstance(self.guard, RadaBound):
             return self.guard._query_many_predictions(values, labels, **options)
@@ -455,6 +473,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
         The key is asked about, if it was not.  All bands hold at once with probability 1 - delta,
         an event of their own, beside that of the answers (Result 26 of docs/theory.md).
         """
+        if not isinstance(self._guard, DeclaredSearch):
+            raise TypeError(
+                f"roc_band needs a DeclaredSearch, this guard is a {type(self._guard).__name__}"
+            )
         if self.metric != "roc_auc" or self._truth is None:
             raise ValueError(f"roc_band needs metric='roc_auc', this holdout has {self.metric!r}")
         answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
@@ -613,12 +635,18 @@ class _Measured(NamedTuple):
         named = {"sample_weight": self.sample_weight, "groups": self.groups}
         return {name: value for name, value in named.items() if value is not None}
 
-    def truth(self, labels: Labels, search: DeclaredSearch) -> Truth | None:
+    def asked(self) -> dict[str, Any]:
+        """All of it, by name."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+    def truth(
+        self, labels: Labels, there: Measure | None, n_folds: int | None = None
+    ) -> Truth | None:
         """What a search measures of these labels, by default what it does already.
 
         None: error rates, which need nothing but the losses.
         """
-        metric, there = self.metric, search._metric
+        metric = self.metric
         options = {name: getattr(self, name) for name in OPTIONS}
         if metric is None and there is not None:
             metric, stored = there.name, dict(there.options)
@@ -629,7 +657,7 @@ class _Measured(NamedTuple):
         if there is None and metric in (None, "error") and not self._others():
             return None
         weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
-        return Truth(labels, metric or "error", options, self.baseline, weighting, search.n_folds)
+        return Truth(labels, metric or "error", options, self.baseline, weighting, n_folds)
 
     def check_error_rates(self, guard: type) -> None:
         """ValueError if a guard that counts is to answer anything but error rates."""
@@ -637,18 +665,24 @@ class _Measured(NamedTuple):
             check_choice(METRICS, metric=self.metric)
         asked = [] if self.metric in (None, "error") else [f"metric={self.metric!r}"]
         asked += self._others()
-        needed, weighted = "a DeclaredSearch", ""
+        weighted = ""
         if issubclass(guard, RadaBound):
             asked = [name for name in asked if name not in self.weights()]
             weighted = " (with bound='fixed-sequence' also of rows with weights and groups)"
-        elif asked and asked[0] in self.weights():
-            needed += " or a RadaBound"
         if asked:
+            needed = "a DeclaredSearch"
+            if asked[0] != "baseline":
+                needed += ", or in a fixed order a FixedSequence"
             raise ValueError(
                 f"{asked[0]} needs {needed}, got a {guard.__name__}: that answers error rates, "
                 f"of which accuracy is 1 less{weighted}; and, without a Holdout, the mean of any "
                 "losses in [0, 1]"
             )
+
+    def check_no_baseline(self, guard: type) -> None:
+        """ValueError if a guard without gains is to answer them."""
+        if self.baseline is not None:
+            raise ValueError(f"baseline needs a DeclaredSearch, got a {guard.__name__}")
 
     def _others(self) -> list[str]:
         """What is given beside the metric."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import RadaBound, _kernel
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
 
 _spec = importlib.util.spec_from_file_location(
     "signals", Path(__file__).parent / "faults" / "signals.py"
@@ -134,6 +134,7 @@ HALTING = {
         {"epsilon": 0.045, "bound": "fixed-sequence", "max_queries": 10**6, "seed": 1},
         (0.5, 0.5),
     ),
+    "fixed sequence": (FixedSequence, {"epsilon": 0.04}, (0.5, 0.5)),
     "guess and check": (GuessAndCheck, {"epsilon": 0.05}, (0.02, 0.5)),
     "ladder": (Ladder, {"max_queries": 1}, (0.5, 0.5)),
     "ladder with a step": (Ladder, {"step": 0.01, "max_queries": 1}, (0.5, 0.5)),

@@ -1,6 +1,8 @@
 """A service for the tests: in a thread of this process, or as `radabound serve` itself."""
 
+import atexit
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -13,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from radabound_fast.remote import RemoteHoldout
-from radabound_fast.service.server import listening, serve, server_of
+from radabound_fast.service.server import listening, server_of
 from radabound_fast.service.tokens import Tokens
 from radabound_fast.service.wire import packed
 
@@ -63,7 +65,7 @@ def in_thread(holdout, folder, **options):
     """A service of an opened holdout, which it closes."""
     listener = listening("127.0.0.1", 0)
     server = server_of(holdout, Tokens(tokens_file(folder)), **options)
-    thread = threading.Thread(target=serve, args=(server, listener))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
         yield Running(listener.getsockname()[1])
@@ -75,7 +77,7 @@ def in_thread(holdout, folder, **options):
 
 # starts services, each in a child of its own: what takes a second is imported once
 NURSERY = """
-import json, os, signal, sys, time
+import asyncio, json, os, signal, sys
 import radabound_fast.service.server
 from radabound_fast import cli
 from radabound_fast.service import app
@@ -85,7 +87,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, deliver = _ledger.Ledger.commit, app.Service._deliver
+    commit, answer = _ledger.Ledger.commit, app.Service._answer_waiting
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -95,13 +97,12 @@ def dying(where):
         if progress is not None and where == "after the commit":
             die()
 
-    def delivering(service, calls):
-        deliver(service, calls)
+    def answering(service):
+        answer(service)
         if where == "after the reply":
-            time.sleep(0.2)
-            die()
+            asyncio.get_running_loop().call_later(0.2, die)
 
-    _ledger.Ledger.commit, app.Service._deliver = committing, delivering
+    _ledger.Ledger.commit, app.Service._answer_waiting = committing, answering
 
 for line in sys.stdin:
     if not os.fork():
@@ -115,6 +116,16 @@ for line in sys.stdin:
 """
 
 
+@functools.cache
+def nursery():
+    """What starts services; it ends with the tests."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    atexit.register(process.communicate)
+    return process
+
+
 class Command:
     """`radabound serve` in processes of its own, one after the other, which may be killed."""
 
@@ -122,10 +133,7 @@ class Command:
         self.folder, self.options = Path(folder), options
         np.save(self.folder / "y.npy", labels)
         self.tokens, self.port, self.pid = tokens_file(folder), 0, None
-        self.nursery = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        self.nursery = nursery()
 
     def start(self, dies=None):
         """Where it listens, which stays the same; it dies there, if that is said."""
@@ -160,7 +168,6 @@ class Command:
     def __exit__(self, *_):
         if self.pid is not None:
             self.kill()
-        self.nursery.communicate()
 
 
 def octets_of(predictions):

@@ -20,7 +20,7 @@ from radabound_fast import (
     pack_losses,
 )
 from radabound_fast.bounds import adaptive
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
 
 M = 1000
 LOSSES = np.random.default_rng(0).random((30, M)) < np.linspace(0.6, 0.0, 30)[:, np.newaxis]
@@ -30,6 +30,7 @@ GUARDS = {
     "fixed-sequence": lambda: RadaBound(
         M, epsilon=0.1, delta=0.1, bound="fixed-sequence", seed=1, max_queries=40
     ),
+    "fixed sequence": lambda: FixedSequence(M, epsilon=0.2, delta=0.1),
     "guess and check": lambda: GuessAndCheck(M, epsilon=0.2, delta=0.1),
     "ladder": lambda: Ladder(M, 0.01, delta=0.1),
     "ladder of 40": lambda: Ladder(M, 0.01, delta=0.1, max_queries=40),
@@ -39,6 +40,7 @@ GUARDS = {
 OWN = {
     "mclt": ["complexity", "delta_prime"],
     "fixed-sequence": ["complexity", "delta_prime"],
+    "fixed sequence": [],
     "guess and check": ["passed", "step"],
     "thresholdout": ["passed"],
 }

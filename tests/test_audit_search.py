@@ -266,6 +266,7 @@ GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELT
         ([*PREDICTIONS, "--bound", "mclt"], "--bound is for a guard, which halts"),
         ([*PREDICTIONS, "--n-vectors", 32], "--n-vectors is for a guard, which halts"),
         ([*PREDICTIONS, "--state", "g.db"], "--state is for a guard, which halts"),
+        ([*PREDICTIONS, "--threads", 1], "--threads is for a guard, which halts"),
         ([*PREDICTIONS, "--metric", "r2"], "metric must be one of 'error', "),
         ([*PREDICTIONS, "--metric", "roc_auc", "--packed"], "packed rows are of classes"),
         ([*PREDICTIONS, "--metric", "f1", "--pos-label", "x"], "--pos-label must be a number"),
@@ -351,3 +352,25 @@ def test_of_a_guard_that_goes_on_it_is_the_best_of_this_run(run):
     assert "\n\nThe best of 20 models of this run is query " in out
     _, out, _ = run(*state)
     assert "The best of" not in out and "60 queries were answered before." in out
+
+
+@pytest.mark.parametrize(
+    ("bound", "max_queries"), [("fixed-sequence", None), ("fixed-sequence", 40), ("mclt", None)]
+)
+@pytest.mark.parametrize("dtype", [bool, float])
+def test_limits_that_are_looked_up_are_those_of_the_answers(bound, max_queries, dtype):
+    """Blocks of 1, of 9, and of 200 rows: within one price of a query and over several."""
+    rng = np.random.default_rng(11)
+    rows = (rng.random((420, 300)) < rng.random((420, 1)) * 0.2).astype(dtype)
+    parameters = {"epsilon": 0.3, "delta": DELTA, "bound": bound, "max_queries": max_queries}
+    whole = RadaBound(300, **parameters, seed=1).query_many(rows, trace=True)
+    found, done, columns = GuardReplay(RadaBound(300, **parameters, seed=1), trace=True), 0, []
+    for size in [1] * 20 + [9] * 20 + [200, 20]:
+        told = found.ask(rows[done : done + size])
+        columns.append(told())
+        done += size
+        if found.halted:
+            break
+    assert len(whole) > 200
+    for name, expected in (("low", whole.lows), ("high", whole.highs), ("value", whole.values)):
+        assert np.concatenate([each[name] for each in columns]).tolist() == expected.tolist()

@@ -167,7 +167,7 @@ def test_small_calls_keep_nothing(pack):
 @pytest.mark.parametrize("n_samples", [2**14, 2**20])
 def test_generated_signs_keep_small_tables_alone(n_samples):
     words = np.zeros((600, n_samples // 64), np.uint64)
-    core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 48, stored=False))
+    core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 64, stored=False))
     for _ in range(3):
         core.query_many_packed(words)
     assert core.table_bytes < 2**21

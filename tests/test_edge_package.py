@@ -201,7 +201,8 @@ def test_the_sketch_judges_what_arrives_and_its_library_compiles_as_arduino_does
 def test_it_compiles_without_a_warning(compiler, language, standard, n_vectors, tmp_path):
     needs(compiler)
     run(compiler, "-x", language, f"-std={standard}", "-pedantic-errors", "-Wall", "-Wextra",
-        "-Wshadow", "-Wundef", "-Werror", "-Os", f"-DRADABOUND_EDGE_VECTORS={n_vectors}",
+        "-Wshadow", "-Wundef", "-Wconversion", "-Wsign-conversion", "-Werror", "-Os",
+        f"-DRADABOUND_EDGE_VECTORS={n_vectors}",
         f"-I{SRC}", "-c", GUARD, "-o", tmp_path / "guard.o")  # fmt: skip
 
 

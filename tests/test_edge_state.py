@@ -192,6 +192,12 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
         EdgeState.from_file(torn + torn)
 
 
+def test_slots_of_two_guards_are_refused():
+    content = replace(new(), n_answered=9).to_bytes() + new(seed=8).to_bytes()
+    with pytest.raises(ValueError, match="the slots are of two guards"):
+        EdgeState.from_file(content)
+
+
 def test_numbers_that_no_guard_stores_are_refused_though_the_checksum_is_right():
     for fields in (
         {"n_samples": 0},

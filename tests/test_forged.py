@@ -77,7 +77,8 @@ def test_any_number_of_a_state_may_be_any_other(path, way, name):
             altered = progress.copy()
             altered[place] = number
             n_refused += forged(way, path, kind, text, altered.tobytes())
-    assert n_refused > (40 if way == "file" else 12)
+    # a state of two numbers has fewer that may be others
+    assert n_refused > (40 if way == "file" else 12) * min(1, len(places) / 7)
 
 
 @ways

@@ -240,20 +240,21 @@ def test_a_damaged_list_of_free_pages_is_refused(path):
 def test_a_damaged_header_is_never_taken_for_a_disk_that_cannot_be_written(path):
     """Every byte of SQLite's header, of a guard and of a search."""
     search = path.with_name("search.db")
-    DeclaredSearch.open(search, n_samples=M, space=3, delta=0.1).query(LABELS == 0, key=0)
+    made_of = {"n_samples": M, "space": 3, "delta": 0.1}
+    DeclaredSearch.open(search, **made_of, **QUICK).query(LABELS == 0, key=0)
 
     def ask_guard():
         with RadaBound.open(path, **QUICK) as guard:
             assert guard.query(LABELS == 0).n_queries == 2
 
     def ask_search():
-        assert DeclaredSearch.open(search).query(LABELS == 0, key=1).n_queries == 2
+        assert DeclaredSearch.open(search, **QUICK).query(LABELS == 0, key=1).n_queries == 2
 
     for file, ask in ((path, ask_guard), (search, ask_search)):
         whole = made(path) if file == path else search.read_bytes()
         refused_at = set()
         for place in range(100):
-            for value in {whole[place] ^ 1, whole[place] ^ 0x80, 5, 255} - {whole[place]}:
+            for value in {whole[place] ^ 0x80, 5} - {whole[place]}:
                 altered = bytearray(whole)
                 altered[place] = value
                 file.write_bytes(altered)

@@ -17,12 +17,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from radabound_fast import Holdout, HoldoutExhausted, _kernel, pack_losses
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
 
 # 63 samples fill no whole byte of the last word's half, 64 a word exactly, 200 and 4000 neither
 SIZES = [1, 63, 64, 200, 4000]
 
 MECHANISMS = {
+    "fixed sequence": lambda m: FixedSequence(m, epsilon=0.17, delta=0.1),
     "guess and check": lambda m: GuessAndCheck(m, epsilon=0.2, delta=0.1),
     "guess and check, Hoeffding": lambda m: GuessAndCheck(
         m, epsilon=0.2, delta=0.1, low_error=False
@@ -87,7 +88,7 @@ def test_a_block_is_answered_bit_for_bit_as_its_rows_one_by_one(build, n_samples
         assert answers.steps.tolist() == [a.step for a in one_by_one]
     if isinstance(single, Ladder):
         assert answers.updated.tolist() == [a.updated for a in one_by_one]
-    else:
+    elif not isinstance(single, FixedSequence):
         assert answers.passed.tolist() == [a.passed for a in one_by_one]
 
 
@@ -386,6 +387,7 @@ def test_each_guarantee_says_what_is_proved_and_for_whom():
         GuessAndCheck(4000, epsilon=0.05, delta=0.1, low_error=False),
         Ladder(4000, 0.01, delta=0.1),
         Ladder(4000, 0.01, delta=0.1, max_queries=100),
+        FixedSequence(4000, epsilon=0.05, delta=0.1),
     ):
         said = mechanism.guarantee.lower()
         assert all(word in said for word in proved)

@@ -22,7 +22,9 @@ from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 from radabound_fast import Holdout, RadaBound  # noqa: E402
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder  # noqa: E402
 from radabound_fast.service import contract, server  # noqa: E402
-from radabound_fast.service.tokens import Tokens  # noqa: E402
+from radabound_fast.service.answering import Answering, Call  # noqa: E402
+from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
+from radabound_fast.service.wire import packed  # noqa: E402
 
 M = 1001  # no multiple of 8, nor of 64
 RNG = np.random.default_rng(7)
@@ -35,6 +37,14 @@ FIXED = {"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence", "seed": 1}
 def service(tmp_path):
     holdout = Holdout.open(tmp_path / "guard.db", Y, **FIXED)
     with in_thread(holdout, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory):
+    """One for tests in which nothing is counted."""
+    folder = tmp_path_factory.mktemp("refusing")
+    with in_thread(Holdout.open(folder / "guard.db", Y, **FIXED), folder) as running:
         yield running
 
 
@@ -129,6 +139,65 @@ def test_a_mechanism_is_asked_as_in_its_own_process(tmp_path, name):
         np.testing.assert_array_equal(told.values, expected.values)
         assert told.n_queries == expected.n_queries == remote.n_queries
         assert remote.guarantee == here.guard.guarantee
+
+
+@pytest.mark.parametrize("n_calls", [1, 3, 4, 12])
+@pytest.mark.parametrize("name", ["RadaBound", *MECHANISMS])
+def test_calls_that_are_answered_together_get_what_each_would_get_alone(tmp_path, name, n_calls):
+    kind, parameters, named = {"RadaBound": (RadaBound, FIXED, {}), **MECHANISMS}[name]
+    here = Holdout(Y, kind(M, **parameters))
+    answering = Answering(Holdout.open(tmp_path / "g.db", Y, kind, **parameters))
+    try:
+        rows = [np.where(RNG.random(M) < 0.2, 1 - Y, Y) for _ in range(n_calls)]
+        keys = [
+            {"key": {"depth": 1 + n % 3}} if named.get("key") else named for n in range(n_calls)
+        ]
+        if kind is DeclaredSearch:  # a key is one model
+            rows = [rows[n % 3] for n in range(n_calls)]
+        team = Team("red", None)
+        calls = [
+            Call(team, packed({"form": "bits", **key}, octets_of(row)), False, str(n))
+            for n, (row, key) in enumerate(zip(rows, keys, strict=True))
+        ]
+        answering.answer(calls)
+        for call, row, key in zip(calls, rows, keys, strict=True):
+            told, expected = json.loads(call.reply.body), here.query(row, **key)
+            for field in ("value", "low", "high", "half_width"):
+                value = getattr(expected, field)
+                assert told[field] == (None if np.isnan(value) else value), field
+            assert told["number"] == expected.n_queries
+        assert answering.n_commits == 1
+    finally:
+        answering.close()
+
+
+def test_a_key_that_comes_twice_at_once_is_one_call(tmp_path):
+    answering = Answering(Holdout.open(tmp_path / "g.db", Y, **FIXED))
+    try:
+        bodies = [packed({"form": "bits"}, octets_of(row)) for row in ROWS]
+        calls = [Call(Team("red", None), bodies[0], False, "k") for _ in range(3)]
+        calls += [Call(Team("blue", None), bodies[0], False, "k")]
+        calls += [Call(Team("red", None), bodies[1], False, "k")]
+        answering.answer(calls)
+        first, again, third, other, wrong = (call.reply for call in calls)
+        assert first.body == again.body == third.body and other.status == 200
+        assert [reply.outcome for reply in (first, again, third)] == [
+            "answered", "repeated", "repeated",
+        ]  # fmt: skip
+        assert wrong.status == 422 and answering.holdout.n_queries == 2
+    finally:
+        answering.close()
+
+
+def test_a_limit_holds_among_calls_that_come_at_once(tmp_path):
+    answering = Answering(Holdout.open(tmp_path / "g.db", Y, **FIXED))
+    try:
+        body = packed({"form": "bits"}, octets_of(ROWS[0]))
+        calls = [Call(Team("small", 3), body, False, None) for _ in range(5)]
+        answering.answer(calls)
+        assert [call.reply.status for call in calls] == [200, 200, 200, 429, 429]
+    finally:
+        answering.close()
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "f1", "neg_brier_score"])
@@ -320,23 +389,23 @@ def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     "given",
     [None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}"],
 )
-def test_nobody_is_answered_without_a_token(service, given):
+def test_nobody_is_answered_without_a_token(refusing, given):
     headers = {} if given is None else {"Authorization": given}
     for method, path in (("POST", "/query"), ("GET", "/state"), ("GET", "/"), ("GET", "/metrics")):
-        status, found, body = service.send(method, path, team=None, **headers)
+        status, found, body = refusing.send(method, path, team=None, **headers)
         assert status == 401 and "www-authenticate" in found
         assert json.loads(body)["error"]["type"] == "PermissionError"
 
 
-def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(service):
+def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(refusing):
     def basic(name, token):
         return "Basic " + base64.b64encode(f"{name}:{token}".encode()).decode()
 
     given = basic("red", TOKENS["red"])
-    assert service.send("GET", "/", team=None, Authorization=given)[0] == 200
-    assert service.send("POST", "/query", b"", team=None, Authorization=given)[0] == 401
+    assert refusing.send("GET", "/", team=None, Authorization=given)[0] == 200
+    assert refusing.send("POST", "/query", b"", team=None, Authorization=given)[0] == 401
     other = basic("owner", TOKENS["red"])
-    assert service.send("GET", "/", team=None, Authorization=other)[0] == 401
+    assert refusing.send("GET", "/", team=None, Authorization=other)[0] == 401
 
 
 def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
@@ -374,34 +443,34 @@ def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
         ({}, octets_of(Y), "form must be one of"),
     ],
 )
-def test_bad_predictions_are_refused_in_the_librarys_words(service, head, octets, reason):
-    status, told = service.post("/query", head, octets)
+def test_bad_predictions_are_refused_in_the_librarys_words(refusing, head, octets, reason):
+    status, told = refusing.post("/query", head, octets)
     assert status == 400 and reason in told["error"]["message"]
     assert told["error"]["type"] in ("ValueError", "TypeError")
-    assert service.get("/state")[1]["n_queries"] == 0
+    assert refusing.get("/state")[1]["n_queries"] == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b"{", b"[]\n", b"\xff\n", b"{}", b"[" * 100_000])
-def test_a_body_without_a_line_of_json_is_refused(service, body):
-    status, _, told = service.send("POST", "/query", body)
+def test_a_body_without_a_line_of_json_is_refused(refusing, body):
+    status, _, told = refusing.send("POST", "/query", body)
     assert status == 400 and "error" in json.loads(told)
 
 
-def test_an_arrow_stream_that_would_unfold_is_refused(service):
+def test_an_arrow_stream_that_would_unfold_is_refused(refusing):
     for compression in ("zstd", "lz4"):
         octets = arrow(np.zeros(M, np.int64), compression=compression)
-        status, told = service.post("/query", {"form": "arrow"}, octets)
+        status, told = refusing.post("/query", {"form": "arrow"}, octets)
         assert status == 400 and "must not be compressed" in told["error"]["message"]
     pa = pytest.importorskip("pyarrow")
     octets = arrow(pa.array(["1" * 10_000] * M).dictionary_encode())
-    status, told = service.post("/query", {"form": "arrow"}, octets)
+    status, told = refusing.post("/query", {"form": "arrow"}, octets)
     assert status == 400 and "must be bools, numbers or strings" in told["error"]["message"]
 
 
-def test_objects_are_not_unpickled(service, tmp_path):
+def test_objects_are_not_unpickled(refusing, tmp_path):
     file = io.BytesIO()
     np.save(file, np.array([_Marks(tmp_path)] * M, object), allow_pickle=True)
-    status, told = service.post("/query", {"form": "npy"}, file.getvalue())
+    status, told = refusing.post("/query", {"form": "npy"}, file.getvalue())
     assert status == 400 and "never loaded" in told["error"]["message"]
     assert not (tmp_path / "mark").exists()
 
@@ -514,9 +583,9 @@ def test_the_contract_names_every_path_and_what_replies_have(service):
         assert set(reply) <= set(schemas[schema]["properties"])
 
 
-def test_what_is_not_there_is_an_error_in_json(service):
+def test_what_is_not_there_is_an_error_in_json(refusing):
     for method, path, status in (("GET", "/nothing", 404), ("GET", "/query", 405)):
-        found, told = service.send(method, path)[::2]
+        found, told = refusing.send(method, path)[::2]
         assert found == status and "there is no" in json.loads(told)["error"]["message"]
 
 

@@ -1,6 +1,7 @@
 """`radabound serve` killed under load: nothing that was released is lost, nothing counted twice."""
 
 import http.client
+import json
 import random
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
-from serving import Command, octets_of  # noqa: E402
+from serving import TOKENS, Command, octets_of  # noqa: E402
 
 from radabound_fast import Holdout, RadaBound, remote  # noqa: E402
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck  # noqa: E402
@@ -136,64 +137,59 @@ def test_a_call_is_counted_once_wherever_the_service_dies(tmp_path, where):
         assert service.get("/state")[1]["n_queries"] == 2
 
 
-CLIENT = textwrap.dedent("""
-    import sys
+FARM = textwrap.dedent("""
+    import json, os, sys
     import numpy as np
+    import optuna
+    from radabound_fast.integrations.optuna import guarded_objective
     from radabound_fast.remote import RemoteHoldout
 
-    url, token, team, n = sys.argv[1:]
-    rng = np.random.default_rng(len(team) + int(n))
-    holdout = RemoteHoldout(url, token=token, timeout=120)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    if team == "owner":  # a study of Optuna
-        import optuna
-        from radabound_fast.integrations.optuna import guarded_objective
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
+    def study(holdout, n, rng):
         def fit_predict(trial):
             return rng.random(holdout.n_samples) < trial.suggest_float("share", 0, 1)
         study = optuna.create_study()
-        study.optimize(guarded_objective(holdout, fit_predict), n_trials=int(n))
-        numbers = [trial.user_attrs["holdout_n_queries"] for trial in study.trials]
-    else:
+        study.optimize(guarded_objective(holdout, fit_predict), n_trials=n)
+        return [trial.user_attrs["holdout_n_queries"] for trial in study.trials]
+
+    def loop(holdout, n, rng):
         numbers = []
-        while len(numbers) < int(n):
+        while len(numbers) < n:
             rows = rng.integers(0, 2, (3, holdout.n_samples))
             numbers.append(holdout.query(rows[0]).n_queries)
             numbers += holdout.query_many(rows[1:]).numbers.tolist()
-    print(*numbers)
+        return numbers
+
+    url, tokens, plan = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    for client, (team, n) in enumerate(plan):
+        if not os.fork():
+            holdout = RemoteHoldout(url, token=tokens[team], timeout=120)
+            work = study if team == "owner" else loop
+            line = json.dumps(work(holdout, n, np.random.default_rng(client))) + "\\n"
+            os.write(1, line.encode())
+            os._exit(0)
+    print("asking", flush=True)
+    sys.exit(any(os.wait()[1] for _ in plan))
 """)
 
 
 def test_a_farm_of_eight_clients_and_one_service_that_dies_counts_exactly(tmp_path):
-    from serving import TOKENS
-
     plan = [("owner", 12), ("owner", 15), *[("red", 15), ("blue", 15)] * 3]  # studies, and loops
     with Command(tmp_path, Y, *OPTIONS["RadaBound"]) as command:
         service = command.start()
-        clients = [
-            subprocess.Popen(
-                [sys.executable, "-c", CLIENT, service.url, TOKENS[team], team, str(n)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )
-            for team, n in plan
-        ]  # fmt: skip
-        for client in clients:
-            assert client.stdout.readline() == "ready\n"
-        for client in clients:
-            client.stdin.write("\n")
-            client.stdin.flush()
-        for seconds in (0.03, 0.05):
+        farm = subprocess.Popen(
+            [sys.executable, "-c", FARM, service.url, json.dumps(TOKENS), json.dumps(plan)],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert farm.stdout.readline() == "asking\n"
+        for seconds in (0.03, 0.05, 0.05):
             time.sleep(seconds)
             command.kill()
             command.start()
-        numbers = []
-        for client in clients:
-            said = client.communicate(timeout=60)[0]
-            assert client.returncode == 0
-            numbers.append([int(number) for number in said.split()])
-        assert [len(each) for each in numbers] == [n for _, n in plan]
+        numbers = [json.loads(line) for line in farm.communicate(timeout=60)[0].splitlines()]
+        assert farm.returncode == 0
+        assert sorted(map(len, numbers)) == sorted(n for _, n in plan)
         assert sorted(sum(numbers, [])) == list(range(1, 118))
         state = service.get("/state", "owner")[1]
         assert state["n_queries"] == 117

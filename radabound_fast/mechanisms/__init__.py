@@ -1,7 +1,8 @@
-"""Mechanisms that stay valid when the analyst adapts: one protocol with `RadaBound`.
+"""Mechanisms, all but one of which stay valid when the analyst adapts; `RadaBound`'s protocol.
 
 ==================  ==================================================================
 `DeclaredSearch`    an interval for every answer, inside a space declared beforehand
+`FixedSequence`     every answer within epsilon, by any metric, in an order fixed in advance
 `GuessAndCheck`     every answer within epsilon; every query brings a guess
 `Ladder`            the best mean so far; any number of queries, no guesses
 `Thresholdout`      the paper's comparison; no valid half-width at practical sizes
@@ -18,6 +19,8 @@ _HOMES = {
     "DeclaredSearch": "declared_search",
     "DeclaredSearchAnswer": "declared_search",
     "DeclaredSearchAnswers": "declared_search",
+    "FixedSequence": "fixed_sequence",
+    "FixedSequenceAnswer": "fixed_sequence",
     "GuessAndCheck": "guess_and_check",
     "GuessAndCheckAnswer": "guess_and_check",
     "GuessAndCheckAnswers": "guess_and_check",

@@ -5,6 +5,8 @@ from radabound_fast.mechanisms.declared_search import CrossValidatedAnswer as Cr
 from radabound_fast.mechanisms.declared_search import DeclaredSearch as DeclaredSearch
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswer as DeclaredSearchAnswer
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers as DeclaredSearchAnswers
+from radabound_fast.mechanisms.fixed_sequence import FixedSequence as FixedSequence
+from radabound_fast.mechanisms.fixed_sequence import FixedSequenceAnswer as FixedSequenceAnswer
 from radabound_fast.mechanisms.guess_and_check import GuessAndCheck as GuessAndCheck
 from radabound_fast.mechanisms.guess_and_check import GuessAndCheckAnswer as GuessAndCheckAnswer
 from radabound_fast.mechanisms.guess_and_check import GuessAndCheckAnswers as GuessAndCheckAnswers

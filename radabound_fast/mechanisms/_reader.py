@@ -34,6 +34,8 @@ class LossReader:
     ----------
     means : list of float
         One float64 division each, of an exact sum.
+    declared : bool
+        Whether the losses are 0 or 1 by their type.
     """
 
     def __init__(self, losses: Any, n_samples: int, *, many: bool, packed: bool) -> None:
@@ -47,6 +49,7 @@ class LossReader:
         self.means: list[float] = (sums / (n_samples << shift)).tolist()
         self._n_samples = n_samples
         self._packed = packed
+        self.declared = packed or values.dtype.kind != "f"
 
     def losses(self, row: int) -> Losses:
         """A copy of one row."""

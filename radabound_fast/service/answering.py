@@ -1,9 +1,13 @@
-"""The one thread that asks the guard: calls that wait are answered and committed together.
+"""Who asks the guard: calls that wait are answered and committed together.
 
 No reply leaves before the transaction that counts it is committed.  The reply is in that
 transaction under the key that came with the call, so that the call comes to the same whether it
 is sent once or until it is heard: before the commit nothing has happened, after it the log
 answers.
+
+All of it is done where the calls are read, in the one thread of the event loop: a commit keeps that
+for as long as the disk takes, and meanwhile calls wait that would wait for the next one anyway.  A
+second thread for it was tried, and two that pass Python's lock to each other took twice as long.
 """
 
 from __future__ import annotations
@@ -12,12 +16,11 @@ import hashlib
 import json
 import logging
 import math
-import queue
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,14 +33,14 @@ from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import MANY, ONE, unpacked
 from radabound_fast.store._served import SECONDS_A_DAY, Log, Served, served
 
-# calls in one transaction
-MOST_TOGETHER = 64
 # between two times that the log of SQLite is brought into the database
 TIDY_SECONDS = 0.2
 # in one call, so that its reply is of a size to keep
 MOST_ROWS = 100_000
 _SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
 
+# answers whose limits are computed one by one
+_FEW = 3
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
 logger = logging.getLogger("radabound_fast.service")
@@ -82,126 +85,67 @@ class Call:
         self.n_rows = 0
         self.key: Any = None  # or keys
         self.ask: Callable[[], Any] = dict
-        kind = b"many" if many else b"one"
-        self.digest = hashlib.sha256(kind + body).digest()[:16]
+        digest = hashlib.sha256(b"many" if many else b"one")
+        digest.update(body)
+        self.digest = digest.digest()[:16]
 
 
 class Answering:
-    """The guard's thread.
+    """Answers calls.
 
     Parameters
     ----------
     holdout : Holdout
         Opened from a database; it belongs to this from now on.
-    deliver : callable
-        Gets calls that have their replies, in the thread of the guard.
     """
 
-    def __init__(self, holdout: Holdout, deliver: Callable[[list[Call]], None]) -> None:
-        self.holdout, self._deliver = holdout, deliver
+    def __init__(self, holdout: Holdout) -> None:
+        self.holdout = holdout
         self._reader = Reader(holdout)
         self._is_search = isinstance(holdout.guard, DeclaredSearch)
         self._store = served(holdout.guard)
         self._stale = False  # whether what the guard knows was not committed
-        self._waiting: queue.SimpleQueue[Call | Callable[[], None] | None] = queue.SimpleQueue()
         self.n_commits, self.commit_seconds = 0, 0.0
         self._ended = threading.Event()
-        self._threads = [
-            threading.Thread(target=work, name=name, daemon=True)
-            for work, name in ((self._run, "guard"), (self._tidy, "tidy"))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._tidying = threading.Thread(target=self._tidy, name="tidy", daemon=True)
+        self._tidying.start()
 
-    # ---- from other threads ------------------------------------------------------------------
-
-    def submit(self, call: Call) -> None:
-        """Have a call answered."""
-        self._waiting.put(call)
-
-    def look(
-        self, work: Callable[[Log], Any], done: Callable[[Any, BaseException | None], None]
-    ) -> None:
-        """`work`, which only reads, between two transactions; `done` gets what came of it."""
-
-        def run() -> None:
-            try:
-                found = self._store.look(work)
-            except BaseException as error:
-                done(None, error)
-            else:
-                done(found, None)
-
-        self._waiting.put(run)
+    def look(self, work: Callable[[Log], Any]) -> Any:
+        """`work`, which only reads, between two transactions."""
+        return self._store.look(work)
 
     def close(self) -> None:
-        """Answer what waits, and let go of the database."""
+        """Let go of the database."""
         self._ended.set()
-        self._waiting.put(None)
-        for thread in self._threads:
-            thread.join()
-
-    # ---- the threads ---------------------------------------------------------------------------
+        self._tidying.join()
+        self.holdout.close()
 
     def _tidy(self) -> None:
+        """The other thread, which has only the disk to wait for."""
         n_before = 0
         while not self._ended.wait(TIDY_SECONDS):
             if self.n_commits > n_before:
                 n_before = self.n_commits
                 self._store.tidy()
 
-    def _run(self) -> None:
-        goes_on = True
-        while goes_on:
-            calls: list[Call] = []
-            looks = []
-            for one in self._next():
-                if one is None:
-                    goes_on = False
-                elif isinstance(one, Call):
-                    calls.append(one)
-                else:
-                    looks.append(one)
-            while calls:
-                calls = self._answer(calls)
-            for look in looks:
-                look()
-        self.holdout.close()
-
-    def _next(self) -> Iterable[Call | Callable[[], None] | None]:
-        """What waits, in order; it waits for the first."""
-        yield self._waiting.get()
-        for _ in range(MOST_TOGETHER - 1):
+    def answer(self, calls: list[Call]) -> None:
+        """Have a reply in each call; when this returns they are committed."""
+        while calls:
+            # a key that comes twice is looked for again, once the first is there
+            first: dict[Any, Call] = {}
+            for call in calls:
+                key = None if call.idempotency is None else (call.team.name, call.idempotency)
+                first.setdefault(key or id(call), call)
+            together = list(first.values())
             try:
-                yield self._waiting.get_nowait()
-            except queue.Empty:
-                return
-
-    def _answer(self, calls: list[Call]) -> list[Call]:
-        """Answer calls, all but those whose key another one has: these are returned."""
-        keys: set[tuple[str, str]] = set()
-        together, later = [], []
-        for call in calls:
-            if call.idempotency is not None:
-                key = call.team.name, call.idempotency
-                if key in keys:
-                    later.append(call)
-                    continue
-                keys.add(key)
-            together.append(call)
-        try:
-            self._answer_together(together)
-        except Exception as error:
-            logger.error("nothing was counted: %s: %s", type(error).__name__, error)
-            why = str(error) if isinstance(error, OSError) else "the service failed"
-            failed = fault(503, type(error).__name__, f"nothing was counted: {why}", "failed")
-            for call in together:
-                call.reply = failed
-        try:
-            self._deliver(together)
-        except Exception as error:  # the thread goes on, whatever becomes of who waits
-            logger.error("nobody takes a reply: %s", type(error).__name__)
-        return later
+                self._answer_together(together)
+            except Exception as error:
+                logger.error("nothing was counted: %s: %s", type(error).__name__, error)
+                why = str(error) if isinstance(error, OSError) else "the service failed"
+                failed = fault(503, type(error).__name__, f"nothing was counted: {why}", "failed")
+                for call in together:
+                    call.reply = failed
+            calls = [call for call in calls if call.reply is None]
 
     def _answer_together(self, calls: list[Call]) -> None:
         for call in calls:
@@ -324,22 +268,35 @@ class Answering:
 
     def _told(self, answers: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
         """What leaves of answers, given with their keys: not R~, nor delta'."""
+        limits = self._limits([answer for _, answer in answers])
+        for (key, answer), (low, high, half_width) in zip(answers, limits, strict=True):
+            told = {
+                "value": _number(answer.value), "low": _number(low), "high": _number(high),
+                "half_width": _number(half_width), "number": answer.n_queries,
+            }  # fmt: skip
+            if self._is_search:
+                for name in _GAINS:
+                    if hasattr(answer, name):
+                        told[name] = getattr(answer, name)
+                told |= {"key": key, "rerun": answer.rerun}
+            yield told
+
+    def _limits(self, answers: list[Any]) -> Iterator[tuple[float, float, float]]:
+        """Low, high and half-width of each: of many at once they take little more than of one."""
         guard = self.holdout.guard
-        if isinstance(guard, RadaBound) and answers:
-            # the limits of many at once take little more time than those of one
-            values = np.array([answer.value for _, answer in answers])
-            numbers = np.array([answer.n_queries for _, answer in answers])
+        values = np.array([answer.value for answer in answers])
+        if len(answers) > _FEW and isinstance(guard, RadaBound):
+            numbers = np.array([answer.n_queries for answer in answers])
             lows, highs = guard._rule.interval(values, numbers, True)
             widths = guard._rule.half_width(values, lows, highs)
-            for row in zip(values.tolist(), lows.tolist(), highs.tolist(), widths.tolist(),
-                           numbers.tolist(), strict=True):  # fmt: skip
-                yield dict(zip((*_SCORES, "number"), row, strict=True))
-            return
-        for key, answer in answers:
-            names = [*_SCORES, *(name for name in _GAINS if hasattr(answer, name))]
-            told = {name: _number(getattr(answer, name)) for name in names}
-            told |= {"number": answer.n_queries}
-            yield told | {"key": key, "rerun": answer.rerun} if self._is_search else told
+        elif len(answers) > _FEW and self._is_search:
+            told = [answer._told for answer in answers]
+            kept, nats = np.array([one[:-1] for one in told]), np.array([one[-1] for one in told])
+            lows, highs = guard._terms.intervals(kept, nats)
+            widths = np.asarray(guard._terms.half_width(values, lows, highs))
+        else:
+            return ((answer.low, answer.high, answer.half_width) for answer in answers)
+        return zip(lows.tolist(), highs.tolist(), widths.tolist(), strict=True)
 
     def _told_many(self, answers: Any, keys: Any) -> dict[str, Any]:
         """The same of a block."""

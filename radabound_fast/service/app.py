@@ -1,4 +1,4 @@
-"""HTTP: who it is, how much of a body is read and for how long, JSON."""
+"""HTTP: who it is, how much of a body is read, JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ with needs("serve"):
     from starlette.routing import Route
 
 MAX_BODY = 2**24  # octets
-BODY_SECONDS = 20.0
+# calls in one transaction, and how long they are gathered at most
+_TOGETHER = 64
+_GATHER_SECONDS = 0.001
 # octets of bodies that are held at once, in units of the largest body
 _BODIES = 8
 _JSON = "application/json"
@@ -55,8 +57,6 @@ class Service:
     tokens : Tokens
     max_body : int
         Octets of a body.
-    body_seconds : float
-        How long one may take to come.
     """
 
     def __init__(
@@ -65,11 +65,10 @@ class Service:
         tokens: Tokens,
         *,
         max_body: int = MAX_BODY,
-        body_seconds: float = BODY_SECONDS,
     ) -> None:
-        self._answering, self._tokens = Answering(holdout, self._deliver), tokens
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._max_body, self._body_seconds = max_body, body_seconds
+        self._answering, self._tokens = Answering(holdout), tokens
+        self._waiting: list[Call] = []
+        self._max_body = max_body
         self._held = 0  # octets of bodies
         self._outcomes: Counter[tuple[str, str]] = Counter()  # of a team
         self._statuses: Counter[int] = Counter()
@@ -94,14 +93,8 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        self._loop = asyncio.get_running_loop()
         yield
-        await self._loop.run_in_executor(None, self._answering.close)
-
-    def _deliver(self, calls: list[Call]) -> None:
-        """In the thread of the guard."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(_resolve_all, calls)
+        self._answering.close()
 
     # ---- every endpoint ------------------------------------------------------------------------
 
@@ -141,29 +134,25 @@ class Service:
         return team
 
     async def _body(self, request: Request) -> bytes:
-        """Within its limits of length and time."""
+        """Within the limits of length; `server.Protocol` has that of time."""
         said = request.headers.get("content-length", "0")
         length = int(said) if said.isascii() and said.isdecimal() and len(said) < 20 else 0
         parts: list[bytes] = []
         held = 0
         try:
-            async with asyncio.timeout(self._body_seconds):
-                if length > self._max_body:
+            if length > self._max_body:
+                raise self._too_large()
+            async for part in request.stream():
+                held += len(part)
+                self._held += len(part)
+                if held > self._max_body:
                     raise self._too_large()
-                async for part in request.stream():
-                    held += len(part)
-                    self._held += len(part)
-                    if held > self._max_body:
-                        raise self._too_large()
-                    if self._held > _BODIES * self._max_body:
-                        raise Refusal(
-                            503, "RuntimeError", "nothing was counted: too many bodies at once",
-                            retry_after="1",
-                        )  # fmt: skip
-                    parts.append(part)
-        except TimeoutError:
-            reason = f"the body took more than {self._body_seconds:g} seconds"
-            raise Refusal(408, "TimeoutError", reason, connection="close") from None
+                if self._held > _BODIES * self._max_body:
+                    raise Refusal(
+                        503, "RuntimeError", "nothing was counted: too many bodies at once",
+                        retry_after="1",
+                    )  # fmt: skip
+                parts.append(part)
         except ClientDisconnect:
             raise Refusal(400, "ConnectionError", "the client went away") from None
         finally:
@@ -184,10 +173,11 @@ class Service:
         body = await self._body(request)
         loop = asyncio.get_running_loop()
         replied: asyncio.Future[Reply] = loop.create_future()
-
         self._held += len(body)
         try:
-            self._answering.submit(Call(team, body, many, idempotency, replied))
+            if not self._waiting:
+                loop.call_soon(self._gather, 0, loop.time() + _GATHER_SECONDS)
+            self._waiting.append(Call(team, body, many, idempotency, replied))
             reply = await replied
         finally:
             self._held -= len(body)
@@ -199,6 +189,23 @@ class Service:
             response.headers["retry-after"] = "1"
         return response
 
+    def _gather(self, n_before: int, until: float) -> None:
+        """Answer what waits, once the loop has read all sockets and no more of it came."""
+        n, loop = len(self._waiting), asyncio.get_running_loop()
+        if n_before < n < _TOGETHER and loop.time() < until:
+            loop.call_soon(self._gather, n, until)
+        else:
+            self._answer_waiting()
+
+    def _answer_waiting(self) -> None:
+        calls, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._answer_waiting)
+        self._answering.answer(calls)
+        for call in calls:
+            if not call.waits.done():  # else its client went away
+                call.waits.set_result(call.reply)
+
     def _count(self, team: Team, reply: Reply, seconds: float) -> None:
         self._outcomes[team.name, reply.outcome] += 1
         self._seconds += seconds
@@ -209,33 +216,26 @@ class Service:
 
     # ---- looking ---------------------------------------------------------------------------------
 
-    async def _look(self, work: Callable[[Any], Any]) -> Any:
-        """In the thread of the guard, between two transactions."""
-        loop = asyncio.get_running_loop()
-        looked: asyncio.Future[Any] = loop.create_future()
-
-        def done(found: Any, error: BaseException | None) -> None:
-            loop.call_soon_threadsafe(_resolve, looked, found, error)
-
-        self._answering.look(work, done)
+    def _look(self, work: Callable[[Any], Any]) -> Any:
+        """Between two transactions."""
         try:
-            return await looked
+            return self._answering.look(work)
         except (TypeError, ValueError) as error:
             return refused(error)
         except OSError as error:
             raise Refusal(503, type(error).__name__, str(error), retry_after="1") from None
 
     async def _state(self, _: Request, team: Team) -> Response:
-        found = await self._look(partial(state.of, self._answering.holdout, team))
+        found = self._look(partial(state.of, self._answering.holdout, team))
         if isinstance(found, dict):
             found |= {"version": __version__, "max_body": self._max_body}
         return _json(found)
 
     async def _report(self, _: Request, team: Team) -> Response:
-        return _json(await self._look(partial(state.report_of, self._answering.holdout, team)))
+        return _json(self._look(partial(state.report_of, self._answering.holdout, team)))
 
     async def _page(self, _: Request, team: Team) -> Response:
-        shown = await self._look(partial(state.shown, self._answering.holdout, team))
+        shown = self._look(partial(state.shown, self._answering.holdout, team))
         if isinstance(shown, Reply):
             return _response(shown)
         return Response(
@@ -252,7 +252,7 @@ class Service:
     async def _metrics(self, _: Request, team: Team) -> Response:
         if not team.is_owner:
             raise Refusal(403, "PermissionError", "the metrics are for the owner")
-        found = await self._look(
+        found = self._look(
             lambda _: (self._answering.holdout.n_queries, self._answering.holdout.halted)
         )
         if isinstance(found, Reply):
@@ -303,7 +303,7 @@ class Service:
 
     async def _health(self, _: Request) -> Response:
         try:
-            await self._look(lambda log: log.n_answers("", 0))
+            self._look(lambda log: log.n_answers("", 0))
         except Refusal as refusal:
             return _response(refusal.reply)
         return _json({"status": "ok"})
@@ -325,17 +325,3 @@ def _json(found: Any) -> Response:
     if isinstance(found, Reply):
         return _response(found)
     return Response(json.dumps(found), media_type=_JSON)
-
-
-def _resolve_all(calls: list[Call]) -> None:
-    for call in calls:
-        _resolve(call.waits, call.reply)
-
-
-def _resolve(future: asyncio.Future[Any], found: Any, error: BaseException | None = None) -> None:
-    if future.done():  # its client went away
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(found)

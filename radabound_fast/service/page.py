@@ -48,7 +48,8 @@ figure { margin: 0; background: var(--card); border: 1px solid var(--line); bord
   padding: 12px; }
 svg { display: block; width: 100%; height: auto; } .narrow { display: none; }
 svg text { fill: var(--soft); font-size: 12px; font-family: inherit; }
-svg .grid { stroke: var(--line); } figcaption { color: var(--soft); font-size: .875rem; }
+svg .grid { stroke: var(--line); } figure p, figcaption { color: var(--soft); font-size: .875rem;
+  margin: 0; } .team { white-space: nowrap; margin-right: 16px; }
 .t0 { --c: var(--c0); } .t1 { --c: var(--c1); } .t2 { --c: var(--c2); } .t3 { --c: var(--c3); }
 .t4 { --c: var(--c4); } .t5 { --c: var(--c5); } .tx { --c: var(--grey); }
 .mark line { stroke: var(--c); stroke-width: 1.5; opacity: .45; } .mark circle { fill: var(--c); }
@@ -57,7 +58,8 @@ svg .grid { stroke: var(--line); } figcaption { color: var(--soft); font-size: .
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; color: var(--soft); font-size: .875rem; }
-th, td { padding: 6px 14px 6px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { padding: 6px 20px 6px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:last-child, td:last-child { padding-right: 0; }
 td.wide { white-space: normal; overflow-wrap: anywhere; min-width: 8em; }
 .n { text-align: right; }
 @media (max-width: 620px) { .wide-only { display: none; } .narrow { display: block; }
@@ -96,7 +98,7 @@ def _heading(team: Team, shown: Shown) -> str:
 
 
 def _facts(team: Team, shown: Shown) -> str:
-    facts = [("Answers given", counted(shown.n_queries, "answer"), None), *shown.left]
+    facts = [("Answers given", f"{shown.n_queries:,}", None), *shown.left]
     if shown.halted:
         facts[1:2] = [("Left", "nothing: the next query is withheld, and so is every later one", 0)]
     cards = []
@@ -119,22 +121,26 @@ def _figure(team: Team, shown: Shown) -> str:
     if not shown.points:
         return f'<h2>{whose}</h2><figure><p class="soft">Nothing was answered yet.</p></figure>'
     colour_of = _colours(shown)
-    wide = _picture(shown, colour_of, *_WIDE)
-    narrow = _picture(shown, colour_of, *_NARROW)
-    n = min(len(shown.points), _WIDE[2])
-    what = "Every answer, and where the true one is" if n == shown.n_queries else (
-        f"The last {counted(n, 'answer')}, and where the true ones are"
-    )  # fmt: skip
     legend = ""
     if team.is_owner and len(shown.askers) > 1:
-        legend = " ".join(
-            f'<span class="{colour_of(name)}"><span class="key"></span>{html.escape(name)}</span>'
+        legend = "".join(
+            f'<span class="team {colour_of(name)}"><span class="key"></span>'
+            f"{html.escape(name)}</span>"
             for name in shown.askers
         )
-    return (
-        f'<h2>{whose}</h2><figure><div class="wide-only">{wide}</div>'
-        f'<div class="narrow">{narrow}</div><figcaption>{what}. {legend}</figcaption></figure>'
+    pictures = "".join(
+        f'<div class="{kind}">{_picture(shown.points[-most:], colour_of, width, height)}'
+        f"<p>{_caption(team, shown, most)}</p></div>"
+        for kind, (width, height, most) in (("wide-only", _WIDE), ("narrow", _NARROW))
     )
+    return f"<h2>{whose}</h2><figure>{pictures}<figcaption>{legend}</figcaption></figure>"
+
+
+def _caption(team: Team, shown: Shown, most: int) -> str:
+    n, whose = min(len(shown.points), most), "" if team.is_owner else " of yours"
+    n_all = shown.askers[team.name].n_answers if not team.is_owner else shown.n_queries
+    which = f"Every answer{whose}" if n >= n_all else f"The last {counted(n, 'answer')}{whose}"
+    return f"{which}, with the interval of each."
 
 
 def _colours(shown: Shown) -> Callable[[str], str]:
@@ -142,11 +148,8 @@ def _colours(shown: Shown) -> Callable[[str], str]:
     return lambda name: f"t{place}" if (place := places.get(name, 99)) < _COLOURS else "tx"
 
 
-def _picture(
-    shown: Shown, colour_of: Callable[[str], str], width: int, height: int, most: int
-) -> str:
+def _picture(points: list[Point], colour_of: Callable[[str], str], width: int, height: int) -> str:
     """Numbers of answers to the right, scores upwards."""
-    points = shown.points[-most:]
     ends = [end for point in points for end in (point.value, point.low, point.high)]
     ends = [end for end in ends if math.isfinite(end)]
     least, largest = min(ends), max(ends)
@@ -205,7 +208,7 @@ def _told(point: Point) -> str:
 
 def _ticks(least: float, largest: float) -> tuple[list[float], int]:
     """Three to seven round values between, and their digits."""
-    rough = (largest - least) / 4
+    rough = (largest - least) / 6
     power = math.floor(math.log10(rough))
     step = next(one for one in (1, 2, 5, 10) if one * 10.0**power >= rough) * 10.0**power
     first = math.ceil(least / step)
@@ -236,14 +239,14 @@ def _table(team: Team, shown: Shown) -> str:
     if not shown.points:
         return ""
     keyed = any(point.key is not None for point in shown.points)
-    names = ["Number", "Score", "Low", "High", "When (UTC)"]
-    names += ["Team"] * team.is_owner + ["Model"] * keyed
+    names = ["Number", "Score", "Low", "High", *["Team"] * team.is_owner, "When (UTC)"]
+    names += ["Model"] * keyed
     rows = []
     for point in reversed(shown.points[-_LAST:]):
         row = [f"{point.number:,}"]
         row += [_score(value) for value in (point.value, point.low, point.high)]
-        row.append(time.strftime("%b %d, %H:%M:%S", time.gmtime(point.second)))
         row += [html.escape(point.team)] * team.is_owner
+        row.append(time.strftime("%b %d, %H:%M:%S", time.gmtime(point.second)))
         if keyed:
             row.append(html.escape(shown_key(point.key).removeprefix("key ")))
         rows.append(row)

@@ -63,7 +63,9 @@ class Reader:
         # as words, in less time than `words_of` takes for one row
         words = np.zeros((*rows.shape[:-1], len(self._bits)), "<u8")
         words.view(np.uint8)[..., : rows.shape[-1]] = rows
-        return words.astype(np.uint64, copy=False) ^ self._bits
+        words = words.astype(np.uint64, copy=False)
+        words ^= self._bits
+        return words
 
     def _coded(self, octets: memoryview, ndim: int) -> NDArray[Any]:
         dtype = np.dtype(code_dtype(len(self._classes)))

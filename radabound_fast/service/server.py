@@ -3,58 +3,89 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
-import sys
+from collections.abc import Callable
 from typing import Any
 
 from radabound_fast import Holdout
 from radabound_fast._extras import needs
-from radabound_fast.service.app import BODY_SECONDS, MAX_BODY, Service
+from radabound_fast.service.answering import fault
+from radabound_fast.service.app import MAX_BODY, Service
 from radabound_fast.service.tokens import Tokens
 
 with needs("serve"):
     import uvicorn
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-HEAD_SECONDS = 10.0
+BODY_SECONDS, HEAD_SECONDS = 20.0, 10.0
 IDLE_SECONDS = 60.0
 MOST_CONNECTIONS = 1000
-# how long two threads that both have something to do take turns: a call passes from one to the
-# other and back
-_SWITCH_SECONDS = 0.0005
 
 
 class Protocol(HttpToolsProtocol):
-    """A connection that ends if a head, or from then on a whole call, takes too long.
+    """A connection that ends if a head, a body, or the reading of a reply takes too long."""
 
-    `HEAD_SECONDS` for the head; then the app has its time for the body, the guard what it
-    needs, and the client `HEAD_SECONDS` more to read the reply.
-    """
+    body_seconds = BODY_SECONDS
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
+        self._awaited: str | None = "head"  # what is to come next
         self._deadline: asyncio.TimerHandle | None = None
 
-    def _within(self, seconds: float | None) -> None:
+    def _within(self, seconds: float | None, then: Callable[[], None] | None = None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self._cut)
+        self._deadline = None
+        if seconds is not None:
+            self._deadline = self.loop.call_later(seconds, then or self._cut)
 
     def _cut(self) -> None:
         self.transport.abort()
+
+    def _too_slow(self) -> None:
+        """The body is not there yet."""
+        if self.cycle.response_started:
+            return self._cut()
+        reason = f"the body took more than {self.body_seconds:g} seconds"
+        body = fault(408, "TimeoutError", reason, "refused").body
+        head = (
+            "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        return self._within(HEAD_SECONDS)
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._within(HEAD_SECONDS)
 
+    def data_received(self, data: bytes) -> None:
+        before, self._is_new = self._awaited, False
+        super().data_received(data)
+        if self._awaited is None:
+            if self._deadline is not None:
+                self._within(None)
+        elif self._is_new or self._awaited != before:
+            if self._awaited == "head":
+                self._within(HEAD_SECONDS)
+            else:
+                self._within(self.body_seconds, self._too_slow)
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        if self.cycle is None or self.cycle.response_complete:  # else one is at work before it
-            self._within(HEAD_SECONDS)
+        self._awaited, self._is_new = "head", True
 
     def on_headers_complete(self) -> None:
-        self._within(None)
         super().on_headers_complete()
+        self._awaited = "body"
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._awaited = None
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -96,7 +127,9 @@ def server_of(
     tls_cert: str | None = None,
     tls_key: str | None = None,
 ) -> uvicorn.Server:
-    """What serves a holdout from when it is run until it ends; what waits then is answered first.
+    """What serves a holdout from when it is `run`, until SIGINT or SIGTERM.
+
+    What waits is answered first; then the signal does what it does elsewhere.
 
     Parameters
     ----------
@@ -108,10 +141,11 @@ def server_of(
     tls_cert, tls_key : path, optional
         Files in PEM.
     """
-    service = Service(holdout, tokens, max_body=max_body, body_seconds=body_seconds)
+    service = Service(holdout, tokens, max_body=max_body)
+    connection = type("Connection", (Protocol,), {"body_seconds": body_seconds})
     config = uvicorn.Config(
         service.app,
-        http=Protocol,
+        http=connection,
         ws="none",
         lifespan="on",
         log_level="warning",
@@ -128,11 +162,9 @@ def server_of(
     return uvicorn.Server(config)
 
 
-def serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Run it until SIGINT or SIGTERM, and then do what that does elsewhere."""
-    before = sys.getswitchinterval()
-    try:
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        server.run(sockets=[listener])
-    finally:
-        sys.setswitchinterval(before)
+def run(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Run it, in a process that is there for nothing else."""
+    # what is there now stays: to look through it for garbage takes 10 ms, in which all wait
+    gc.collect()
+    gc.freeze()
+    server.run(sockets=[listener])

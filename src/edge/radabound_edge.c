@@ -151,7 +151,7 @@ static uint64_t checksum_of(const struct radabound_edge_state *state)
     return sum;
 }
 
-/* Grows with every row that is stored; its slot is this modulo 2. */
+/* Grows with every row that is stored. */
 static uint32_t age_of(const struct radabound_edge_state *state)
 {
     return state->n_answered + state->halted;
@@ -171,7 +171,8 @@ static enum radabound_edge_result read_slot(struct radabound_edge *guard, int sl
     if (state->n_vectors != (uint32_t)RADABOUND_EDGE_VECTORS)
         return RADABOUND_EDGE_OTHER_STATE;
     if ((state->checksum != checksum_of(state)) || (state->halted > 1u) ||
-        (state->n_samples == 0u) || (state->n_samples > (uint32_t)INT32_MAX))
+        (state->n_samples == 0u) || (state->n_samples > (uint32_t)INT32_MAX) ||
+        (state->largest > state->n_samples) || (state->n_answered == UINT32_MAX))
         return RADABOUND_EDGE_NO_STATE;
     return RADABOUND_EDGE_OK;
 }
@@ -180,6 +181,7 @@ enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
                                                const struct radabound_edge_storage *storage)
 {
     uint32_t age = 0;
+    uint64_t seed = 0;
     int newest = -1;
     guard->storage = storage;
     guard->ready = 0;
@@ -190,9 +192,14 @@ enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
             return result;
         if (result == RADABOUND_EDGE_OTHER_STATE)
             worst = result;
-        if ((result == RADABOUND_EDGE_OK) && ((newest < 0) || (age_of(&guard->state) > age))) {
-            newest = slot;
-            age = age_of(&guard->state);
+        if (result == RADABOUND_EDGE_OK) {
+            if ((newest >= 0) && (guard->state.seed != seed)) /* whose answers are forgotten? */
+                return RADABOUND_EDGE_OTHER_STATE;
+            if ((newest < 0) || (age_of(&guard->state) > age)) {
+                newest = slot;
+                age = age_of(&guard->state);
+                seed = guard->state.seed;
+            }
         }
     }
     if (newest < 0)
@@ -200,7 +207,7 @@ enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
     if (read_slot(guard, newest) != RADABOUND_EDGE_OK) /* it was whole a moment ago */
         return RADABOUND_EDGE_STORAGE;
     guard->base = mix64(guard->state.seed + SIGN_GOLDEN);
-    guard->ready = 1;
+    guard->ready = 1u + (uint32_t)newest;
     start_row(guard);
     return RADABOUND_EDGE_OK;
 }
@@ -264,12 +271,13 @@ enum radabound_edge_result radabound_edge_finish(struct radabound_edge *guard, u
             count_word(guard);
         judge_row(guard);
         guard->state.checksum = checksum_of(&guard->state);
-        const uint32_t slot = age_of(&guard->state) % (uint32_t)N_SLOTS;
-        if (guard->storage->write(guard->storage->context, (int)slot, &guard->state) != 0) {
-            guard->ready = 0;
-            result = RADABOUND_EDGE_STORAGE;
-        } else {
+        const uint32_t slot = guard->ready % (uint32_t)N_SLOTS; /* not the one that it is in */
+        guard->ready = 0;
+        if (guard->storage->write(guard->storage->context, (int)slot, &guard->state) == 0) {
+            guard->ready = 1u + slot;
             result = is_open(guard);
+        } else {
+            result = RADABOUND_EDGE_STORAGE;
         }
         if (result == RADABOUND_EDGE_OK)
             *count = guard->total;

@@ -37,11 +37,11 @@ enum radabound_edge_result {
     RADABOUND_EDGE_OK = 0,
     /* init */
     RADABOUND_EDGE_NO_STATE = 1,    /* neither slot holds a whole state */
-    RADABOUND_EDGE_OTHER_STATE = 2, /* there is one, for another number of vectors */
+    RADABOUND_EDGE_OTHER_STATE = 2, /* for another number of vectors, or of two guards */
     /* init, finish */
     RADABOUND_EDGE_STORAGE = 3, /* a callback failed; no answer is shown, and init must be called */
     /* push, push_bits, finish */
-    RADABOUND_EDGE_NOT_READY = 4, /* init was not called, or the last one or finish has failed */
+    RADABOUND_EDGE_NOT_READY = 4, /* memory is zero yet, or the last init or write has failed */
     RADABOUND_EDGE_HALTED = 5,    /* the holdout is spent: withheld, and all after it; for good */
     /* push, push_bits: nothing was taken in, the row goes on */
     RADABOUND_EDGE_BAD_LOSS = 6, /* not 0 or 1, or a bit past the last loss is set */
@@ -101,7 +101,7 @@ struct radabound_edge {
     struct radabound_edge_state state;
     uint64_t base; /* of the sign stream */
     const struct radabound_edge_storage *storage;
-    uint32_t ready;
+    uint32_t ready; /* 1 + the slot that the state is in; 0: not ready */
     /* of the row in hand */
     uint32_t n_pushed;
     uint32_t total;
@@ -110,7 +110,7 @@ struct radabound_edge {
 };
 
 /* Reads the newer of the slots that are whole.  `storage` must outlive the guard.  OK also for a
- * guard that has halted. */
+ * guard that has halted.  Anything but OK leaves no guard: only init may be called then. */
 enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
                                                const struct radabound_edge_storage *storage);
 
@@ -125,7 +125,7 @@ enum radabound_edge_result radabound_edge_push_bits(struct radabound_edge *guard
  * stored; otherwise *count is 0.  Nothing of the row is left in the guard but its extremes. */
 enum radabound_edge_result radabound_edge_finish(struct radabound_edge *guard, uint32_t *count);
 
-/* Whether a row has been withheld; never 0 again. */
+/* Whether a row has been withheld; never 0 again once that is stored. */
 int radabound_edge_halted(const struct radabound_edge *guard);
 
 /* The complexity of all rows so far, a withheld one included, and what it may come up to at the

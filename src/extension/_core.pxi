@@ -40,7 +40,6 @@ cdef class GuardCore(SharedState):
     cdef guard_state state
     cdef cnp.ndarray _memory
     cdef const instruction_set *set
-    cdef const sliced_kernel *sliced  # of the set, asked once
     cdef _SlicedPlan plan  # kept from the second large call on
     cdef bint had_large_call
     cdef object price, rule, weighting
@@ -54,7 +53,6 @@ cdef class GuardCore(SharedState):
         self._memory = new_state(&self.state, signs)
         self.state.half_range = half_range
         self.set = _chosen
-        self.sliced = _chosen_sliced
         self.price = price
         self.rule = rule
         self._reprice(&self.state, 0, 0)
@@ -434,14 +432,14 @@ cdef class GuardCore(SharedState):
         """
         cdef const kernel *kernel = self.set.kernel
         cdef _SlicedPlan plan
-        if not sliced_pays(kernel, self.sliced, store_of(self.signs), rows, n_rows):
+        if not sliced_pays(kernel, self.set.sliced, store_of(self.signs), rows, n_rows):
             return None
         if self.plan is not None:
             return self.plan
-        if not self.had_large_call and n_rows < PLAN_BLOCKS * self.sliced.block_rows:
+        if not self.had_large_call and n_rows < PLAN_BLOCKS * self.set.sliced.block_rows:
             self.had_large_call = True
             return None
-        plan = _SlicedPlan.of(kernel, self.sliced, self.signs)
+        plan = _SlicedPlan.of(kernel, self.set.sliced, self.signs)
         if self.had_large_call:
             self.plan = plan
         self.had_large_call = True
@@ -543,7 +541,7 @@ cdef class GuardCore(SharedState):
     cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
                                  int n_threads):
         """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
-        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.sliced.block_rows
+        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.set.sliced.block_rows
         cdef ptrdiff_t most = max(1, SEGMENT_TIMES * _thread_cells // self._row_cells(rows, plan))
         cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
         return ((n_rows - 1) // (n_segments * block) + 1) * block

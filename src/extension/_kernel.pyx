@@ -47,8 +47,8 @@ cdef extern from "kernels/dispatch.h" nogil:
     struct instruction_set:
         const kernel *kernel
         const packer *packer
+        const sliced_kernel *sliced
     const instruction_set *instruction_set_at(int index)
-    const sliced_kernel *sliced_of(const instruction_set *)
 
 
 def kernels():
@@ -69,9 +69,8 @@ def active_kernel():
 
 def choose_kernel(name=None):
     """Have objects made from now on use this kernel; None: the fastest (a seam for tests)."""
-    global _chosen, _chosen_sliced
+    global _chosen
     _chosen = _set_named(name)
-    _chosen_sliced = sliced_of(_chosen)
 
 
 cdef const instruction_set *_set_named(name) except NULL:
@@ -90,7 +89,6 @@ cdef const instruction_set *_set_named(name) except NULL:
 
 # asked once: CPUID takes microseconds, and tens of them in a virtual machine
 cdef const instruction_set *_chosen = _set_named(None)
-cdef const sliced_kernel *_chosen_sliced = sliced_of(_chosen)
 
 include "_fingerprint.pxi"
 include "_lines.pxi"

@@ -68,12 +68,6 @@ int cpu_has_avx512(void)
            bit(r[ECX], 14) /* VPOPCNTDQ */;
 }
 
-int cpu_has_gfni(void)
-{
-    uint32_t r[4];
-    return cpu_has_avx512() && extended_features(r) && bit(r[ECX], 8);
-}
-
 #if defined(RB_AMX)
 enum { ARCH_GET_XCOMP_SUPP = 0x1021, ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
 
@@ -106,7 +100,6 @@ int cpu_has_neon(void) { return 0; }
 
 int cpu_has_avx2(void) { return 0; }
 int cpu_has_avx512(void) { return 0; }
-int cpu_has_gfni(void) { return 0; }
 int cpu_has_amx(void) { return 0; }
 
 #if defined(RB_ARM64)

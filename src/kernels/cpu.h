@@ -62,7 +62,6 @@ int cpu_has_all(void); /* what plain C takes: yes */
 int cpu_has_avx2(void);
 int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
 int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well */
-int cpu_has_gfni(void);   /* the AVX-512 form of GF2P8AFFINEQB */
 int cpu_has_neon(void);
 
 /* Linux gives the registers of AMX to those processes alone that ask.  From the first call on this

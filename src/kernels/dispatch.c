@@ -21,11 +21,3 @@ const struct instruction_set *instruction_set_at(int index)
 {
     return index < N_SETS ? &sets[index] : NULL;
 }
-
-const struct sliced_kernel *sliced_of(const struct instruction_set *set)
-{
-    const struct sliced_kernel *sliced = set->sliced;
-    while (!sliced->supported())
-        sliced = sliced->otherwise;
-    return sliced;
-}

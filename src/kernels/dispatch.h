@@ -15,7 +15,4 @@ struct instruction_set {
 /* Fastest first; NULL past the last. */
 const struct instruction_set *instruction_set_at(int index);
 
-/* Its bit-sliced kernel, or what stands in for that on this CPU. */
-const struct sliced_kernel *sliced_of(const struct instruction_set *set);
-
 #endif

@@ -34,9 +34,6 @@ struct sliced_kernel {
     void (*scan)(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
                  ptrdiff_t stride, int n_rows, const struct extremes *extremes, int64_t *totals,
                  int64_t *growth);
-    /* What runs where its instructions lack; NULL: they cannot. */
-    int (*supported)(void);
-    const struct sliced_kernel *otherwise;
 };
 
 extern const struct sliced_kernel sliced_portable;

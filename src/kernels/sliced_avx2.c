@@ -23,5 +23,5 @@ RB_INLINE TARGET __m128i load(const uint64_t *words, int both)
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_avx2 = {BLOCK_ROWS, scan, cpu_has_avx2, &sliced_portable};
+const struct sliced_kernel sliced_avx2 = {BLOCK_ROWS, scan};
 #endif

@@ -20,5 +20,5 @@ RB_INLINE line load(const uint64_t *words, int both)
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_neon = {BLOCK_ROWS, scan, cpu_has_neon, &sliced_portable};
+const struct sliced_kernel sliced_neon = {BLOCK_ROWS, scan};
 #endif

@@ -21,7 +21,6 @@
 #include <avx512vpopcntdqvlintrin.h>
 #include <f16cintrin.h>
 #include <fmaintrin.h>
-#include <gfniintrin.h>
 #include <popcntintrin.h>
 #endif
 

@@ -2,6 +2,7 @@
 
 enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
+    LONG_PERCENT = 10, /* so much more time a block of longer rows takes: sums are kept in between */
     ROWS_BEFORE = 512, /* which move extremes all the time, and that is slow in a block */
     MOST_PLANNED = 6 << 20, /* signs that are generated: their plan takes a third of a byte each */
 };
@@ -9,7 +10,8 @@ enum {
 ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
                       const struct sign_store *signs)
 {
-    const int64_t percent = kernel->block_percent + kernel->block_once / (signs->n_strips * LANES);
+    const int64_t percent = kernel->block_percent + kernel->block_once / (signs->n_strips * LANES) +
+                            (signs->n_words > SHORT_WORDS ? LONG_PERCENT : 0);
     return percent < 100 ? (ptrdiff_t)(sliced->block_rows * percent / 100) : 0;
 }
 

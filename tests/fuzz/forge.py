@@ -14,7 +14,7 @@ import sqlite3
 import numpy as np
 
 from radabound_fast import HoldoutExhausted, RadaBound
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
 
 M = 70  # not a multiple of 8
 LOSSES = np.random.default_rng(0).random((40, M)) < np.linspace(0.6, 0.1, 40)[:, np.newaxis]
@@ -34,6 +34,7 @@ GUARDS = {
     "halted": _radabound(epsilon=0.2),
     "real": _radabound(LOSSES * 0.5, estimator="half-range"),
     "fixed": _radabound(bound="fixed-sequence", max_queries=30),
+    "sequence": (FixedSequence, {"epsilon": 0.6, "delta": 0.5, "max_queries": 9}, LOSSES),
     "check": (GuessAndCheck, {"epsilon": 0.6, "delta": 0.5}, LOSSES),
     "flat check": (GuessAndCheck, {"epsilon": 0.6, "delta": 0.5, "low_error": False}, LOSSES),
     "fresh ladder": (Ladder, {"step": 0.1, "delta": 0.5}, LOSSES[:0]),

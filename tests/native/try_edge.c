@@ -106,7 +106,8 @@ static int is_whole(const struct radabound_edge_state *state)
     struct radabound_edge_state sealed = *state;
     seal(&sealed);
     return memcmp(&sealed, state, sizeof sealed) == 0 && state->n_vectors == N_VECTORS &&
-           state->n_samples > 0 && state->n_samples < (uint32_t)1 << 31 && state->halted <= 1;
+           state->n_samples > 0 && state->n_samples < (uint32_t)1 << 31 && state->halted <= 1 &&
+           state->largest <= state->n_samples && state->n_answered < UINT32_MAX;
 }
 
 /* ---- a storage that may fail ----------------------------------------------------------------- */
@@ -275,10 +276,12 @@ static void try_slots(struct medium *medium)
     struct radabound_edge *guard = GUARDED(struct radabound_edge, OUT, 1);
     const struct radabound_edge_storage storage = {read_slot, write_slot, medium};
     const struct radabound_edge_state *wanted = NULL;
-    int others = 0;
+    int others = 0, strangers = 0;
     for (int slot = 0; slot < 2; slot++) {
         struct radabound_edge_state *state = &medium->slots[slot];
         random_state(state);
+        if (slot == 1 && !one_in(8))
+            state->seed = medium->slots[0].seed;
         state->n_answered = one_in(2) ? (uint32_t)random_word() : (uint32_t)below(3);
         state->halted = (uint32_t)below(2);
         if (one_in(3)) /* forged: numbers that nobody would store */
@@ -296,6 +299,7 @@ static void try_slots(struct medium *medium)
             ((uint8_t *)state)[below(sizeof *state)] ^= (uint8_t)(1 << below(8));
         if (one_in(8))
             random_bits((uint64_t *)state, sizeof *state / 8);
+        strangers |= wanted != NULL && is_whole(state) && state->seed != wanted->seed;
         if (is_whole(state) && (wanted == NULL || state->n_answered + state->halted >
                                                       wanted->n_answered + wanted->halted))
             wanted = state;
@@ -305,6 +309,7 @@ static void try_slots(struct medium *medium)
     memset(guard, 0, sizeof *guard);
     const enum radabound_edge_result result = radabound_edge_init(guard, &storage);
     check(result == (medium->refuses   ? RADABOUND_EDGE_STORAGE
+                     : strangers       ? RADABOUND_EDGE_OTHER_STATE
                      : wanted != NULL  ? RADABOUND_EDGE_OK
                      : others          ? RADABOUND_EDGE_OTHER_STATE
                                        : RADABOUND_EDGE_NO_STATE),
@@ -330,8 +335,15 @@ static void try_slots(struct medium *medium)
     check(radabound_edge_push_bits(guard, bits, after.n_samples) == RADABOUND_EDGE_OK, "a row");
     plain_judge(&after, row);
     seal(&after);
+    const struct radabound_edge_state before = *wanted;
     radabound_edge_finish(guard, &count);
     check_equal(&guard->state, &after, sizeof after, "the state after a row");
+    int kept = 0, stored = 0;
+    for (int slot = 0; slot < 2; slot++) {
+        kept |= memcmp(&medium->slots[slot], &before, sizeof before) == 0;
+        stored |= memcmp(&medium->slots[slot], &after, sizeof after) == 0;
+    }
+    check(kept && stored, "a row is written over the older slot");
 }
 
 void try_edge(void)

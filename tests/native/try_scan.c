@@ -258,9 +258,9 @@ static void new_memory(const struct scan_case *c, const struct instruction_set *
                                  &memory->chunk, NULL,      NULL,          NULL};
     if (plan == NULL)
         return;
-    const int64_t n = sliced_of(set)->block_rows;
+    const int64_t n = set->sliced->block_rows;
     memory->sliced = (struct sliced_memory){
-        sliced_of(set),
+        set->sliced,
         plan,
         sliced_scratch_new(plan),
         GUARDED(int64_t, BLOCK_TOTALS, n),
@@ -312,7 +312,7 @@ static void scan_once(struct scan_case *c, const struct instruction_set *set,
 
 static struct sliced_plan *new_plan(const struct scan_case *c, const struct instruction_set *set)
 {
-    struct sliced_plan *plan = sliced_plan_new(sliced_of(set), c->signs.lines, c->store.n_samples,
+    struct sliced_plan *plan = sliced_plan_new(set->sliced, c->signs.lines, c->store.n_samples,
                                                c->store.n_vectors);
     check(plan != NULL, "memory for a plan");
     return plan;

@@ -55,7 +55,7 @@ static void find_wanted(struct block_case *c)
 
 static void scan_in_blocks(const struct block_case *c, const struct instruction_set *set)
 {
-    const struct sliced_kernel *kernel = sliced_of(set);
+    const struct sliced_kernel *kernel = set->sliced;
     const int64_t l = c->start.n_vectors;
     struct extremes got = new_extremes(c, EXTREMES, l);
     copy(c, &got, &c->start);

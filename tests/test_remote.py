@@ -1,0 +1,419 @@
+"""RemoteHoldout: a `Holdout` for whoever asks, without labels, retries and all."""
+
+import copy
+import http.server
+import json
+import pickle
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+
+from serving import TOKENS, Command, in_thread  # noqa: E402
+
+from radabound_fast import Holdout, HoldoutExhausted, remote  # noqa: E402
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck  # noqa: E402
+from radabound_fast.remote import RemoteHoldout  # noqa: E402
+
+M = 900
+RNG = np.random.default_rng(21)
+Y = RNG.integers(0, 2, M)
+FIXED = {"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence", "seed": 1}
+
+
+@pytest.fixture
+def service(tmp_path):
+    with in_thread(Holdout.open(tmp_path / "guard.db", Y, **FIXED), tmp_path) as running:
+        yield running
+
+
+def row(error=0.2):
+    return np.where(RNG.random(M) < error, 1 - Y, Y)
+
+
+def test_it_takes_predictions_as_a_holdout_does_and_refuses_them_before_they_leave(service):
+    holdout, here = service.remote(), Holdout(Y, **FIXED)
+    for given in (Y, Y.tolist(), Y.astype(float), Y.astype(bool), Y.astype(np.int8)[::-1][::-1]):
+        assert holdout.query(given).value == here.query(given).value == 0.0
+    for bad in (Y[:-1], Y + 1, Y.astype(str), Y[np.newaxis], np.full(M, np.nan)):
+        with pytest.raises((TypeError, ValueError)) as mine:
+            holdout.query(bad)
+        with pytest.raises(mine.type) as other:
+            here.query(bad)
+        assert str(mine.value) == str(other.value)
+    assert holdout.n_queries == 5 and holdout.classes == [0, 1] and holdout.n_samples == M
+    assert "token" not in repr(holdout)
+
+
+def test_it_may_be_copied_pickled_and_shared(service):
+    holdout = service.remote()
+    copies = [copy.copy(holdout), copy.deepcopy(holdout), pickle.loads(pickle.dumps(holdout))]
+    numbers = []
+
+    def ask(one):
+        for _ in range(5):
+            numbers.append(one.query(row()).n_queries)
+
+    threads = [threading.Thread(target=ask, args=(one,)) for one in [holdout, holdout, *copies]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 26))
+    for one in copies:
+        one.close()
+
+
+def test_a_halt_is_the_exception_that_it_is(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    with in_thread(holdout, tmp_path) as service:
+        asked = service.remote()
+        answers = asked.query_many(RNG.integers(0, 2, (400, M)))
+        assert answers.halted and asked.halted and len(answers) == answers.n_queries
+        with pytest.raises(HoldoutExhausted, match="is spent after") as halt:
+            asked.query(row())
+        assert halt.value.n_queries == len(answers) and halt.value.complexity is None
+        assert service.remote("blue").halted
+        with pytest.raises(TypeError, match="report needs a DeclaredSearch"):
+            asked.report()
+
+
+def test_a_wrong_token_or_url_is_told_at_once(service):
+    with pytest.raises(PermissionError, match="a token of the service"):
+        RemoteHoldout(service.url, token="somebody-else's-token")
+    for url in ("127.0.0.1:1", "ftp://x", "http://", ""):
+        with pytest.raises(ValueError, match="url must be http"):
+            RemoteHoldout(url, token="x")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
+        RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
+
+
+class _Flaky(http.server.BaseHTTPRequestHandler):
+    """A proxy that fails in every way once, and passes on what comes after."""
+
+    def do_GET(self):
+        self._pass(None)
+
+    def do_POST(self):
+        self._pass(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def _pass(self, body):
+        way = self.server.ways.pop(0) if body is not None and self.server.ways else "pass"
+        keys = self.headers.get("Idempotency-Key")
+        if body is not None:
+            self.server.keys.append(keys)
+        if way == "drop the call":
+            self.close_connection = True
+            return
+        if way == "502":
+            self.send_error(502)
+            return
+        sent = dict(self.headers.items())
+        names = {name.replace("-", "_"): value for name, value in sent.items()
+                 if name in ("Authorization", "Idempotency-Key")}  # fmt: skip
+        status, _, reply = self.server.service.send(
+            self.command, self.path, body, team=None, **names
+        )
+        if way == "drop the reply":
+            self.close_connection = True
+            return
+        reply_sent = reply[:5] if way == "cut the reply" else reply
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply_sent)
+        self.close_connection = way != "pass"
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
+    proxy = http.server.HTTPServer(("127.0.0.1", 0), _Flaky)
+    proxy.service, proxy.keys = service, []
+    proxy.ways = ["drop the call", "502", "drop the reply", "cut the reply"]
+    thread = threading.Thread(target=proxy.serve_forever)
+    thread.start()
+    try:
+        holdout = RemoteHoldout(
+            f"http://127.0.0.1:{proxy.server_port}", token=TOKENS["red"], timeout=30
+        )
+        predictions = row()
+        answer = holdout.query(predictions)
+        assert answer.n_queries == 1 and answer.value == np.mean(predictions != Y)
+        assert len(proxy.keys) == 5 and len(set(proxy.keys)) == 1
+        assert holdout.query(predictions).n_queries == 2 and len(set(proxy.keys)) == 2
+        holdout.close()
+    finally:
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()
+    assert service.get("/state")[1]["you"]["n_answers"] == 2
+
+
+def test_it_needs_neither_the_extra_nor_a_database():
+    program = (
+        "import sys; sys.modules.update({name: None for name in ('starlette', 'uvicorn',"
+        " 'httptools', 'uvloop', 'pyarrow', 'scipy', 'sqlite3')}); import radabound_fast.remote"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_certificate_of_ones_own_is_trusted_where_it_is_named(tmp_path):
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
+         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl makes no certificate here")
+    given = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
+    holdout = Holdout.open(tmp_path / "g.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path, **given) as service:
+        url = service.url.replace("http:", "https:")
+        asked = RemoteHoldout(url, token=TOKENS["red"], cafile=tmp_path / "cert.pem")
+        assert asked.query(Y).value == 0.0
+        asked.close()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            RemoteHoldout(url, token=TOKENS["red"])
+
+
+# ---- inside other tools --------------------------------------------------------------------------
+
+
+def test_joblib_takes_it(service):
+    pytest.importorskip("joblib")
+    from radabound_fast.integrations.joblib import guarded_map
+
+    rows = np.array([row() for _ in range(4)])
+    judged = list(guarded_map(service.remote(), rows.__getitem__, range(4), n_jobs=1))
+    assert [answer.n_queries for _, answer in judged] == [1, 2, 3, 4]
+    assert [answer.value for _, answer in judged] == np.mean(rows != Y, axis=1).tolist()
+
+
+def test_joblib_takes_one_that_needs_guesses_and_one_with_keys(tmp_path):
+    pytest.importorskip("joblib")
+    from radabound_fast.integrations.joblib import guarded_map
+
+    for name, kind, given in (
+        ("a", GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}),
+        ("b", DeclaredSearch, {"space": {"depth": [1, 2]}, "delta": 0.1}),
+    ):
+        holdout = Holdout.open(tmp_path / name, Y, kind, **given)
+        with in_thread(holdout, tmp_path) as service:
+            asked = service.remote()
+            guesses = kind is GuessAndCheck
+            fit = (lambda _: (row(), 0.2)) if guesses else (lambda _: row())
+            if guesses:
+                with pytest.raises(ValueError, match="guesses must be True"):
+                    guarded_map(asked, fit, [{"depth": 1}])
+            judged = list(guarded_map(asked, fit, [{"depth": 1}, {"depth": 2}], guesses=guesses))
+            assert len(judged) == 2 and asked.n_queries == 2
+
+
+def test_scikit_learn_takes_it(tmp_path):
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+    from sklearn.tree import DecisionTreeClassifier
+
+    from radabound_fast.integrations.sklearn import HoldoutSearchCV
+
+    parts = train_test_split(*load_breast_cancer(return_X_y=True), test_size=300, random_state=0)
+    X, X_holdout, y, y_holdout = parts
+    found = []
+    with in_thread(Holdout.open(tmp_path / "g.db", y_holdout, **FIXED), tmp_path) as service:
+        for guard in (Holdout(y_holdout, **FIXED), service.remote()):
+            search = HoldoutSearchCV(
+                DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, guard=guard
+            )
+            search = clone(search).fit(X, y, X_holdout=X_holdout)
+            found.append((search.best_params_, search.cv_results_["answer"].tolist()))
+    assert found[0] == found[1]
+
+
+def test_optuna_takes_it(service):
+    optuna = pytest.importorskip("optuna")
+    from radabound_fast.integrations.optuna import guarded_objective
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    objective = guarded_objective(
+        service.remote(), lambda trial: np.arange(M) < trial.suggest_int("end", 0, M)
+    )
+    study = optuna.create_study()
+    study.optimize(objective, n_trials=5, n_jobs=2)
+    assert len(objective.answers) == 5
+    assert sorted(t.user_attrs["holdout_n_queries"] for t in study.trials) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.skipif(not find_spec("lightgbm"), reason="lightgbm is not installed")
+def test_boosting_takes_it(service):
+    import lightgbm
+
+    from radabound_fast.integrations.lightgbm import guarded_rounds
+
+    X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
+    hook = guarded_rounds(service.remote(), X, every=2)
+    lightgbm.train(
+        {"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(X, Y), 6,
+        callbacks=[hook],
+    )  # fmt: skip
+    assert [n for n, _ in hook.answers] == [2, 4, 6]
+
+
+def test_what_is_no_holdout_is_refused_by_them(service):
+    pytest.importorskip("joblib")
+    from radabound_fast.integrations.joblib import guarded_map
+
+    for other in (None, service, Holdout(Y, **FIXED).guard, RemoteHoldout):
+        with pytest.raises(TypeError, match="must be a Holdout, which holds the labels"):
+            guarded_map(other, row, [1])
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+def test_the_command_serves_ends_and_goes_on(tmp_path):
+    options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
+    with Command(tmp_path, Y, *options) as command:
+        with command.start().remote() as asked:
+            assert asked.query(row(), guess=0.2).n_queries == 1
+        assert command.stop() == 143  # as SIGTERM has it
+        assert sorted(path.name for path in tmp_path.glob("guard.db*")) == ["guard.db"]
+        command.options = []  # all is in the file
+        with command.start().remote() as asked:
+            assert asked.query(row(), guess=0.2).n_queries == 2
+        command.stop()
+
+
+def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
+    (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
+    labels = np.where(Y, "yes", "no")
+    options = ["--mechanism", "declared-search", "--space", tmp_path / "space.json", "--delta",
+               "0.1", "--metric", "f1", "--pos-label", "yes"]  # fmt: skip
+    with Command(tmp_path, labels, *options) as command:
+        with command.start().remote() as asked:
+            predictions = np.where(row(), "yes", "no")
+            answer = asked.query(predictions, key={"depth": 2, "leaf": np.int64(10)})
+            search = DeclaredSearch(M, {"depth": [1, 2, 3], "leaf": [1, 10]}, delta=0.1)
+            here = Holdout(labels, search, metric="f1", pos_label="yes")
+            assert answer.value == here.query(predictions, key={"depth": 2, "leaf": 10}).value
+            assert asked.report().best["key"] == {"depth": 2, "leaf": 10}
+        command.stop()
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ([], "is not there: say --epsilon, --delta and so on"),
+        (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
+        (["--epsilon", "0.1"], "delta"),
+        (["--mechanism", "declared-search", "--space", "no.json", "--delta", "0.1"], "no.json"),
+        (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
+        (["--epsilon", "0.1", "--delta", "0.1", "--tls-cert", "x"], "--tls-key"),
+        (["--epsilon", "0.1", "--delta", "0.1", "--max-body", "0"], "max_body must be at least 1"),
+    ],
+)
+def test_the_command_refuses_in_one_line_and_makes_nothing(tmp_path, capsys, more, reason):
+    from serving import tokens_file
+
+    from radabound_fast import cli
+
+    np.save(tmp_path / "y.npy", Y)
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    assert cli.main([*given, *more]) == 2
+    said = capsys.readouterr().err
+    assert reason in said and said.count("\n") == 1 and not (tmp_path / "g.db").exists()
+
+
+def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
+    from serving import tokens_file
+
+    from radabound_fast import cli
+
+    np.save(tmp_path / "y.npy", Y)
+    Holdout.open(tmp_path / "g.db", Y, **FIXED).close()
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    assert cli.main([*given, "--mechanism", "ladder", "--delta", "0.1"]) == 2
+    assert "--mechanism must be that of" in capsys.readouterr().err
+    np.save(tmp_path / "y.npy", 1 - Y)
+    assert cli.main(given) == 2
+    assert "was made for another holdout" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
+    from radabound_fast import cli
+
+    for name in [name for name in sys.modules if name.startswith("radabound_fast.service")]:
+        monkeypatch.delitem(sys.modules, name)
+    for package in ("starlette", "uvicorn"):
+        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, package, None)
+    given = ["serve", "g.db", "--labels", "y.npy", "--tokens", "t.txt"]
+    assert cli.main(given) == 2
+    assert 'pip install ".[serve]"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "must have a line `name token` for everybody"),
+        ("red", "line 1: must be a name, a token, and at most a limit, got 1 words"),
+        ("# x\n\nred short", "line 3: a token must have at least 16 characters"),
+        ("r/d token-0123456789ab", "line 1: a name must be letters"),
+        ("red sha256:12", "line 1: sha256: must be followed by 64 hexadecimal digits"),
+        ("red token-0123456789ab -5", "line 1: a limit must be a whole number"),
+        ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
+        ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
+        ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
+        (b"\xff\xfe", "must be text in UTF-8"),
+    ],
+)
+def test_a_file_of_tokens_is_refused_by_its_line_and_without_a_token(tmp_path, text, reason):
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match="t.txt") as refused:
+        Tokens(path)
+    assert reason in str(refused.value) and "0123" not in str(refused.value)
+
+
+def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path):
+    import hashlib
+
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    digest = hashlib.sha256(b"a token of mine").hexdigest()
+    path.write_text(f"red sha256:{digest} 7\nowner owner-token-0123456789\n")
+    tokens = Tokens(path)
+    assert tokens.team_of(b"a token of mine") == ("red", 7)
+    assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
+
+
+def test_the_pauses_between_two_tries_grow_and_end(monkeypatch):
+    slept = []
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    monkeypatch.setattr(remote.random, "uniform", lambda *_: 1.0)
+    now = iter(np.arange(0, 10_000, 0.01).tolist())
+    monkeypatch.setattr(remote.time, "monotonic", lambda: next(now) + sum(slept))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionError):
+        RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=60)
+    assert slept[:3] == [0.05, 0.1, 0.2] and max(slept) == 5.0 and 50 < sum(slept) <= 60
