@@ -3,7 +3,7 @@
 # A mean is one of few values, and so are its limits: what repr makes of a float is kept in a table
 # and copied from there the next time.
 
-cdef extern from "Python.h":
+cdef extern from *:  # Python.h, which Cython includes
     char *PyOS_double_to_string(double, char, int, int, int *) except NULL
     const int Py_DTSF_ADD_DOT_0
     void PyMem_Free(void *)
