@@ -219,6 +219,7 @@ def tail_over_first(
     c: NDArray[np.float64], m: float, odds: NDArray[np.float64], terms: int
 ) -> NDArray[np.float64]: ...
 
+@final
 class Lines:
     def __init__(self, n_columns: int) -> None: ...
     def of(
