@@ -65,7 +65,7 @@ def test_a_budget_is_that_of_the_halting_rule_at_every_count(bound):
 
 def test_the_pieces_of_a_budget_are_enough_for_large_holdouts():
     """Where they are many, and for the largest number of vectors of a device."""
-    for m, n_vectors, epsilon in [(20_000, 32, 0.02), (4000, 256, 0.05), (30_000, 8, 0.015)]:
+    for m, n_vectors, epsilon in [(20_000, 32, 0.02), (4000, 256, 0.05)]:
         state = new(m, n_vectors=n_vectors, epsilon=epsilon, bound="fixed-sequence")
         rule = HaltingRule(m, n_vectors, epsilon, 0.1, "fixed-sequence", None, None, None)
         assert 8 < len(state.pieces) <= 22
@@ -326,6 +326,39 @@ def test_the_header_of_a_state_is_its_slot(command, tmp_path):
     assert compiled(tmp_path, text, f"-I{SRC / 'edge'}") == new().to_bytes()
     with pytest.raises(subprocess.CalledProcessError):  # a build for other vectors
         compiled(tmp_path, text, f"-I{SRC / 'edge'}", "-DRADABOUND_EDGE_VECTORS=16")
+
+
+PRICES = """
+#include "new_state.h"
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    static struct radabound_edge guard;
+    memcpy(&guard.state, radabound_edge_new_state, sizeof guard.state);
+    for (uint32_t *count = &guard.state.largest; *count <= guard.state.n_samples; ++*count) {
+        const int64_t budget = radabound_edge_budget(&guard);
+        fwrite(&budget, sizeof budget, 1, stdout);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.source
+@pytest.mark.parametrize(
+    ("m", "epsilon", "delta"),
+    [(1, 0.5, 0.1), (4000, 0.035, 0.1), (3001, 0.05, 0.7), (997, 0.06, 1e-6)],
+)
+def test_the_guard_in_c_has_the_budget_of_the_halting_rule_at_every_count(
+    tmp_path, m, epsilon, delta
+):
+    state = new(m, epsilon=epsilon, delta=delta, bound="fixed-sequence")
+    (tmp_path / "new_state.h").write_text(state.to_header())
+    guard = [f"-I{SRC}", f"-I{SRC / 'edge'}", str(SRC / "edge" / "radabound_edge.c")]
+    found = np.frombuffer(compiled(tmp_path, PRICES, *guard), "i8").tolist()
+    rule = HaltingRule(m, 32, epsilon, delta, "fixed-sequence", None, None, None)
+    assert found == [rule.price(largest, 0, 0)[0] for largest in range(m + 1)]
 
 
 # ---- intervals ---------------------------------------------------------------------------------
