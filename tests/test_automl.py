@@ -222,6 +222,7 @@ def test_processes_share_an_optuna_study_and_one_record(grpc, tmp_path):
     assert 1 <= n_queries <= 5  # depths; the same one again is no other query
 
 
+@pytest.mark.slow  # a cluster of two
 def test_ray_tune_asks_with_its_configurations(tmp_path):
     skip_without("ray", "tensorboardX")
     before = (

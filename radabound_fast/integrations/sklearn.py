@@ -64,7 +64,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         the model that was judged.
     cv_results_ : dict of sequences, one entry per candidate
         For ``pandas.DataFrame(cv_results_)``, with scikit-learn's names.  "params" and a masked
-        array "param_..." for each; "mean_test_score", the score on the holdout, and
+        array ``param_*`` for each; "mean_test_score", the score on the holdout, and
         "rank_test_score", 1 for the best; "low_test_score" and "high_test_score", the answer's
         interval.  More of a score is better: it is the accuracy of an error, and minus the value of
         "mean_cost".  As the guard gave it: "answer", "half_width" and "complexity".  nan where
