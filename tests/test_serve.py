@@ -467,6 +467,33 @@ def test_an_arrow_stream_that_would_unfold_is_refused(refusing):
     assert status == 400 and "must be bools, numbers or strings" in told["error"]["message"]
 
 
+def _altered(octets, old, new):
+    """Every copy of the octets in which one place that holds this 64-bit number holds another."""
+    old, new = (number.to_bytes(8, "little") for number in (old, new))
+    places = [match.start() for match in re.finditer(re.escape(old), octets)]
+    assert places
+    return [octets[:place] + new + octets[place + 8 :] for place in places]
+
+
+def test_an_arrow_stream_whose_lengths_lie_reads_no_memory_of_the_service(refusing):
+    """Arrow believes lengths and offsets until it is told to validate them."""
+    pa = pytest.importorskip("pyarrow")
+    numbers, texts = arrow(np.zeros(M, np.int64)), pa.array(["ab"] * M)
+    offsets = np.arange(0, 2 * (M + 1), 2, dtype="<i4")
+    beyond = (offsets + 2**24).astype("<i4")
+    beyond[0] = 0
+    bodies = [
+        *_altered(numbers, 8 * M, 8),
+        arrow(texts).replace(offsets.tobytes(), beyond.tobytes()),
+        arrow(texts).replace(b"ab" * M, b"\xff\xfe" * M),
+        *(numbers[:end] for end in range(0, len(numbers), 997)),
+    ]
+    for octets in bodies:
+        status, told = refusing.post("/query", {"form": "arrow"}, octets)
+        assert status == 400 and "no Arrow stream" in told["error"]["message"]
+        assert "abab" not in str(told)
+
+
 def test_objects_are_not_unpickled(refusing, tmp_path):
     file = io.BytesIO()
     np.save(file, np.array([_Marks(tmp_path)] * M, object), allow_pickle=True)

@@ -115,14 +115,20 @@ def _arrow(octets: memoryview, n_samples: int, ndim: int) -> NDArray[Any]:
         for message in pa.ipc.MessageReader.open_stream(octets):
             if _is_compressed(bytes(message.metadata)):
                 raise ValueError("an Arrow stream must not be compressed")
-        table = pa.ipc.open_stream(octets).read_all()
-    except (pa.ArrowException, IndexError, StopIteration) as error:
-        raise ValueError(f"the body is no Arrow stream: {str(error):.200}") from None
-    for field in table.schema:
-        kinds = pa.types
-        plain = kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string
-        if not any(is_kind(field.type) for is_kind in (*plain, kinds.is_large_string)):
-            raise TypeError(f"a column must be bools, numbers or strings, got {field.type!s:.50}")
+        stream = pa.ipc.open_stream(octets)
+        for field in stream.schema:
+            kinds = pa.types
+            plain = kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string
+            if not any(is_kind(field.type) for is_kind in (*plain, kinds.is_large_string)):
+                raise TypeError(
+                    f"a column must be bools, numbers or strings, got {field.type!s:.50}"
+                )
+        table = stream.read_all()
+        # else a length or an offset that lies has memory of this process read
+        table.validate(full=True)
+    # whose messages may quote what they read
+    except (pa.ArrowException, OSError, IndexError, StopIteration):
+        raise ValueError("the body is no Arrow stream, or one that was cut or altered") from None
     if table.num_rows != n_samples or ndim == 1 and table.num_columns != 1:
         raise ValueError(
             f"an Arrow stream must have a column of {n_samples} values for each row, got "
