@@ -387,8 +387,11 @@ def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
 
 @pytest.mark.parametrize(
     "given",
-    [None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}"],
-)
+    [
+        None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}",
+        "Basic \xff\xfe", "Basic " + base64.b64encode(b"\xff:\xff").decode(), "Bearer \xff",
+    ],
+)  # fmt: skip
 def test_nobody_is_answered_without_a_token(refusing, given):
     headers = {} if given is None else {"Authorization": given}
     for method, path in (("POST", "/query"), ("GET", "/state"), ("GET", "/"), ("GET", "/metrics")):
@@ -448,6 +451,65 @@ def test_bad_predictions_are_refused_in_the_librarys_words(refusing, head, octet
     assert status == 400 and reason in told["error"]["message"]
     assert told["error"]["type"] in ("ValueError", "TypeError")
     assert refusing.get("/state")[1]["n_queries"] == 0
+
+
+@pytest.mark.parametrize("path", ["/state/", "/query/", "//state"])
+def test_nobody_is_sent_elsewhere(refusing, path):
+    """A redirect would follow the Host header, and a client might take its token along."""
+    for method in ("GET", "POST"):
+        status, headers, _ = refusing.send(method, path, Host="elsewhere.example")
+        assert status == 404 and "location" not in headers
+
+
+@pytest.mark.parametrize("name", ["guesses", "keys", "reruns"])
+@pytest.mark.parametrize("value", ["ab", {"a": 1, "b": 2}, 7, True])
+def test_what_is_said_of_rows_is_a_list(refusing, name, value):
+    status, told = refusing.post("/query_many", {"form": "bits", name: value}, octets_of(ROWS[:2]))
+    assert status == 400 and f"{name} must be a list" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("form", ["bits", "codes", "npy"])
+def test_no_rows_have_no_answers(tmp_path, form):
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        none = npy(np.zeros((0, M), int)) if form == "npy" else b""
+        status, told = service.post("/query_many", {"form": form}, none)
+        assert status == 200 and told["values"] == told["numbers"] == [] and not told["halted"]
+        assert len(service.remote().query_many(np.zeros((0, M), int))) == 0
+        assert service.get("/state")[1]["n_queries"] == 0
+
+
+def test_a_number_alone_is_no_row(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, metric="f1", space=10, delta=0.1)
+    with in_thread(holdout, tmp_path) as service:
+        status, told = service.post("/query_many", {"form": "npy", "keys": [1]}, npy(np.float64(3)))
+        assert status == 400 and "predictions must have a row" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_a_service_whose_file_is_gone_says_so_and_not_where_it_was(tmp_path, suffix, caplog):
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        assert service.get("/health", None)[0] == 200
+        (tmp_path / f"g.db{suffix}").unlink()
+        asked = [("GET", path) for path in ("/state", "/", "/metrics", "/health")]
+        for method, path in [*asked, ("POST", "/query")]:
+            body = b'{"form": "bits"}\n' + octets_of(Y) if method == "POST" else None
+            status, headers, told = service.send(method, path, body, "owner")
+            assert status == 503 and headers["retry-after"] == "1", path
+            assert "the database does not answer" in json.loads(told)["error"]["message"]
+            assert str(tmp_path) not in told.decode()
+    assert "is gone, which an open guard needs" in caplog.text  # for whoever runs it
+
+
+def test_a_fault_of_ours_is_an_error_in_json_without_its_words(service, monkeypatch, caplog):
+    from radabound_fast.service import state
+
+    def fails(*_):
+        raise KeyError("a label")
+
+    monkeypatch.setattr(state, "of", fails)
+    status, _, told = service.send("GET", "/state")
+    assert status == 500 and json.loads(told)["error"]["type"] == "RuntimeError"
+    assert "label" not in told.decode() + caplog.text
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b"{", b"[]\n", b"\xff\n", b"{}", b"[" * 100_000])

@@ -91,7 +91,7 @@ class Reader:
                 f"there must be {what}{row_octets} octets for {self._m} samples, got {len(octets)}"
             )
         rows = np.frombuffer(octets, dtype)
-        return rows.reshape(n_rows, -1) if ndim == 2 else rows
+        return rows.reshape(n_rows, row_octets // dtype.itemsize) if ndim == 2 else rows
 
 
 def _npy(octets: memoryview) -> NDArray[Any]:
