@@ -556,6 +556,24 @@ def test_an_arrow_stream_whose_lengths_lie_reads_no_memory_of_the_service(refusi
         assert "abab" not in str(told)
 
 
+@pytest.mark.parametrize("form", ["bits", "codes"])
+def test_codes_unfold_into_no_more_labels_than_may_be_held(tmp_path, monkeypatch, form):
+    """A bit may stand for a label of 100 octets and more: 8 MB were 10 GB."""
+    from radabound_fast.service import reading
+
+    monkeypatch.setattr(reading, "MOST_UNFOLDED", 4 * M * 4 * 40)
+    labels = np.where(Y, "yes-" * 10, "no")
+    given = {"metric": "f1", "pos_label": "no", "space": 10, "delta": 0.1}
+    with in_thread(
+        Holdout.open(tmp_path / "g.db", labels, DeclaredSearch, **given), tmp_path
+    ) as service:
+        for n_rows in (4, 5):
+            head = {"form": form, "keys": list(range(n_rows))}
+            status, told = service.post("/query_many", head, FORMS[form](ROWS[:n_rows]))
+            assert status == (200 if n_rows == 4 else 400)
+        assert "rows must be at most 4 a call" in told["error"]["message"]
+
+
 def test_objects_are_not_unpickled(refusing, tmp_path):
     file = io.BytesIO()
     np.save(file, np.array([_Marks(tmp_path)] * M, object), allow_pickle=True)
@@ -655,6 +673,22 @@ def test_the_page_is_whole_and_runs_and_loads_nothing(service):
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "@import" not in body.decode() and "url(" not in body.decode()
         assert page.tags.count("svg") == (2 if n_rows else 0)
+
+
+def test_the_page_reads_no_more_calls_than_it_shows(tmp_path, monkeypatch):
+    """400 calls of 100,000 answers took a minute and gigabytes, in which nobody was answered."""
+    from radabound_fast.service import state
+
+    read = []
+    points = state._points
+    monkeypatch.setattr(state, "_points", lambda call: read.append(call) or points(call))
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        for _ in range(5):
+            service.remote("red").query_many(ROWS * 40)
+        service.remote("blue").query(ROWS[0])
+        page = service.send("GET", "/", team="owner")[2].decode()
+        assert [call.n_answers for call in read] == [1, 240, 240]
+        assert page.count("<title>") - 1 == 240 + 60 and "1,201: " in page
 
 
 def test_the_contract_names_every_path_and_what_replies_have(service):

@@ -1,7 +1,8 @@
 """From the octets of a call to what the guard takes; see `wire` for the forms.
 
-A call of a team that means harm takes no more memory than a few times its body: shapes are looked
-at before arrays are made, nothing is unpickled, and nothing is decompressed.
+A call of a team that means harm takes no more memory than a few times its body, or than a few times
+`MOST_UNFOLDED`: shapes are looked at before arrays are made, nothing is unpickled, and nothing is
+decompressed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from radabound_fast._formats import _array_header
 from radabound_fast.packing import as_array, side_by_side
 from radabound_fast.service.wire import code_dtype
 
+# octets of the labels that codes of a call stand for, where a metric takes labels
+MOST_UNFOLDED = 2**28
+
 
 class Reader:
     """Reads predictions for a holdout.
@@ -32,6 +36,8 @@ class Reader:
         self._measured = holdout._truth is not None
         self._m, self._classes = holdout.n_samples, holdout._labels.classes
         self._takes_classes = holdout.classes is not None
+        if self._measured and self._takes_classes:
+            self._class_values = as_array(self._classes, "classes")
         self._bits = self._labels._differs(0) if len(self._classes) == 2 else None
 
     def rows(self, form: str, octets: memoryview, ndim: int) -> NDArray[Any]:
@@ -59,6 +65,7 @@ class Reader:
             raise ValueError(f"bits are for two classes, this holdout has {len(self._classes)}")
         rows = self._shaped(octets, -(-self._m // 8), np.dtype(np.uint8), ndim)
         if self._measured:
+            self._check_unfolds(rows)  # before it is
             return self._of_class(np.unpackbits(rows, axis=-1, count=self._m, bitorder="little"))
         # as words, in less time than `words_of` takes for one row
         words = np.zeros((*rows.shape[:-1], len(self._bits)), "<u8")
@@ -74,12 +81,21 @@ class Reader:
 
     def _of_class(self, codes: NDArray[Any]) -> NDArray[Any]:
         """The labels that codes stand for."""
-        if not self._takes_classes:
-            raise ValueError("form must be npy or arrow, since the metric takes numbers")
+        self._check_unfolds(codes)
         if codes.size and int(codes.max()) >= len(self._classes):
             raise ValueError(f"codes must be below {len(self._classes)}, got {int(codes.max())}")
-        classes = as_array(self._classes, "classes")
-        return np.asarray(classes[codes])
+        return np.asarray(self._class_values[codes])
+
+    def _check_unfolds(self, rows: NDArray[Any]) -> None:
+        """ValueError if rows stand for no labels, or for more than may be held."""
+        if not self._takes_classes:
+            raise ValueError("form must be npy or arrow, since the metric takes numbers")
+        row_octets = self._m * self._class_values.itemsize
+        most = max(1, MOST_UNFOLDED // row_octets)
+        if rows.ndim == 2 and len(rows) > most:
+            raise ValueError(
+                f"rows must be at most {most:,} a call in this form, got {len(rows):,}"
+            )
 
     def _shaped(
         self, octets: memoryview, row_octets: int, dtype: np.dtype[Any], ndim: int

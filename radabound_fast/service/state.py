@@ -5,6 +5,7 @@ Neither R~ nor delta' goes to a team: both tell more than the answers do (SECURI
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -23,7 +24,7 @@ from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
 
-_MOST_SHOWN = 400  # calls on the page
+_MOST_SHOWN = 400  # answers on the page
 _NOTHING = Asker(0, 0, 0)
 _SECRET = ("seed", "signs", "weighting")  # parameters that nobody is told
 
@@ -103,7 +104,7 @@ def _asked_by(
     search: DeclaredSearch, answers: DeclaredSearchAnswers, log: Log, team: Team
 ) -> DeclaredSearchAnswers:
     asked = set()
-    for call in log.last(2**62, team.name):
+    for call in log.last(team.name):
         told = json.loads(call.reply)
         keys = told["keys"] if "keys" in told else [told["key"]]
         reruns = told["reruns"] if "keys" in told else [told["rerun"]]
@@ -159,8 +160,7 @@ def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     if not team.is_owner:
         askers = {team.name: askers.get(team.name, _NOTHING)}
-    calls = log.last(_MOST_SHOWN, None if team.is_owner else team.name)
-    points = [point for call in reversed(calls) for point in _points(call)]
+    points = _last_points(log, None if team.is_owner else team.name)
     return Shown(
         type(guard).__name__,
         holdout.metric,
@@ -169,11 +169,24 @@ def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
         bool(holdout.halted),
         int(holdout.n_queries),
         _left(guard, team),
-        points[-_MOST_SHOWN:],
+        points,
         askers,
         _parameters(guard),
         guard.guarantee,
     )
+
+
+def _last_points(log: Log, team: str | None) -> list[Point]:
+    """The last answers; no more calls are read than have them, as a call may have 100,000."""
+    blocks: list[list[Point]] = []
+    n_points = 0
+    with contextlib.closing(log.last(team)) as calls:
+        for call in calls:
+            blocks.append(_points(call))
+            n_points += len(blocks[-1])
+            if n_points >= _MOST_SHOWN:
+                break
+    return [point for block in reversed(blocks) for point in block][-_MOST_SHOWN:]
 
 
 def _points(call: Served) -> list[Point]:
