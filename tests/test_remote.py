@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -95,6 +96,84 @@ def test_a_wrong_token_or_url_is_told_at_once(service):
         port = free.getsockname()[1]
     with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
         RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "token", ["secret-token-0123456\n", "secret-token-ж0123456", "secret token", "", "\x00secret"]
+)
+def test_a_token_that_no_header_holds_is_refused_without_it(token):
+    with pytest.raises(ValueError, match="token must be visible characters of ASCII") as refused:
+        RemoteHoldout("http://127.0.0.1:9", token=token, timeout=60)
+    assert "secret" not in str(refused.value) and refused.value.__cause__ is None
+    with pytest.raises(TypeError, match="token must be a string, got NoneType"):
+        RemoteHoldout("http://127.0.0.1:9", token=None)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hidden@127.0.0.1:9", "http://127.0.0.1:9/a b", "http://127.0.0.1:9/?hidden",
+            "http://127.0.0.1:9/#x", "http://127.0.0.1:9/\x7f"],
+)  # fmt: skip
+def test_a_url_that_is_more_than_an_address_is_refused_at_once(url):
+    with pytest.raises(ValueError, match="url must") as refused:
+        RemoteHoldout(url, token="x", timeout=60)
+    assert "me:hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["holdout.example", "192.0.2.1", "[2001:db8::1]"])
+def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
+    def nowhere(*_):
+        raise PermissionError("not sent")
+
+    monkeypatch.setattr(RemoteHoldout, "_send", nowhere)
+    with pytest.warns(UserWarning, match="in clear: take https"), pytest.raises(PermissionError):
+        RemoteHoldout(f"http://{host}:80", token="x")
+    for url in (f"https://{host}", "http://127.9.9.9", "http://[::1]:1", "http://localhost"):
+        with warnings.catch_warnings(), pytest.raises(PermissionError):
+            warnings.simplefilter("error")
+            RemoteHoldout(url, token="x")
+
+
+class _Elsewhere(http.server.BaseHTTPRequestHandler):
+    """Sends everybody to another address, or is too slow for it."""
+
+    def do_GET(self):
+        self.server.asked.append(self.headers["Authorization"])
+        self.send_response(self.server.status)
+        self.send_header("Location", self.server.to)
+        body = b'{"error": {"type": "TimeoutError", "message": "too slow"}}'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body if self.server.status == 408 else bytes(len(body)))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reason"),
+    [(301, ValueError, "it replied 301"), (307, ValueError, "it replied 307"),
+     (308, ValueError, "it replied 308"), (408, TimeoutError, "^too slow$")],
+)  # fmt: skip
+def test_a_redirect_is_not_followed_nor_is_what_is_told_asked_again(
+    status, error, reason, monkeypatch
+):
+    servers = [http.server.HTTPServer(("127.0.0.1", 0), _Elsewhere) for _ in range(2)]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for server, thread in zip(servers, threads, strict=True):
+        server.asked, server.status = [], status
+        server.to = f"http://127.0.0.1:{servers[1].server_port}/state"
+        thread.start()
+    # no proxy of the environment either
+    monkeypatch.setenv("http_proxy", servers[1].server_address[0])
+    try:
+        with pytest.raises(error, match=reason):
+            RemoteHoldout(f"http://127.0.0.1:{servers[0].server_port}", token="x", timeout=60)
+        assert servers[0].asked == ["Bearer x"] and servers[1].asked == []
+    finally:
+        for server, thread in zip(servers, threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
 
 
 class _Flaky(http.server.BaseHTTPRequestHandler):
@@ -243,6 +322,36 @@ def test_scikit_learn_takes_it(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "no"), ((0, 1), None)])
+@pytest.mark.parametrize("metric", ["roc_auc", "neg_log_loss", "f1"])
+def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric, labels, positive):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    from radabound_fast.integrations.sklearn import HoldoutSearchCV
+
+    y = np.array(labels)[Y]
+    X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
+    X_train, y_train = X + RNG.normal(size=X.shape), y
+    given = {"metric": metric, "pos_label": positive}
+    if metric == "neg_log_loss":
+        given["clip"] = 0.01
+    space, found = {"C": [0.01, 1.0]}, []
+    opened = Holdout.open(tmp_path / "g.db", y, DeclaredSearch, space=space, delta=0.1, **given)
+    with in_thread(opened, tmp_path) as service:
+        here = Holdout(y, DeclaredSearch(M, space, delta=0.1), **given)
+        assert service.remote().pos_label == here.pos_label == (positive or 1)
+        for guard in (here, service.remote()):
+            search = HoldoutSearchCV(LogisticRegression(), space, guard=guard)
+            search.fit(X_train, y_train, X_holdout=X)
+            found.append(search.cv_results_["answer"].tolist())
+    assert found[0] == found[1] and len(found[0]) == 2
+
+
+def test_where_the_metric_has_no_positive_class_there_is_none(service):
+    assert service.remote().pos_label is None
+
+
 def test_optuna_takes_it(service):
     optuna = pytest.importorskip("optuna")
     from radabound_fast.integrations.optuna import guarded_objective
@@ -380,6 +489,7 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
         ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
         ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
         ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
+        ("red token-0123456789ж", "line 1: a token must be visible characters of ASCII"),
         (b"\xff\xfe", "must be text in UTF-8"),
     ],
 )

@@ -44,6 +44,7 @@ def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
         "n_samples": holdout.n_samples,
         "classes": holdout.classes,
         "metric": holdout.metric,
+        "pos_label": holdout.pos_label,
         "takes": METRICS[holdout.metric].takes,
         "takes_keys": isinstance(guard, DeclaredSearch),
         "needs_guess": bool(getattr(guard, "_needs_guess", False)),
