@@ -19,8 +19,8 @@ pytest.importorskip("starlette")
 
 from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 
-from radabound_fast import Holdout, RadaBound  # noqa: E402
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder  # noqa: E402
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound  # noqa: E402
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder  # noqa: E402
 from radabound_fast.service import contract, server  # noqa: E402
 from radabound_fast.service.answering import Answering, Call  # noqa: E402
 from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
@@ -115,6 +115,7 @@ def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_
 MECHANISMS = {
     "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}, {"guess": 0.2}),
     "Ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 50}, {}),
+    "FixedSequence": (FixedSequence, {"epsilon": 0.1, "delta": 0.1}, {}),
     "parameter-free": (Ladder, {"delta": 0.1}, {}),
     "DeclaredSearch": (
         DeclaredSearch, {"space": {"depth": [1, 2, 3]}, "delta": 0.1}, {"key": {"depth": 2}},
@@ -220,6 +221,35 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
         assert service.remote("owner").report().n_queries == 1
 
 
+@pytest.mark.parametrize("metric", ["roc_auc", "f1"])
+def test_a_metric_in_a_fixed_order_is_served_without_how_many_labels_there_are(tmp_path, metric):
+    """Its database keeps that; a search's does too, beside its parameters."""
+    labels = (np.arange(M) < 137).astype(int)
+    given = {"epsilon": 0.2, "delta": 0.1}
+    here = Holdout(labels, FixedSequence(M, **given), metric=metric)
+    opened = Holdout.open(tmp_path / "g.db", labels, FixedSequence, metric=metric, **given)
+    with in_thread(opened, tmp_path) as service:
+        remote, row = service.remote(), np.where(RNG.random(M) < 0.05, 1 - labels, labels)
+        told, expected = remote.query(row), here.query(row)
+        assert (told.value, told.low, told.high) == (expected.value, expected.low, expected.high)
+        assert remote.query_many([row, row]).n_queries == 3 and remote.metric == metric
+        for team in ("red", "owner"):
+            pages = [service.send("GET", path, team=team)[2].decode() for path in ("/state", "/")]
+            for page in pages:
+                assert not re.search(r"\b(137|864)\b", page)
+
+
+def test_a_fixed_order_halts_where_an_answer_is_not_known_well_enough(tmp_path):
+    opened = Holdout.open(tmp_path / "g.db", Y, FixedSequence, epsilon=0.03, delta=0.1)
+    with in_thread(opened, tmp_path) as service:
+        asked = service.remote()
+        assert asked.query(Y).n_queries == 1
+        with pytest.raises(HoldoutExhausted, match="is spent after 1 answer: this query is with"):
+            asked.query(RNG.integers(0, 2, M))
+        assert service.get("/state")[1]["n_left"] == 0 and service.remote("blue").halted
+        assert "halted" in service.send("GET", "/")[2].decode()
+
+
 def test_gains_over_a_baseline_are_told(tmp_path):
     given = {"baseline": ROWS[1], "metric": "accuracy"}
     here = Holdout(Y, DeclaredSearch(M, 10, delta=0.1), **given)
@@ -278,13 +308,13 @@ def test_calls_that_wait_are_committed_together_and_each_has_a_number(service):
     assert int(re.search(r"^radabound_commits_total (\d+)$", metrics, re.M)[1]) <= 60
 
 
-@pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch])
+@pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch, FixedSequence])
 def test_what_cannot_be_committed_is_not_counted_and_may_be_sent_again(tmp_path, kind, monkeypatch):
     from radabound_fast.store import _served
 
     parameters = {
         RadaBound: FIXED, Ladder: {"delta": 0.1, "step": 0.01},
-        DeclaredSearch: {"delta": 0.1, "space": 10},
+        DeclaredSearch: {"delta": 0.1, "space": 10}, FixedSequence: {"delta": 0.1, "epsilon": 0.1},
     }[kind]  # fmt: skip
     named = {"key": 3} if kind is DeclaredSearch else {}
     fails = [True]

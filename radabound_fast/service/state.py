@@ -16,7 +16,7 @@ import numpy as np
 
 from radabound_fast import Holdout, RadaBound
 from radabound_fast._checks import counted
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.metrics import METRICS
 from radabound_fast.report import plain
@@ -26,7 +26,8 @@ from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
 
 _MOST_SHOWN = 400  # answers on the page
 _NOTHING = Asker(0, 0, 0)
-_SECRET = ("seed", "signs", "weighting")  # parameters that nobody is told
+# parameters that nobody is told; a metric is stored with how many labels each class has
+_SECRET = ("seed", "signs", "weighting", "metric")
 
 
 def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def _n_left(guard: Any) -> int | None:
         return guard._rule.free_left(guard.n_queries, None, True)
     if isinstance(guard, Ladder) and guard.max_queries is not None:
         return guard.max_queries - guard.n_queries
-    return 0 if isinstance(guard, GuessAndCheck) else None
+    return 0 if isinstance(guard, GuessAndCheck | FixedSequence) else None
 
 
 # ---- the report of a search ------------------------------------------------------------------
@@ -228,6 +229,8 @@ def _left(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
         n = guard.affordable()
         text = f"{counted(n, 'answer')}, if guesses are as the last one and pass"
         found.append(("Left", text, None))
+    elif isinstance(guard, FixedSequence):
+        found.append(("Left", f"as long as each is known to within {guard.epsilon:g}", None))
     elif isinstance(guard, DeclaredSearch):
         size = "no end" if guard.size is None else counted(guard.size, "configuration")
         found.append(("Left", f"a declared space never halts: {size}", None))
