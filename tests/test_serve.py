@@ -1,6 +1,7 @@
 """`radabound serve`: what it answers, to whom, and what it tells nobody."""
 
 import base64
+import contextlib
 import hmac
 import html.parser
 import io
@@ -772,6 +773,77 @@ def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
     here.query_many(ROWS[:4])
     with Holdout.open(path, Y) as there:
         assert (there.guard._core._progress() == here.guard._core._progress()).all()
+
+
+def test_two_services_on_one_database_are_one(tmp_path):
+    """They share the guard, the keys of calls, the limits, and the halt."""
+    path = tmp_path / "g.db"
+    body = octets_of(ROWS[0])
+    with contextlib.ExitStack() as both:
+        first, second = (
+            both.enter_context(in_thread(Holdout.open(path, Y, **FIXED), tmp_path))
+            for _ in range(2)
+        )
+        told = first.post("/query", {"form": "bits"}, body, Idempotency_Key="a")
+        assert second.post("/query", {"form": "bits"}, body, Idempotency_Key="a") == told
+        other = second.post("/query", {"form": "bits"}, octets_of(ROWS[1]), Idempotency_Key="a")
+        assert other[0] == 422
+        for number in range(A_DAY):
+            asked = (first, second)[number % 2].remote("small")
+            assert asked.query(ROWS[number]).n_queries == number + 2
+        for service in (first, second):
+            assert service.post("/query", {"form": "bits"}, body, "small")[0] == 429
+        assert first.get("/state", "owner")[1] == second.get("/state", "owner")[1]
+        keys = [f"{number}" for number in range(12)]
+        threads = [
+            threading.Thread(
+                target=lambda service=service, key=key: service.post(
+                    "/query", {"form": "bits"}, body, Idempotency_Key=f"k{key}"
+                )
+            )
+            for service in (first, second)
+            for key in keys
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # each key came to both
+        assert second.get("/state")[1]["n_queries"] == 1 + A_DAY + len(keys)
+
+
+def test_a_limit_a_day_ends_at_midnight_and_outlives_the_service(tmp_path, monkeypatch):
+    from radabound_fast.service import answering, state
+
+    class _Clock:
+        now, perf_counter = 86400 * 20_000 - 2.0, time.perf_counter
+
+        def time(self):
+            return self.now
+
+    clock = _Clock()
+    monkeypatch.setattr(answering, "time", clock)
+    monkeypatch.setattr(state, "time", clock)
+    body, path = octets_of(ROWS[0]), tmp_path / "g.db"
+
+    def ask(service, key):
+        status, told = service.post(
+            "/query", {"form": "bits"}, body, "small", Idempotency_Key=str(key)
+        )
+        return status, service.get("/state", "small")[1]["you"]["n_answers_today"]
+
+    with in_thread(Holdout.open(path, Y, **FIXED), tmp_path) as service:
+        assert [ask(service, key) for key in range(A_DAY)] == [(200, n + 1) for n in range(A_DAY)]
+        assert ask(service, "late") == (429, A_DAY)
+    clock.now += 1.0  # the last second of the day, after a restart
+    with in_thread(Holdout.open(path, Y), tmp_path) as service:
+        assert ask(service, "late") == (429, A_DAY)
+        assert ask(service, 0) == (200, A_DAY)  # a retry, which is no answer more
+        clock.now += 1.0
+        assert ask(service, 0) == (200, 0)
+        assert ask(service, "late") == (200, 1)
+        clock.now -= 1.0  # a clock that is set back finds what was counted then
+        assert ask(service, "other") == (429, A_DAY)
 
 
 def test_a_search_is_one_whether_it_is_served_or_opened(tmp_path):
