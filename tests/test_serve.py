@@ -260,6 +260,13 @@ def test_gains_over_a_baseline_are_told(tmp_path):
         assert (told.gain, told.gain_low, told.gain_high) == (
             expected.gain, expected.gain_low, expected.gain_high,
         )  # fmt: skip
+        head, schemas = {"form": "bits"}, contract.OPENAPI["components"]["schemas"]
+        for path, more, rows, schema in (
+            ("/query", {"key": 1}, ROWS[0], "Answer"),
+            ("/query_many", {"keys": [1]}, ROWS[:1], "Answers"),
+        ):
+            reply = service.post(path, head | more, octets_of(rows))[1]
+            assert "gain" in str(reply) and set(reply) <= set(schemas[schema]["properties"])
         many = service.remote().query_many(ROWS[:2], keys=[1, 2])
         assert many[0].gain == told.gain and many[1].gain_low < 0 < many[1].gain_high
 
