@@ -109,6 +109,9 @@ def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_
         given["arrow"] = arrow(names[row])
         for form, octets in given.items():
             assert service.post("/query", {"form": form}, octets)[1]["value"] == value
+        wild = npy(names[row])[:-1] + b"\x7f"
+        status, told = service.post("/query", {"form": "npy"}, wild)
+        assert status == 400 and "a character that is not in Unicode" in told["error"]["message"]
         status, told = service.post("/query", {"form": "bits"}, octets_of(row > 1))
         assert status == 400 and "bits are for two classes" in told["error"]["message"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import Holdout, _kernel
 from radabound_fast._extras import needs
-from radabound_fast._formats import _array_header
+from radabound_fast._formats import _array_header, legible
 from radabound_fast.packing import as_array, side_by_side
 from radabound_fast.service.wire import code_dtype
 
@@ -118,7 +118,7 @@ def _npy(octets: memoryview) -> NDArray[Any]:
         raise ValueError(
             f"the array's header speaks of {header.n_data_bytes} octets, got {len(data)}"
         )
-    values = np.frombuffer(data, header.dtype)
+    values = legible("the body", np.frombuffer(data, header.dtype))
     if header.fortran_order:
         return values.reshape(header.shape[::-1]).T
     return values.reshape(header.shape)
