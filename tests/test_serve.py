@@ -661,6 +661,36 @@ def test_whoever_is_slow_is_cut_off(tmp_path, monkeypatch):
         assert service.get("/health", None) == (200, {"status": "ok"})
 
 
+@pytest.mark.parametrize("where", ["a header", "headers", "the path", "trailers", "chunks' names"])
+@pytest.mark.parametrize("token", [TOKENS["red"], "nobody's"])
+def test_whoever_has_no_end_of_a_head_is_cut_off(refusing, where, token):
+    """All of it would be kept, whoever sends it: as much as comes in ten seconds."""
+    head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+    chunked = head + "Transfer-Encoding: chunked\r\n\r\n"
+    first, then = {
+        "a header": (head + "X: ", "a"),
+        "headers": (head, "X: a\r\n"),
+        "the path": ("POST /", "a"),
+        "trailers": (chunked + "0\r\nX: ", "a"),
+        "chunks' names": (chunked + "1;", "a"),
+    }[where]
+    n_sent = 0
+    with socket.create_connection(("127.0.0.1", refusing.port), timeout=10) as client:
+        client.sendall(first.encode())
+        with pytest.raises(OSError, match="reset|pipe"):
+            while n_sent < 2**26:
+                n_sent += client.send((then * 10_000).encode())
+    assert refusing.get("/health", None)[0] == 200
+
+
+def test_many_pieces_of_a_body_are_no_head(tmp_path):
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        body = packed({"form": "bits"}, octets_of(ROWS * 2_000))
+        pieces = [body[place : place + 100] for place in range(0, len(body), 100)]
+        told = service.send("POST", "/query_many", iter(pieces))
+        assert told[0] == 200 and json.loads(told[2])["n_queries"] == 12_000
+
+
 def test_replies_and_pages_are_the_same_for_labels_that_err_alike(tmp_path):
     """Nothing that leaves depends on a label but by the number of errors."""
     others = np.roll(Y, 1)

@@ -1,4 +1,4 @@
-"""uvicorn, with one thing more: whoever is slow to send or to read is cut off."""
+"""uvicorn, with one thing more: whoever is slow, or has no end of a head, is cut off."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ with needs("serve"):
 BODY_SECONDS, HEAD_SECONDS = 20.0, 10.0
 IDLE_SECONDS = 60.0
 MOST_CONNECTIONS = 1000
+MOST_HEAD = 2**16  # octets
 # a call leaves none, and one look at all that it makes is enough for many
 _GARBAGE = 20_000, 10, 10
 
 
 class Protocol(HttpToolsProtocol):
-    """A connection that ends if a head, a body, or the reading of a reply takes too long."""
+    """A connection that ends if a head, a body, or the reading of a reply takes too long.
+
+    Or if a head, or what is in a body that is none (chunks' sizes, trailers), is too long: all of
+    a head is kept before anybody sees whose it is.
+    """
 
     body_seconds = BODY_SECONDS
 
@@ -34,6 +39,7 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*given, **named)
         self._awaited: str | None = "head"  # what is to come next
         self._deadline: asyncio.TimerHandle | None = None
+        self._n_kept = self._n_body = 0  # octets, of this message and of this piece
 
     def _within(self, seconds: float | None, then: Callable[[], None] | None = None) -> None:
         if self._deadline is not None:
@@ -66,8 +72,14 @@ class Protocol(HttpToolsProtocol):
         self._within(HEAD_SECONDS)
 
     def data_received(self, data: bytes) -> None:
-        before, self._is_new = self._awaited, False
+        before, self._is_new, self._n_body = self._awaited, False, 0
         super().data_received(data)
+        if self._awaited is None or self._is_new:
+            self._n_kept = 0
+        else:  # as much beside a body as there is of it, for chunks
+            self._n_kept += len(data) - 2 * self._n_body
+            if self._n_kept > MOST_HEAD:
+                return self._cut()
         if self._awaited is None:
             if self._deadline is not None:
                 self._within(None)
@@ -76,6 +88,7 @@ class Protocol(HttpToolsProtocol):
                 self._within(HEAD_SECONDS)
             else:
                 self._within(self.body_seconds, self._too_slow)
+        return None
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -84,6 +97,10 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._awaited = "body"
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._n_body += len(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
