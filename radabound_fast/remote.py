@@ -344,7 +344,12 @@ class RemoteHoldout:
             As in `query`; ValueError as well if the service takes no body of this length.
         """
         given = {"guesses": guesses, "keys": keys, "reruns": reruns}
-        listed = {name: list(values) for name, values in given.items() if values is not None}
+        listed: dict[str, list[Any]] = {}
+        for name, values in given.items():
+            if values is not None:
+                if not np.iterable(values):
+                    raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
+                listed[name] = list(values)
         told = self._ask("/query_many", Y_pred, 2, **listed)
         names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
         names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in told]

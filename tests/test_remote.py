@@ -53,6 +53,47 @@ def test_it_takes_predictions_as_a_holdout_does_and_refuses_them_before_they_lea
     assert "token" not in repr(holdout)
 
 
+REFUSED = {
+    "GuessAndCheck": (
+        GuessAndCheck, {"epsilon": 0.2, "delta": 0.1},
+        [{}, {"guess": 2}, {"guess": "x"}, {"guess": 0.2, "key": 1}],
+        [{}, {"guesses": [0.1]}, {"guesses": [0.1, 0.1], "keys": [1, 2]}],
+    ),
+    "DeclaredSearch": (
+        DeclaredSearch, {"space": 10, "delta": 0.1},
+        [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"}],
+        [{"keys": [1]}, {"keys": "ab"}, {"keys": [1, 2], "reruns": [1]}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_holdout_refuses_is_refused_in_its_words(tmp_path, name):
+    kind, parameters, ones, many = REFUSED[name]
+    opened = Holdout.open(tmp_path / "g.db", Y, kind, **parameters)
+    with in_thread(opened, tmp_path) as service:
+        asked, here = service.remote(), Holdout(Y, kind(M, **parameters))
+        for calls, method, given in ((ones, "query", Y), (many, "query_many", [Y, Y])):
+            for named in calls:
+                raised = []
+                for one in (here, asked):
+                    with pytest.raises((TypeError, ValueError)) as error:
+                        getattr(one, method)(given, **named)
+                    raised.append((error.type, str(error.value)))
+                assert raised[0] == raised[1]
+        assert asked.n_queries == 0
+
+
+def test_what_json_has_no_word_for_is_refused_before_it_leaves(service):
+    asked = service.remote()
+    for named in ({"guess": np.nan}, {"key": np.inf}):
+        with pytest.raises(ValueError, match="keys and guesses must be finite"):
+            asked.query(Y, **named)
+    with pytest.raises(TypeError, match=r"guesses must be a sequence, one a row, got 0\.1"):
+        asked.query_many([Y], guesses=0.1)
+    assert asked.query(Y, rerun=1).n_queries == 1  # as a Holdout takes it
+
+
 def test_it_may_be_copied_pickled_and_shared(service):
     holdout = service.remote()
     copies = [copy.copy(holdout), copy.deepcopy(holdout), pickle.loads(pickle.dumps(holdout))]

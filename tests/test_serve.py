@@ -482,7 +482,7 @@ def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
         ({"form": "arrow"}, b"nothing", "the body is no Arrow stream"),
         ({"form": "pickle"}, b"", "form must be one of bits, codes, npy, arrow, got 'pickle'"),
         ({"form": "bits", "key": 1}, octets_of(Y), "only a DeclaredSearch is asked by key"),
-        ({"form": "bits", "rerun": 1}, octets_of(Y), "only a DeclaredSearch has reruns"),
+        ({"form": "bits", "rerun": 2}, octets_of(Y), "only a DeclaredSearch has reruns"),
         ({"form": "bits", "keys": [1]}, octets_of(Y), "got 'keys'"),
         ({}, octets_of(Y), "form must be one of"),
     ],

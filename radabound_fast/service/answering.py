@@ -185,15 +185,14 @@ class Answering:
         guard = self.holdout.guard
         named: dict[str, Any] = {}
         if self._is_search:
-            if key is None:
-                name = "keys" if call.many else "key"
-                raise TypeError(f"{name} must be given: the guard is a DeclaredSearch")
+            if call.many and key is None:
+                raise TypeError("keys must be given: the guard is a DeclaredSearch")
             named["keys" if call.many else "key"] = key
             if rerun is not None:
                 named["reruns" if call.many else "rerun"] = rerun
         else:
             self.holdout._check_no_keys(key)
-            if rerun is not None:
+            if rerun is not None and (call.many or rerun != 1):
                 raise TypeError("only a DeclaredSearch has reruns")
             named["guesses" if call.many else "guess"] = guess
         if self.holdout._truth is not None:

@@ -39,7 +39,13 @@ def packed(head: dict[str, Any], octets: bytes) -> bytes:
     TypeError, ValueError
         A key or a guess that JSON has no word for.
     """
-    return json.dumps(head, default=_plain, allow_nan=False).encode() + b"\n" + octets
+    try:
+        line = json.dumps(head, default=_plain, allow_nan=False)
+    except ValueError:  # or it has itself within it
+        raise ValueError(
+            "keys and guesses must be finite, got nan, an infinity or a loop"
+        ) from None
+    return line.encode() + b"\n" + octets
 
 
 def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
