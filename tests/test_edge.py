@@ -109,12 +109,12 @@ def judged(state, losses):
             state,
             maxima=tuple(map(max, state.maxima, sums)),
             minima=tuple(map(min, state.minima, sums)),
-            largest=max(state.largest, total),
         )
+        priced = replace(state, largest=max(state.largest, total))
         free = min(total, state.n_samples - total) < state.free_below
-        if not free and state.complexity > state.budget:
-            return answers, replace(state, halted=True)
-        state = replace(state, n_answered=state.n_answered + 1)
+        if not free and state.complexity > priced.budget:
+            return answers, replace(state, halted=True)  # at the price before: this one tells it
+        state = replace(priced, n_answered=state.n_answered + 1)
         answers.append((state.n_answered, total, state.complexity))
     return answers, state
 

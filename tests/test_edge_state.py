@@ -121,8 +121,13 @@ def test_bounds_of_the_paper_have_one_budget_and_nothing_free(bound):
         ({"bound": "exact"}, "bound must be"),
         (
             {"n_samples": 10**7, "epsilon": 0.01, "bound": "fixed-sequence"},
-            "n_samples must be lower on a small machine with bound='fixed-sequence', where the "
-            "budget at epsilon=0.01 has more than 22 pieces, got 10000000",
+            "n_samples must be lower on a small machine with bound='fixed-sequence', whose state "
+            "has no room for the budget at epsilon=0.01, got 10000000",
+        ),
+        (
+            {"n_samples": 2**31 - 1, "n_vectors": 2**20, "epsilon": 0.9},
+            "n_vectors must be lower on a small machine with n_samples=2147483647, whose state "
+            "has no room for the budget, got 1048576",
         ),
         ({"bound": "fixed-sequence", "max_queries": 0}, "max_queries must be"),
         ({"bound": "fixed-sequence", "max_queries": 2**63}, "max_queries must be"),
@@ -204,6 +209,7 @@ def test_numbers_that_no_guard_stores_are_refused_though_the_checksum_is_right()
         {"n_samples": 2**31},
         {"largest": 1001},
         {"n_answered": 2**32 - 1},
+        {"halted": 2},
         {"pieces": (Piece(1, 5, (0, 0, 0)),)},
     ):
         with pytest.raises(ValueError, match="not made by"):

@@ -37,7 +37,7 @@ enum radabound_edge_result {
     RADABOUND_EDGE_OK = 0,
     /* init */
     RADABOUND_EDGE_NO_STATE = 1,    /* neither slot holds a whole state */
-    RADABOUND_EDGE_OTHER_STATE = 2, /* for another number of vectors, or of two guards */
+    RADABOUND_EDGE_OTHER_STATE = 2, /* for another number of vectors, or slots of two guards */
     /* init, finish */
     RADABOUND_EDGE_STORAGE = 3, /* a callback failed; no answer is shown, and init must be called */
     /* push, push_bits, finish */
@@ -78,7 +78,7 @@ struct radabound_edge_state {
     uint32_t half_range;
     uint32_t n_answered;
     uint32_t halted;
-    uint32_t largest; /* count of a row so far, a withheld one included */
+    uint32_t largest; /* count of an answered row so far; of a withheld one it tells nothing */
     /* of the signed sums of all rows so far; nothing before the first */
     int32_t maxima[RADABOUND_EDGE_VECTORS];
     int32_t minima[RADABOUND_EDGE_VECTORS];
@@ -89,7 +89,9 @@ enum { RADABOUND_EDGE_STATE_BYTES = sizeof(struct radabound_edge_state) };
 /* Two slots, 0 and 1, of RADABOUND_EDGE_STATE_BYTES each: pages of flash, an EEPROM, a file.  Each
  * function moves a whole slot and returns 0 if it could.  `write` returns once the bytes would
  * outlive a power cut.  Cut short, it may leave anything in its own slot, and nothing in the other:
- * what is erased together must not hold both.  A slot must be read as it was written. */
+ * what is erased together must not hold both.  A slot must be read as it was written; of one whose
+ * write was cut `read` gives anything, and 0, also where the flash reports an error: else `init` says
+ * STORAGE each time. */
 struct radabound_edge_storage {
     int (*read)(void *context, int slot, void *bytes);
     int (*write)(void *context, int slot, const void *bytes);
@@ -109,8 +111,9 @@ struct radabound_edge {
     uint32_t counts[RADABOUND_EDGE_VECTORS];
 };
 
-/* Reads the newer of the slots that are whole.  `storage` must outlive the guard.  OK also for a
- * guard that has halted.  Anything but OK leaves no guard: only init may be called then. */
+/* Reads the newer of the slots that are whole, and drops the row in hand if there is one.
+ * `storage` must outlive the guard.  OK also for a guard that has halted.  Anything but OK leaves no
+ * guard: only init may be called then. */
 enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
                                                const struct radabound_edge_storage *storage);
 
@@ -129,7 +132,7 @@ enum radabound_edge_result radabound_edge_finish(struct radabound_edge *guard, u
 int radabound_edge_halted(const struct radabound_edge *guard);
 
 /* The complexity of all rows so far, a withheld one included, and what it may come up to at the
- * largest count so far; both over n_vectors n_samples, or twice that with half_range, are what
+ * largest count that was answered; both over n_vectors n_samples, or twice that with half_range, are what
  * Python shows. */
 int64_t radabound_edge_complexity(const struct radabound_edge *guard);
 int64_t radabound_edge_budget(const struct radabound_edge *guard);
