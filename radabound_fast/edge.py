@@ -6,6 +6,7 @@ bound.  Whatever needs one is worked out here, once, and rounded to the safe sid
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from collections.abc import Iterable
@@ -319,14 +320,12 @@ class EdgeState:
         ValueError
             Neither is, or they are of two guards: made apart, or copies of one that went apart.
         """
-        half, found, problem = len(content) // 2, [], ""
+        half, found = len(content) // 2, []
         for slot in (content[:half], content[half:]):
-            try:
+            with contextlib.suppress(ValueError):
                 found.append(cls.from_bytes(slot))
-            except ValueError as error:
-                problem = str(error)
         if not found:
-            raise ValueError(problem)
+            raise ValueError("neither half begins with the whole state of a guard in C")
         older, newer = sorted((found[0], found[-1]), key=lambda state: state._age)
         if newer._made != older._made or (newer._age == older._age and newer != older):
             raise ValueError("the slots are of two guards: which of them is in use?")

@@ -225,13 +225,14 @@ def test_two_guards_in_turns_are_as_each_alone(device):
 
 
 def test_without_a_state_everything_says_so(device):
-    here = device(new(), b"\xff" * 1008, b"\0" * 1008)
+    here = device(new(), b"\0" * 1008, b"\xff" * 1008)
     for result in (None, NO_STATE, STORAGE):
         here.failing = {"read"} if result == STORAGE else set()
         if result is not None:  # before, its memory is zero
             assert here.init() == result
         assert here.push(0) == here.push_bits(np.zeros(3, bool)) == NOT_READY
         assert here.finish() == (NOT_READY, 0)
+        assert not here.halted  # though erased flash has ones there
 
 
 def test_what_is_refused_has_changed_nothing(device):

@@ -76,6 +76,17 @@ def test_the_pieces_of_a_budget_are_enough_for_large_holdouts():
         assert rule.price(state.pieces[-1].first - 1, 0, 0)[0] > rule.price(m, 0, 0)[0]
 
 
+@pytest.mark.slow
+def test_a_budget_fits_the_state_up_to_the_sizes_that_the_page_says():
+    page = (SRC.parent / "docs" / "edge.md").read_text(encoding="utf-8")
+    said = "at delta .1 that of 100,000 samples does at epsilon .005, of 250,000 at .02, of a "
+    assert said + "million at .1." in " ".join(page.split())
+    for m, epsilon in [(100_000, 0.005), (250_000, 0.02), (10**6, 0.1)]:
+        assert len(new(m, epsilon=epsilon, bound="fixed-sequence").pieces) <= 22
+    with pytest.raises(ValueError, match="n_samples must be lower on a small machine"):
+        new(400_000, epsilon=0.005, bound="fixed-sequence")
+
+
 @pytest.mark.parametrize("falls_at", [1000, 1001, 10**6])
 def test_a_function_that_falls_for_too_long_or_too_crookedly_has_no_pieces(falls_at):
     def step(place):
@@ -193,8 +204,9 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
     torn = late.to_bytes()[:300] + b"\xff" * 708
     assert EdgeState.from_file(old.to_bytes() + torn) == old
     assert EdgeState.from_file(torn + old.to_bytes()) == old
-    with pytest.raises(ValueError, match="not whole"):
-        EdgeState.from_file(torn + torn)
+    for content in (torn + torn, old.to_bytes(), b""):  # the second has one slot only
+        with pytest.raises(ValueError, match="neither half begins with the whole state"):
+            EdgeState.from_file(content)
 
 
 def test_slots_of_two_guards_are_refused():

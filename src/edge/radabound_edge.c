@@ -60,7 +60,10 @@ static void start_row(struct radabound_edge *guard)
 
 /* ---- the rule ---------------------------------------------------------------------------- */
 
-int radabound_edge_halted(const struct radabound_edge *guard) { return guard->state.halted != 0u; }
+int radabound_edge_halted(const struct radabound_edge *guard)
+{
+    return (guard->ready != 0u) && (guard->state.halted != 0u);
+}
 
 int64_t radabound_edge_complexity(const struct radabound_edge *guard)
 {
@@ -74,7 +77,7 @@ int64_t radabound_edge_complexity(const struct radabound_edge *guard)
     return sum;
 }
 
-/* floor(x / 2^n) of a number in two's complement: a shift of a negative one is up to the compiler. */
+/* floor(x / 2^n) of a number in two's complement: to shift a negative one is up to the compiler. */
 static uint64_t shifted(uint64_t x, uint32_t n)
 {
     return ((x + SIGN_BIT) >> n) - (SIGN_BIT >> n);
@@ -135,12 +138,13 @@ static void judge_row(struct radabound_edge *guard)
             state->minima[v] = sum;
     }
     const uint32_t largest = total > state->largest ? total : state->largest;
+    const int64_t budget = budget_at(state, largest);
     if ((state->n_answered < UINT32_MAX - 1u) &&
-        (is_free(state, total) || (radabound_edge_complexity(guard) <= budget_at(state, largest)))) {
+        (is_free(state, total) || (radabound_edge_complexity(guard) <= budget))) {
         state->n_answered++;
         state->largest = largest;
     } else {
-        state->halted = 1; /* the largest count is left as it was, or it would tell a withheld one */
+        state->halted = 1; /* largest stays as it was: it would tell the withheld count */
     }
 }
 
@@ -242,7 +246,7 @@ static enum radabound_edge_result is_open(const struct radabound_edge *guard)
     return guard->state.halted != 0u ? RADABOUND_EDGE_HALTED : RADABOUND_EDGE_OK;
 }
 
-/* The next n losses, which lie in one half of a word; above them are the losses after them, or 0. */
+/* The next n losses, which lie in one half of a word; above them are those after them, or 0. */
 static void take(struct radabound_edge *guard, uint32_t bits, uint32_t n)
 {
     const uint32_t place = guard->n_pushed % WORD_BITS;

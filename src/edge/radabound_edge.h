@@ -45,7 +45,7 @@ enum radabound_edge_result {
     RADABOUND_EDGE_HALTED = 5,    /* the holdout is spent: withheld, and all after it; for good */
     /* push, push_bits: nothing was taken in, the row goes on */
     RADABOUND_EDGE_BAD_LOSS = 6, /* not 0 or 1, or a bit past the last loss is set */
-    RADABOUND_EDGE_TOO_MANY = 7, /* more than are left of the row */
+    RADABOUND_EDGE_TOO_MANY = 7, /* more than are left of the row; init drops one too long */
     /* finish */
     RADABOUND_EDGE_TOO_FEW = 8 /* the row was cut short: it is dropped, as if it had never been */
 };
@@ -89,9 +89,9 @@ enum { RADABOUND_EDGE_STATE_BYTES = sizeof(struct radabound_edge_state) };
 /* Two slots, 0 and 1, of RADABOUND_EDGE_STATE_BYTES each: pages of flash, an EEPROM, a file.  Each
  * function moves a whole slot and returns 0 if it could.  `write` returns once the bytes would
  * outlive a power cut.  Cut short, it may leave anything in its own slot, and nothing in the other:
- * what is erased together must not hold both.  A slot must be read as it was written; of one whose
- * write was cut `read` gives anything, and 0, also where the flash reports an error: else `init` says
- * STORAGE each time. */
+ * what is erased together must not hold both.  A slot must be read as it was written.  Where flash
+ * cannot read what a cut write has left, `read` fills in anything and returns 0: one that fails
+ * makes `init` say STORAGE each time. */
 struct radabound_edge_storage {
     int (*read)(void *context, int slot, void *bytes);
     int (*write)(void *context, int slot, const void *bytes);
@@ -112,8 +112,8 @@ struct radabound_edge {
 };
 
 /* Reads the newer of the slots that are whole, and drops the row in hand if there is one.
- * `storage` must outlive the guard.  OK also for a guard that has halted.  Anything but OK leaves no
- * guard: only init may be called then. */
+ * `storage` must outlive the guard.  OK also for a guard that has halted.  Anything but OK leaves
+ * no guard: only init may be called then. */
 enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
                                                const struct radabound_edge_storage *storage);
 
@@ -125,15 +125,15 @@ enum radabound_edge_result radabound_edge_push_bits(struct radabound_edge *guard
                                                     const uint8_t *bits, uint32_t n_losses);
 
 /* Ends the row and judges it.  OK: *count says how many of its losses are 1, and the state is
- * stored; otherwise *count is 0.  Nothing of the row is left in the guard but its extremes. */
+ * stored; otherwise *count is 0.  Of a row that is withheld nothing is left but its extremes. */
 enum radabound_edge_result radabound_edge_finish(struct radabound_edge *guard, uint32_t *count);
 
-/* Whether a row has been withheld; never 0 again once that is stored. */
+/* Whether a row has been withheld; from then on for good.  0 while the guard is not ready. */
 int radabound_edge_halted(const struct radabound_edge *guard);
 
-/* The complexity of all rows so far, a withheld one included, and what it may come up to at the
- * largest count that was answered; both over n_vectors n_samples, or twice that with half_range, are what
- * Python shows. */
+/* Of a guard that is ready the complexity of all rows so far, a withheld one included, and what it
+ * may come up to at the largest count that was answered; both over n_vectors n_samples, or twice
+ * that with half_range, are what Python shows. */
 int64_t radabound_edge_complexity(const struct radabound_edge *guard);
 int64_t radabound_edge_budget(const struct radabound_edge *guard);
 
