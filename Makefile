@@ -9,6 +9,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 COMPILED := pyproject.toml setup.py $(wildcard src/*/*)
+# else each of the hundreds of processes that tests start compiles the package anew
+export PYTHONDONTWRITEBYTECODE :=
 
 demo: .venv/demo
 	$(BIN)/radabound demo

@@ -291,7 +291,8 @@ def report(cells: list[Cell], failures: str, halts: str) -> str:
 # Coverage by simulation
 
 Made by `python docs/coverage_table.py`; every number is in [coverage.csv](coverage.csv), and the
-classes are described in [coverage_classes.py](coverage_classes.py).
+classes are described in [coverage_classes.py](coverage_classes.py). Intervals
+of metrics and of cross-validation have [tables of their own](metrics.md#coverage-by-simulation).
 
 {verdict(cells)}
 

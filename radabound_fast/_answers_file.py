@@ -14,6 +14,7 @@ from radabound_fast._output import whole_file
 
 # what may stand before the number of a query, one text for a block or one a row
 TEXTS = ("bound", "key")
+_ROW_GROUP = 2**16  # rows of Parquet at a time: fewer take longer, to read as well
 _LINES = 4096  # at a time: they stay in the cache until they are written
 
 # of a block: its columns by their names
@@ -76,19 +77,19 @@ def _csv(name: str, columns: Sequence[str]) -> Iterator[Write]:
                     *(column[rows] for column in told),
                 )
                 if not isinstance(heads, str):
-                    pairs = zip(heads[rows], made.splitlines(keepends=True), strict=True)
-                    made = b"".join(f"{_cell(key)},".encode() + line for key, line in pairs)
+                    pairs = zip(heads[rows], bytes(made).splitlines(keepends=True), strict=True)
+                    keyed = b"".join(f"{_cell(key)},".encode() + line for key, line in pairs)
+                    made = memoryview(keyed)
                 _write_all(file, made)
 
-        _write_all(file, f"{','.join(columns)}\n".encode())
+        _write_all(file, memoryview(f"{','.join(columns)}\n".encode()))
         yield write
 
 
-def _write_all(file: Any, content: bytes) -> None:
+def _write_all(file: Any, content: memoryview) -> None:
     """A file without a buffer may take a part, as a pipe does."""
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]
+    while content:
+        content = content[file.write(content) :]
 
 
 def _cell(text: str) -> str:
@@ -107,9 +108,20 @@ def _parquet(name: str, columns: Sequence[str]) -> Iterator[Write]:
     kinds = {"bound": pa.dictionary(pa.int32(), pa.string()), "key": pa.string()}
     kinds["query"] = pa.int64()
     schema = pa.schema([(column, kinds.get(column, pa.float64())) for column in columns])
+    pending: list[Any] = []
+    n_pending = 0
+
     with pq.ParquetWriter(name, schema) as writer:
 
+        def flush() -> None:
+            nonlocal n_pending
+            if pending:
+                writer.write_table(pa.concat_tables(pending).unify_dictionaries())
+                pending.clear()
+                n_pending = 0
+
         def write(block: Mapping[str, Any]) -> None:
+            nonlocal n_pending
             n = len(block["query"])
             told = [
                 pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), [block[c]])
@@ -118,6 +130,12 @@ def _parquet(name: str, columns: Sequence[str]) -> Iterator[Write]:
                 for c in columns
             ]
             if n:
-                writer.write_table(pa.table(told, schema=schema))
+                pending.append(pa.table(told, schema=schema))
+                n_pending += n
+            if n_pending >= _ROW_GROUP:
+                flush()
 
-        yield write
+        try:
+            yield write
+        finally:
+            flush()

@@ -147,7 +147,8 @@ class GuardReplay(Replay):
     def _limits_of(self, answers: RadaBoundAnswers) -> tuple[Floats, Floats]:
         """Lows and highs; of counts that come again at the same price they are looked up."""
         rule, m = self.guard._rule, self.guard.n_samples
-        if rule.free is None or not self._declared or m > _MOST_LISTED or not len(answers):
+        are_counts = self._declared and not rule.has_weights and m <= _MOST_LISTED
+        if rule.free is None or not are_counts or not len(answers):
             return answers.lows, answers.highs
         # prices only rise along a sequence
         price, last = rule.free.nats(answers.numbers[[0, -1]]).tolist()

@@ -89,7 +89,7 @@ class EdgeState:
 
     >>> state = EdgeState.new(4000, epsilon=0.05, delta=0.1, bound="fixed-sequence", seed=0)
     >>> state.budget, state.budget / state.cells
-    (3124, 0.012203125)
+    (3259, 0.01273046875)
     >>> EdgeState.from_bytes(state.to_bytes()) == state
     True
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import Holdout, RadaBound, cli, files, pack_losses
+from radabound_fast import Holdout, RadaBound, _answers_file, cli, files, pack_losses
 from radabound_fast._answers_file import answers_file
 
 M, K = 1000, 300
@@ -90,6 +90,21 @@ def test_every_answer_is_in_the_file_bound_by_bound_in_each_block(run, what, nam
     # of blocks of seven rows
     places = [((query - 1) // 7, bounds.index(bound), query) for bound, query, *_ in rows]
     assert places == sorted(places) and len(rows) > 7
+
+
+def test_rows_of_parquet_lie_in_groups_whatever_the_blocks(folder, monkeypatch):
+    pq = pytest.importorskip("pyarrow.parquet", reason="the parquet extra is not installed")
+    monkeypatch.setattr(_answers_file, "_ROW_GROUP", 100)
+    with answers_file("a.parquet", ("bound", "query", "value"), keep=False) as write:
+        for first in range(1, 300, 7):
+            numbers = np.arange(first, first + 7)
+            write({"bound": "ab"[first % 2], "query": numbers, "value": numbers / 8})
+    found = pq.ParquetFile("a.parquet")
+    sizes = [found.metadata.row_group(i).num_rows for i in range(found.num_row_groups)]
+    assert sizes == [105, 105, 91]
+    rows = found.read().to_pylist()
+    assert [row["query"] for row in rows] == list(range(1, 302))
+    assert all(row["bound"] == "ab"[(1 + (row["query"] - 1) // 7 * 7) % 2] for row in rows)
 
 
 def test_numbers_are_written_as_they_print(folder):

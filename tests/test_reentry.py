@@ -415,7 +415,7 @@ def test_what_makes_a_file_within_another_making_in_the_folder_is_refused(outer,
 
 
 def test_a_search_within_its_own_call_is_answered_or_refused_at_once(tmp_path):
-    search = DeclaredSearch.open(tmp_path / "search.db", M, 99, delta=0.1)
+    search = DeclaredSearch.open(tmp_path / "search.db", M, 9999, delta=0.1)
     again = DeclaredSearch.open(tmp_path / "search.db")
     answered, took = [], []
 

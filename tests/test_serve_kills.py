@@ -53,6 +53,7 @@ def killed(command, service, n_kills, seed, named, teams=("red", "blue", "owner"
         for _ in range(n_kills):
             n_before = sum(map(len, told.values()))
             while sum(map(len, told.values())) == n_before:
+                assert all(thread.is_alive() for thread in threads)
                 time.sleep(0.001)
             time.sleep(draw.uniform(0.0, 0.02))
             command.kill()

@@ -444,7 +444,9 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("space", "key"), list(zip(SPACES, KEYS, strict=True)), ids=repr)
+@pytest.mark.parametrize(
+    ("space", "key"), list(zip(SPACES, KEYS, strict=True)), ids=map(repr, SPACES)
+)
 def test_a_key_comes_back_from_its_code_and_from_that_as_json(space, key):
     code, nats = space.find(key)
     for given in (code, json.loads(json.dumps(code))):

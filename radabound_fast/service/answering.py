@@ -285,7 +285,7 @@ class Answering:
         """Low, high and half-width of each: of many at once they take little more than of one."""
         guard = self.holdout.guard
         values = np.array([answer.value for answer in answers])
-        if len(answers) > _FEW and isinstance(guard, RadaBound):
+        if len(answers) > _FEW and isinstance(guard, RadaBound) and guard._units is None:
             numbers = np.array([answer.n_queries for answer in answers])
             lows, highs = guard._rule.interval(values, numbers, True)
             widths = guard._rule.half_width(values, lows, highs)

@@ -21,6 +21,8 @@ with needs("serve"):
 BODY_SECONDS, HEAD_SECONDS = 20.0, 10.0
 IDLE_SECONDS = 60.0
 MOST_CONNECTIONS = 1000
+# a call leaves none, and one look at all that it makes is enough for many
+_GARBAGE = 20_000, 10, 10
 
 
 class Protocol(HttpToolsProtocol):
@@ -167,4 +169,5 @@ def run(server: uvicorn.Server, listener: socket.socket) -> None:
     # what is there now stays: to look through it for garbage takes 10 ms, in which all wait
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_GARBAGE)
     server.run(sockets=[listener])

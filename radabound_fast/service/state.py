@@ -25,7 +25,7 @@ from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
 
 _MOST_SHOWN = 400  # calls on the page
 _NOTHING = Asker(0, 0, 0)
-_SECRET = ("seed", "signs")  # parameters that nobody is told
+_SECRET = ("seed", "signs", "weighting")  # parameters that nobody is told
 
 
 def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:

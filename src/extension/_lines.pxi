@@ -3,7 +3,7 @@
 # A mean is one of few values, and so are its limits: what repr makes of a float is kept in a table
 # and copied from there the next time.
 
-cdef extern from "Python.h":
+cdef extern from *:  # Python.h
     char *PyOS_double_to_string(double, char, int, int, int *) except NULL
     const int Py_DTSF_ADD_DOT_0
     void PyMem_Free(void *)
@@ -124,12 +124,13 @@ cdef class Lines:
     For one thread at a time.
     """
 
-    cdef object _cells
+    cdef object _cells, _text
     cdef int _n_columns
 
     def __init__(self, int n_columns):
         self._n_columns = n_columns
         self._cells = bytearray(n_columns * sizeof(cell) << CELL_BITS)
+        self._text = bytearray()
 
     def of(self, bytes head not None, const int64_t[::1] numbers, *columns):
         """The lines of some rows.
@@ -143,7 +144,8 @@ cdef class Lines:
 
         Returns
         -------
-        bytes
+        memoryview
+            Until the next call.
         """
         cdef lines made
         cdef ptrdiff_t n_rows = numbers.shape[0], row = 0
@@ -153,7 +155,7 @@ cdef class Lines:
         if len(columns) != self._n_columns:
             raise ValueError(f"columns must be {self._n_columns}, got {len(columns)}")
         if n_rows == 0:
-            return b""
+            return memoryview(b"")
         held = []
         for given in columns:
             column = given
@@ -161,13 +163,16 @@ cdef class Lines:
                 raise ValueError("columns must be as long as numbers")
             held.append(column)
         cdef ptrdiff_t room = len(head) + NUMBER_BYTES + 2 + self._n_columns * (CELL_BYTES + 1)
+        cdef unsigned char[::1] text
+        if len(self._text) < n_rows * room:
+            self._text = bytearray(n_rows * room)
+        text = self._text
+        cdef char *end = <char *>&text[0]
         cdef const double **pointers = <const double **>malloc(
             (self._n_columns + 1) * sizeof(double *)
         )
-        cdef char *text = <char *>malloc(n_rows * room)
-        cdef char *end = text
         try:
-            if pointers == NULL or text == NULL:
+            if pointers == NULL:
                 raise MemoryError
             for place in range(self._n_columns):
                 column = held[place]
@@ -179,9 +184,8 @@ cdef class Lines:
                 with nogil:
                     row = put_lines(&made, row, n_rows, &end)
                 if row == n_rows:
-                    return PyBytes_FromStringAndSize(text, end - text)
+                    return memoryview(self._text)[:end - <char *>&text[0]]
                 empty = cell_of(&made, made.missing, row)
                 fill_cell(empty, pointers[made.missing][row])
         finally:
             free(pointers)
-            free(text)

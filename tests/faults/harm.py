@@ -128,7 +128,7 @@ def later_saved(path: Path, version: int) -> None:
 
 
 def later_format(count: Count, folder: Path, times: int) -> None:
-    version = 1
+    version = 2  # of a database with a service's log; of a saved file it is a later one too
     while count.times < times:
         version += 1
         for write, read in ((later_database, RadaBound.open), (later_saved, RadaBound.load)):
