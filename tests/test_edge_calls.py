@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import HoldoutExhausted, RadaBound, SignMatrix
-from radabound_fast.edge import EdgeState, _checksum
+from radabound_fast.edge import EdgeState
 
 SRC = Path(__file__).parents[1] / "src"
 pytestmark = pytest.mark.source
@@ -124,10 +124,6 @@ def new(n_samples=100, **options):
     return EdgeState.new(
         n_samples, **{"epsilon": 0.9, "delta": 0.1, "bound": "mclt", "seed": 7} | options
     )
-
-
-def sealed(slot):
-    return slot[:8] + struct.pack("<Q", _checksum(bytes(slot[16:]))) + slot[16:]
 
 
 @pytest.fixture

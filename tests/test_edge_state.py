@@ -1,5 +1,6 @@
 """``radabound edge`` and `radabound_fast.edge`: states and tables for a guard in C."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -266,6 +267,22 @@ def test_new_state_never_writes_over_a_file(command):
     code, out, error = command("new-state", "guard.state", *OPTIONS)
     assert (code, out) == (2, "") and error == "radabound edge: guard.state: File exists\n"
     assert Path("guard.state").read_bytes() == b"in use"
+
+
+def test_new_state_makes_its_file_in_no_other_place(command):
+    Path("folder").mkdir()
+    Path("closed").mkdir(0o500)
+    with contextlib.suppress(OSError):  # not everybody on Windows may make one
+        Path("link").symlink_to("nowhere")
+    before = sorted(Path.cwd().rglob("*"))
+    places = ["folder", "missing/guard.state", "", "guard.state/"]
+    places += ["link"] * Path("link").is_symlink()
+    places += ["closed/guard.state"] * (os.name == "posix" and os.geteuid() != 0)
+    for place in places:
+        code, out, error = command("new-state", place, *OPTIONS)
+        assert (code, out) == (2, "") and error.startswith(f"radabound edge: {place}: ")
+        assert error.count("\n") == 1
+    assert sorted(Path.cwd().rglob("*")) == before
 
 
 def test_new_state_leaves_no_file_after_a_bad_argument(command):
