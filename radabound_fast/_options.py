@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_choice
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.files import open_losses, read_values
+from radabound_fast.metrics import METRICS
+
+# what a Holdout measures of predictions
+OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "n_samples": {"type": int, "metavar": "M", "help": "the holdout"},
@@ -20,6 +29,26 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "of a sequence in a fixed order: how many share delta alike",
     },
     "space_size": {"type": int, "metavar": "N", "help": "configurations in a declared space"},
+    "metric": {
+        "metavar": "NAME",
+        "help": f"of predictions: {', '.join(METRICS)} (default: error)",
+    },
+    "pos_label": {"metavar": "LABEL", "help": "the positive class"},
+    "clip": {"type": float, "metavar": "P", "help": "least probability of a log loss"},
+    "y_range": {
+        "type": float,
+        "nargs": 2,
+        "metavar": ("LOW", "HIGH"),
+        "help": "of labels that are numbers",
+    },
+    "costs": {
+        "metavar": "FILE",
+        "help": "of mean_cost: a row a true class, a column a predicted one",
+    },
+    "baseline": {
+        "metavar": "FILE",
+        "help": "m predictions of a model fixed beforehand: each model's gain over it is told too",
+    },
     "seed": {"type": int, "help": "of the signs, for reproduction (default: drawn)"},
 }
 
@@ -37,3 +66,30 @@ def add_option(
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """Those of the options that were given."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def takes_classes(metric: str | None) -> bool:
+    """Whether predictions are classes, as labels are."""
+    return METRICS[check_choice(METRICS, metric=metric or "error")].takes == "classes"
+
+
+def measured(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
+    """Those of `OF_PREDICTIONS` that were given, as a `Holdout` takes them."""
+    options = given(args, "metric", "clip", "y_range")
+    if args.pos_label is not None:
+        options["pos_label"] = _as_label(args.pos_label, labels)
+    if args.costs is not None:
+        options["costs"] = np.concatenate([*open_losses(args.costs, transpose=False)])
+    if args.baseline is not None:
+        like = labels if takes_classes(args.metric) else None
+        options["baseline"] = read_values(args.baseline, like)
+    return options
+
+
+def _as_label(text: str, labels: NDArray[Any]) -> float | str:
+    if labels.dtype.kind not in "biuf":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
