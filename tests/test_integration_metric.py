@@ -10,7 +10,7 @@ import pytest
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
 from radabound_fast.integrations.metric import HoldoutMetric
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
 from radabound_fast.spaces import Choice, Grid, Improvements, epoch_of
 
 M = 1000
@@ -154,6 +154,27 @@ def test_a_withheld_answer_becomes_what_was_declared(y, rng, withheld, outcome):
     assert told == outcome
     # the rows of others are still scored
     assert metric([0, 1], [1, 1]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "worst"),
+    [
+        ({"metric": "roc_auc"}, 0.0),
+        ({"metric": "accuracy"}, 0.0),
+        ({"metric": "error"}, 1.0),
+        ({"metric": "neg_brier_score"}, -1.0),
+        ({"metric": "neg_mean_squared_error", "y_range": (0, 3)}, -9.0),
+        ({"metric": "mean_cost", "costs": [[0, 1], [5, -2]]}, 5.0),
+        ({}, 1.0),
+    ],
+)
+def test_the_worst_value_is_that_of_the_metric(y, options, worst):
+    # 1.0 for all would make a withheld model the best of those that are better the greater
+    guard = FixedSequence(M, epsilon=1e-6, delta=0.1)
+    holdout = Holdout(y, guard, **options)
+    metric = HoldoutMetric(holdout, withheld="worst")
+    told = metric(y, np.full(M, 1.0) if options.get("metric") == "roc_auc" else np.ones(M, int))
+    assert holdout.halted and told == worst
 
 
 def test_a_spent_holdout_is_refused_at_once(y, rng):

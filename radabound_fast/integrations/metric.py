@@ -109,6 +109,13 @@ class HoldoutMetric:
         """Whether more of the metric is better, as ``sklearn.metrics.make_scorer`` asks."""
         return METRICS[self.holdout.metric].greater_is_better
 
+    @property
+    def _worst(self) -> float:
+        """The worst value that the metric can have."""
+        measure = getattr(self.holdout.guard, "_metric", None)  # None: error rates
+        least, most = (0.0, 1.0) if measure is None else measure.ends
+        return float(least if self.greater_is_better else most)
+
     @sealed
     def __call__(
         self, y_true: Any, y_pred: Any, *, key: Any = None, guess: float | None = None
@@ -157,7 +164,7 @@ class HoldoutMetric:
             return float(self.holdout.query(y_pred, guess=guess, key=key).value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
-                return 1.0  # guards that withhold answer error rates
+                return self._worst
             if self.withheld == "stop":
                 raise KeyboardInterrupt(str(spent)) from None
             raise
