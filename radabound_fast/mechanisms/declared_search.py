@@ -1031,7 +1031,8 @@ class DeclaredSearch:
         answer = _answer_of(self._terms, query, asked[:-1], n_queries)
         if self._logs:
             key = f", key {answer.key!r:.200}"
-            note_answer(type(self).__name__, n_queries, answer.value, key)
+            value = answer.value if self.space.shows is None else None
+            note_answer(type(self).__name__, n_queries, value, key)
         return answer
 
     def _many(
