@@ -211,7 +211,7 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
     shared = np.bincount(above, many * share, edges.size)
     shared = shared + np.bincount(above - 1, many * (1.0 - share), edges.size)
     held = shared > 0.0
-    return edges[held], shared[held]
+    return edges[held], shared[held].astype(np.float64)
 
 
 def _weighted_lower(mean: float, weights: Floats, counts: Floats, nats: float) -> float:

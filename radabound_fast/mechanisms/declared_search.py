@@ -577,6 +577,8 @@ class DeclaredSearch:
             f"looks at every score, as long as it stays in the space{size} that was declared "
             "before any score was seen"
         )
+        if measure.is_paired:
+            assumed += " The baseline was fixed before any holdout score was seen."
         if self.space.shows is not None:
             seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:

@@ -39,7 +39,6 @@ class MeanLoss:
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
-    baseline_value: ClassVar[None] = None
 
     @property
     def told(self) -> tuple[str, str]:
@@ -69,6 +68,9 @@ class MeanLoss:
         if shift == 0:
             return binomial_interval(totals, self.n_samples, nats)
         return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
+
+    def baseline_value(self, kept: NDArray[Any]) -> None:
+        """None: there is no baseline."""
 
     def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
         whole = len(kept) == 2 and all(type(number) is int for number in kept)
@@ -128,11 +130,13 @@ class Measure(NamedTuple):
     def is_paired(self) -> bool:
         return self.baseline is not None
 
-    @property
-    def baseline_value(self) -> float | None:
-        """The metric of the baseline."""
+    def baseline_value(self, kept: Array) -> float | None:
+        """The metric of the baseline, given rows of what was kept."""
         if self.baseline is None:
             return None
+        if self.keeps == "limits":
+            value, gain = float(kept[0, 0]), float(kept[0, 3])
+            return value - gain if self.greater_is_better else value + gain
         return float(self.values(np.array([[self.baseline[0], 0]]))[0])
 
     @property
