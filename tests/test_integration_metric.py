@@ -230,6 +230,31 @@ def test_over_an_opened_guard_pickled_metrics_are_one_guard(y, rng, guard, tmp_p
         there.holdout.close()
 
 
+@pytest.mark.parametrize("weighted", ["sample_weight", "groups"])
+@pytest.mark.parametrize(
+    ("guard", "parameters"),
+    [
+        (FixedSequence, {"metric": "accuracy"}),
+        (FixedSequence, {"max_queries": 10}),
+        (RadaBound, {"bound": "fixed-sequence"}),
+    ],
+)
+def test_a_pickled_metric_brings_the_weights_that_its_guard_has(
+    y, rng, guard, parameters, weighted, tmp_path
+):
+    given = {weighted: np.arange(M) // 3 + 1}
+    made = parameters | given | {"epsilon": 0.9, "delta": 0.1}
+    with Holdout.open(tmp_path / "guard.db", y, guard, **made) as holdout:
+        metric, predictions = HoldoutMetric(holdout), spoilt(y, 0.2, rng)
+        there = pickle.loads(pickle.dumps(metric))
+        assert there(y, predictions) == metric(y, predictions)
+        assert holdout.n_queries == there.holdout.n_queries == 2
+        again = pickle.loads(pickle.dumps(there))  # from one worker to another
+        assert again(y, predictions) == metric(y, predictions)
+        for one in (there, again):
+            one.holdout.close()
+
+
 def ask_in_a_worker(metric, y, seed):
     return metric(y, spoilt(y, 0.2, np.random.default_rng(seed)))
 

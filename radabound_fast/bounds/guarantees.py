@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .free import Free
 
+_ASSUMED = "Assumed: independent held-out examples of one law, and losses in [0, 1]."
 _NEVER_ADAPTIVE = (
     "Never for an adaptive analyst: queries, or an order of queries, chosen after seeing earlier "
     "answers can make returned answers wrong by more than epsilon; a mechanism stays valid there."
@@ -59,7 +60,7 @@ def paper(
     ]
     if estimator == "half-range":
         sentences.append("The paper's proof is for the plain estimator, not for half-range.")
-    return " ".join([*sentences, _NEVER_ADAPTIVE])
+    return " ".join([*sentences, _ASSUMED, _NEVER_ADAPTIVE])
 
 
 def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
@@ -98,5 +99,5 @@ def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
         f"{epsilon} of its expectation: two-sided, finite-sample, and up to a halting time that "
         f"depends on the data. Each answer is covered by the self-bounding bound at 3/5 of delta "
         f"or by the union bound at 2/5 of it (docs/theory.md). Of losses declared 0 or 1 (labels, "
-        f"bits, booleans, integers) the union bound {union}. {never}"
+        f"bits, booleans, integers) the union bound {union}. {_ASSUMED} {never}"
     )

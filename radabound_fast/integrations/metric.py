@@ -215,7 +215,7 @@ class HoldoutMetric:
         if ledger is None:
             return _metric_of, (type(self), holdout, options)
         opened = (type(holdout), ledger.path, holdout._labels, type(guard), ledger._durability)
-        return _opened_again, (type(self), *opened, options)
+        return _opened_again, (type(self), *opened, holdout._given.weights(), options)
 
     def __repr__(self) -> str:
         options = f"other_rows={self.other_rows!r}, withheld={self.withheld!r}"
@@ -233,10 +233,11 @@ def _opened_again(
     labels: Labels,
     guard: Any,
     durability: Any,
+    weights: Any,
     options: Any,
 ) -> HoldoutMetric:
     made = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
-    made.holdout = holdout.open(path, labels, guard, durability=durability)
+    made.holdout = holdout.open(path, labels, guard, durability=durability, **weights)
     made.other_rows, made.withheld, made._shown = options["other_rows"], options["withheld"], None
     return made
 
