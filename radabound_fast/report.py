@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast import __version__
-from radabound_fast._checks import counted
+from radabound_fast._checks import certainty, counted
 from radabound_fast.metrics import COUNTED
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Report:
             baseline=self.baseline,
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
-            subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
+            subtitle=f"Every interval holds, with probability {certainty(self.delta)}, "
             f"however the search used {'the scores' if shows is None else 'what it was shown'}",
         )
 
@@ -269,8 +269,8 @@ def sentence(models: str, called: str, score: str, place: str, delta: float, pro
         That holds with probability ``1 - delta``, under this condition.
     """
     return (
-        f"The best of {models} is {called}: {score}, and {place}, with probability {1 - delta:g}, "
-        f"{provided}."
+        f"The best of {models} is {called}: {score}, and {place}, with probability "
+        f"{certainty(delta)}, {provided}."
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers
 from radabound_fast._checks import (
+    certainty,
     check_bool,
     check_count,
     check_fraction,
@@ -590,7 +591,7 @@ class DeclaredSearch:
                 "Of a model trained again on all rows nothing is said."
             )
         return (
-            f"With probability at least {1 - self.delta:g} the {what} {whose} is {side}"
+            f"With probability at least {certainty(self.delta)} the {what} {whose} is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count, check_positive, check_probability
+from radabound_fast._checks import certainty, check_count, check_positive, check_probability
 from radabound_fast.bounds import Free, binomial_interval, dyadic_code, kl_interval
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
@@ -113,8 +113,8 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
         """What is guaranteed, when, and proved by what."""
         what, limits = (self._metric or MeanLoss(self.n_samples)).told
         return (
-            f"With probability at least {1 - self.delta:g} every answer is within "
-            f"{self.epsilon:g} of the {what}, and that is between its low and high. Two-sided, "
+            f"With probability at least {certainty(self.delta)} every answer is within "
+            f"{self.epsilon} of the {what}, and that is between its low and high. Two-sided, "
             f"finite-sample, for queries in an order fixed in advance (before any score on this "
             f"holdout was seen), up to a halting time that depends on the data; proved by the "
             f"union bound, with {limits}. Assumed: independent held-out examples. Never for an "
