@@ -172,9 +172,9 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             f"With probability at least {certainty(self.delta)} every answer is within its "
             f"half_width of the smallest true mean loss among the queries so far. Two-sided, "
             f"finite-sample, valid for an adaptive analyst, whatever the queries; proved by "
-            f"{transcripts}, the union bound and Hoeffding's inequality (after Blum and Hardt, 2015). Assumed: "
-            f"independent held-out examples, and losses in [0, 1] chosen from earlier answers and "
-            f"from data independent of the holdout."
+            f"{transcripts}, the union bound and Hoeffding's inequality (after Blum and Hardt, "
+            f"2015). Assumed: independent held-out examples, and losses in [0, 1] chosen from "
+            f"earlier answers and from data independent of the holdout."
         )
 
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
