@@ -69,10 +69,11 @@ def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
         f"It is proved that, for queries in an order fixed in advance (before any score on this "
         f"holdout was seen), except with probability {delta}, every returned weighted mean is "
         f"within {epsilon} of its expectation given the weights and the groups' sizes: two-sided, "
-        f"finite-sample, and up to a halting time that depends on the data. Weights must have been "
-        f"fixed in advance, and rows of different groups be independent. Each answer is covered by "
-        f"the self-bounding bound for weighted losses at 3/5 of delta or by the union bound at 2/5 "
-        f"of it (docs/theory.md), which answers the first {free.n_queries:,} queries, whatever "
+        f"finite-sample, and up to a halting time that depends on the data. Weights (rounded to "
+        f"about 2**-24 of the heaviest group's) must have been fixed in advance, and rows of "
+        f"different groups be independent. Each answer is covered by the self-bounding bound for "
+        f"weighted losses at 3/5 of delta or by the union bound at 2/5 of it (docs/theory.md), "
+        f"which answers the first {free.n_queries:,} queries, whatever "
         f"their means. {_NEVER_ADAPTIVE}"
     )
 

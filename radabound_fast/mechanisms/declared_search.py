@@ -570,7 +570,7 @@ class DeclaredSearch:
         size = "" if self.size is None else f" of {self.size:,} keys"
         whose = "of every answer"
         assumed = (
-            "independent held-out examples; models trained from their key and from data "
+            f"{measure.assumed}; models trained from their key and from data "
             "independent of the holdout, so that whatever else of a model was chosen by holdout "
             "scores is part of its key."
         )
@@ -585,7 +585,7 @@ class DeclaredSearch:
         if self.n_folds is not None:
             whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
             assumed = (
-                "independent rows; fold models trained from their key and from the rows of the "
+                f"{measure.assumed}; fold models trained from their key and from the rows of the "
                 "other folds, so that whatever else of them was chosen by scores is part of the "
                 "key; folds made by chance (by the labels: then the truth is given the labels). "
                 "Of a model trained again on all rows nothing is said."

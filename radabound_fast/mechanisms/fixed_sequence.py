@@ -111,14 +111,15 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
-        what, limits = (self._metric or MeanLoss(self.n_samples)).told
+        measure = self._metric or MeanLoss(self.n_samples)
+        what, limits = measure.told
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "
             f"{self.epsilon} of the {what}, and that is between its low and high. Two-sided, "
             f"finite-sample, for queries in an order fixed in advance (before any score on this "
             f"holdout was seen), up to a halting time that depends on the data; proved by the "
-            f"union bound, with {limits}. Assumed: independent held-out examples. Never for an "
-            f"adaptive analyst: DeclaredSearch stays valid there."
+            f"union bound, with {limits}. Assumed: {measure.assumed}. Never for an adaptive "
+            f"analyst: DeclaredSearch stays valid there."
         )
 
     def _nats(self, number: int) -> float:

@@ -23,6 +23,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Limits = tuple[Any, Any]
 
+INDEPENDENT = "independent held-out examples"
 OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
 
 
@@ -39,6 +40,7 @@ class MeanLoss:
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
+    assumed: ClassVar[str] = INDEPENDENT
 
     @property
     def told(self) -> tuple[str, str]:
@@ -153,6 +155,17 @@ class Measure(NamedTuple):
                 "the limits of Result 23: Chernoff given the weights and the groups' sizes",
             )
         return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+
+    @property
+    def assumed(self) -> str:
+        """What is assumed of the rows, as `guarantee` says it."""
+        if self.weighting is None:
+            return INDEPENDENT
+        where = "" if self.n_folds is None else ", each in one fold"
+        return (
+            f"{INDEPENDENT}, or groups of them where groups are given{where}, and weights that "
+            f"were fixed before any holdout score was seen"
+        )
 
     @property
     def ends(self) -> tuple[float, float]:
