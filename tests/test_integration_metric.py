@@ -10,7 +10,7 @@ import pytest
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
 from radabound_fast.integrations.metric import HoldoutMetric
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
 from radabound_fast.spaces import Choice, Grid, Improvements, epoch_of
 
 M = 1000
@@ -154,6 +154,27 @@ def test_a_withheld_answer_becomes_what_was_declared(y, rng, withheld, outcome):
     assert told == outcome
     # the rows of others are still scored
     assert metric([0, 1], [1, 1]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "worst"),
+    [
+        ("error", {}, 1.0),
+        ("accuracy", {}, 0.0),
+        ("roc_auc", {}, 0.0),
+        ("mean_cost", {"costs": [[0, 1], [5, 0]]}, 5.0),
+        ("neg_log_loss", {"clip": 0.25}, np.log(0.25)),
+        ("neg_brier_score", {}, -1.0),
+    ],
+)
+def test_what_is_withheld_in_a_fixed_order_becomes_the_worst_value_of_its_metric(
+    metric, options, worst, y, rng
+):
+    holdout = Holdout(y, FixedSequence(M, epsilon=0.001, delta=0.1), metric=metric, **options)
+    score = HoldoutMetric(holdout, withheld="worst")
+    classes = metric in ("error", "accuracy", "mean_cost")
+    told = score(y, rng.integers(0, 2, M) if classes else rng.random(M))
+    assert holdout.halted and told == pytest.approx(worst)
 
 
 def test_a_spent_holdout_is_refused_at_once(y, rng):

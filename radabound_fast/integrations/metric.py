@@ -157,7 +157,7 @@ class HoldoutMetric:
             return float(self.holdout.query(y_pred, guess=guess, key=key).value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
-                return 1.0  # guards that withhold answer error rates
+                return self._worst()
             if self.withheld == "stop":
                 raise KeyboardInterrupt(str(spent)) from None
             raise
@@ -172,6 +172,14 @@ class HoldoutMetric:
             the space names, for a grid or a list of dicts; for a pipeline they have its names.
         """
         return HoldoutScorer(self, key)
+
+    def _worst(self) -> float:
+        """The worst value that the metric can have."""
+        truth = self.holdout._truth
+        if truth is None:
+            return 1.0  # an error rate
+        ends = truth.measure(bytes(16)).ends
+        return ends[0] if self.greater_is_better else ends[1]
 
     def _of_other_rows(self, y_true: Any, y_pred: Any) -> float:
         if self.other_rows == "refuse":
