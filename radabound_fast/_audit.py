@@ -60,10 +60,14 @@ class Replay(ABC):
         self._n_samples = n_samples
 
     def ask(self, block: NDArray[Any]) -> Told | None:
-        """Ask about the rows of a block; a function of what was answered, or None after a halt."""
-        if self.halted:
+        """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
+        self._see(block)
+        if self.halted or not len(block):
             return None
         return self._ask(unpacked(block, self._n_samples) if self._unpack else block)
+
+    def _see(self, block: NDArray[Any]) -> None:  # noqa: B027 a search has no use for it
+        """What kind of rows the file has, of which all may have been answered before."""
 
     @abstractmethod
     def _ask(self, block: NDArray[Any]) -> Told: ...
@@ -123,9 +127,11 @@ class GuardReplay(Replay):
         self._lowest = inf
         self.best: RadaBoundAnswer | None = None
 
-    def _ask(self, block: NDArray[Any]) -> Told:
+    def _see(self, block: NDArray[Any]) -> None:
         if self._losses and block.dtype.kind not in "biu":
             self._declared = False
+
+    def _ask(self, block: NDArray[Any]) -> Told:
         answers: RadaBoundAnswers = self._query_many(block, **self._options)
         if self._complexities is not None and answers.complexities is not None:
             self._complexities.append(answers.complexities)
@@ -413,7 +419,7 @@ def replay(
         n_read += len(whole) - len(block)
         try:
             for each in replays:
-                told = each.ask(block) if len(block) else None
+                told = each.ask(block)
                 if write is not None and told is not None:
                     write(told())
         except (TypeError, ValueError) as error:

@@ -199,6 +199,17 @@ def test_packed_rows_go_on_too(run):
         assert (f"{before} queries were answered before." in out) == (before > 0)
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float64])
+def test_what_is_left_is_of_losses_of_this_type_also_where_all_were_answered_before(run, dtype):
+    np.save("l.npy", losses_of(6).astype(dtype))
+    guard = RadaBound(M, epsilon=0.09, delta=0.1, n_vectors=12, bound="fixed-sequence", seed=5)
+    guard.query_many(losses_of(6).astype(dtype))
+    left = guard.n_left(declared=dtype is not np.float64)
+    for _ in range(2):
+        code, out, _ = run(*LOSSES, "--bound", "fixed-sequence", "--state", "g.db")
+        assert code == 0 and f"all answered; {left:,} more will be" in out
+
+
 def test_the_seed_is_that_of_the_state(run):
     without = [*LOSSES[:-2], "--bound", "fixed-sequence", "--state", "g.db", "--json"]
     first, second = (json.loads(run(*without)[1]) for _ in range(2))
