@@ -21,6 +21,7 @@ from radabound_fast._checks import counted
 from radabound_fast._kernel import RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.theorem7 import PaperBound
+from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.packing import as_words
@@ -443,8 +444,10 @@ def table(replays: Sequence[GuardReplay]) -> str:
 
 def _outcome(each: GuardReplay) -> str:
     guard, left = each.guard, each.n_left
+    whole = guard.n_queries + left
+    if not guard.halted and whole >= MOST_QUERIES:
+        return "all answered; so will be as many more as you like, whatever they are"
     if not guard.halted and left:
-        whole = guard.n_queries + left
         share = f"{100 * left // whole} % of {whole:,}"
         return f"all answered; {left:,} more will be, whatever they are ({share})"
     if not guard.halted:
