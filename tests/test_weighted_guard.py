@@ -162,7 +162,7 @@ def test_weights_are_the_guard_s_or_the_holdout_s_and_not_a_mechanism_s():
     guard = RadaBound(3, **GIVEN, sample_weight=weights)
     with pytest.raises(TypeError, match="sample_weight must be given to the guard itself"):
         Holdout(y_true, guard, sample_weight=weights)
-    with pytest.raises(ValueError, match="sample_weight needs a DeclaredSearch, or in a "):
+    with pytest.raises(ValueError, match="or in a fixed order a FixedSequence, got a Ladder"):
         Holdout(y_true, Ladder(3, step=0.1, delta=0.1), sample_weight=weights)
     with pytest.raises(ValueError, match="baseline needs a DeclaredSearch, got a RadaBound"):
         Holdout(y_true, **GIVEN, sample_weight=weights, baseline=y_true)
