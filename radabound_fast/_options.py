@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.files import open_losses
+from radabound_fast.metrics import METRICS
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "n_samples": {"type": int, "metavar": "M", "help": "the holdout"},
@@ -37,3 +42,41 @@ def add_option(
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """Those of the options that were given."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def add_metric_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add what `metric_options` reads."""
+    parser.add_argument(
+        "--metric", metavar="NAME", help=f"of predictions: {', '.join(METRICS)} (default: error)"
+    )
+    parser.add_argument("--pos-label", metavar="LABEL", help="the positive class")
+    parser.add_argument("--clip", type=float, metavar="P", help="least probability of a log loss")
+    parser.add_argument(
+        "--y-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of labels that are numbers"
+    )
+    parser.add_argument(
+        "--costs", metavar="FILE", help="of mean_cost: a row a true class, a column a predicted one"
+    )
+
+
+def metric_options(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
+    """The metric and its options that were given, as a `Holdout` of these labels takes them.
+
+    Raises ValueError and OSError: of the file of costs, or of a label that is no number.
+    """
+    options = given(args, "metric", "clip", "y_range")
+    if args.pos_label is not None:
+        options["pos_label"] = _as_label(args.pos_label, labels)
+    if args.costs is not None:
+        costs = open_losses(args.costs, transpose=False, header=False)
+        options["costs"] = np.concatenate([*costs])
+    return options
+
+
+def _as_label(text: str, labels: NDArray[Any]) -> float | str:
+    if labels.dtype.kind not in "biuf":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import stat
 import sys
+from inspect import Parameter
 from typing import Any
 
 from radabound_fast._checks import check_count, check_positive, counted
 from radabound_fast._extras import needs
+from radabound_fast._options import add_metric_options, metric_options
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files import open_labels
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
-from radabound_fast.metrics import METRICS
 
 MECHANISMS: dict[str, Any] = {
     "radabound": RadaBound,
@@ -71,16 +73,17 @@ def add_serve(commands: Any) -> None:
     )
     guard.add_argument("--epsilon", type=float, help="the error tolerated")
     guard.add_argument("--delta", type=float, help="probability of failure")
-    guard.add_argument("--bound", choices=list(BOUNDS), help="of radabound")
-    guard.add_argument("--n-vectors", type=int, metavar="L", help="sign vectors of radabound")
+    guard.add_argument("--bound", choices=list(BOUNDS), help="of radabound (default: bernstein)")
+    guard.add_argument(
+        "--n-vectors", type=int, metavar="L", help="sign vectors of radabound (default: 32)"
+    )
     guard.add_argument("--max-queries", type=int, metavar="K", help="of radabound and ladder")
     guard.add_argument("--step", type=float, help="of ladder")
     guard.add_argument(
         "--space", metavar="N|FILE.json", help="of declared-search: a number of keys, or a grid"
     )
     guard.add_argument("--reruns", action="store_true", default=None, help="of declared-search")
-    guard.add_argument("--metric", choices=list(METRICS), help="of declared-search")
-    guard.add_argument("--pos-label", help="the positive class of a metric of two")
+    add_metric_options(parser.add_argument_group("what is measured, of declared-search"))
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -132,17 +135,31 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
     parameters = {name: value for name, value in given.items() if value is not None}
     if "space" in parameters:
         parameters["space"] = _space(args.space)
-    if found is None and not parameters:
-        raise ValueError(f"{args.database} is not there: say --epsilon, --delta and so on")
-    measured = {} if args.metric is None else {"metric": args.metric}
-    if args.pos_label is not None:
-        measured["pos_label"] = _as_label(args.pos_label, labels)
+    _check_parameters(kind, parameters, None if found else args.database)
+    measured = metric_options(args, labels)
     try:
         return Holdout.open(
             args.database, labels, kind, durability=args.durability, **measured, **parameters
         )
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+def _check_parameters(kind: Any, parameters: dict[str, Any], missing: str | None) -> None:
+    """ValueError unless they are this mechanism's, and all that it needs if its file is missing."""
+    mechanism = next(name for name, each in MECHANISMS.items() if each is kind)
+    takes = inspect.signature(kind).parameters
+    flags = {name: f"--{option.replace('_', '-')}" for option, name in _OPTIONS.items()}
+    for name in parameters:
+        if name not in takes:
+            own = ", ".join(flag for each, flag in flags.items() if each in takes)
+            raise ValueError(f"{flags[name]} is not for {mechanism}, which has {own}")
+    if missing is None:
+        return
+    needed = [name for name in flags if name in takes and takes[name].default is Parameter.empty]
+    if not parameters.keys() >= set(needed):
+        must = " and ".join(flags[name] for name in needed)
+        raise ValueError(f"{missing} is not there: to make it for {mechanism} give {must}")
 
 
 def _kind_of(path: str) -> Any:
@@ -173,13 +190,3 @@ def _space(given: str) -> Any:
             raise ValueError(
                 f"{given} must be JSON, a mapping of names to lists: {error}"
             ) from None
-
-
-def _as_label(text: str, labels: Any) -> Any:
-    """What the user wrote, as the labels have it."""
-    if labels.dtype.kind in "US":
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise ValueError(f"--pos-label must be a number, as the labels, got {text!r}") from None

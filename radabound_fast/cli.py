@@ -40,7 +40,7 @@ from radabound_fast._audit import (
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._edge_command import add_edge
 from radabound_fast._extras import needs
-from radabound_fast._options import add_option, given
+from radabound_fast._options import add_metric_options, add_option, given, metric_options
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
@@ -222,17 +222,7 @@ def _add_audit(commands: Any) -> None:
         metavar="FILE",
         help="a line of text for each row: which configuration it is (default: one of its own)",
     )
-    search.add_argument(
-        "--metric", metavar="NAME", help=f"of predictions: {', '.join(METRICS)} (default: error)"
-    )
-    search.add_argument("--pos-label", metavar="LABEL", help="the positive class")
-    search.add_argument("--clip", type=float, metavar="P", help="least probability of a log loss")
-    search.add_argument(
-        "--y-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of labels that are numbers"
-    )
-    search.add_argument(
-        "--costs", metavar="FILE", help="of mean_cost: a row a true class, a column a predicted one"
-    )
+    add_metric_options(search)
     search.add_argument(
         "--baseline",
         metavar="FILE",
@@ -331,12 +321,7 @@ def _search(
     space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
     owner: DeclaredSearch | Holdout = DeclaredSearch(n_samples, space, delta=args.delta)
     if labels is not None:
-        known, options = _known(args, labels), given(args, "metric", "clip", "y_range")
-        if args.pos_label is not None:
-            options["pos_label"] = _as_label(args.pos_label, labels)
-        if args.costs is not None:
-            costs = open_losses(args.costs, transpose=False, header=False)
-            options["costs"] = np.concatenate([*costs])
+        known, options = _known(args, labels), metric_options(args, labels)
         if args.baseline is not None:
             like = labels if _takes_classes(args.metric) else None
             options["baseline"] = read_values(args.baseline, like)
@@ -349,15 +334,6 @@ def _search(
 
 def _takes_classes(metric: str | None) -> bool:
     return METRICS[metric or "error"].takes == "classes"
-
-
-def _as_label(text: str, labels: NDArray[Any]) -> float | str:
-    if labels.dtype.kind not in "biuf":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:

@@ -314,11 +314,56 @@ def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        (["--metric", "neg_log_loss", "--clip", "0.01"], {"clip": 0.01}),
+        (["--metric", "neg_mean_absolute_error", "--y-range", "0", "2"], {"y_range": (0, 2)}),
+        (["--metric", "mean_cost", "--costs", "costs.csv"], {"costs": [[0, 1], [5, 0]]}),
+    ],
+)
+def test_metrics_with_options_of_their_own_are_served(tmp_path, options, given):
+    (tmp_path / "costs.csv").write_text("0,1\n5,0\n")
+    options = [tmp_path / option if option == "costs.csv" else option for option in options]
+    predictions = row() if "costs" in given else np.where(row(), 0.75, 0.25)
+    here = Holdout(Y, DeclaredSearch(M, 9, delta=0.1), metric=options[1], **given)
+    search = ["--mechanism", "declared-search", "--space", "9", "--delta", "0.1"]
+    with Command(tmp_path, Y, *search, *options) as command:
+        with command.start().remote() as asked:
+            told, answer = asked.query(predictions, key=3), here.query(predictions, key=3)
+            assert (told.value, told.low, told.high) == (answer.value, answer.low, answer.high)
+        command.stop()
+
+
+@pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ([], "is not there: say --epsilon, --delta and so on"),
+        ([], "is not there: to make it for radabound give --epsilon and --delta"),
         (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
-        (["--epsilon", "0.1"], "delta"),
+        (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
+        (["--mechanism", "declared-search", "--delta", "0.1"], "give --delta and --space"),
+        (
+            ["--mechanism", "ladder", "--delta", "0.1", "--epsilon", "0.1"],
+            "--epsilon is not for ladder, which has --delta, --max-queries, --step",
+        ),
+        (
+            ["--mechanism", "declared-search", "--delta", "0.1", "--space", "9", "--metric", "auc"],
+            "metric must be one of 'error', ",
+        ),
+        (
+            [
+                "--mechanism",
+                "declared-search",
+                "--delta",
+                "0.1",
+                "--space",
+                "9",
+                "--metric",
+                "f1",
+                "--pos-label",
+                "yes",
+            ],
+            "--pos-label must be a number, as the labels are, got yes",
+        ),
         (["--mechanism", "declared-search", "--space", "no.json", "--delta", "0.1"], "no.json"),
         (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
         (["--epsilon", "0.1", "--delta", "0.1", "--tls-cert", "x"], "--tls-key"),
