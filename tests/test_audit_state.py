@@ -269,6 +269,37 @@ def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
     assert not [each for each in os.listdir() if each.endswith(".part")]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("second", [False, True])
+def test_a_signal_waits_until_what_is_counted_is_written_and_a_second_does_not(run, name, second):
+    counts = (
+        "import os, signal, sys\n"
+        "from radabound_fast import _audit, cli, files\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "files.BLOCK_BYTES = 7000\n"
+        "whole = _audit.GuardReplay._ask\n"
+        "def ask(self, block):\n"
+        "    told = whole(self, block)\n"
+        "    if self.guard.n_queries == 35:\n"
+        f"        for _ in range({1 + second}):\n"
+        f"            os.kill(os.getpid(), signal.{name})\n"
+        "    return told\n"
+        "_audit.GuardReplay._ask = ask\n"
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
+    command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]
+    ended = subprocess.run(
+        [sys.executable, "-c", counts, *command, "--output", "a.csv"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + getattr(signal, name), "", "")
+    with RadaBound.open("g.db") as guard:
+        assert guard.n_queries == 35
+    expected = expected_rows("fixed-sequence", losses_of())
+    assert repr(rows_of("a.csv")) == repr(expected[: 28 if second else 35])
+
+
 def test_a_bad_row_is_told_by_its_number_in_the_file(run):
     losses = losses_of().astype(np.float32)
     losses[123, 4] = 1.5
