@@ -316,6 +316,17 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self.guard._query_predictions(values, labels)
         return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
 
+    def _check_options(self, options: dict[str, Any]) -> None:
+        if options.keys() <= {"trace", "n_threads"} and isinstance(self._guard, RadaBound):
+            return
+        if options.keys() <= {"reruns"} and isinstance(self._guard, DeclaredSearch):
+            return
+        if options:
+            raise TypeError(
+                "options of query_many are trace and n_threads of a RadaBound and reruns of a "
+                f"DeclaredSearch, got {', '.join(options)} for a {type(self._guard).__name__}"
+            )
+
     def _check_no_keys(self, keys: Any) -> None:
         if keys is not None:
             guard = type(self._guard).__name__
@@ -350,8 +361,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
         HoldoutExhausted
             The guard had halted before this call.
         TypeError, ValueError
-            Not predictions of these classes; nothing has changed.
+            Not predictions of these classes, or another option; nothing has changed.
         """
+        self._check_options(options)
         if isinstance(self._guard, DeclaredSearch):
             if self._truth is not None:
                 return self._guard._query_many_predictions(
