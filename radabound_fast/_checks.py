@@ -148,3 +148,10 @@ def check_choice(choices: Iterable[str], **named: Any) -> str:
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A number and what is counted: ``1 query``, ``2,000 queries``."""
     return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+def certainty(delta: float) -> str:
+    """``1 - delta`` in words that claim no more: 0.9, or "1 - 1e-12" where digits run out."""
+    short = f"{1 - delta:g}"
+    is_it = float(short) < 1 and abs(1 - float(short) - delta) <= 1e-9 * delta
+    return short if is_it else f"1 - {delta}"

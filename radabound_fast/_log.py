@@ -2,7 +2,7 @@
 
 The second is for DEBUG, and of guards that were made while the logger's level let it through: a
 query takes a quarter of a microsecond, in which the level is not asked for.  No line has a withheld
-value, a loss or a label.
+value, a loss or a label, nor the value of a search that is shown less than its scores.
 """
 
 from __future__ import annotations
@@ -39,10 +39,14 @@ def note_halt(kind: str, n_queries: int, n_samples: int) -> None:
         logger.log(_INFO, text, kind, n_samples, n_queries, answers)
 
 
-def note_answer(kind: str, n_queries: int, value: float, key: str = "") -> None:
-    """One query was answered, after which there are so many."""
+def note_answer(kind: str, n_queries: int, value: float | None, key: str = "") -> None:
+    """One query was answered, after which there are so many; None: nobody is to see the value."""
     logger = _logger()
-    if logger is not None:
+    if logger is None:
+        return
+    if value is None:
+        logger.log(_DEBUG, "%s answered query %d%s", kind, n_queries, key)
+    else:
         logger.log(_DEBUG, "%s answered query %d%s: %.6g", kind, n_queries, key, value)
 
 

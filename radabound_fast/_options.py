@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._checks import check_choice
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.files import open_losses
+from radabound_fast.files import open_losses, read_values
 from radabound_fast.metrics import METRICS
+
+# what a Holdout measures of predictions
+OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "n_samples": {"type": int, "metavar": "M", "help": "the holdout"},
@@ -25,6 +29,26 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "of a sequence in a fixed order: how many share delta alike",
     },
     "space_size": {"type": int, "metavar": "N", "help": "configurations in a declared space"},
+    "metric": {
+        "metavar": "NAME",
+        "help": f"of predictions: {', '.join(METRICS)} (default: error)",
+    },
+    "pos_label": {"metavar": "LABEL", "help": "the positive class"},
+    "clip": {"type": float, "metavar": "P", "help": "least probability of a log loss"},
+    "y_range": {
+        "type": float,
+        "nargs": 2,
+        "metavar": ("LOW", "HIGH"),
+        "help": "of labels that are numbers",
+    },
+    "costs": {
+        "metavar": "FILE",
+        "help": "of mean_cost: a row a true class, a column a predicted one",
+    },
+    "baseline": {
+        "metavar": "FILE",
+        "help": "m predictions of a model fixed beforehand: each model's gain over it is told too",
+    },
     "seed": {"type": int, "help": "of the signs, for reproduction (default: drawn)"},
 }
 
@@ -44,32 +68,22 @@ def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
-def add_metric_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Add what `metric_options` reads."""
-    parser.add_argument(
-        "--metric", metavar="NAME", help=f"of predictions: {', '.join(METRICS)} (default: error)"
-    )
-    parser.add_argument("--pos-label", metavar="LABEL", help="the positive class")
-    parser.add_argument("--clip", type=float, metavar="P", help="least probability of a log loss")
-    parser.add_argument(
-        "--y-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help="of labels that are numbers"
-    )
-    parser.add_argument(
-        "--costs", metavar="FILE", help="of mean_cost: a row a true class, a column a predicted one"
-    )
+def takes_classes(metric: str | None) -> bool:
+    """Whether predictions are classes, as labels are."""
+    return METRICS[check_choice(METRICS, metric=metric or "error")].takes == "classes"
 
 
-def metric_options(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
-    """The metric and its options that were given, as a `Holdout` of these labels takes them.
-
-    Raises ValueError and OSError: of the file of costs, or of a label that is no number.
-    """
+def measured(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
+    """Those of `OF_PREDICTIONS` that were given, as a `Holdout` takes them."""
     options = given(args, "metric", "clip", "y_range")
     if args.pos_label is not None:
         options["pos_label"] = _as_label(args.pos_label, labels)
     if args.costs is not None:
         costs = open_losses(args.costs, transpose=False, header=False)
         options["costs"] = np.concatenate([*costs])
+    if args.baseline is not None:
+        like = labels if takes_classes(args.metric) else None
+        options["baseline"] = read_values(args.baseline, like)
     return options
 
 

@@ -6,37 +6,29 @@ import argparse
 import inspect
 import json
 import os
+import ssl
 import stat
 import sys
-from inspect import Parameter
 from typing import Any
 
 from radabound_fast._checks import check_count, check_positive, counted
 from radabound_fast._extras import needs
-from radabound_fast._options import add_metric_options, metric_options
+from radabound_fast._options import OF_PREDICTIONS, add_option, given, measured
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files import open_labels
 from radabound_fast.guard import RadaBound
 from radabound_fast.holdout import Holdout
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
 
 MECHANISMS: dict[str, Any] = {
     "radabound": RadaBound,
     "guess-and-check": GuessAndCheck,
     "ladder": Ladder,
+    "fixed-sequence": FixedSequence,
     "declared-search": DeclaredSearch,
 }
-# which option is which argument
-_OPTIONS = {
-    "epsilon": "epsilon",
-    "delta": "delta",
-    "bound": "bound",
-    "n_vectors": "n_vectors",
-    "max_queries": "max_queries",
-    "step": "step",
-    "space": "space",
-    "reruns": "reruns",
-}
+_OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "reruns")
+_OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -71,19 +63,25 @@ def add_serve(commands: Any) -> None:
     guard.add_argument(
         "--mechanism", choices=MECHANISMS, help="(default: that of FILE, or radabound)"
     )
-    guard.add_argument("--epsilon", type=float, help="the error tolerated")
-    guard.add_argument("--delta", type=float, help="probability of failure")
-    guard.add_argument("--bound", choices=list(BOUNDS), help="of radabound (default: bernstein)")
+    for name, of in (
+        ("epsilon", "the error tolerated; not of declared-search and ladder"),
+        ("delta", "probability of failure"),
+        ("bound", f"of radabound: {', '.join(BOUNDS)} (default: bernstein)"),
+        ("n_vectors", "sign vectors of radabound (default: 32)"),
+        ("max_queries", "of radabound, ladder and fixed-sequence"),
+        ("space_size", "of declared-search: keys are whole numbers below it"),
+    ):
+        add_option(guard, name, help=of, **({"required": False} if name == "delta" else {}))
     guard.add_argument(
-        "--n-vectors", type=int, metavar="L", help="sign vectors of radabound (default: 32)"
-    )
-    guard.add_argument("--max-queries", type=int, metavar="K", help="of radabound and ladder")
-    guard.add_argument("--step", type=float, help="of ladder")
-    guard.add_argument(
-        "--space", metavar="N|FILE.json", help="of declared-search: a number of keys, or a grid"
+        "--space", metavar="FILE.json", help="of declared-search: a grid, names with lists"
     )
     guard.add_argument("--reruns", action="store_true", default=None, help="of declared-search")
-    add_metric_options(parser.add_argument_group("what is measured, of declared-search"))
+    guard.add_argument("--step", type=float, help="of ladder")
+    metric = parser.add_argument_group(
+        "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
+    )
+    for name in OF_PREDICTIONS:
+        add_option(metric, name)
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -94,6 +92,10 @@ def _serve(args: argparse.Namespace) -> int:
 
     if (args.tls_cert is None) != (args.tls_key is None):
         raise ValueError("--tls-cert must be given with --tls-key")
+    if args.tls_cert is not None:
+        _check_tls(args.tls_cert, args.tls_key)
+    if not 0 <= args.port < 2**16:
+        raise ValueError(f"--port must be in [0, 65535], got {args.port}")
     max_body = MAX_BODY if args.max_body is None else check_count(max_body=args.max_body)
     seconds = args.body_seconds
     seconds = BODY_SECONDS if seconds is None else check_positive(body_seconds=seconds)
@@ -109,8 +111,8 @@ def _serve(args: argparse.Namespace) -> int:
         print(f"{where} answers {names} with a {type(holdout.guard).__name__}", flush=True)
         if scheme == "http" and args.host not in _LOOPBACK:
             _warn("tokens and answers go in clear: give --tls-cert, or put a proxy before it")
-        if os.name == "posix" and os.stat(args.tokens).st_mode & (stat.S_IRGRP | stat.S_IROTH):
-            _warn(f"{args.tokens} can be read by others than its owner: chmod 600")
+        if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
+            _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = server_of(
             holdout, tokens, max_body=max_body, body_seconds=seconds,
             tls_cert=args.tls_cert, tls_key=args.tls_key,
@@ -131,35 +133,38 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
             f"--mechanism must be that of {args.database}, a {found.__name__}, got {args.mechanism}"
         )
     kind = found or wanted or RadaBound
-    given = {name: getattr(args, option) for option, name in _OPTIONS.items()}
-    parameters = {name: value for name, value in given.items() if value is not None}
-    if "space" in parameters:
-        parameters["space"] = _space(args.space)
-    _check_parameters(kind, parameters, None if found else args.database)
-    measured = metric_options(args, labels)
+    takes = inspect.signature(kind).parameters
+    for option in given(args, *_OPTIONS, "space", "space_size"):
+        if option.removesuffix("_size") not in takes:
+            name = next(name for name, each in MECHANISMS.items() if each is kind)
+            raise ValueError(f"--{option.replace('_', '-')} must be left out with {name}")
+    parameters = given(args, *_OPTIONS)
+    if None not in (args.space, args.space_size):
+        raise ValueError("--space must be given without --space-size: it has one")
+    if args.space is not None:
+        parameters["space"] = _grid(args.space)
+    elif args.space_size is not None:
+        parameters["space"] = check_count(space_size=args.space_size)
+    if found is None:
+        _check_complete(args.database, kind, takes, parameters)
+    options = measured(args, labels)
     try:
         return Holdout.open(
-            args.database, labels, kind, durability=args.durability, **measured, **parameters
+            args.database, labels, kind, durability=args.durability, **options, **parameters
         )
     except TypeError as error:
         raise ValueError(str(error)) from None
 
 
-def _check_parameters(kind: Any, parameters: dict[str, Any], missing: str | None) -> None:
-    """ValueError unless they are this mechanism's, and all that it needs if its file is missing."""
-    mechanism = next(name for name, each in MECHANISMS.items() if each is kind)
-    takes = inspect.signature(kind).parameters
-    flags = {name: f"--{option.replace('_', '-')}" for option, name in _OPTIONS.items()}
-    for name in parameters:
-        if name not in takes:
-            own = ", ".join(flag for each, flag in flags.items() if each in takes)
-            raise ValueError(f"{flags[name]} is not for {mechanism}, which has {own}")
-    if missing is None:
-        return
-    needed = [name for name in flags if name in takes and takes[name].default is Parameter.empty]
+def _check_complete(path: str, kind: Any, takes: Any, parameters: dict[str, Any]) -> None:
+    """ValueError unless all is given that a new one of this kind needs."""
+    needed = [name for name in (*_OPTIONS, "space") if name in takes]
+    needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
     if not parameters.keys() >= set(needed):
-        must = " and ".join(flags[name] for name in needed)
-        raise ValueError(f"{missing} is not there: to make it for {mechanism} give {must}")
+        mechanism = next(name for name, each in MECHANISMS.items() if each is kind)
+        must = " and ".join(f"--{name}" for name in needed)
+        must = must.replace("--space", "--space-size or --space")
+        raise ValueError(f"{path} is not there: to make it for {mechanism} give {must}")
 
 
 def _kind_of(path: str) -> Any:
@@ -177,16 +182,27 @@ def _kind_of(path: str) -> Any:
     for kind in MECHANISMS.values():
         if kind.__name__ == name:
             return kind
-    raise ValueError(f"{path} holds a {name:.50}, which is not served")
+    served = ", ".join(kind.__name__ for kind in MECHANISMS.values())
+    raise ValueError(f"{path} holds a {name:.50}, which is not served: {served} are")
 
 
-def _space(given: str) -> Any:
-    if given.isascii() and given.isdecimal():
-        return int(given)
-    with open(given, encoding="utf-8") as file:
+def _grid(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:
         try:
-            return json.load(file)
-        except ValueError as error:
-            raise ValueError(
-                f"{given} must be JSON, a mapping of names to lists: {error}"
-            ) from None
+            found = json.load(file)
+        except (ValueError, RecursionError):
+            found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must be JSON, a mapping of names to lists")
+    return found
+
+
+def _check_tls(cert: str, key: str) -> None:
+    """Before a database is made: uvicorn would find out after it."""
+    for path in (cert, key):
+        os.stat(path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise ValueError(f"{cert} and {key} must be a certificate and its key: {reason}") from None

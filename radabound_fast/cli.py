@@ -40,13 +40,13 @@ from radabound_fast._audit import (
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._edge_command import add_edge
 from radabound_fast._extras import needs
-from radabound_fast._options import add_metric_options, add_option, given, metric_options
+from radabound_fast._options import OF_PREDICTIONS, add_option, given, measured, takes_classes
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
 from radabound_fast._selfcheck import agrees_with_reference
 from radabound_fast._serve_command import add_serve
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.files import FileRows, open_losses, open_predictions, read_values
+from radabound_fast.files import FileRows, open_losses, open_predictions
 from radabound_fast.labels import Labels
 from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.metrics import METRICS
@@ -55,8 +55,6 @@ OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
-# of one over a declared space, which is asked with predictions
-OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
 IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
 
 # whether the first line is a header, of the labels and of the rest
@@ -222,12 +220,8 @@ def _add_audit(commands: Any) -> None:
         metavar="FILE",
         help="a line of text for each row: which configuration it is (default: one of its own)",
     )
-    add_metric_options(search)
-    search.add_argument(
-        "--baseline",
-        metavar="FILE",
-        help="m predictions of a model fixed beforehand: each model's gain over it is told too",
-    )
+    for name in OF_PREDICTIONS:
+        add_option(search, name)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--output", metavar="FILE", help="write every answer: .parquet, or CSV by any other name"
@@ -321,19 +315,12 @@ def _search(
     space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
     owner: DeclaredSearch | Holdout = DeclaredSearch(n_samples, space, delta=args.delta)
     if labels is not None:
-        known, options = _known(args, labels), metric_options(args, labels)
-        if args.baseline is not None:
-            like = labels if _takes_classes(args.metric) else None
-            options["baseline"] = read_values(args.baseline, like)
+        known, options = _known(args, labels), measured(args, labels)
         try:
             owner = Holdout(known, owner, **options)
         except TypeError as error:  # an option that is missing, or that this metric has not
             raise ValueError(str(error)) from error
     return SearchReplay(owner, keys, packed=bool(args.packed), keep=bool(args.plot))
-
-
-def _takes_classes(metric: str | None) -> bool:
-    return METRICS[metric or "error"].takes == "classes"
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
@@ -427,7 +414,7 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
         args.labels,
         args.predictions,
         labels_header=labels_header,
-        classes=_takes_classes(args.metric),
+        classes=takes_classes(args.metric),
         **how,
     )
     if args.n_samples not in (None, len(labels)):

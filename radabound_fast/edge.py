@@ -6,6 +6,7 @@ bound.  Whatever needs one is worked out here, once, and rounded to the safe sid
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from collections.abc import Iterable
@@ -28,11 +29,13 @@ N_PIECES, N_STAGES = 22, 32  # as in src/edge/radabound_edge.h
 MOST_SAMPLES, MOST_ANSWERS = 2**31 - 1, 2**32 - 1
 LONGEST_TABLE = 2**20
 _MASK = 2**64 - 1
+_MOST_BASE = 2**63 - 1
 
 # all that follows format and checksum, up to the extremes
 _BODY = struct.Struct(f"<dd16sQ Q {N_PIECES * 'q3iI'} {N_STAGES}I 2I 6I")
 _HEAD = struct.Struct("<8sQ")
 _N_VECTORS_AT = _HEAD.size + _BODY.size - 24
+_MADE_END = _N_VECTORS_AT + 8  # half_range, and then what rows change
 
 
 class FreeCounts(NamedTuple):
@@ -72,7 +75,7 @@ class EdgeState:
     half_range : bool
         Which estimate the bound goes with.
     pieces : tuple of Piece
-        The budget as a function of the largest count of a row so far.
+        The budget as a function of the largest count of a row.
     free : `FreeCounts`
         What is answered whatever the complexity.
     n_answered : int
@@ -80,7 +83,7 @@ class EdgeState:
     halted : bool
         Whether a row has been withheld.
     largest : int
-        The largest count of a row so far, a withheld one included.
+        The largest count of an answered row so far.
     maxima, minima : tuple of int, length n_vectors
         Of the signed sums of all rows so far; zeros before the first.
 
@@ -135,8 +138,9 @@ class EdgeState:
         Raises
         ------
         TypeError, ValueError
-            As of `RadaBound`, and of more samples than a small machine counts; with
-            "fixed-sequence", of more than some 200,000, where the budget has no room.
+            As of `RadaBound`; more samples than a small machine counts; a budget that does not
+            fit the state: of "fixed-sequence" where it falls for too long, of any bound where m
+            and l together are too large.
 
         Notes
         -----
@@ -164,8 +168,13 @@ class EdgeState:
         pieces = _pieces.fitted(lambda largest: rule.price(largest, 0, 0)[0], m + 1, N_PIECES)
         if pieces is None:
             raise ValueError(
-                f"n_samples must be lower on a small machine with bound={bound!r}, where the "
-                f"budget at epsilon={guard.epsilon!r} has more than {N_PIECES} pieces, got {m}"
+                f"n_samples must be lower on a small machine with bound={bound!r}, whose state "
+                f"has no room for the budget at epsilon={guard.epsilon!r}, got {m}"
+            )
+        if pieces[0].base > _MOST_BASE:  # pieces only fall
+            raise ValueError(
+                f"n_vectors must be lower on a small machine with n_samples={m}, whose state has "
+                f"no room for the budget, got {n_vectors}"
             )
         return cls(
             n_samples=m,
@@ -189,7 +198,7 @@ class EdgeState:
 
     @property
     def budget(self) -> int:
-        """The largest complexity that passes, at the largest count so far; -1 if none."""
+        """The largest complexity that passes, at the largest count answered; -1 if none."""
         return max(-1, _pieces.value(self.pieces, self.n_samples + 1, self.largest))
 
     @property
@@ -204,6 +213,16 @@ class EdgeState:
         if self.half_range:
             return sum(self.maxima) - sum(self.minima)
         return sum(high for high in self.maxima if high > 0)
+
+    @property
+    def _age(self) -> int:
+        """It grows with every row."""
+        return self.n_answered + self.halted
+
+    @property
+    def _made(self) -> bytes:
+        """What no row changes."""
+        return self.to_bytes()[_HEAD.size : _MADE_END]
 
     @property
     def guarantee(self) -> str:
@@ -268,6 +287,7 @@ class EdgeState:
             n_vectors > 0
             and 0 < n_samples <= MOST_SAMPLES
             and most <= n_samples
+            and halted <= 1
             and n_answered < MOST_ANSWERS
             and pieces[0].first == 0
         ):
@@ -298,19 +318,18 @@ class EdgeState:
         Raises
         ------
         ValueError
-            Neither is, or they are of two guards.
+            Neither is, or they are of two guards: made apart, or copies of one that went apart.
         """
-        half, found, problem = len(content) // 2, [], ""
+        half, found = len(content) // 2, []
         for slot in (content[:half], content[half:]):
-            try:
+            with contextlib.suppress(ValueError):
                 found.append(cls.from_bytes(slot))
-            except ValueError as error:
-                problem = str(error)
         if not found:
-            raise ValueError(problem)
-        if found[0].seed != found[-1].seed:
+            raise ValueError("neither half begins with the whole state of a guard in C")
+        older, newer = sorted((found[0], found[-1]), key=lambda state: state._age)
+        if newer._made != older._made or (newer._age == older._age and newer != older):
             raise ValueError("the slots are of two guards: which of them is in use?")
-        return max(found, key=lambda state: state.n_answered + state.halted)
+        return newer
 
     def to_header(self) -> str:
         """One slot as an array in C, to be programmed into both slots at the factory."""

@@ -254,7 +254,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return cls(labels, sequence, **given.asked())
         given.check_error_rates(guard)
         wanted |= given.weights()
-        return cls(labels, guard._open(path, wanted, durability, fingerprint, same))
+        holdout = cls(labels, guard._open(path, wanted, durability, fingerprint, same))
+        holdout._given = given
+        return holdout
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if isinstance(self._guard, DeclaredSearch):  # the labels go along

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import ipaddress
 import json
 import math
 import os
 import random
+import re
 import ssl
 import threading
 import time
 import uuid
+import warnings
 import weakref
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -30,12 +33,14 @@ from radabound_fast.service.wire import MEDIA_TYPE, code_dtype, packed
 
 # what is asked again: the service, or a proxy before it, was not there
 _AGAIN = (502, 503, 504)
+_VISIBLE = re.compile("[!-~]+")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
     "PermissionError": PermissionError,
     "LookupError": LookupError,
+    "TimeoutError": TimeoutError,
 }
 
 
@@ -146,9 +151,10 @@ class RemoteHoldout:
     Parameters
     ----------
     url : str
-        Of the service, ``https://host:port``; http is for one machine, or behind a tunnel.
+        Of the service, ``https://host:port``; http is for one machine, or behind a tunnel, and
+        elsewhere a UserWarning.  No proxy of the environment is asked, no redirect followed.
     token : str
-        Of the team that asks.
+        Of the team that asks.  A copy and a pickle hold it, repr and errors do not.
     timeout : float, default 300
         How long, in seconds, a call may take in all, with what is asked again.
     cafile : path, optional
@@ -160,8 +166,8 @@ class RemoteHoldout:
         The service does not know the token.
     OSError
         It cannot be reached within `timeout`.
-    ValueError
-        It is no such url, or no such service.
+    TypeError, ValueError
+        It is no such url or token, or no such service.
 
     Notes
     -----
@@ -180,8 +186,21 @@ class RemoteHoldout:
         cafile: str | os.PathLike[str] | None = None,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if "@" in parts.netloc:  # not what it is: it has a password
+            raise ValueError("url must have no name and no password in it: give the token")
+        plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
+        if not plain or not parts.hostname or not _VISIBLE.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
+        if not isinstance(token, str):
+            raise TypeError(f"token must be a string, got {type(token).__name__}")
+        if not _VISIBLE.fullmatch(token):
+            raise ValueError("token must be visible characters of ASCII, and no end of a line")
+        if parts.scheme == "http" and not _is_here(parts.hostname):
+            warnings.warn(
+                f"{parts.hostname} gets the token and predictions in clear: take https, or a "
+                "tunnel",
+                stacklevel=2,
+            )
         self._url, self._token = url, token
         self._host, self._port = parts.hostname, parts.port
         self._path = parts.path.rstrip("/")
@@ -205,6 +224,7 @@ class RemoteHoldout:
         self._n_samples = int(found["n_samples"])
         self._known_classes: list[Any] | None = found["classes"]
         self._metric, self._takes = str(found["metric"]), str(found["takes"])
+        self._pos_label = found["pos_label"]
         self._takes_keys, self._needs_guess = bool(found["takes_keys"]), bool(found["needs_guess"])
         self._mechanism, self._guarantee = str(found["mechanism"]), str(found["guarantee"])
         self._halted = bool(found["halted"])
@@ -236,6 +256,11 @@ class RemoteHoldout:
     def metric(self) -> str:
         """What is measured, a name in `radabound_fast.metrics.METRICS`."""
         return self._metric
+
+    @property
+    def pos_label(self) -> Any:
+        """The positive class; None where the metric has none."""
+        return self._pos_label
 
     @property
     def guarantee(self) -> str:
@@ -390,13 +415,14 @@ class RemoteHoldout:
             left = give_up - time.monotonic()
             try:
                 status, reply = self._send(method, path, body, headers, max(left, 0.001))
+            except (PermissionError, ssl.SSLCertVerificationError):
+                raise
+            except (OSError, http.client.HTTPException) as error:
+                failure: Exception = error
+            else:
                 if status not in _AGAIN:
                     return self._read(status, reply)
-                failure: Exception = ConnectionError(_message(reply) or f"it replied {status}")
-            except (OSError, http.client.HTTPException) as error:
-                if isinstance(error, (PermissionError, ssl.SSLCertVerificationError)):
-                    raise
-                failure = error
+                failure = ConnectionError(_message(reply) or f"it replied {status}")
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(
                     f"{self._url} gave no answer within {self._timeout:g} seconds: {failure}"
@@ -451,6 +477,14 @@ class RemoteHoldout:
             self._halted = True
             raise HoldoutExhausted(message, n_queries=int(error.get("n_queries", 0)))
         raise _ERRORS.get(kind, RuntimeError)(message)
+
+
+def _is_here(host: str) -> bool:
+    """Whether what is sent to a host stays on this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _new_key() -> str:

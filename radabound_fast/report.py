@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast import __version__
-from radabound_fast._checks import counted
+from radabound_fast._checks import certainty, counted
+from radabound_fast.metrics import COUNTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,7 +111,7 @@ class Report:
             delta=search.delta,
             guarantee=search.guarantee,
             answers=answers,
-            baseline=measure.baseline_value,
+            baseline=measure.baseline_value(answers._kept),
             n_folds=search.n_folds,
         )
 
@@ -145,13 +146,17 @@ class Report:
             return text
         told = best._asdict()
         gain, limits = told["gain"], (told["gain_low"], told["gain_high"])
-        if gain < 0 and self.answers._terms.two_sided:
-            how, gain, limits = "more", -gain, (-limits[1], -limits[0])
+        is_worse = gain < 0 and self.answers._terms.two_sided
+        if is_worse:
+            gain, limits = -gain, (-limits[1], -limits[0])
+        if self.metric in COUNTED:
+            how = f"It errs {'more' if is_worse else 'less'} often than the baseline"
         else:
-            how = "less"
+            how = f"Its mean loss is {'higher' if is_worse else 'lower'} than that of the baseline"
         return text + (
-            f" It errs {how} often than the baseline by {shown(gain)}, and in the population by "
-            f"{self._place(*limits, is_gain=True)}."
+            f" {how} by {shown(gain)}, and in the population by "
+            f"{self._place(*limits, is_gain=True)}, if the baseline was fixed before any holdout "
+            "score was seen."
         )
 
     @property
@@ -216,7 +221,7 @@ class Report:
             baseline=self.baseline,
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
-            subtitle=f"Every interval holds, with probability {1 - self.delta:g}, "
+            subtitle=f"Every interval holds, with probability {certainty(self.delta)}, "
             f"however the search used {'the scores' if shows is None else 'what it was shown'}",
         )
 
@@ -264,8 +269,8 @@ def sentence(models: str, called: str, score: str, place: str, delta: float, pro
         That holds with probability ``1 - delta``, under this condition.
     """
     return (
-        f"The best of {models} is {called}: {score}, and {place}, with probability {1 - delta:g}, "
-        f"{provided}."
+        f"The best of {models} is {called}: {score}, and {place}, with probability "
+        f"{certainty(delta)}, {provided}."
     )
 
 

@@ -80,8 +80,16 @@ class Space(ABC):
 
     @property
     def shows(self) -> str | None:
-        """What a search may see of the holdout, in words; None: every score."""
-        return None
+        """What a search may see of the holdout, in words; None: every score.
+
+        A space that is made of others says what they say.
+        """
+        told = dict.fromkeys(space.shows for space in self._parts_of())
+        return " and ".join(shows for shows in told if shows is not None) or None
+
+    def _parts_of(self) -> Sequence[Space]:
+        """The spaces that this one is made of."""
+        return ()
 
     @property
     @abstractmethod
@@ -418,6 +426,10 @@ class Improvements(Space):
     and of what is independent of the holdout, as long as the search sees nothing else of it:
     Result 12 of docs/theory.md, or Result 20 for these keys.
 
+    "Nothing else" is for you to see to.  An answer of ``holdout.query`` has the value itself, and
+    so have ``answers``, ``best`` and ``report()``: of those nothing may reach the search, nor you
+    if you steer it, until it has ended.
+
     Examples
     --------
     >>> space = Improvements(101)
@@ -516,6 +528,9 @@ class Product(Space):
     def key_of(self, code: Any) -> tuple[Any, ...]:
         return tuple(space.key_of(part) for space, part in zip(self.spaces, code, strict=True))
 
+    def _parts_of(self) -> Sequence[Space]:
+        return self.spaces
+
     def describe(self) -> dict[str, Any]:
         return {"kind": "Product", "spaces": [space.describe() for space in self.spaces]}
 
@@ -587,6 +602,9 @@ class Ensemble(Space):
 
     def key_of(self, code: Any) -> tuple[Any, ...]:
         return tuple(self._space.key_of(one) for one, n in code for _ in range(n))
+
+    def _parts_of(self) -> Sequence[Space]:
+        return (self._space,)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Ensemble", "space": self._space.describe(), "n_picks": self._n_picks}
@@ -743,6 +761,9 @@ class Prior(Space):
 
     def key_of(self, code: Any) -> Any:
         return value_from(code)
+
+    def _parts_of(self) -> Sequence[Space]:
+        return (self.declared,) if isinstance(self.declared, Space) else ()
 
     def describe(self) -> dict[str, Any]:
         kind = type(self.declared)

@@ -1,5 +1,6 @@
 """Limits of rates given an event, F1, balanced accuracy and AUC: definitions, symmetry, errors."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.stats import beta
 
 from radabound_fast.bounds import (
     auc_interval,
+    conditional,
     f1_interval,
     kl_interval,
     rate_interval,
@@ -170,6 +172,44 @@ def test_a_weighted_mean_of_real_values_is_inside():
         low, high = weighted_interval(mean, weights, 1, math.log(2 / 0.2))
         missed += not low <= truth <= high
     assert missed <= binom.ppf(1 - 1e-6, 1000, 0.2)
+
+
+def spread_weights():
+    rng = np.random.default_rng(0)
+    return {
+        "one outlier": np.append(rng.uniform(1, 1.5, 100_000), 300.0),
+        "log-normal": rng.lognormal(0, 2, 5000),
+        "heavy tail": rng.pareto(1.2, 5000) + 1,
+        "uniform": rng.random(5000),
+        "all sizes of float": np.logspace(-300, 300, 1000),
+    }
+
+
+@pytest.mark.parametrize("kind", spread_weights())
+def test_many_different_weights_are_no_wider_than_by_hoeffding_nor_narrower_than_exact(
+    kind, monkeypatch
+):
+    weights = spread_weights()[kind]
+    shares = weights / weights.max()
+    squares = float((shares**2).sum() / shares.sum() ** 2)
+    for mean, nats in itertools.product((0.0, 0.02, 0.5, 1.0), (1e-9, NATS, 40.0)):
+        low, high = weighted_interval(mean, weights, 1, nats)
+        furthest = math.sqrt(0.5 * nats * squares) * (1 + 1e-9)
+        assert max(0.0, mean - furthest) <= low <= mean <= high <= min(1.0, mean + furthest)
+        with monkeypatch.context() as exact:
+            exact.setattr(conditional, "_MOST_WEIGHTS", weights.size)
+            least, most = weighted_interval(mean, weights, 1, nats)
+        assert low <= least + 1e-5 and most - 1e-5 <= high  # the grids find nearly the best
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weights", [[1.0, 5e-324], [1e308, 1e308], [1e308, 5e-324], [5e-324], [3]])
+def test_weights_of_any_size_have_limits_around_the_mean(weights):
+    for mean, nats in itertools.product(
+        (0.0, 1e-300, 1e-9, 0.3, 1 - 1e-16, 1.0), (0.0, 1e-9, NATS, 1e5)
+    ):
+        low, high = weighted_interval(mean, weights, 1, nats)
+        assert 0.0 <= low <= mean <= high <= 1.0
 
 
 def test_the_band_holds_at_every_threshold():

@@ -36,6 +36,15 @@ def within_epsilon(m, epsilon, error):
     return above & above[::-1]  # below in mirror image
 
 
+@pytest.mark.parametrize("epsilon", [1 - 2.0**-53, 1 - 2.0**-52, 1 - 2.0**-40, 5e-324, 1e-17])
+def test_epsilons_next_to_0_and_1_have_their_means(epsilon):
+    for budget in (0.0, 1e-9, 0.1, 30.0, 37.0):
+        low = bounds.kl_free(epsilon, budget)
+        assert low == -1.0 or 0.0 <= low <= 0.5
+    wide = epsilon > 0.5  # then no mean is withheld, or none answered
+    assert bounds.kl_free(epsilon, 0.1) == (0.5 if wide else -1.0)
+
+
 @each_case
 def test_a_stage_is_all_queries_of_one_weight_and_has_its_free_means(m, epsilon, max_queries):
     free = bounds.union_free(m, epsilon, DELTA, max_queries)

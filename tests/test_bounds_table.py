@@ -136,6 +136,7 @@ def test_guarantees_of_the_papers_rows_say_what_is_claimed_and_what_is_proved(
         assert ("plain estimator, not for half-range" in words) == (estimator == "half-range")
         assert ("heuristic" in words, "asymptotic" in words) == (name == "mclt",) * 2
         assert ("finite-sample" in words) == (name != "mclt")
+        assert "Assumed: independent held-out examples of one law" in words
         assert "No query can be answered" not in words
         if name != "mclt":
             implied = n_vectors <= row.proved_up_to[estimator]
@@ -161,6 +162,7 @@ def test_the_guarantee_of_fixed_sequence_is_proved_and_never_for_an_adaptive_ana
     assert "halting time that depends on the data" in words
     assert "Never for an adaptive analyst" in words
     assert "heuristic" not in words and "one-sided" not in words
+    assert "Assumed: independent held-out examples of one law" in words
 
 
 @each_row

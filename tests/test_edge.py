@@ -8,6 +8,7 @@ import itertools
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -72,6 +73,7 @@ def build(machine, out, n_vectors=32, extra=""):
         done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
         return done
 
+    run.program = program
     return run
 
 
@@ -109,12 +111,12 @@ def judged(state, losses):
             state,
             maxima=tuple(map(max, state.maxima, sums)),
             minima=tuple(map(min, state.minima, sums)),
-            largest=max(state.largest, total),
         )
+        priced = replace(state, largest=max(state.largest, total))
         free = min(total, state.n_samples - total) < state.free_below
-        if not free and state.complexity > state.budget:
-            return answers, replace(state, halted=True)
-        state = replace(state, n_answered=state.n_answered + 1)
+        if not free and state.complexity > priced.budget:
+            return answers, replace(state, halted=True)  # at the price before: this one tells it
+        state = replace(priced, n_answered=state.n_answered + 1)
         answers.append((state.n_answered, total, state.complexity))
     return answers, state
 
@@ -387,6 +389,39 @@ def test_two_programs_cannot_share_a_state(native, made):
         fcntl.lockf(held, fcntl.LOCK_EX)
         done = native(Path(held.name), rows(1000, 7))
     assert done.returncode == 1 and "in use" in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr", "unreadable"])
+def test_without_losses_or_a_place_for_answers_the_state_is_left_as_it_is(native, made, stream):
+    """A closed stream's number is the state's: its bytes would be losses, and answers be in it."""
+    state = made()
+    before = state.read_bytes()
+    redirect = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "unreadable": f"< {EDGE}"}
+    command = ["sh", "-c", f'"$@" {redirect[stream]}', "sh", native.program, state]
+    done = subprocess.run(command, input=bytes(1250), capture_output=True)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert state.read_bytes() == before
+
+
+def test_the_commands_of_the_page_run_as_printed(tmp_path):
+    for tool in ["bash", *TOOLS["native"], *TOOLS["microbit"], "make"]:
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8").partition("## Packages")[0]
+    page = page.replace("\\\n", "")  # lines that go on
+    commands = re.findall(r"^    ((?:radabound|make|build/edge/\S+) .*)$", page, re.M)
+    assert len(commands) == 6
+    for folder in ("edge", "kernels"):
+        shutil.copytree(ROOT / "src" / folder, tmp_path / "src" / folder)
+    shutil.copytree(EDGE, tmp_path / "examples" / "edge")
+    losses = np.random.default_rng(0).random((3, 4000)) < 0.21
+    (tmp_path / "losses").write_bytes(np.packbits(losses, axis=1, bitorder="little").tobytes())
+    radabound = f'radabound() {{ "{sys.executable}" -m radabound_fast "$@"; }}'
+    script = "\n".join(["set -e", radabound, *commands])
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("mean") == 3
+    assert {"new_state.h", "intervals.h"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_what_the_page_shows_of_a_run_is_true(tmp_path):

@@ -183,8 +183,8 @@ def test_the_sketch_judges_what_arrives_and_its_library_compiles_as_arduino_does
     (tmp_path / "sketch.cpp").write_text(ARDUINO + sketch + main)
     run("c++", "-std=c++11", *flags, f"-I{tmp_path}", tmp_path / "sketch.cpp", *objects,
         "-o", tmp_path / "sketch")  # fmt: skip
-    told = run(tmp_path / "sketch", input="1100000001\n0000000000\n11\n1111111111\n")
-    assert told.splitlines() == ["3", "0", "not judged", "10"]
+    told = run(tmp_path / "sketch", input="1100000001\n0000000000\n11\n11111111111\n1111111111\n")
+    assert told.splitlines() == ["3", "0", "not judged", "not judged", "10"]
     properties = dict(
         line.split("=", 1) for line in (packed / "library.properties").read_text().splitlines()
     )
@@ -195,12 +195,13 @@ def test_the_sketch_judges_what_arrives_and_its_library_compiles_as_arduino_does
 @pytest.mark.parametrize(
     ("compiler", "language", "standard"),
     [("gcc", "c", "c99"), ("clang", "c", "c99"), ("gcc", "c", "c11"), ("g++", "c++", "c++11"),
-     ("clang++", "c++", "c++20")],
+     ("clang++", "c++", "c++20"), ("avr-gcc", "c", "c99"), ("avr-gcc", "c++", "c++11")],
 )  # fmt: skip
 @pytest.mark.parametrize("n_vectors", [1, 32])
 def test_it_compiles_without_a_warning(compiler, language, standard, n_vectors, tmp_path):
     needs(compiler)
-    run(compiler, "-x", language, f"-std={standard}", "-pedantic-errors", "-Wall", "-Wextra",
+    chip = ["-mmcu=atmega2560"] if compiler == "avr-gcc" else []  # whose int has 16 bits
+    run(compiler, *chip, "-x", language, f"-std={standard}", "-pedantic-errors", "-Wall", "-Wextra",
         "-Wshadow", "-Wundef", "-Wconversion", "-Wsign-conversion", "-Werror", "-Os",
         f"-DRADABOUND_EDGE_VECTORS={n_vectors}",
         f"-I{SRC}", "-c", GUARD, "-o", tmp_path / "guard.o")  # fmt: skip

@@ -1,5 +1,6 @@
 """``radabound edge`` and `radabound_fast.edge`: states and tables for a guard in C."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -76,6 +77,17 @@ def test_the_pieces_of_a_budget_are_enough_for_large_holdouts():
         assert rule.price(state.pieces[-1].first - 1, 0, 0)[0] > rule.price(m, 0, 0)[0]
 
 
+@pytest.mark.slow
+def test_a_budget_fits_the_state_up_to_the_sizes_that_the_page_says():
+    page = (SRC.parent / "docs" / "edge.md").read_text(encoding="utf-8")
+    said = "at delta .1 that of 100,000 samples does at epsilon .005, of 250,000 at .02, of a "
+    assert said + "million at .1." in " ".join(page.split())
+    for m, epsilon in [(100_000, 0.005), (250_000, 0.02), (10**6, 0.1)]:
+        assert len(new(m, epsilon=epsilon, bound="fixed-sequence").pieces) <= 22
+    with pytest.raises(ValueError, match="n_samples must be lower on a small machine"):
+        new(400_000, epsilon=0.005, bound="fixed-sequence")
+
+
 @pytest.mark.parametrize("falls_at", [1000, 1001, 10**6])
 def test_a_function_that_falls_for_too_long_or_too_crookedly_has_no_pieces(falls_at):
     def step(place):
@@ -121,8 +133,13 @@ def test_bounds_of_the_paper_have_one_budget_and_nothing_free(bound):
         ({"bound": "exact"}, "bound must be"),
         (
             {"n_samples": 10**7, "epsilon": 0.01, "bound": "fixed-sequence"},
-            "n_samples must be lower on a small machine with bound='fixed-sequence', where the "
-            "budget at epsilon=0.01 has more than 22 pieces, got 10000000",
+            "n_samples must be lower on a small machine with bound='fixed-sequence', whose state "
+            "has no room for the budget at epsilon=0.01, got 10000000",
+        ),
+        (
+            {"n_samples": 2**31 - 1, "n_vectors": 2**20, "epsilon": 0.9},
+            "n_vectors must be lower on a small machine with n_samples=2147483647, whose state "
+            "has no room for the budget, got 1048576",
         ),
         ({"bound": "fixed-sequence", "max_queries": 0}, "max_queries must be"),
         ({"bound": "fixed-sequence", "max_queries": 2**63}, "max_queries must be"),
@@ -188,8 +205,9 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
     torn = late.to_bytes()[:300] + b"\xff" * 708
     assert EdgeState.from_file(old.to_bytes() + torn) == old
     assert EdgeState.from_file(torn + old.to_bytes()) == old
-    with pytest.raises(ValueError, match="not whole"):
-        EdgeState.from_file(torn + torn)
+    for content in (torn + torn, old.to_bytes(), b""):  # the second has one slot only
+        with pytest.raises(ValueError, match="neither half begins with the whole state"):
+            EdgeState.from_file(content)
 
 
 def test_slots_of_two_guards_are_refused():
@@ -204,6 +222,7 @@ def test_numbers_that_no_guard_stores_are_refused_though_the_checksum_is_right()
         {"n_samples": 2**31},
         {"largest": 1001},
         {"n_answered": 2**32 - 1},
+        {"halted": 2},
         {"pieces": (Piece(1, 5, (0, 0, 0)),)},
     ):
         with pytest.raises(ValueError, match="not made by"):
@@ -248,6 +267,22 @@ def test_new_state_never_writes_over_a_file(command):
     code, out, error = command("new-state", "guard.state", *OPTIONS)
     assert (code, out) == (2, "") and error == "radabound edge: guard.state: File exists\n"
     assert Path("guard.state").read_bytes() == b"in use"
+
+
+def test_new_state_makes_its_file_in_no_other_place(command):
+    Path("folder").mkdir()
+    Path("closed").mkdir(0o500)
+    with contextlib.suppress(OSError):  # not everybody on Windows may make one
+        Path("link").symlink_to("nowhere")
+    before = sorted(Path.cwd().rglob("*"))
+    places = ["folder", "missing/guard.state", "", "guard.state/"]
+    places += ["link"] * Path("link").is_symlink()
+    places += ["closed/guard.state"] * (os.name == "posix" and os.geteuid() != 0)
+    for place in places:
+        code, out, error = command("new-state", place, *OPTIONS)
+        assert (code, out) == (2, "") and error.startswith(f"radabound edge: {place}: ")
+        assert error.count("\n") == 1
+    assert sorted(Path.cwd().rglob("*")) == before
 
 
 def test_new_state_leaves_no_file_after_a_bad_argument(command):

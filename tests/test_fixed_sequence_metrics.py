@@ -91,6 +91,25 @@ def test_weights_and_groups_go_along():
     assert (answer.low, answer.high) == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize("given", [{"sample_weight": np.arange(1.0, M + 1)}, {"groups": Y}])
+def test_a_guarantee_names_weights_and_groups_where_they_are_given(given):
+    said = "or groups of them where groups are given, and weights that were fixed before"
+    for guard, has in (
+        (FixedSequence(M, epsilon=9.0, delta=0.1), said),
+        (DeclaredSearch(M, 5, delta=0.1), said),
+        (
+            DeclaredSearch(M, 5, delta=0.1, n_folds=5),
+            said.replace("given,", "given, each in one fold,"),
+        ),
+    ):
+        assert "Assumed: independent held-out examples" in guard.guarantee
+        assert "weights" not in guard.guarantee
+        weighted = Holdout(Y, guard, metric="accuracy", **given)
+        assert f"Assumed: independent held-out examples, {has}" in weighted.guarantee
+    own = RadaBound(M, epsilon=0.9, delta=0.1, bound="fixed-sequence", **given).guarantee
+    assert "Weights (rounded to about 2**-24" in own and "rows of different groups be" in own
+
+
 def test_what_it_does_not_do_is_refused_by_name():
     with pytest.raises(ValueError, match="baseline needs a DeclaredSearch, got a FixedSequence"):
         holdout_of("accuracy", baseline=Y)

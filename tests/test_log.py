@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast.integrations.metric import HoldoutMetric
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.spaces import Improvements, epoch_of
 
 M = 1000
 HALTED = "%s of 1000 samples halted after %d answers: the next is withheld, and all after it"
@@ -138,6 +140,22 @@ def test_a_search_names_the_key(caplog, rng):
         search.query(np.arange(M) < 200, key={"depth": 3})
     assert lines(caplog, logging.DEBUG) == [
         "DeclaredSearch answered query 1, key {'depth': 3}: 0.2"
+    ]
+
+
+def test_no_line_has_a_value_that_the_search_is_not_shown(caplog, rng):
+    y = rng.integers(0, 2, M)
+    with caplog.at_level(logging.DEBUG, "radabound_fast"):
+        holdout = Holdout(y, DeclaredSearch(M, Improvements(11), delta=0.1), metric="accuracy")
+        metric = HoldoutMetric(holdout)
+        for share in (0.23, 0.31):
+            metric(y, y ^ (np.arange(M) < share * M))
+        both = DeclaredSearch(M, Improvements(11) * epoch_of(5), delta=0.1)
+        both.query(np.arange(M) < 0.27 * M, key=((0, ()), 3))
+    assert lines(caplog, logging.DEBUG) == [
+        "DeclaredSearch answered query 1, key (0, ())",
+        "DeclaredSearch answered query 2, key (1, ((1, 2),))",
+        "DeclaredSearch answered query 1, key ((0, ()), 3)",
     ]
 
 

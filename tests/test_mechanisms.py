@@ -9,6 +9,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import sys
 import threading
 
@@ -17,7 +18,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from radabound_fast import Holdout, HoldoutExhausted, _kernel, pack_losses
-from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.mechanisms import (
+    DeclaredSearch,
+    FixedSequence,
+    GuessAndCheck,
+    Ladder,
+    Thresholdout,
+)
 
 # 63 samples fill no whole byte of the last word's half, 64 a word exactly, 200 and 4000 neither
 SIZES = [1, 63, 64, 200, 4000]
@@ -378,6 +385,35 @@ def test_threads_share_one_count_and_one_halt(build):
     assert len(numbers) + len(refused) == 8 * len(losses)
     assert set(refused) <= {mechanism.n_queries}
     assert bool(refused) == mechanism.halted
+
+
+@pytest.mark.parametrize(
+    ("delta", "told"),
+    [
+        (0.1, "0.9"),
+        (0.7, "0.3"),
+        (0.05, "0.95"),
+        (1e-5, "0.99999"),
+        (1e-12, "1 - 1e-12"),
+        (1.4e-6, "1 - 1.4e-06"),
+        (0.00123456, "1 - 0.00123456"),
+        (1 - 2**-53, "1.11022e-16"),
+        (1e-300, "1 - 1e-300"),
+    ],
+)
+def test_no_guarantee_is_rounded_to_more_than_is_proved(delta, told):
+    epsilon = 0.30000049
+    search = DeclaredSearch(4000, 10, delta=delta)
+    search.query(np.zeros(4000, bool), key=0)
+    for said in (
+        GuessAndCheck(4000, epsilon=epsilon, delta=delta).guarantee,
+        FixedSequence(4000, epsilon=epsilon, delta=delta).guarantee,
+        Ladder(4000, step=0.05, delta=delta).guarantee,
+        search.guarantee,
+        str(search.report()),
+    ):
+        assert re.search(rf"probability (at least )?{re.escape(told)}[ ,]", said)
+        assert "within" not in said or str(epsilon) in said or "half_width" in said
 
 
 def test_each_guarantee_says_what_is_proved_and_for_whom():

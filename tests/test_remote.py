@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import warnings
 from importlib.util import find_spec
 
 import numpy as np
@@ -19,7 +20,7 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 from serving import TOKENS, Command, in_thread  # noqa: E402
 
 from radabound_fast import Holdout, HoldoutExhausted, remote  # noqa: E402
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck  # noqa: E402
+from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Thresholdout  # noqa: E402
 from radabound_fast.remote import RemoteHoldout  # noqa: E402
 
 M = 900
@@ -95,6 +96,84 @@ def test_a_wrong_token_or_url_is_told_at_once(service):
         port = free.getsockname()[1]
     with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
         RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "token", ["secret-token-0123456\n", "secret-token-ж0123456", "secret token", "", "\x00secret"]
+)
+def test_a_token_that_no_header_holds_is_refused_without_it(token):
+    with pytest.raises(ValueError, match="token must be visible characters of ASCII") as refused:
+        RemoteHoldout("http://127.0.0.1:9", token=token, timeout=60)
+    assert "secret" not in str(refused.value) and refused.value.__cause__ is None
+    with pytest.raises(TypeError, match="token must be a string, got NoneType"):
+        RemoteHoldout("http://127.0.0.1:9", token=None)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hidden@127.0.0.1:9", "http://127.0.0.1:9/a b", "http://127.0.0.1:9/?hidden",
+            "http://127.0.0.1:9/#x", "http://127.0.0.1:9/\x7f"],
+)  # fmt: skip
+def test_a_url_that_is_more_than_an_address_is_refused_at_once(url):
+    with pytest.raises(ValueError, match="url must") as refused:
+        RemoteHoldout(url, token="x", timeout=60)
+    assert "me:hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["holdout.example", "192.0.2.1", "[2001:db8::1]"])
+def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
+    def nowhere(*_):
+        raise PermissionError("not sent")
+
+    monkeypatch.setattr(RemoteHoldout, "_send", nowhere)
+    with pytest.warns(UserWarning, match="in clear: take https"), pytest.raises(PermissionError):
+        RemoteHoldout(f"http://{host}:80", token="x")
+    for url in (f"https://{host}", "http://127.9.9.9", "http://[::1]:1", "http://localhost"):
+        with warnings.catch_warnings(), pytest.raises(PermissionError):
+            warnings.simplefilter("error")
+            RemoteHoldout(url, token="x")
+
+
+class _Elsewhere(http.server.BaseHTTPRequestHandler):
+    """Sends everybody to another address, or is too slow for it."""
+
+    def do_GET(self):
+        self.server.asked.append(self.headers["Authorization"])
+        self.send_response(self.server.status)
+        self.send_header("Location", self.server.to)
+        body = b'{"error": {"type": "TimeoutError", "message": "too slow"}}'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body if self.server.status == 408 else bytes(len(body)))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reason"),
+    [(301, ValueError, "it replied 301"), (307, ValueError, "it replied 307"),
+     (308, ValueError, "it replied 308"), (408, TimeoutError, "^too slow$")],
+)  # fmt: skip
+def test_a_redirect_is_not_followed_nor_is_what_is_told_asked_again(
+    status, error, reason, monkeypatch
+):
+    servers = [http.server.HTTPServer(("127.0.0.1", 0), _Elsewhere) for _ in range(2)]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for server, thread in zip(servers, threads, strict=True):
+        server.asked, server.status = [], status
+        server.to = f"http://127.0.0.1:{servers[1].server_port}/state"
+        thread.start()
+    # no proxy of the environment either
+    monkeypatch.setenv("http_proxy", servers[1].server_address[0])
+    try:
+        with pytest.raises(error, match=reason):
+            RemoteHoldout(f"http://127.0.0.1:{servers[0].server_port}", token="x", timeout=60)
+        assert servers[0].asked == ["Bearer x"] and servers[1].asked == []
+    finally:
+        for server, thread in zip(servers, threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
 
 
 class _Flaky(http.server.BaseHTTPRequestHandler):
@@ -243,6 +322,36 @@ def test_scikit_learn_takes_it(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "no"), ((0, 1), None)])
+@pytest.mark.parametrize("metric", ["roc_auc", "neg_log_loss", "f1"])
+def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric, labels, positive):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    from radabound_fast.integrations.sklearn import HoldoutSearchCV
+
+    y = np.array(labels)[Y]
+    X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
+    X_train, y_train = X + RNG.normal(size=X.shape), y
+    given = {"metric": metric, "pos_label": positive}
+    if metric == "neg_log_loss":
+        given["clip"] = 0.01
+    space, found = {"C": [0.01, 1.0]}, []
+    opened = Holdout.open(tmp_path / "g.db", y, DeclaredSearch, space=space, delta=0.1, **given)
+    with in_thread(opened, tmp_path) as service:
+        here = Holdout(y, DeclaredSearch(M, space, delta=0.1), **given)
+        assert service.remote().pos_label == here.pos_label == (positive or 1)
+        for guard in (here, service.remote()):
+            search = HoldoutSearchCV(LogisticRegression(), space, guard=guard)
+            search.fit(X_train, y_train, X_holdout=X)
+            found.append(search.cv_results_["answer"].tolist())
+    assert found[0] == found[1] and len(found[0]) == 2
+
+
+def test_where_the_metric_has_no_positive_class_there_is_none(service):
+    assert service.remote().pos_label is None
+
+
 def test_optuna_takes_it(service):
     optuna = pytest.importorskip("optuna")
     from radabound_fast.integrations.optuna import guarded_objective
@@ -313,25 +422,7 @@ def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
         command.stop()
 
 
-@pytest.mark.parametrize(
-    ("options", "given"),
-    [
-        (["--metric", "neg_log_loss", "--clip", "0.01"], {"clip": 0.01}),
-        (["--metric", "neg_mean_absolute_error", "--y-range", "0", "2"], {"y_range": (0, 2)}),
-        (["--metric", "mean_cost", "--costs", "costs.csv"], {"costs": [[0, 1], [5, 0]]}),
-    ],
-)
-def test_metrics_with_options_of_their_own_are_served(tmp_path, options, given):
-    (tmp_path / "costs.csv").write_text("0,1\n5,0\n")
-    options = [tmp_path / option if option == "costs.csv" else option for option in options]
-    predictions = row() if "costs" in given else np.where(row(), 0.75, 0.25)
-    here = Holdout(Y, DeclaredSearch(M, 9, delta=0.1), metric=options[1], **given)
-    search = ["--mechanism", "declared-search", "--space", "9", "--delta", "0.1"]
-    with Command(tmp_path, Y, *search, *options) as command:
-        with command.start().remote() as asked:
-            told, answer = asked.query(predictions, key=3), here.query(predictions, key=3)
-            assert (told.value, told.low, told.high) == (answer.value, answer.low, answer.high)
-        command.stop()
+SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
 
 
 @pytest.mark.parametrize(
@@ -340,47 +431,95 @@ def test_metrics_with_options_of_their_own_are_served(tmp_path, options, given):
         ([], "is not there: to make it for radabound give --epsilon and --delta"),
         (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
         (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
-        (["--mechanism", "declared-search", "--delta", "0.1"], "give --delta and --space"),
-        (
-            ["--mechanism", "ladder", "--delta", "0.1", "--epsilon", "0.1"],
-            "--epsilon is not for ladder, which has --delta, --max-queries, --step",
-        ),
-        (
-            ["--mechanism", "declared-search", "--delta", "0.1", "--space", "9", "--metric", "auc"],
-            "metric must be one of 'error', ",
-        ),
-        (
-            [
-                "--mechanism",
-                "declared-search",
-                "--delta",
-                "0.1",
-                "--space",
-                "9",
-                "--metric",
-                "f1",
-                "--pos-label",
-                "yes",
-            ],
-            "--pos-label must be a number, as the labels are, got yes",
-        ),
-        (["--mechanism", "declared-search", "--space", "no.json", "--delta", "0.1"], "no.json"),
+        (SEARCH, "for declared-search give --delta and --space-size or --space"),
+        (["--mechanism", "ladder"], "for ladder give --delta"),
+        ([*SEARCH, "--space", "no.json"], "no.json"),
         (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
+        ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
+        ([*SEARCH, "--space", "list.json"], "list.json must be JSON, a mapping of names to lists"),
+        ([*SEARCH, "--space", "bad.json"], "bad.json must be JSON, a mapping of names to lists"),
+        ([*SEARCH, "--space-size", "0"], "space_size must be at least 1, got 0"),
+        ([*SEARCH, "--space-size", "5", "--metric", "nope"], "metric must be one of"),
+        ([*SEARCH, "--space-size", "5", "--metric", "f1", "--pos-label", "x"], "--pos-label must"),
+        ([*SEARCH, "--space-size", "5", "--metric", "neg_log_loss"], "clip must be given"),
+        ([*SEARCH, "--space-size", "5", "--step", ".1"], "--step must be left out with declared-"),
+        (
+            ["--epsilon", ".1", "--delta", ".1", "--space-size", "5"],
+            "--space-size must be left out",
+        ),
+        (["--mechanism", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
+        (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
+        (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
+        (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
+        (["--epsilon", ".1", "--delta", ".1", "--body-seconds", "inf"], "must be finite, got inf"),
+        (
+            ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
+            "must be a certificate and its key",
+        ),
+        (
+            ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "no.pem"]],
+            "no.pem: No such file",
+        ),
         (["--epsilon", "0.1", "--delta", "0.1", "--tls-cert", "x"], "--tls-key"),
         (["--epsilon", "0.1", "--delta", "0.1", "--max-body", "0"], "max_body must be at least 1"),
     ],
 )
-def test_the_command_refuses_in_one_line_and_makes_nothing(tmp_path, capsys, more, reason):
+def test_the_command_refuses_in_one_line_and_makes_nothing(
+    tmp_path, capsys, monkeypatch, more, reason
+):
     from serving import tokens_file
 
     from radabound_fast import cli
 
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "bad.json").write_text("[" * 100_000)
     np.save(tmp_path / "y.npy", Y)
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
     assert cli.main([*given, *more]) == 2
     said = capsys.readouterr().err
     assert reason in said and said.count("\n") == 1 and not (tmp_path / "g.db").exists()
+
+
+def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
+    from serving import tokens_file
+
+    from radabound_fast import cli
+
+    np.save(tmp_path / "y.npy", Y)
+    parameters = {"threshold": 0.1, "noise": 0.01, "budget": 10}
+    Holdout.open(tmp_path / "g.db", Y, Thresholdout, **parameters).close()
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    assert cli.main(given) == 2
+    assert "a Thresholdout, which is not served: RadaBound, Gu" in capsys.readouterr().err
+
+
+def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
+    """A baseline, costs, and a clip, said as `radabound audit` takes them."""
+    np.save(tmp_path / "costs.npy", costs := np.array([[0.0, 1.0], [4.0, 0.0]]))
+    np.save(tmp_path / "baseline.npy", baseline := row(0.4))
+    y_range = ["--y-range", "0", "1"]
+    for name, options, given in (
+        ("a", ["--metric", "mean_cost", "--costs", tmp_path / "costs.npy", "--baseline",
+               tmp_path / "baseline.npy"],
+         {"metric": "mean_cost", "costs": costs, "baseline": baseline}),
+        ("b", ["--metric", "neg_log_loss", "--clip", "0.01"],
+         {"metric": "neg_log_loss", "clip": 0.01}),
+        ("c", ["--metric", "neg_mean_squared_error", *y_range],
+         {"metric": "neg_mean_squared_error", "y_range": (0, 1)}),
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        search = DeclaredSearch(M, 10, delta=0.1)
+        predictions = row() if name == "a" else np.clip(0.5 * Y + 0.3 * RNG.random(M), 0, 1)
+        here = Holdout(Y, search, **given).query(predictions, key=3)
+        with Command(tmp_path / name, Y, *SEARCH, "--space-size", "10", *options) as command:
+            with command.start().remote() as asked:
+                there = asked.query(predictions, key=3)
+            command.stop()
+        assert (there.value, there.low, there.high) == (here.value, here.low, here.high)
+        assert name != "a" or there.gain == here.gain
 
 
 def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
@@ -397,6 +536,29 @@ def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
     np.save(tmp_path / "y.npy", 1 - Y)
     assert cli.main(given) == 2
     assert "was made for another holdout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o600, False), (0o640, True), (0o602, True)])
+def test_a_file_of_tokens_that_others_may_open_is_warned_of(
+    tmp_path, capsys, monkeypatch, mode, is_warned
+):
+    from serving import tokens_file
+
+    from radabound_fast import cli
+    from radabound_fast.service import server
+
+    np.save(tmp_path / "y.npy", Y)
+    tokens = tokens_file(tmp_path)
+    tokens.chmod(mode)
+    monkeypatch.setattr(server, "run", lambda *_: None)
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
+    assert cli.main(given) == 0
+    told = capsys.readouterr()
+    assert ("chmod 600" in told.err) is is_warned and "with a RadaBound" in told.out
+    assert "token-" not in told.out + told.err
+    assert cli.main([*given, "--host", "0.0.0.0"]) == 0
+    assert "tokens and answers go in clear" in capsys.readouterr().err
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
@@ -425,6 +587,7 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
         ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
         ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
         ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
+        ("red token-0123456789ж", "line 1: a token must be visible characters of ASCII"),
         (b"\xff\xfe", "must be text in UTF-8"),
     ],
 )

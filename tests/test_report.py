@@ -1,6 +1,7 @@
 """What a search came to: its sentence, JSON, table and picture."""
 
 import json
+import math
 import re
 
 import numpy as np
@@ -63,10 +64,44 @@ def test_a_gain_over_the_baseline_is_told_in_the_direction_that_it_has(baseline,
     best, said = report.best, str(report).rpartition("It errs ")[2]
     sign = 1 if how == "less" else -1
     assert said.startswith(f"{how} often than the baseline by {sign * best.gain:.4f}, and ")
-    low, high = map(float, re.search(r"between (-?\d\.\d+) and (-?\d\.\d+)\.$", said).groups())
+    condition = ", if the baseline was fixed before any holdout score was seen."
+    assert said.endswith(condition) and "baseline was fixed before" in report.guarantee
+    found = re.search(r"between (-?\d\.\d+) and (-?\d\.\d+)$", said.removesuffix(condition))
+    low, high = map(float, found.groups())
     ends = sorted([sign * best.gain_low, sign * best.gain_high])
     assert low <= ends[0] < low + 1e-4 and high - 1e-4 < ends[1] <= high
     assert report.baseline == np.mean(baseline != LABELS)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"metric": "neg_mean_squared_error", "y_range": (0, 2)}, -0.25),
+        ({"metric": "neg_mean_absolute_error", "y_range": (0, 2)}, -0.5),
+        ({"metric": "neg_log_loss", "clip": 0.01}, -math.log(2)),
+        ({"metric": "mean_cost", "costs": [[-1, -1], [-1, -0.5]]}, None),
+        ({"metric": "accuracy"}, None),
+    ],
+)
+@pytest.mark.parametrize("good", [True, False])
+def test_of_any_mean_the_baseline_has_its_own_value_and_the_gain_its_own_words(
+    options, value, good
+):
+    halves = value is not None
+    baseline = np.full(M, 0.5) if halves else BASELINE
+    holdout = Holdout(LABELS, DeclaredSearch(M, 3, delta=0.1), baseline=baseline, **options)
+    holdout.query(LABELS if good else 1 - LABELS, key=1)
+    report = holdout.report()
+    if not halves:  # as a model
+        other = Holdout(LABELS, DeclaredSearch(M, 3, delta=0.1), **options)
+        value = other.query(BASELINE, key=0).value
+    assert report.baseline == pytest.approx(value)
+    if options["metric"] == "accuracy":
+        assert f" It errs {'less' if good else 'more'} often than the baseline by 0." in str(report)
+    elif report.best.gain >= 0:
+        assert " Its mean loss is lower than that of the baseline by " in str(report)
+    else:
+        assert " Its mean loss is higher than that of the baseline by " in str(report)
 
 
 def test_json_has_the_best_answer_and_what_is_guaranteed():

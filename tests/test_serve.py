@@ -1,6 +1,7 @@
 """`radabound serve`: what it answers, to whom, and what it tells nobody."""
 
 import base64
+import contextlib
 import hmac
 import html.parser
 import io
@@ -19,8 +20,8 @@ pytest.importorskip("starlette")
 
 from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 
-from radabound_fast import Holdout, RadaBound  # noqa: E402
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder  # noqa: E402
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound  # noqa: E402
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder  # noqa: E402
 from radabound_fast.service import contract, server  # noqa: E402
 from radabound_fast.service.answering import Answering, Call  # noqa: E402
 from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
@@ -108,6 +109,9 @@ def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_
         given["arrow"] = arrow(names[row])
         for form, octets in given.items():
             assert service.post("/query", {"form": form}, octets)[1]["value"] == value
+        wild = npy(names[row])[:-1] + b"\x7f"
+        status, told = service.post("/query", {"form": "npy"}, wild)
+        assert status == 400 and "a character that is not in Unicode" in told["error"]["message"]
         status, told = service.post("/query", {"form": "bits"}, octets_of(row > 1))
         assert status == 400 and "bits are for two classes" in told["error"]["message"]
 
@@ -115,6 +119,7 @@ def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_
 MECHANISMS = {
     "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}, {"guess": 0.2}),
     "Ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 50}, {}),
+    "FixedSequence": (FixedSequence, {"epsilon": 0.1, "delta": 0.1}, {}),
     "parameter-free": (Ladder, {"delta": 0.1}, {}),
     "DeclaredSearch": (
         DeclaredSearch, {"space": {"depth": [1, 2, 3]}, "delta": 0.1}, {"key": {"depth": 2}},
@@ -220,6 +225,35 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
         assert service.remote("owner").report().n_queries == 1
 
 
+@pytest.mark.parametrize("metric", ["roc_auc", "f1"])
+def test_a_metric_in_a_fixed_order_is_served_without_how_many_labels_there_are(tmp_path, metric):
+    """Its database keeps that; a search's does too, beside its parameters."""
+    labels = (np.arange(M) < 137).astype(int)
+    given = {"epsilon": 0.2, "delta": 0.1}
+    here = Holdout(labels, FixedSequence(M, **given), metric=metric)
+    opened = Holdout.open(tmp_path / "g.db", labels, FixedSequence, metric=metric, **given)
+    with in_thread(opened, tmp_path) as service:
+        remote, row = service.remote(), np.where(RNG.random(M) < 0.05, 1 - labels, labels)
+        told, expected = remote.query(row), here.query(row)
+        assert (told.value, told.low, told.high) == (expected.value, expected.low, expected.high)
+        assert remote.query_many([row, row]).n_queries == 3 and remote.metric == metric
+        for team in ("red", "owner"):
+            pages = [service.send("GET", path, team=team)[2].decode() for path in ("/state", "/")]
+            for page in pages:
+                assert not re.search(r"\b(137|864)\b", page)
+
+
+def test_a_fixed_order_halts_where_an_answer_is_not_known_well_enough(tmp_path):
+    opened = Holdout.open(tmp_path / "g.db", Y, FixedSequence, epsilon=0.03, delta=0.1)
+    with in_thread(opened, tmp_path) as service:
+        asked = service.remote()
+        assert asked.query(Y).n_queries == 1
+        with pytest.raises(HoldoutExhausted, match="is spent after 1 answer: this query is with"):
+            asked.query(RNG.integers(0, 2, M))
+        assert service.get("/state")[1]["n_left"] == 0 and service.remote("blue").halted
+        assert "halted" in service.send("GET", "/")[2].decode()
+
+
 def test_gains_over_a_baseline_are_told(tmp_path):
     given = {"baseline": ROWS[1], "metric": "accuracy"}
     here = Holdout(Y, DeclaredSearch(M, 10, delta=0.1), **given)
@@ -229,6 +263,13 @@ def test_gains_over_a_baseline_are_told(tmp_path):
         assert (told.gain, told.gain_low, told.gain_high) == (
             expected.gain, expected.gain_low, expected.gain_high,
         )  # fmt: skip
+        head, schemas = {"form": "bits"}, contract.OPENAPI["components"]["schemas"]
+        for path, more, rows, schema in (
+            ("/query", {"key": 1}, ROWS[0], "Answer"),
+            ("/query_many", {"keys": [1]}, ROWS[:1], "Answers"),
+        ):
+            reply = service.post(path, head | more, octets_of(rows))[1]
+            assert "gain" in str(reply) and set(reply) <= set(schemas[schema]["properties"])
         many = service.remote().query_many(ROWS[:2], keys=[1, 2])
         assert many[0].gain == told.gain and many[1].gain_low < 0 < many[1].gain_high
 
@@ -278,13 +319,13 @@ def test_calls_that_wait_are_committed_together_and_each_has_a_number(service):
     assert int(re.search(r"^radabound_commits_total (\d+)$", metrics, re.M)[1]) <= 60
 
 
-@pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch])
+@pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch, FixedSequence])
 def test_what_cannot_be_committed_is_not_counted_and_may_be_sent_again(tmp_path, kind, monkeypatch):
     from radabound_fast.store import _served
 
     parameters = {
         RadaBound: FIXED, Ladder: {"delta": 0.1, "step": 0.01},
-        DeclaredSearch: {"delta": 0.1, "space": 10},
+        DeclaredSearch: {"delta": 0.1, "space": 10}, FixedSequence: {"delta": 0.1, "epsilon": 0.1},
     }[kind]  # fmt: skip
     named = {"key": 3} if kind is DeclaredSearch else {}
     fails = [True]
@@ -387,8 +428,11 @@ def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
 
 @pytest.mark.parametrize(
     "given",
-    [None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}"],
-)
+    [
+        None, "Bearer", "Bearer wrong-token-0123456789", "Basic x", f"Token {TOKENS['red']}",
+        "Basic \xff\xfe", "Basic " + base64.b64encode(b"\xff:\xff").decode(), "Bearer \xff",
+    ],
+)  # fmt: skip
 def test_nobody_is_answered_without_a_token(refusing, given):
     headers = {} if given is None else {"Authorization": given}
     for method, path in (("POST", "/query"), ("GET", "/state"), ("GET", "/"), ("GET", "/metrics")):
@@ -450,6 +494,65 @@ def test_bad_predictions_are_refused_in_the_librarys_words(refusing, head, octet
     assert refusing.get("/state")[1]["n_queries"] == 0
 
 
+@pytest.mark.parametrize("path", ["/state/", "/query/", "//state"])
+def test_nobody_is_sent_elsewhere(refusing, path):
+    """A redirect would follow the Host header, and a client might take its token along."""
+    for method in ("GET", "POST"):
+        status, headers, _ = refusing.send(method, path, Host="elsewhere.example")
+        assert status == 404 and "location" not in headers
+
+
+@pytest.mark.parametrize("name", ["guesses", "keys", "reruns"])
+@pytest.mark.parametrize("value", ["ab", {"a": 1, "b": 2}, 7, True])
+def test_what_is_said_of_rows_is_a_list(refusing, name, value):
+    status, told = refusing.post("/query_many", {"form": "bits", name: value}, octets_of(ROWS[:2]))
+    assert status == 400 and f"{name} must be a list" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("form", ["bits", "codes", "npy"])
+def test_no_rows_have_no_answers(tmp_path, form):
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        none = npy(np.zeros((0, M), int)) if form == "npy" else b""
+        status, told = service.post("/query_many", {"form": form}, none)
+        assert status == 200 and told["values"] == told["numbers"] == [] and not told["halted"]
+        assert len(service.remote().query_many(np.zeros((0, M), int))) == 0
+        assert service.get("/state")[1]["n_queries"] == 0
+
+
+def test_a_number_alone_is_no_row(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, metric="f1", space=10, delta=0.1)
+    with in_thread(holdout, tmp_path) as service:
+        status, told = service.post("/query_many", {"form": "npy", "keys": [1]}, npy(np.float64(3)))
+        assert status == 400 and "predictions must have a row" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_a_service_whose_file_is_gone_says_so_and_not_where_it_was(tmp_path, suffix, caplog):
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        assert service.get("/health", None)[0] == 200
+        (tmp_path / f"g.db{suffix}").unlink()
+        asked = [("GET", path) for path in ("/state", "/", "/metrics", "/health")]
+        for method, path in [*asked, ("POST", "/query")]:
+            body = b'{"form": "bits"}\n' + octets_of(Y) if method == "POST" else None
+            status, headers, told = service.send(method, path, body, "owner")
+            assert status == 503 and headers["retry-after"] == "1", path
+            assert "the database does not answer" in json.loads(told)["error"]["message"]
+            assert str(tmp_path) not in told.decode()
+    assert "is gone, which an open guard needs" in caplog.text  # for whoever runs it
+
+
+def test_a_fault_of_ours_is_an_error_in_json_without_its_words(service, monkeypatch, caplog):
+    from radabound_fast.service import state
+
+    def fails(*_):
+        raise KeyError("a label")
+
+    monkeypatch.setattr(state, "of", fails)
+    status, _, told = service.send("GET", "/state")
+    assert status == 500 and json.loads(told)["error"]["type"] == "RuntimeError"
+    assert "label" not in told.decode() + caplog.text
+
+
 @pytest.mark.parametrize("body", [b"", b"\n", b"{", b"[]\n", b"\xff\n", b"{}", b"[" * 100_000])
 def test_a_body_without_a_line_of_json_is_refused(refusing, body):
     status, _, told = refusing.send("POST", "/query", body)
@@ -465,6 +568,51 @@ def test_an_arrow_stream_that_would_unfold_is_refused(refusing):
     octets = arrow(pa.array(["1" * 10_000] * M).dictionary_encode())
     status, told = refusing.post("/query", {"form": "arrow"}, octets)
     assert status == 400 and "must be bools, numbers or strings" in told["error"]["message"]
+
+
+def _altered(octets, old, new):
+    """Every copy of the octets in which one place that holds this 64-bit number holds another."""
+    old, new = (number.to_bytes(8, "little") for number in (old, new))
+    places = [match.start() for match in re.finditer(re.escape(old), octets)]
+    assert places
+    return [octets[:place] + new + octets[place + 8 :] for place in places]
+
+
+def test_an_arrow_stream_whose_lengths_lie_reads_no_memory_of_the_service(refusing):
+    """Arrow believes lengths and offsets until it is told to validate them."""
+    pa = pytest.importorskip("pyarrow")
+    numbers, texts = arrow(np.zeros(M, np.int64)), pa.array(["ab"] * M)
+    offsets = np.arange(0, 2 * (M + 1), 2, dtype="<i4")
+    beyond = (offsets + 2**24).astype("<i4")
+    beyond[0] = 0
+    bodies = [
+        *_altered(numbers, 8 * M, 8),
+        arrow(texts).replace(offsets.tobytes(), beyond.tobytes()),
+        arrow(texts).replace(b"ab" * M, b"\xff\xfe" * M),
+        *(numbers[:end] for end in range(0, len(numbers), 997)),
+    ]
+    for octets in bodies:
+        status, told = refusing.post("/query", {"form": "arrow"}, octets)
+        assert status == 400 and "no Arrow stream" in told["error"]["message"]
+        assert "abab" not in str(told)
+
+
+@pytest.mark.parametrize("form", ["bits", "codes"])
+def test_codes_unfold_into_no_more_labels_than_may_be_held(tmp_path, monkeypatch, form):
+    """A bit may stand for a label of 100 octets and more: 8 MB were 10 GB."""
+    from radabound_fast.service import reading
+
+    monkeypatch.setattr(reading, "MOST_UNFOLDED", 4 * M * 4 * 40)
+    labels = np.where(Y, "yes-" * 10, "no")
+    given = {"metric": "f1", "pos_label": "no", "space": 10, "delta": 0.1}
+    with in_thread(
+        Holdout.open(tmp_path / "g.db", labels, DeclaredSearch, **given), tmp_path
+    ) as service:
+        for n_rows in (4, 5):
+            head = {"form": form, "keys": list(range(n_rows))}
+            status, told = service.post("/query_many", head, FORMS[form](ROWS[:n_rows]))
+            assert status == (200 if n_rows == 4 else 400)
+        assert "rows must be at most 4 a call" in told["error"]["message"]
 
 
 def test_objects_are_not_unpickled(refusing, tmp_path):
@@ -568,6 +716,22 @@ def test_the_page_is_whole_and_runs_and_loads_nothing(service):
         assert page.tags.count("svg") == (2 if n_rows else 0)
 
 
+def test_the_page_reads_no_more_calls_than_it_shows(tmp_path, monkeypatch):
+    """400 calls of 100,000 answers took a minute and gigabytes, in which nobody was answered."""
+    from radabound_fast.service import state
+
+    read = []
+    points = state._points
+    monkeypatch.setattr(state, "_points", lambda call: read.append(call) or points(call))
+    with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        for _ in range(5):
+            service.remote("red").query_many(ROWS * 40)
+        service.remote("blue").query(ROWS[0])
+        page = service.send("GET", "/", team="owner")[2].decode()
+        assert [call.n_answers for call in read] == [1, 240, 240]
+        assert page.count("<title>") - 1 == 240 + 60 and "1,201: " in page
+
+
 def test_the_contract_names_every_path_and_what_replies_have(service):
     status, told = service.get("/openapi.json", None)
     assert status == 200 and told == json.loads(json.dumps(contract.OPENAPI))
@@ -619,6 +783,77 @@ def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
     here.query_many(ROWS[:4])
     with Holdout.open(path, Y) as there:
         assert (there.guard._core._progress() == here.guard._core._progress()).all()
+
+
+def test_two_services_on_one_database_are_one(tmp_path):
+    """They share the guard, the keys of calls, the limits, and the halt."""
+    path = tmp_path / "g.db"
+    body = octets_of(ROWS[0])
+    with contextlib.ExitStack() as both:
+        first, second = (
+            both.enter_context(in_thread(Holdout.open(path, Y, **FIXED), tmp_path))
+            for _ in range(2)
+        )
+        told = first.post("/query", {"form": "bits"}, body, Idempotency_Key="a")
+        assert second.post("/query", {"form": "bits"}, body, Idempotency_Key="a") == told
+        other = second.post("/query", {"form": "bits"}, octets_of(ROWS[1]), Idempotency_Key="a")
+        assert other[0] == 422
+        for number in range(A_DAY):
+            asked = (first, second)[number % 2].remote("small")
+            assert asked.query(ROWS[number]).n_queries == number + 2
+        for service in (first, second):
+            assert service.post("/query", {"form": "bits"}, body, "small")[0] == 429
+        assert first.get("/state", "owner")[1] == second.get("/state", "owner")[1]
+        keys = [f"{number}" for number in range(12)]
+        threads = [
+            threading.Thread(
+                target=lambda service=service, key=key: service.post(
+                    "/query", {"form": "bits"}, body, Idempotency_Key=f"k{key}"
+                )
+            )
+            for service in (first, second)
+            for key in keys
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # each key came to both
+        assert second.get("/state")[1]["n_queries"] == 1 + A_DAY + len(keys)
+
+
+def test_a_limit_a_day_ends_at_midnight_and_outlives_the_service(tmp_path, monkeypatch):
+    from radabound_fast.service import answering, state
+
+    class _Clock:
+        now, perf_counter = 86400 * 20_000 - 2.0, time.perf_counter
+
+        def time(self):
+            return self.now
+
+    clock = _Clock()
+    monkeypatch.setattr(answering, "time", clock)
+    monkeypatch.setattr(state, "time", clock)
+    body, path = octets_of(ROWS[0]), tmp_path / "g.db"
+
+    def ask(service, key):
+        status, told = service.post(
+            "/query", {"form": "bits"}, body, "small", Idempotency_Key=str(key)
+        )
+        return status, service.get("/state", "small")[1]["you"]["n_answers_today"]
+
+    with in_thread(Holdout.open(path, Y, **FIXED), tmp_path) as service:
+        assert [ask(service, key) for key in range(A_DAY)] == [(200, n + 1) for n in range(A_DAY)]
+        assert ask(service, "late") == (429, A_DAY)
+    clock.now += 1.0  # the last second of the day, after a restart
+    with in_thread(Holdout.open(path, Y), tmp_path) as service:
+        assert ask(service, "late") == (429, A_DAY)
+        assert ask(service, 0) == (200, A_DAY)  # a retry, which is no answer more
+        clock.now += 1.0
+        assert ask(service, 0) == (200, 0)
+        assert ask(service, "late") == (200, 1)
+        clock.now -= 1.0  # a clock that is set back finds what was counted then
+        assert ask(service, "other") == (429, A_DAY)
 
 
 def test_a_search_is_one_whether_it_is_served_or_opened(tmp_path):

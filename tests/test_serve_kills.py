@@ -26,7 +26,14 @@ Y = RNG.integers(0, 2, M)
 OPTIONS = {
     "RadaBound": ["--epsilon", "0.1", "--delta", "0.1", "--bound", "fixed-sequence"],
     "GuessAndCheck": ["--mechanism", "guess-and-check", "--epsilon", "0.2", "--delta", "0.1"],
-    "DeclaredSearch": ["--mechanism", "declared-search", "--space", "1000000", "--delta", "0.1"],
+    "DeclaredSearch": [
+        "--mechanism",
+        "declared-search",
+        "--space-size",
+        "1000000",
+        "--delta",
+        "0.1",
+    ],
 }
 
 

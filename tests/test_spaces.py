@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import spaces
+from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.spaces import (
     Choice,
     Grid,
@@ -545,3 +546,18 @@ def test_improvements_are_described_and_made_again():
     assert Improvements(10) != Improvements(11) and Improvements(10).size is None
     with pytest.raises(ValueError, match="n_levels must be"):
         Improvements(0)
+
+
+def test_a_space_made_of_improvements_says_that_too():
+    shows = "the best score so far on 11 levels"
+    one = Improvements(11)
+    made = [one, one * epoch_of(5), epoch_of(5) * one, ensemble_of(one), Prior(one)]
+    made += [ensemble_of(one * epoch_of(5), 2) * Grid({"depth": [1, 2]}), one * one]
+    assert [space.shows for space in made] == len(made) * [shows]
+    assert (one * Improvements(7)).shows == f"{shows} and the best score so far on 7 levels"
+    for space in (Choice(3), epoch_of(5) * Grid({"depth": [1, 2]}), ensemble_of(5), InOrder()):
+        assert space.shows is None
+    for space in made:
+        guarantee = DeclaredSearch(100, space, delta=0.1).guarantee
+        assert f"any search that sees of the holdout {shows}, and nothing else" in guarantee
+        assert "looks at every score" not in guarantee

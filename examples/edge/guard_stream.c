@@ -37,25 +37,25 @@ static int write_slot(void *file, int slot, const void *bytes)
 
 enum { BUFFER_BYTES = 512 };
 
-/* n bytes of the stream; fewer at its end. */
-static size_t read_losses(uint8_t *bytes, size_t n)
+/* n bytes of the stream; fewer at its end; -1: it cannot be read. */
+static ssize_t read_losses(uint8_t *bytes, ssize_t n)
 {
-    size_t done = 0;
-    for (ssize_t got = 1; done < n && got > 0; done += got > 0 ? (size_t)got : 0)
-        got = read(STDIN_FILENO, bytes + done, n - done);
-    return done;
+    ssize_t done = 0, got = 1;
+    for (; done < n && got > 0; done += got)
+        got = read(STDIN_FILENO, bytes + done, (size_t)(n - done));
+    return got < 0 ? -1 : done;
 }
 
 /* Pushes the next row, piece by piece.  1: it is whole; 0: the losses have ended before it; -1:
- * they end within it, or are no losses. */
+ * they end within it, cannot be read, or are no losses. */
 static int push_row(struct radabound_edge *guard)
 {
     uint8_t bytes[BUFFER_BYTES];
     for (uint32_t done = 0, n; done < guard->state.n_samples; done += n) {
         const uint32_t left = guard->state.n_samples - done;
         n = left < 8 * BUFFER_BYTES ? left : 8 * BUFFER_BYTES;
-        const size_t n_read = read_losses(bytes, (n + 7) / 8);
-        if (n_read < (n + 7) / 8)
+        const ssize_t n_bytes = (ssize_t)(n + 7) / 8, n_read = read_losses(bytes, n_bytes);
+        if (n_read < n_bytes)
             return done == 0 && n_read == 0 ? 0 : -1;
         if (radabound_edge_push_bits(guard, bytes, n) != RADABOUND_EDGE_OK)
             return -1;
@@ -70,6 +70,9 @@ int main(int n_arguments, char **arguments)
     int file = n_arguments == 2 ? open(arguments[1], O_RDWR) : -1;
     const struct radabound_edge_storage storage = {read_slot, write_slot, &file};
     setvbuf(stdout, line, _IOLBF, sizeof line);
+    /* a standard stream was closed: what is printed, or read as losses, would be the state */
+    if (file >= 0 && file <= STDERR_FILENO)
+        return 1;
     if (file < 0 || lockf(file, F_TLOCK, 0) != 0 ||
         radabound_edge_init(&guard, &storage) != RADABOUND_EDGE_OK) {
         fputs("usage: guard_stream STATE < losses; STATE is not whole, or in use\n", stderr);

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._checks import check_count
 from ._arguments import check_fractions, check_nats, check_not_negative, check_sizes
+from ._limits import OUT
 from .binomial import binomial_interval
 from .kl import kl_interval
 
@@ -25,6 +26,8 @@ _GRID = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 9)]), axis=-1).reshape
 _ZOOMS = 14
 _MANY = 16  # so many limits at once cost less than one by one
 _MOST_WEIGHTS = 128
+_LEAST_WEIGHT = 2.0**-900  # of the largest: reciprocals of less overflow
+_SMALL = 2.0**-24  # of the largest: weights below need not be told apart
 
 
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
@@ -173,10 +176,17 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
         raise ValueError(f"counts must be integers of at least 1, got {counts!r:.100}")
     if not ((each > 0.0) & (each < math.inf)).all():
         raise ValueError("weights must be positive and finite, got one that is not")
-    each, many = _few(each / float(many @ each), many.astype(np.float64))
+    # the sum grows with a, so that one which is almost nothing may be a little more
+    each, many = np.maximum(each / each.max(), _LEAST_WEIGHT), many.astype(np.float64)
+    each = each / float(many @ each)
+    # by the weights as they are: those that are shared may be worth less
+    furthest = math.sqrt(0.5 * budget * float(many @ (each * each))) * (1.0 + OUT)
+    each, many = _few(each, many)
+    below = _weighted_lower(value, each, many, budget)
+    above = _weighted_lower(1.0 - value, each, many, budget)
     return (
-        _weighted_lower(value, each, many, budget),
-        1.0 - _weighted_lower(1.0 - value, each, many, budget),
+        max(below, value - furthest),
+        min(max(1.0 - above, value), value + furthest),
     )
 
 
@@ -184,6 +194,7 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
     """At most `_MOST_WEIGHTS` different ones: each is shared by the two nearest, keeping its mean.
 
     What `weighted_interval` takes the largest of is convex in a, so that its sum can only grow.
+    Half of them are evenly spaced, and half by ratios: weights may be spread over many of these.
     """
     if weights.size <= _MOST_WEIGHTS:
         return weights, counts
@@ -191,12 +202,16 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
     many = np.bincount(place_of, counts).astype(np.float64)
     if different.size <= _MOST_WEIGHTS:
         return different, many
-    edges = np.linspace(different[0], different[-1], _MOST_WEIGHTS)
-    above = np.clip(np.searchsorted(edges, different), 1, _MOST_WEIGHTS - 1)
+    least, most = float(different[0]), float(different[-1])
+    evenly = np.linspace(least, most, _MOST_WEIGHTS // 2)
+    by_ratios = np.geomspace(max(least, most * _SMALL), most, _MOST_WEIGHTS // 2)
+    edges = np.unique(np.concatenate([evenly, np.clip(by_ratios, least, most)]))
+    above = np.clip(np.searchsorted(edges, different), 1, edges.size - 1)
     share = np.clip((different - edges[above - 1]) / np.diff(edges)[above - 1], 0.0, 1.0)
-    shared = np.bincount(above, many * share, _MOST_WEIGHTS)
-    shared = shared + np.bincount(above - 1, many * (1.0 - share), _MOST_WEIGHTS)
-    return edges, shared.astype(np.float64)
+    shared = np.bincount(above, many * share, edges.size)
+    shared = shared + np.bincount(above - 1, many * (1.0 - share), edges.size)
+    held = shared > 0.0
+    return edges[held], shared[held].astype(np.float64)
 
 
 def _weighted_lower(mean: float, weights: Floats, counts: Floats, nats: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .free import Free
 
+_ASSUMED = "Assumed: independent held-out examples of one law, and losses in [0, 1]."
 _NEVER_ADAPTIVE = (
     "Never for an adaptive analyst: queries, or an order of queries, chosen after seeing earlier "
     "answers can make returned answers wrong by more than epsilon; a mechanism stays valid there."
@@ -59,7 +60,7 @@ def paper(
     ]
     if estimator == "half-range":
         sentences.append("The paper's proof is for the plain estimator, not for half-range.")
-    return " ".join([*sentences, _NEVER_ADAPTIVE])
+    return " ".join([*sentences, _ASSUMED, _NEVER_ADAPTIVE])
 
 
 def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
@@ -68,10 +69,11 @@ def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
         f"It is proved that, for queries in an order fixed in advance (before any score on this "
         f"holdout was seen), except with probability {delta}, every returned weighted mean is "
         f"within {epsilon} of its expectation given the weights and the groups' sizes: two-sided, "
-        f"finite-sample, and up to a halting time that depends on the data. Weights must have been "
-        f"fixed in advance, and rows of different groups be independent. Each answer is covered by "
-        f"the self-bounding bound for weighted losses at 3/5 of delta or by the union bound at 2/5 "
-        f"of it (docs/theory.md), which answers the first {free.n_queries:,} queries, whatever "
+        f"finite-sample, and up to a halting time that depends on the data. Weights (rounded to "
+        f"about 2**-24 of the heaviest group's) must have been fixed in advance, and rows of "
+        f"different groups be independent. Each answer is covered by the self-bounding bound for "
+        f"weighted losses at 3/5 of delta or by the union bound at 2/5 of it (docs/theory.md), "
+        f"which answers the first {free.n_queries:,} queries, whatever "
         f"their means. {_NEVER_ADAPTIVE}"
     )
 
@@ -98,5 +100,5 @@ def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
         f"{epsilon} of its expectation: two-sided, finite-sample, and up to a halting time that "
         f"depends on the data. Each answer is covered by the self-bounding bound at 3/5 of delta "
         f"or by the union bound at 2/5 of it (docs/theory.md). Of losses declared 0 or 1 (labels, "
-        f"bits, booleans, integers) the union bound {union}. {never}"
+        f"bits, booleans, integers) the union bound {union}. {_ASSUMED} {never}"
     )

@@ -159,6 +159,8 @@ def kl_free(epsilon: float, budget: float) -> float:
 
     def slope(p: float) -> float:
         q = p + epsilon
+        if q >= 1.0:  # rounded to it, where epsilon is next to 1
+            return math.inf
         return epsilon / (q * (1.0 - q)) - math.log1p(epsilon / p) + math.log1p(-epsilon / (1 - p))
 
     worst = bisect(lambda p: slope(p) > 0.0, 0.0, min(0.5, 1.0 - epsilon))

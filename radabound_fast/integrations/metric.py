@@ -109,6 +109,13 @@ class HoldoutMetric:
         """Whether more of the metric is better, as ``sklearn.metrics.make_scorer`` asks."""
         return METRICS[self.holdout.metric].greater_is_better
 
+    @property
+    def _worst(self) -> float:
+        """The worst value that the metric can have."""
+        measure = getattr(self.holdout.guard, "_metric", None)  # None: error rates
+        least, most = (0.0, 1.0) if measure is None else measure.ends
+        return float(least if self.greater_is_better else most)
+
     @sealed
     def __call__(
         self, y_true: Any, y_pred: Any, *, key: Any = None, guess: float | None = None
@@ -157,7 +164,7 @@ class HoldoutMetric:
             return float(self.holdout.query(y_pred, guess=guess, key=key).value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
-                return self._worst()
+                return self._worst
             if self.withheld == "stop":
                 raise KeyboardInterrupt(str(spent)) from None
             raise
@@ -172,14 +179,6 @@ class HoldoutMetric:
             the space names, for a grid or a list of dicts; for a pipeline they have its names.
         """
         return HoldoutScorer(self, key)
-
-    def _worst(self) -> float:
-        """The worst value that the metric can have."""
-        truth = self.holdout._truth
-        if truth is None:
-            return 1.0  # an error rate
-        ends = truth.measure(bytes(16)).ends
-        return ends[0] if self.greater_is_better else ends[1]
 
     def _of_other_rows(self, y_true: Any, y_pred: Any) -> float:
         if self.other_rows == "refuse":
@@ -216,7 +215,7 @@ class HoldoutMetric:
         if ledger is None:
             return _metric_of, (type(self), holdout, options)
         opened = (type(holdout), ledger.path, holdout._labels, type(guard), ledger._durability)
-        return _opened_again, (type(self), *opened, options)
+        return _opened_again, (type(self), *opened, holdout._given.weights(), options)
 
     def __repr__(self) -> str:
         options = f"other_rows={self.other_rows!r}, withheld={self.withheld!r}"
@@ -234,10 +233,11 @@ def _opened_again(
     labels: Labels,
     guard: Any,
     durability: Any,
+    weights: Any,
     options: Any,
 ) -> HoldoutMetric:
     made = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
-    made.holdout = holdout.open(path, labels, guard, durability=durability)
+    made.holdout = holdout.open(path, labels, guard, durability=durability, **weights)
     made.other_rows, made.withheld, made._shown = options["other_rows"], options["withheld"], None
     return made
 

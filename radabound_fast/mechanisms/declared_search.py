@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers
 from radabound_fast._checks import (
+    certainty,
     check_bool,
     check_count,
     check_fraction,
@@ -569,7 +570,7 @@ class DeclaredSearch:
         size = "" if self.size is None else f" of {self.size:,} keys"
         whose = "of every answer"
         assumed = (
-            "independent held-out examples; models trained from their key and from data "
+            f"{measure.assumed}; models trained from their key and from data "
             "independent of the holdout, so that whatever else of a model was chosen by holdout "
             "scores is part of its key."
         )
@@ -577,18 +578,20 @@ class DeclaredSearch:
             f"looks at every score, as long as it stays in the space{size} that was declared "
             "before any score was seen"
         )
+        if measure.is_paired:
+            assumed += " The baseline was fixed before any holdout score was seen."
         if self.space.shows is not None:
             seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:
             whose = f"of the {self.n_folds} fold models of every answer, averaged over the rows,"
             assumed = (
-                "independent rows; fold models trained from their key and from the rows of the "
+                f"{measure.assumed}; fold models trained from their key and from the rows of the "
                 "other folds, so that whatever else of them was chosen by scores is part of the "
                 "key; folds made by chance (by the labels: then the truth is given the labels). "
                 "Of a model trained again on all rows nothing is said."
             )
         return (
-            f"With probability at least {1 - self.delta:g} the {what} {whose} is {side}"
+            f"With probability at least {certainty(self.delta)} the {what} {whose} is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )
@@ -1031,7 +1034,8 @@ class DeclaredSearch:
         answer = _answer_of(self._terms, query, asked[:-1], n_queries)
         if self._logs:
             key = f", key {answer.key!r:.200}"
-            note_answer(type(self).__name__, n_queries, answer.value, key)
+            value = answer.value if self.space.shows is None else None
+            note_answer(type(self).__name__, n_queries, value, key)
         return answer
 
     def _many(

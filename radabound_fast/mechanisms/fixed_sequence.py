@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count, check_positive, check_probability
+from radabound_fast._checks import certainty, check_count, check_positive, check_probability
 from radabound_fast.bounds import Free, binomial_interval, dyadic_code, kl_interval
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
+from radabound_fast.metrics import MeanLoss
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import Measure, Truth
@@ -110,13 +111,15 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
-        what = "mean loss" if self._metric is None else self._metric.told[0]
+        measure = self._metric or MeanLoss(self.n_samples)
+        what, limits = measure.told
         return (
-            f"With probability at least {1 - self.delta:g} every answer is within "
-            f"{self.epsilon:g} of the {what}, and that is between its low and high. Two-sided, "
+            f"With probability at least {certainty(self.delta)} every answer is within "
+            f"{self.epsilon} of the {what}, and that is between its low and high. Two-sided, "
             f"finite-sample, for queries in an order fixed in advance (before any score on this "
             f"holdout was seen), up to a halting time that depends on the data; proved by the "
-            f"union bound. Never for an adaptive analyst: DeclaredSearch stays valid there."
+            f"union bound, with {limits}. Assumed: {measure.assumed}. Never for an adaptive "
+            f"analyst: DeclaredSearch stays valid there."
         )
 
     def _nats(self, number: int) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_bool, check_fraction, check_probability
+from radabound_fast._checks import certainty, check_bool, check_fraction, check_probability
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
@@ -214,8 +214,8 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             "the Chernoff (relative entropy) bound" if self.low_error else "Hoeffding's inequality"
         )
         promise = (
-            f"With probability at least {1 - self.delta:g} every returned answer is within "
-            f"epsilon = {self.epsilon:g} of the true mean loss. Two-sided, finite-sample, valid "
+            f"With probability at least {certainty(self.delta)} every returned answer is within "
+            f"epsilon = {self.epsilon} of the true mean loss. Two-sided, finite-sample, valid "
             f"for an adaptive analyst, whatever is asked; proved by Kraft's inequality for a code "
             f"of the transcript, the union bound and {inequality}. Assumed: independent held-out "
             f"examples; losses in [0, 1] and guesses chosen from earlier answers and from data "

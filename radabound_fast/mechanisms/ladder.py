@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import check_count, check_n_samples, check_probability, counted
+from radabound_fast._checks import (
+    certainty,
+    check_count,
+    check_n_samples,
+    check_probability,
+    counted,
+)
 from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.bounds import adaptive
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer, cut
@@ -163,12 +169,12 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
             queries = counted(self.max_queries, "query", "queries")
             transcripts = f"an exact count of the nonincreasing transcripts of {queries}"
         return (
-            f"With probability at least {1 - self.delta:g} every answer is within its half_width "
-            f"of the smallest true mean loss among the queries so far. Two-sided, finite-sample, "
-            f"valid for an adaptive analyst, whatever the queries; proved by {transcripts}, the "
-            f"union bound and Hoeffding's inequality (after Blum and Hardt, 2015). Assumed: "
-            f"independent held-out examples, and losses in [0, 1] chosen from earlier answers and "
-            f"from data independent of the holdout."
+            f"With probability at least {certainty(self.delta)} every answer is within its "
+            f"half_width of the smallest true mean loss among the queries so far. Two-sided, "
+            f"finite-sample, valid for an adaptive analyst, whatever the queries; proved by "
+            f"{transcripts}, the union bound and Hoeffding's inequality (after Blum and Hardt, "
+            f"2015). Assumed: independent held-out examples, and losses in [0, 1] chosen from "
+            f"earlier answers and from data independent of the holdout."
         )
 
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:

@@ -23,6 +23,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Limits = tuple[Any, Any]
 
+INDEPENDENT = "independent held-out examples"
 OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
 
 
@@ -39,7 +40,7 @@ class MeanLoss:
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
-    baseline_value: ClassVar[None] = None
+    assumed: ClassVar[str] = INDEPENDENT
 
     @property
     def told(self) -> tuple[str, str]:
@@ -69,6 +70,9 @@ class MeanLoss:
         if shift == 0:
             return binomial_interval(totals, self.n_samples, nats)
         return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
+
+    def baseline_value(self, kept: NDArray[Any]) -> None:
+        """None: there is no baseline."""
 
     def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
         whole = len(kept) == 2 and all(type(number) is int for number in kept)
@@ -128,11 +132,13 @@ class Measure(NamedTuple):
     def is_paired(self) -> bool:
         return self.baseline is not None
 
-    @property
-    def baseline_value(self) -> float | None:
-        """The metric of the baseline."""
+    def baseline_value(self, kept: Array) -> float | None:
+        """The metric of the baseline, given rows of what was kept."""
         if self.baseline is None:
             return None
+        if self.keeps == "limits":
+            value, gain = float(kept[0, 0]), float(kept[0, 3])
+            return value - gain if self.greater_is_better else value + gain
         return float(self.values(np.array([[self.baseline[0], 0]]))[0])
 
     @property
@@ -149,6 +155,17 @@ class Measure(NamedTuple):
                 "the limits of Result 23: Chernoff given the weights and the groups' sizes",
             )
         return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+
+    @property
+    def assumed(self) -> str:
+        """What is assumed of the rows, as `guarantee` says it."""
+        if self.weighting is None:
+            return INDEPENDENT
+        where = "" if self.n_folds is None else ", each in one fold"
+        return (
+            f"{INDEPENDENT}, or groups of them where groups are given{where}, and weights that "
+            f"were fixed before any holdout score was seen"
+        )
 
     @property
     def ends(self) -> tuple[float, float]:

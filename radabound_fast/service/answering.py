@@ -140,11 +140,9 @@ class Answering:
             try:
                 self._answer_together(together)
             except Exception as error:
-                logger.error("nothing was counted: %s: %s", type(error).__name__, error)
-                why = str(error) if isinstance(error, OSError) else "the service failed"
-                failed = fault(503, type(error).__name__, f"nothing was counted: {why}", "failed")
+                reply = unavailable(error, "nothing was counted: ")
                 for call in together:
-                    call.reply = failed
+                    call.reply = reply
             calls = [call for call in calls if call.reply is None]
 
     def _answer_together(self, calls: list[Call]) -> None:
@@ -171,6 +169,8 @@ class Answering:
         try:
             head, octets = unpacked(call.body, call.many)
             rows = self._reader.rows(head["form"], octets, 2 if call.many else 1)
+            if not rows.ndim:
+                raise ValueError("predictions must have a row, got a number alone")
             call.n_rows = len(rows) if call.many else 1
             if call.n_rows > MOST_ROWS:
                 raise ValueError(f"rows must be at most {MOST_ROWS:,} a call, got {call.n_rows:,}")
@@ -178,7 +178,7 @@ class Answering:
         except (TypeError, ValueError, ModuleNotFoundError) as error:
             call.reply = refused(error)
         except Exception as error:
-            call.reply = _failed(error)
+            call.reply = failed(error)
 
     def _asking(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
         guess, key, rerun = (head.get(name) for name in (MANY if call.many else ONE))
@@ -221,7 +221,7 @@ class Answering:
                 except (OSError, sqlite3.Error):
                     raise  # of all that are in the transaction
                 except Exception as error:  # which has counted nothing
-                    call.reply = _failed(error)
+                    call.reply = failed(error)
                 else:
                     spent[call.team.name] += len(answers) if call.many else 1
                     asked.append((call, answers))
@@ -326,8 +326,19 @@ def refused(error: Exception) -> Reply:
     return fault(400, kind, str(error), "refused")
 
 
-def _failed(error: Exception) -> Reply:
-    """A fault of ours, of one call alone."""
+def unavailable(error: Exception, before: str = "") -> Reply:
+    """The database cannot be used; names of its files are for the log alone."""
+    why = "the service failed"
+    if isinstance(error, OSError | RuntimeError) and not isinstance(error, HoldoutExhausted):
+        logger.error("%s%s: %s", before, type(error).__name__, error)
+        why = getattr(error, "strerror", None) or "the database does not answer"
+    else:  # whose words may be anything
+        logger.error("%s%s", before, type(error).__name__)
+    return fault(503, type(error).__name__, before + why, "failed")
+
+
+def failed(error: Exception) -> Reply:
+    """A fault of ours, of one call alone; whose words may be anything."""
     logger.error("a call failed: %s", type(error).__name__)
     return fault(500, "RuntimeError", "nothing was counted: the service failed", "failed")
 

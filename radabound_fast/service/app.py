@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import json
 import time
@@ -16,9 +15,18 @@ from typing import Any
 from radabound_fast import Holdout, __version__
 from radabound_fast._extras import needs
 from radabound_fast.service import contract, state
-from radabound_fast.service.answering import Answering, Call, Reply, fault, refused
+from radabound_fast.service.answering import (
+    Answering,
+    Call,
+    Reply,
+    failed,
+    fault,
+    refused,
+    unavailable,
+)
 from radabound_fast.service.page import page
 from radabound_fast.service.tokens import Team, Tokens
+from radabound_fast.store._served import Log
 
 with needs("serve"):
     from starlette.applications import Starlette
@@ -34,7 +42,10 @@ _GATHER_SECONDS = 0.001
 _BODIES = 8
 _JSON = "application/json"
 # what a page may do: nothing but show itself
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0)
 
 
@@ -90,6 +101,8 @@ class Service:
             exception_handlers={404: self._not_found, 405: self._not_found},
             lifespan=self._lifespan,
         )
+        # which would send a client, and its token, where the Host header says
+        self.app.router.redirect_slashes = False
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -107,6 +120,8 @@ class Service:
             except Refusal as refusal:
                 response = _response(refusal.reply)
                 response.headers.update(refusal.headers)
+            except Exception as error:
+                response = _response(failed(error))
             self._statuses[response.status_code] += 1
             return response
 
@@ -120,7 +135,7 @@ class Service:
             team = self._tokens.team_of(given.strip().encode())
         # as browsers have it, which would send it along with another site's POST as well
         elif kind.lower() == "basic" and request.method in ("GET", "HEAD"):
-            with contextlib.suppress(binascii.Error):
+            with contextlib.suppress(ValueError):  # no base64
                 name, _, token = base64.b64decode(given, validate=True).partition(b":")
                 team = self._tokens.team_of(token)
                 if team is not None and team.name.encode() != name:
@@ -149,9 +164,8 @@ class Service:
                     raise self._too_large()
                 if self._held > _BODIES * self._max_body:
                     raise Refusal(
-                        503, "RuntimeError", "nothing was counted: too many bodies at once",
-                        retry_after="1",
-                    )  # fmt: skip
+                        503, "RuntimeError", "nothing was counted: too many bodies at once"
+                    )
                 parts.append(part)
         except ClientDisconnect:
             raise Refusal(400, "ConnectionError", "the client went away") from None
@@ -185,8 +199,6 @@ class Service:
         response = _response(reply)
         if reply.status == 429:
             response.headers["retry-after"] = str(86400 - int(time.time()) % 86400)
-        elif reply.status == 503:
-            response.headers["retry-after"] = "1"
         return response
 
     def _gather(self, n_before: int, until: float) -> None:
@@ -217,13 +229,13 @@ class Service:
     # ---- looking ---------------------------------------------------------------------------------
 
     def _look(self, work: Callable[[Any], Any]) -> Any:
-        """Between two transactions."""
+        """Between two transactions; a Reply if there is nothing to tell."""
         try:
             return self._answering.look(work)
         except (TypeError, ValueError) as error:
             return refused(error)
-        except OSError as error:
-            raise Refusal(503, type(error).__name__, str(error), retry_after="1") from None
+        except (OSError, RuntimeError) as error:  # as where a file of it is gone
+            return unavailable(error)
 
     async def _state(self, _: Request, team: Team) -> Response:
         found = self._look(partial(state.of, self._answering.holdout, team))
@@ -252,9 +264,7 @@ class Service:
     async def _metrics(self, _: Request, team: Team) -> Response:
         if not team.is_owner:
             raise Refusal(403, "PermissionError", "the metrics are for the owner")
-        found = self._look(
-            lambda _: (self._answering.holdout.n_queries, self._answering.holdout.halted)
-        )
+        found = self._look(self._progress)
         if isinstance(found, Reply):
             return _response(found)
         return Response("\n".join(self._lines(*found)) + "\n", media_type="text/plain")
@@ -302,11 +312,15 @@ class Service:
     # ---- for anybody -----------------------------------------------------------------------------
 
     async def _health(self, _: Request) -> Response:
-        try:
-            self._look(lambda log: log.n_answers("", 0))
-        except Refusal as refusal:
-            return _response(refusal.reply)
+        found = self._look(self._progress)
+        if isinstance(found, Reply):
+            return _response(fault(503, "RuntimeError", "the database does not answer", "failed"))
         return _json({"status": "ok"})
+
+    def _progress(self, log: Log) -> tuple[int, bool]:
+        """Answers in all, and the halt, once guard and log have been read."""
+        log.n_answers("", 0)
+        return self._answering.holdout.n_queries, self._answering.holdout.halted
 
     async def _openapi(self, _: Request) -> Response:
         return _json(contract.OPENAPI)
@@ -318,7 +332,8 @@ class Service:
 
 
 def _response(reply: Reply) -> Response:
-    return Response(reply.body, reply.status, media_type=_JSON)
+    headers = {"retry-after": "1"} if reply.status == 503 else None
+    return Response(reply.body, reply.status, headers, _JSON)
 
 
 def _json(found: Any) -> Response:

@@ -21,11 +21,14 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 
 _SCORES = ("value", "low", "high", "half_width")
+_GAINS = ("gain", "gain_low", "gain_high")
+_GAIN = {"type": "number", "description": "over the baseline, of a DeclaredSearch that has one"}
 _ANSWER = _object(
     **dict.fromkeys(_SCORES, _NUMBER),
     number=_COUNT | {"description": "of this answer, among those of all teams"},
     key={"description": "of a DeclaredSearch: which model it is"},
     rerun=_COUNT,
+    **dict.fromkeys(_GAINS, _GAIN),
 )
 _ANSWERS = _object(
     **{f"{name}s": _list(_NUMBER) for name in _SCORES},
@@ -34,6 +37,7 @@ _ANSWERS = _object(
     n_queries=_COUNT,
     keys=_list({}),
     reruns=_list(_COUNT),
+    **{f"{name}s": _list(_GAIN) for name in _GAINS},
 )
 _ERROR = _object(
     error=_object(
@@ -50,6 +54,7 @@ _WHY = {
     413: "the body is too large",
     422: "the Idempotency-Key came before, with another body",
     429: "the team has no more answers today; see Retry-After",
+    500: "a fault of the service; nothing was counted",
     503: "nothing was counted; ask again with the same Idempotency-Key",
 }
 

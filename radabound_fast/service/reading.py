@@ -1,7 +1,8 @@
 """From the octets of a call to what the guard takes; see `wire` for the forms.
 
-A call of a team that means harm takes no more memory than a few times its body: shapes are looked
-at before arrays are made, nothing is unpickled, and nothing is decompressed.
+A call of a team that means harm takes no more memory than a few times its body, or than a few times
+`MOST_UNFOLDED`: shapes are looked at before arrays are made, nothing is unpickled, and nothing is
+decompressed.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 
 from radabound_fast import Holdout, _kernel
 from radabound_fast._extras import needs
-from radabound_fast._formats import _array_header
+from radabound_fast._formats import _array_header, legible
 from radabound_fast.packing import as_array, side_by_side
 from radabound_fast.service.wire import code_dtype
+
+# octets of the labels that codes of a call stand for, where a metric takes labels
+MOST_UNFOLDED = 2**28
 
 
 class Reader:
@@ -32,6 +36,8 @@ class Reader:
         self._measured = holdout._truth is not None
         self._m, self._classes = holdout.n_samples, holdout._labels.classes
         self._takes_classes = holdout.classes is not None
+        if self._measured and self._takes_classes:
+            self._class_values = as_array(self._classes, "classes")
         self._bits = self._labels._differs(0) if len(self._classes) == 2 else None
 
     def rows(self, form: str, octets: memoryview, ndim: int) -> NDArray[Any]:
@@ -59,6 +65,7 @@ class Reader:
             raise ValueError(f"bits are for two classes, this holdout has {len(self._classes)}")
         rows = self._shaped(octets, -(-self._m // 8), np.dtype(np.uint8), ndim)
         if self._measured:
+            self._check_unfolds(rows)  # before it is
             return self._of_class(np.unpackbits(rows, axis=-1, count=self._m, bitorder="little"))
         # as words, in less time than `words_of` takes for one row
         words = np.zeros((*rows.shape[:-1], len(self._bits)), "<u8")
@@ -74,12 +81,21 @@ class Reader:
 
     def _of_class(self, codes: NDArray[Any]) -> NDArray[Any]:
         """The labels that codes stand for."""
-        if not self._takes_classes:
-            raise ValueError("form must be npy or arrow, since the metric takes numbers")
+        self._check_unfolds(codes)
         if codes.size and int(codes.max()) >= len(self._classes):
             raise ValueError(f"codes must be below {len(self._classes)}, got {int(codes.max())}")
-        classes = as_array(self._classes, "classes")
-        return np.asarray(classes[codes])
+        return np.asarray(self._class_values[codes])
+
+    def _check_unfolds(self, rows: NDArray[Any]) -> None:
+        """ValueError if rows stand for no labels, or for more than may be held."""
+        if not self._takes_classes:
+            raise ValueError("form must be npy or arrow, since the metric takes numbers")
+        row_octets = self._m * self._class_values.itemsize
+        most = max(1, MOST_UNFOLDED // row_octets)
+        if rows.ndim == 2 and len(rows) > most:
+            raise ValueError(
+                f"rows must be at most {most:,} a call in this form, got {len(rows):,}"
+            )
 
     def _shaped(
         self, octets: memoryview, row_octets: int, dtype: np.dtype[Any], ndim: int
@@ -91,7 +107,7 @@ class Reader:
                 f"there must be {what}{row_octets} octets for {self._m} samples, got {len(octets)}"
             )
         rows = np.frombuffer(octets, dtype)
-        return rows.reshape(n_rows, -1) if ndim == 2 else rows
+        return rows.reshape(n_rows, row_octets // dtype.itemsize) if ndim == 2 else rows
 
 
 def _npy(octets: memoryview) -> NDArray[Any]:
@@ -102,7 +118,7 @@ def _npy(octets: memoryview) -> NDArray[Any]:
         raise ValueError(
             f"the array's header speaks of {header.n_data_bytes} octets, got {len(data)}"
         )
-    values = np.frombuffer(data, header.dtype)
+    values = legible("the body", np.frombuffer(data, header.dtype))
     if header.fortran_order:
         return values.reshape(header.shape[::-1]).T
     return values.reshape(header.shape)
@@ -115,14 +131,20 @@ def _arrow(octets: memoryview, n_samples: int, ndim: int) -> NDArray[Any]:
         for message in pa.ipc.MessageReader.open_stream(octets):
             if _is_compressed(bytes(message.metadata)):
                 raise ValueError("an Arrow stream must not be compressed")
-        table = pa.ipc.open_stream(octets).read_all()
-    except (pa.ArrowException, IndexError, StopIteration) as error:
-        raise ValueError(f"the body is no Arrow stream: {str(error):.200}") from None
-    for field in table.schema:
-        kinds = pa.types
-        plain = kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string
-        if not any(is_kind(field.type) for is_kind in (*plain, kinds.is_large_string)):
-            raise TypeError(f"a column must be bools, numbers or strings, got {field.type!s:.50}")
+        stream = pa.ipc.open_stream(octets)
+        for field in stream.schema:
+            kinds = pa.types
+            plain = kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string
+            if not any(is_kind(field.type) for is_kind in (*plain, kinds.is_large_string)):
+                raise TypeError(
+                    f"a column must be bools, numbers or strings, got {field.type!s:.50}"
+                )
+        table = stream.read_all()
+        # else a length or an offset that lies has memory of this process read
+        table.validate(full=True)
+    # whose messages may quote what they read
+    except (pa.ArrowException, OSError, IndexError, StopIteration):
+        raise ValueError("the body is no Arrow stream, or one that was cut or altered") from None
     if table.num_rows != n_samples or ndim == 1 and table.num_columns != 1:
         raise ValueError(
             f"an Arrow stream must have a column of {n_samples} values for each row, got "

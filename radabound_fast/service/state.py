@@ -5,6 +5,7 @@ Neither R~ nor delta' goes to a team: both tell more than the answers do (SECURI
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -15,7 +16,7 @@ import numpy as np
 
 from radabound_fast import Holdout, RadaBound
 from radabound_fast._checks import counted
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Ladder
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.metrics import METRICS
 from radabound_fast.report import plain
@@ -23,9 +24,10 @@ from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
 
-_MOST_SHOWN = 400  # calls on the page
+_MOST_SHOWN = 400  # answers on the page
 _NOTHING = Asker(0, 0, 0)
-_SECRET = ("seed", "signs", "weighting")  # parameters that nobody is told
+# parameters that nobody is told; a metric is stored with how many labels each class has
+_SECRET = ("seed", "signs", "weighting", "metric")
 
 
 def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
@@ -43,6 +45,7 @@ def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
         "n_samples": holdout.n_samples,
         "classes": holdout.classes,
         "metric": holdout.metric,
+        "pos_label": holdout.pos_label,
         "takes": METRICS[holdout.metric].takes,
         "takes_keys": isinstance(guard, DeclaredSearch),
         "needs_guess": bool(getattr(guard, "_needs_guess", False)),
@@ -72,7 +75,7 @@ def _n_left(guard: Any) -> int | None:
         return guard._rule.free_left(guard.n_queries, None, True)
     if isinstance(guard, Ladder) and guard.max_queries is not None:
         return guard.max_queries - guard.n_queries
-    return 0 if isinstance(guard, GuessAndCheck) else None
+    return 0 if isinstance(guard, GuessAndCheck | FixedSequence) else None
 
 
 # ---- the report of a search ------------------------------------------------------------------
@@ -103,7 +106,7 @@ def _asked_by(
     search: DeclaredSearch, answers: DeclaredSearchAnswers, log: Log, team: Team
 ) -> DeclaredSearchAnswers:
     asked = set()
-    for call in log.last(2**62, team.name):
+    for call in log.last(team.name):
         told = json.loads(call.reply)
         keys = told["keys"] if "keys" in told else [told["key"]]
         reruns = told["reruns"] if "keys" in told else [told["rerun"]]
@@ -159,8 +162,7 @@ def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     if not team.is_owner:
         askers = {team.name: askers.get(team.name, _NOTHING)}
-    calls = log.last(_MOST_SHOWN, None if team.is_owner else team.name)
-    points = [point for call in reversed(calls) for point in _points(call)]
+    points = _last_points(log, None if team.is_owner else team.name)
     return Shown(
         type(guard).__name__,
         holdout.metric,
@@ -169,11 +171,24 @@ def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
         bool(holdout.halted),
         int(holdout.n_queries),
         _left(guard, team),
-        points[-_MOST_SHOWN:],
+        points,
         askers,
         _parameters(guard),
         guard.guarantee,
     )
+
+
+def _last_points(log: Log, team: str | None) -> list[Point]:
+    """The last answers; no more calls are read than have them, as a call may have 100,000."""
+    blocks: list[list[Point]] = []
+    n_points = 0
+    with contextlib.closing(log.last(team)) as calls:
+        for call in calls:
+            blocks.append(_points(call))
+            n_points += len(blocks[-1])
+            if n_points >= _MOST_SHOWN:
+                break
+    return [point for block in reversed(blocks) for point in block][-_MOST_SHOWN:]
 
 
 def _points(call: Served) -> list[Point]:
@@ -214,6 +229,8 @@ def _left(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
         n = guard.affordable()
         text = f"{counted(n, 'answer')}, if guesses are as the last one and pass"
         found.append(("Left", text, None))
+    elif isinstance(guard, FixedSequence):
+        found.append(("Left", f"as long as each is known to within {guard.epsilon:g}", None))
     elif isinstance(guard, DeclaredSearch):
         size = "no end" if guard.size is None else counted(guard.size, "configuration")
         found.append(("Left", f"a declared space never halts: {size}", None))

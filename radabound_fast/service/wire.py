@@ -55,6 +55,8 @@ def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
     for name in head:
         if name not in known:
             raise ValueError(f"the line must have {', '.join(known)} alone, got {name[:50]!r}")
+        if many and name != "form" and not isinstance(head[name], list | None):
+            raise TypeError(f"{name} must be a list, one of them a row, got {head[name]!r:.50}")
     if head.get("form") not in FORMS:
         raise ValueError(
             f"form must be one of {', '.join(FORMS)}, got {str(head.get('form'))[:50]!r}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from radabound_fast.store._description import Progress
@@ -97,13 +97,12 @@ class Log:
             [(*whose, n, n_answers[whose]) for whose, n in n_calls.items()],
         )
 
-    def last(self, most: int, team: str | None = None) -> list[Served]:
-        """The last calls, of a team or of all, the last one first."""
+    def last(self, team: str | None = None) -> Generator[Served, None, None]:
+        """Calls, of a team or of all, the last one first, read one by one."""
         where, values = ("", ()) if team is None else ("WHERE team = ?", (team,))
-        rows = self._database.execute(
-            f"SELECT * FROM served {where} ORDER BY rowid DESC LIMIT {most}", values
-        )
-        return [Served(*row) for row in rows]
+        with contextlib.closing(self._database.cursor()) as cursor:
+            query = f"SELECT * FROM served {where} ORDER BY rowid DESC"
+            yield from map(Served._make, cursor.execute(query, values))
 
     def askers(self, today: int) -> dict[str, Asker]:
         """Who asked, and how often."""

@@ -1,5 +1,7 @@
 #include "radabound_edge.h"
 
+#include <stddef.h>
+
 #include "kernels/sign_stream.h"
 
 #define BYTE_BITS 8u
@@ -7,6 +9,7 @@
 #define WORD_BITS 64u
 #define WORD_BYTES 8
 #define HEAD_BYTES 16 /* what the checksum does not cover */
+#define MADE_BYTES ((int)offsetof(struct radabound_edge_state, half_range)) /* no row changes */
 #define N_SLOTS 2
 #define FRACTION_BITS 16u
 #define SIGN_BIT ((uint64_t)1 << 63)
@@ -57,7 +60,10 @@ static void start_row(struct radabound_edge *guard)
 
 /* ---- the rule ---------------------------------------------------------------------------- */
 
-int radabound_edge_halted(const struct radabound_edge *guard) { return guard->state.halted != 0u; }
+int radabound_edge_halted(const struct radabound_edge *guard)
+{
+    return (guard->ready != 0u) && (guard->state.halted != 0u);
+}
 
 int64_t radabound_edge_complexity(const struct radabound_edge *guard)
 {
@@ -71,19 +77,19 @@ int64_t radabound_edge_complexity(const struct radabound_edge *guard)
     return sum;
 }
 
-/* floor(x / 2^n) of a number in two's complement: a shift of a negative one is up to the compiler. */
+/* floor(x / 2^n) of a number in two's complement: to shift a negative one is up to the compiler. */
 static uint64_t shifted(uint64_t x, uint32_t n)
 {
     return ((x + SIGN_BIT) >> n) - (SIGN_BIT >> n);
 }
 
-int64_t radabound_edge_budget(const struct radabound_edge *guard)
+/* What the complexity may come up to if that is the largest count. */
+static int64_t budget_at(const struct radabound_edge_state *state, uint32_t largest)
 {
-    const struct radabound_edge_state *state = &guard->state;
     const struct radabound_edge_piece *piece = &state->budget[0];
     uint32_t end = state->n_samples + 1u;
     for (int i = 1; i < RADABOUND_EDGE_PIECES; i++) {
-        if (state->budget[i].first > state->largest) {
+        if (state->budget[i].first > largest) {
             end = state->budget[i].first;
             break;
         }
@@ -92,12 +98,17 @@ int64_t radabound_edge_budget(const struct radabound_edge *guard)
     uint32_t n_bits = 0; /* of the places in the piece */
     for (uint32_t last = end - piece->first - 1u; last != 0u; last >>= 1)
         n_bits++;
-    const uint32_t place = state->largest - piece->first;
+    const uint32_t place = largest - piece->first;
     uint64_t sum = 0; /* whatever was forged, it wraps */
     for (int i = 2; i >= 0; i--)
         sum = shifted((sum + (uint64_t)(int64_t)piece->slopes[i]) * place, n_bits);
     sum = shifted(sum + (uint64_t)piece->base, FRACTION_BITS);
     return sum < SIGN_BIT ? (int64_t)sum : -1;
+}
+
+int64_t radabound_edge_budget(const struct radabound_edge *guard)
+{
+    return budget_at(&guard->state, guard->state.largest);
 }
 
 /* Whether a row of the total needs no signs. */
@@ -126,29 +137,36 @@ static void judge_row(struct radabound_edge *guard)
         if ((state->n_answered == 0u) || (sum < state->minima[v]))
             state->minima[v] = sum;
     }
-    if (total > state->largest)
-        state->largest = total;
+    const uint32_t largest = total > state->largest ? total : state->largest;
+    const int64_t budget = budget_at(state, largest);
     if ((state->n_answered < UINT32_MAX - 1u) &&
-        (is_free(state, total) ||
-         (radabound_edge_complexity(guard) <= radabound_edge_budget(guard))))
+        (is_free(state, total) || (radabound_edge_complexity(guard) <= budget))) {
         state->n_answered++;
-    else
-        state->halted = 1;
+        state->largest = largest;
+    } else {
+        state->halted = 1; /* largest stays as it was: it would tell the withheld count */
+    }
 }
 
 /* ---- the state --------------------------------------------------------------------------- */
 
-static uint64_t checksum_of(const struct radabound_edge_state *state)
+/* Of what lies between the head and an end, in whole words. */
+static uint64_t sum_to(const struct radabound_edge_state *state, int end)
 {
     const uint8_t *bytes = (const uint8_t *)state;
     uint64_t sum = 0;
-    for (int i = HEAD_BYTES; i < RADABOUND_EDGE_STATE_BYTES; i += WORD_BYTES) {
+    for (int i = HEAD_BYTES; i < end; i += WORD_BYTES) {
         uint64_t word = 0;
         for (int j = WORD_BYTES - 1; j >= 0; j--)
             word = (word << BYTE_BITS) | bytes[i + j];
         sum = mix64(sum ^ word);
     }
     return sum;
+}
+
+static uint64_t checksum_of(const struct radabound_edge_state *state)
+{
+    return sum_to(state, RADABOUND_EDGE_STATE_BYTES);
 }
 
 /* Grows with every row that is stored. */
@@ -162,6 +180,7 @@ static enum radabound_edge_result read_slot(struct radabound_edge *guard, int sl
 {
     static const uint8_t format[8] = {'r', 'a', 'd', 'e', 'd', 'g', 'e', '1'};
     struct radabound_edge_state *state = &guard->state;
+    state->checksum = 0; /* or what was here before would pass for a slot that was not read */
     if (guard->storage->read(guard->storage->context, slot, state) != 0)
         return RADABOUND_EDGE_STORAGE;
     for (int i = 0; i < 8; i++)
@@ -181,7 +200,8 @@ enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
                                                const struct radabound_edge_storage *storage)
 {
     uint32_t age = 0;
-    uint64_t seed = 0;
+    uint64_t made = 0;
+    uint64_t checksum = 0;
     int newest = -1;
     guard->storage = storage;
     guard->ready = 0;
@@ -193,12 +213,17 @@ enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
         if (result == RADABOUND_EDGE_OTHER_STATE)
             worst = result;
         if (result == RADABOUND_EDGE_OK) {
-            if ((newest >= 0) && (guard->state.seed != seed)) /* whose answers are forgotten? */
+            const uint32_t age_here = age_of(&guard->state);
+            const uint64_t made_here = sum_to(&guard->state, MADE_BYTES);
+            /* two guards, or two copies of one that went apart: whose answers are forgotten? */
+            if ((newest >= 0) && ((made_here != made) ||
+                                  ((age_here == age) && (guard->state.checksum != checksum))))
                 return RADABOUND_EDGE_OTHER_STATE;
-            if ((newest < 0) || (age_of(&guard->state) > age)) {
+            if ((newest < 0) || (age_here > age)) {
                 newest = slot;
-                age = age_of(&guard->state);
-                seed = guard->state.seed;
+                age = age_here;
+                made = made_here;
+                checksum = guard->state.checksum;
             }
         }
     }
@@ -221,7 +246,7 @@ static enum radabound_edge_result is_open(const struct radabound_edge *guard)
     return guard->state.halted != 0u ? RADABOUND_EDGE_HALTED : RADABOUND_EDGE_OK;
 }
 
-/* The next n losses, which lie in one half of a word; above them are the losses after them, or 0. */
+/* The next n losses, which lie in one half of a word; above them are those after them, or 0. */
 static void take(struct radabound_edge *guard, uint32_t bits, uint32_t n)
 {
     const uint32_t place = guard->n_pushed % WORD_BITS;

@@ -37,7 +37,7 @@ enum radabound_edge_result {
     RADABOUND_EDGE_OK = 0,
     /* init */
     RADABOUND_EDGE_NO_STATE = 1,    /* neither slot holds a whole state */
-    RADABOUND_EDGE_OTHER_STATE = 2, /* for another number of vectors, or of two guards */
+    RADABOUND_EDGE_OTHER_STATE = 2, /* for another number of vectors, or slots of two guards */
     /* init, finish */
     RADABOUND_EDGE_STORAGE = 3, /* a callback failed; no answer is shown, and init must be called */
     /* push, push_bits, finish */
@@ -45,7 +45,7 @@ enum radabound_edge_result {
     RADABOUND_EDGE_HALTED = 5,    /* the holdout is spent: withheld, and all after it; for good */
     /* push, push_bits: nothing was taken in, the row goes on */
     RADABOUND_EDGE_BAD_LOSS = 6, /* not 0 or 1, or a bit past the last loss is set */
-    RADABOUND_EDGE_TOO_MANY = 7, /* more than are left of the row */
+    RADABOUND_EDGE_TOO_MANY = 7, /* more than are left of the row; init drops one too long */
     /* finish */
     RADABOUND_EDGE_TOO_FEW = 8 /* the row was cut short: it is dropped, as if it had never been */
 };
@@ -78,7 +78,7 @@ struct radabound_edge_state {
     uint32_t half_range;
     uint32_t n_answered;
     uint32_t halted;
-    uint32_t largest; /* count of a row so far, a withheld one included */
+    uint32_t largest; /* count of an answered row so far; of a withheld one it tells nothing */
     /* of the signed sums of all rows so far; nothing before the first */
     int32_t maxima[RADABOUND_EDGE_VECTORS];
     int32_t minima[RADABOUND_EDGE_VECTORS];
@@ -89,7 +89,9 @@ enum { RADABOUND_EDGE_STATE_BYTES = sizeof(struct radabound_edge_state) };
 /* Two slots, 0 and 1, of RADABOUND_EDGE_STATE_BYTES each: pages of flash, an EEPROM, a file.  Each
  * function moves a whole slot and returns 0 if it could.  `write` returns once the bytes would
  * outlive a power cut.  Cut short, it may leave anything in its own slot, and nothing in the other:
- * what is erased together must not hold both.  A slot must be read as it was written. */
+ * what is erased together must not hold both.  A slot must be read as it was written.  Where flash
+ * cannot read what a cut write has left, `read` fills in anything and returns 0: one that fails
+ * makes `init` say STORAGE each time. */
 struct radabound_edge_storage {
     int (*read)(void *context, int slot, void *bytes);
     int (*write)(void *context, int slot, const void *bytes);
@@ -109,8 +111,9 @@ struct radabound_edge {
     uint32_t counts[RADABOUND_EDGE_VECTORS];
 };
 
-/* Reads the newer of the slots that are whole.  `storage` must outlive the guard.  OK also for a
- * guard that has halted.  Anything but OK leaves no guard: only init may be called then. */
+/* Reads the newer of the slots that are whole, and drops the row in hand if there is one.
+ * `storage` must outlive the guard.  OK also for a guard that has halted.  Anything but OK leaves
+ * no guard: only init may be called then. */
 enum radabound_edge_result radabound_edge_init(struct radabound_edge *guard,
                                                const struct radabound_edge_storage *storage);
 
@@ -122,15 +125,15 @@ enum radabound_edge_result radabound_edge_push_bits(struct radabound_edge *guard
                                                     const uint8_t *bits, uint32_t n_losses);
 
 /* Ends the row and judges it.  OK: *count says how many of its losses are 1, and the state is
- * stored; otherwise *count is 0.  Nothing of the row is left in the guard but its extremes. */
+ * stored; otherwise *count is 0.  Of a row that is withheld nothing is left but its extremes. */
 enum radabound_edge_result radabound_edge_finish(struct radabound_edge *guard, uint32_t *count);
 
-/* Whether a row has been withheld; never 0 again once that is stored. */
+/* Whether a row has been withheld; from then on for good.  0 while the guard is not ready. */
 int radabound_edge_halted(const struct radabound_edge *guard);
 
-/* The complexity of all rows so far, a withheld one included, and what it may come up to at the
- * largest count so far; both over n_vectors n_samples, or twice that with half_range, are what
- * Python shows. */
+/* Of a guard that is ready the complexity of all rows so far, a withheld one included, and what it
+ * may come up to at the largest count that was answered; both over n_vectors n_samples, or twice
+ * that with half_range, are what Python shows. */
 int64_t radabound_edge_complexity(const struct radabound_edge *guard);
 int64_t radabound_edge_budget(const struct radabound_edge *guard);
 

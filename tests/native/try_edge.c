@@ -1,5 +1,6 @@
 /* radabound_edge.h: rows through a guard whose storage is torn, damaged, forged or out of order,
  * against plain loops. */
+#include <stddef.h>
 #include <string.h>
 
 #include "edge/radabound_edge.h"
@@ -74,15 +75,18 @@ static uint32_t plain_judge(struct radabound_edge_state *state, const uint8_t *r
         if (state->n_answered == 0 || sum < state->minima[v])
             state->minima[v] = sum;
     }
+    struct radabound_edge_state priced = *state;
     if (total > state->largest)
-        state->largest = (uint32_t)total;
+        priced.largest = (uint32_t)total;
     const int64_t below = plain_below(state);
     const int passes = total < below || state->n_samples - total < below ||
-                       plain_complexity(state) <= plain_budget(state);
-    if (passes && state->n_answered < UINT32_MAX - 1)
+                       plain_complexity(state) <= plain_budget(&priced);
+    if (passes && state->n_answered < UINT32_MAX - 1) {
         state->n_answered++;
-    else
+        state->largest = priced.largest;
+    } else {
         state->halted = 1;
+    }
     return (uint32_t)total;
 }
 
@@ -108,6 +112,16 @@ static int is_whole(const struct radabound_edge_state *state)
     return memcmp(&sealed, state, sizeof sealed) == 0 && state->n_vectors == N_VECTORS &&
            state->n_samples > 0 && state->n_samples < (uint32_t)1 << 31 && state->halted <= 1 &&
            state->largest <= state->n_samples && state->n_answered < UINT32_MAX;
+}
+
+/* Whether one guard may have stored both: those of one age are the same. */
+static int are_of_one(const struct radabound_edge_state *a, const struct radabound_edge_state *b)
+{
+    const size_t made_for = offsetof(struct radabound_edge_state, made_for);
+    return memcmp(a->made_for, b->made_for,
+                  offsetof(struct radabound_edge_state, half_range) - made_for) == 0 &&
+           (a->n_answered + a->halted != b->n_answered + b->halted ||
+            memcmp(a, b, sizeof *a) == 0);
 }
 
 /* ---- a storage that may fail ----------------------------------------------------------------- */
@@ -276,12 +290,16 @@ static void try_slots(struct medium *medium)
     struct radabound_edge *guard = GUARDED(struct radabound_edge, OUT, 1);
     const struct radabound_edge_storage storage = {read_slot, write_slot, medium};
     const struct radabound_edge_state *wanted = NULL;
+    struct radabound_edge_state made;
     int others = 0, strangers = 0;
+    random_state(&made);
     for (int slot = 0; slot < 2; slot++) {
         struct radabound_edge_state *state = &medium->slots[slot];
-        random_state(state);
-        if (slot == 1 && !one_in(8))
-            state->seed = medium->slots[0].seed;
+        *state = made;
+        if (one_in(8)) /* another guard's, perhaps of the same seed */
+            random_state(state);
+        if (one_in(2))
+            state->seed = made.seed;
         state->n_answered = one_in(2) ? (uint32_t)random_word() : (uint32_t)below(3);
         state->halted = (uint32_t)below(2);
         if (one_in(3)) /* forged: numbers that nobody would store */
@@ -299,7 +317,7 @@ static void try_slots(struct medium *medium)
             ((uint8_t *)state)[below(sizeof *state)] ^= (uint8_t)(1 << below(8));
         if (one_in(8))
             random_bits((uint64_t *)state, sizeof *state / 8);
-        strangers |= wanted != NULL && is_whole(state) && state->seed != wanted->seed;
+        strangers |= wanted != NULL && is_whole(state) && !are_of_one(state, wanted);
         if (is_whole(state) && (wanted == NULL || state->n_answered + state->halted >
                                                       wanted->n_answered + wanted->halted))
             wanted = state;

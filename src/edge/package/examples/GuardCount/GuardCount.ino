@@ -17,11 +17,17 @@ static int writeSlot(void *, int slot, const void *bytes) {
 
 static const radabound_edge_storage storage = {readSlot, writeSlot, nullptr};
 static radabound_edge guard;
+static bool refused;  // a loss of this line: it is longer than a row
+
+static void startLine() {
+  refused = false;
+  if (radabound_edge_init(&guard, &storage) != RADABOUND_EDGE_OK)
+    Serial.println("no state");
+}
 
 void setup() {
   Serial.begin(115200);
-  if (radabound_edge_init(&guard, &storage) != RADABOUND_EDGE_OK)
-    Serial.println("no state");
+  startLine();
 }
 
 void loop() {
@@ -29,12 +35,15 @@ void loop() {
     return;
   const int c = Serial.read();
   if (c == '0' || c == '1') {
-    radabound_edge_push(&guard, c - '0');
+    if (radabound_edge_push(&guard, c - '0') != RADABOUND_EDGE_OK)
+      refused = true;
   } else if (c == '\n') {
     uint32_t errors;
-    if (radabound_edge_finish(&guard, &errors) == RADABOUND_EDGE_OK)
+    if (!refused && radabound_edge_finish(&guard, &errors) == RADABOUND_EDGE_OK)
       Serial.println(errors);
     else
       Serial.println(radabound_edge_halted(&guard) ? "halted" : "not judged");
+    if (refused)
+      startLine();  // which drops the row
   }
 }
