@@ -84,6 +84,7 @@ def goals(paths: list[Path]) -> Iterator[str]:
     lines = [
         [f"{what}{units.get(what, '')}", *(column.get(what, "") for column in columns.values())]
         for what in dict.fromkeys(whats)
+        if any(what in column for column in columns.values())
     ]
     met = [
         f"{sum('**' not in cell and cell[0] != '-' for cell in column.values())} of {len(column)}"

@@ -47,7 +47,7 @@ html_theme = "furo"
 html_title = "radabound_fast"
 html_show_copyright = False
 html_static_path = ["_static"]
-html_css_files = ["math.css"]
+html_css_files = ["math.css", "code.css"]
 html_math_renderer = "mathml"
 
 # ---- formulas, as MathML that the browser sets in a font of the site's own -------------------

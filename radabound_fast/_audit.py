@@ -6,9 +6,13 @@ query is nowhere: a guard returns the answered prefix only.
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf, log
+from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +25,7 @@ from radabound_fast._checks import counted
 from radabound_fast._kernel import RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.theorem7 import PaperBound
+from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.packing import as_words
@@ -28,6 +33,8 @@ from radabound_fast.report import Report, between, sentence, shown
 from radabound_fast.spaces import Found, Space
 
 SCORES = ("query", "value", "low", "high")
+
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not there on Windows
 
 # samples, up to which the limits of each count are kept
 _MOST_LISTED = 2**16
@@ -60,10 +67,14 @@ class Replay(ABC):
         self._n_samples = n_samples
 
     def ask(self, block: NDArray[Any]) -> Told | None:
-        """Ask about the rows of a block; a function of what was answered, or None after a halt."""
-        if self.halted:
+        """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
+        self._see(block)
+        if self.halted or not len(block):
             return None
         return self._ask(unpacked(block, self._n_samples) if self._unpack else block)
+
+    def _see(self, block: NDArray[Any]) -> None:  # noqa: B027 a search has no use for it
+        """What kind of rows the file has, of which all may have been answered before."""
 
     @abstractmethod
     def _ask(self, block: NDArray[Any]) -> Told: ...
@@ -123,9 +134,11 @@ class GuardReplay(Replay):
         self._lowest = inf
         self.best: RadaBoundAnswer | None = None
 
-    def _ask(self, block: NDArray[Any]) -> Told:
+    def _see(self, block: NDArray[Any]) -> None:
         if self._losses and block.dtype.kind not in "biu":
             self._declared = False
+
+    def _ask(self, block: NDArray[Any]) -> Told:
         answers: RadaBoundAnswers = self._query_many(block, **self._options)
         if self._complexities is not None and answers.complexities is not None:
             self._complexities.append(answers.complexities)
@@ -382,6 +395,32 @@ def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
     )
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C and its like wait until what is counted is written too; a second one does not wait."""
+    handlers: dict[int, Any] = {}
+    waiting: list[tuple[int, FrameType | None]] = []
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        if waiting:
+            handlers[number](number, frame)
+        waiting.append((number, frame))
+
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for name in STOPPING:
+                number = getattr(signal, name, None)
+                if number is not None and callable(handler := signal.getsignal(number)):
+                    handlers[number] = handler
+                    signal.signal(number, wait)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in waiting[:1]:
+            handlers[number](number, frame)
+
+
 def replay(
     name: str,
     blocks: Iterable[NDArray[Any]],
@@ -412,10 +451,11 @@ def replay(
         block = whole[max(0, n_before - n_read) :]
         n_read += len(whole) - len(block)
         try:
-            for each in replays:
-                told = each.ask(block) if len(block) else None
-                if write is not None and told is not None:
-                    write(told())
+            with contextlib.nullcontext() if write is None else _undisturbed():
+                for each in replays:
+                    told = each.ask(block)
+                    if write is not None and told is not None:
+                        write(told())
         except (TypeError, ValueError) as error:
             where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
             raise ValueError(f"{name}, {where}: {error}") from error
@@ -437,8 +477,10 @@ def table(replays: Sequence[GuardReplay]) -> str:
 
 def _outcome(each: GuardReplay) -> str:
     guard, left = each.guard, each.n_left
+    whole = guard.n_queries + left
+    if not guard.halted and whole >= MOST_QUERIES:
+        return "all answered; so will be as many more as you like, whatever they are"
     if not guard.halted and left:
-        whole = guard.n_queries + left
         share = f"{100 * left // whole} % of {whole:,}"
         return f"all answered; {left:,} more will be, whatever they are ({share})"
     if not guard.halted:

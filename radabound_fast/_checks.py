@@ -10,7 +10,8 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 MAX_VECTORS = 2**23
@@ -20,6 +21,18 @@ MAX_SAMPLES = 2**40
 def _only(named: dict[str, Any]) -> tuple[str, Any]:
     ((name, value),) = named.items()
     return name, value
+
+
+@contextmanager
+def read_as_predictions(name: str) -> Iterator[None]:
+    """Errors of what reads `y_pred` say the name of the argument that it reads here."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        said = str(error)
+        if said.startswith("y_pred "):
+            error.args = (name + said.removeprefix("y_pred"),)
+        raise
 
 
 def check_real(**named: Any) -> float:

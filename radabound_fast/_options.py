@@ -79,7 +79,8 @@ def measured(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
     if args.pos_label is not None:
         options["pos_label"] = _as_label(args.pos_label, labels)
     if args.costs is not None:
-        options["costs"] = np.concatenate([*open_losses(args.costs, transpose=False)])
+        costs = open_losses(args.costs, transpose=False, header=False)
+        options["costs"] = np.concatenate([*costs])
     if args.baseline is not None:
         like = labels if takes_classes(args.metric) else None
         options["baseline"] = read_values(args.baseline, like)

@@ -66,8 +66,8 @@ def add_serve(commands: Any) -> None:
     for name, of in (
         ("epsilon", "the error tolerated; not of declared-search and ladder"),
         ("delta", "probability of failure"),
-        ("bound", f"of radabound: {', '.join(BOUNDS)}"),
-        ("n_vectors", "sign vectors of radabound"),
+        ("bound", f"of radabound: {', '.join(BOUNDS)} (default: bernstein)"),
+        ("n_vectors", "sign vectors of radabound (default: 32)"),
         ("max_queries", "of radabound, ladder and fixed-sequence"),
         ("space_size", "of declared-search: keys are whole numbers below it"),
     ):
@@ -145,8 +145,8 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
         parameters["space"] = _grid(args.space)
     elif args.space_size is not None:
         parameters["space"] = check_count(space_size=args.space_size)
-    if found is None and not parameters:
-        raise ValueError(f"{args.database} is not there: say --epsilon, --delta and so on")
+    if found is None:
+        _check_complete(args.database, kind, takes, parameters)
     options = measured(args, labels)
     try:
         return Holdout.open(
@@ -154,6 +154,17 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
         )
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+def _check_complete(path: str, kind: Any, takes: Any, parameters: dict[str, Any]) -> None:
+    """ValueError unless all is given that a new one of this kind needs."""
+    needed = [name for name in (*_OPTIONS, "space") if name in takes]
+    needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
+    if not parameters.keys() >= set(needed):
+        mechanism = next(name for name, each in MECHANISMS.items() if each is kind)
+        must = " and ".join(f"--{name}" for name in needed)
+        must = must.replace("--space", "--space-size or --space")
+        raise ValueError(f"{path} is not there: to make it for {mechanism} give {must}")
 
 
 def _kind_of(path: str) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers, AnswerStream
-from radabound_fast._checks import check_choice
+from radabound_fast._checks import check_choice, read_as_predictions
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
@@ -318,6 +318,17 @@ class Holdout(Owned, _kernel.PredictionQueries):
             return self.guard._query_predictions(values, labels)
         return self.guard.query_packed(_kernel.pack_rows(values, labels), guess=guess)
 
+    def _check_options(self, options: dict[str, Any]) -> None:
+        if options.keys() <= {"trace", "n_threads"} and isinstance(self._guard, RadaBound):
+            return
+        if options.keys() <= {"reruns"} and isinstance(self._guard, DeclaredSearch):
+            return
+        if options:
+            raise TypeError(
+                "options of query_many are trace and n_threads of a RadaBound and reruns of a "
+                f"DeclaredSearch, got {', '.join(options)} for a {type(self._guard).__name__}"
+            )
+
     def _check_no_keys(self, keys: Any) -> None:
         if keys is not None:
             guard = type(self._guard).__name__
@@ -352,8 +363,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
         HoldoutExhausted
             The guard had halted before this call.
         TypeError, ValueError
-            Not predictions of these classes; nothing has changed.
+            Not predictions of these classes, or another option; nothing has changed.
         """
+        self._check_options(options)
         if isinstance(self._guard, DeclaredSearch):
             if self._truth is not None:
                 return self._guard._query_many_predictions(
@@ -437,12 +449,14 @@ class Holdout(Owned, _kernel.PredictionQueries):
                 f"compare is of means, {', '.join(MEANS)}, without weights and groups; this "
                 f"holdout's metric is {self.metric!r}"
             )
-        rows = [
-            np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
-            if truth is None
-            else truth.read(y_pred, 1)
-            for y_pred in (y_pred_a, y_pred_b)
-        ]
+        rows = []
+        for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
+            with read_as_predictions(name):
+                if truth is None:
+                    row = np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
+                else:
+                    row = truth.read(y_pred, 1)
+            rows.append(row)
         return guard._compare(truth, rows, [key_a, key_b], [rerun_a, rerun_b])
 
     @sealed
@@ -481,7 +495,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         if self.metric != "roc_auc" or self._truth is None:
             raise ValueError(f"roc_band needs metric='roc_auc', this holdout has {self.metric!r}")
-        answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
+        with read_as_predictions("y_score"):
+            answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
         nats = log(2 / self._guard.delta) + answer.nats
         return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)
 

@@ -26,7 +26,7 @@ from radabound_fast._halting import HaltingRule
 from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guard import RadaBound
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -471,6 +471,8 @@ def what_would_work(guard: Any, guess: float | None = None) -> str:
 
     At error rates that do not tell the true one; empty if no holdout is too small for the guard.
     """
+    if isinstance(guard, FixedSequence):  # whose metric a plan does not know
+        return "; FixedSequence needs more samples or a larger epsilon"
     if not isinstance(guard, (RadaBound, GuessAndCheck)):
         return ""  # no holdout is too small for the first answer of another mechanism
     m, epsilon, delta = guard.n_samples, guard.epsilon, guard.delta

@@ -19,6 +19,7 @@ from radabound_fast._extras import needs
 with needs("plot"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import (
+        FixedLocator,
         FuncFormatter,
         LogLocator,
         MaxNLocator,
@@ -372,7 +373,10 @@ def _figure(title: str, subtitle: str, n_queries: int, what: str) -> tuple[Figur
     axes.set_xscale("log")
     axes.set_xlim(0.9, n_queries + 1)  # room for a bar at query 1
     axes.set_xlabel(f"{what} (log scale)", color=INK)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if n_queries < 100 else (1,)))
+    if n_queries < 10:
+        axes.xaxis.set_major_locator(FixedLocator(range(1, n_queries + 1)))
+    else:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if n_queries < 100 else (1,)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))

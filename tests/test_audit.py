@@ -115,6 +115,12 @@ def test_what_is_said_to_be_left_is_answered_to_the_last_query(run):
     assert said.endswith(", and 1,001 samples are too few for the complexity to vouch for any")
 
 
+def test_a_promise_without_limit_is_told_in_words(run):
+    code, said = fixed_sequence(run, 6, "--epsilon", 0.3)
+    assert code == 0
+    assert said == "all answered; so will be as many more as you like, whatever they are"
+
+
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float16, np.float32, np.float64])
 def test_as_many_are_said_to_be_left_as_losses_of_this_type_are_promised(run, dtype):
     """Floats may be any losses, though these are 0 and 1: fewer of them are answered."""

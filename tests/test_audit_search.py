@@ -228,13 +228,17 @@ def test_a_baseline_gives_every_answer_its_gain(run, text):
     assert code == 2 and "keys.txt must end in" in err
 
 
-def test_costs_are_a_matrix_of_the_classes(run):
-    Path("c.csv").write_text("0,2\n5,0\n")
-    holdout, answers = asked("mean_cost", costs=[[0, 2], [5, 0]])
+@pytest.mark.parametrize("first", [1, 2])  # as a header that counts the columns has it, and not
+def test_costs_are_a_matrix_of_the_classes_without_a_header(run, first):
+    Path("c.csv").write_text(f"0,{first}\n5,0\n")
+    holdout, answers = asked("mean_cost", costs=[[0, first], [5, 0]])
     told = json.loads(run(*PREDICTIONS, "--metric", "mean_cost", "--costs", "c.csv", "--json")[1])
     best = holdout.guard.best
     assert told["search"]["best"]["value"] == best.value
     assert told["search"]["best"]["high"] == best.high == answers.highs.min()
+    Path("c.csv").write_text("a,b\n0,2\n5,0\n")
+    code, _, err = run(*PREDICTIONS, "--metric", "mean_cost", "--costs", "c.csv")
+    assert code == 2 and "c.csv" in err
 
 
 def test_a_picture_shows_all_scores(run):

@@ -199,6 +199,17 @@ def test_packed_rows_go_on_too(run):
         assert (f"{before} queries were answered before." in out) == (before > 0)
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float64])
+def test_what_is_left_is_of_losses_of_this_type_also_where_all_were_answered_before(run, dtype):
+    np.save("l.npy", losses_of(6).astype(dtype))
+    guard = RadaBound(M, epsilon=0.09, delta=0.1, n_vectors=12, bound="fixed-sequence", seed=5)
+    guard.query_many(losses_of(6).astype(dtype))
+    left = guard.n_left(declared=dtype is not np.float64)
+    for _ in range(2):
+        code, out, _ = run(*LOSSES, "--bound", "fixed-sequence", "--state", "g.db")
+        assert code == 0 and f"all answered; {left:,} more will be" in out
+
+
 def test_the_seed_is_that_of_the_state(run):
     without = [*LOSSES[:-2], "--bound", "fixed-sequence", "--state", "g.db", "--json"]
     first, second = (json.loads(run(*without)[1]) for _ in range(2))
@@ -256,6 +267,37 @@ def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
     assert run(*command, "--output", "b.csv")[0] == 0
     assert repr(rows_of("b.csv")) == repr(expected[35:])
     assert not [each for each in os.listdir() if each.endswith(".part")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("second", [False, True])
+def test_a_signal_waits_until_what_is_counted_is_written_and_a_second_does_not(run, name, second):
+    counts = (
+        "import os, signal, sys\n"
+        "from radabound_fast import _audit, cli, files\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "files.BLOCK_BYTES = 7000\n"
+        "whole = _audit.GuardReplay._ask\n"
+        "def ask(self, block):\n"
+        "    told = whole(self, block)\n"
+        "    if self.guard.n_queries == 35:\n"
+        f"        for _ in range({1 + second}):\n"
+        f"            os.kill(os.getpid(), signal.{name})\n"
+        "    return told\n"
+        "_audit.GuardReplay._ask = ask\n"
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
+    command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]
+    ended = subprocess.run(
+        [sys.executable, "-c", counts, *command, "--output", "a.csv"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + getattr(signal, name), "", "")
+    with RadaBound.open("g.db") as guard:
+        assert guard.n_queries == 35
+    expected = expected_rows("fixed-sequence", losses_of())
+    assert repr(rows_of("a.csv")) == repr(expected[: 28 if second else 35])
 
 
 def test_a_bad_row_is_told_by_its_number_in_the_file(run):

@@ -64,6 +64,14 @@ def test_links_lead_to_files_of_the_checkout(page):
     assert dead == []
 
 
+@pytest.mark.parametrize("module", ["", ".mechanisms", ".spaces"])
+def test_every_public_name_is_in_the_reference(module):
+    public = importlib.import_module(f"radabound_fast{module}").__all__
+    pages = "".join(page.read_text("utf-8") for page in (DOCS / "api").glob("*.md"))
+    told = set(re.findall(r"\w+", pages))
+    assert [name for name in public if name not in told and not name.startswith("__")] == []
+
+
 def test_a_link_of_a_notebook_leads_to_its_page_on_the_site():
     examples = {path.name for path in (ROOT / "examples").glob("*.ipynb")}
     linked = {

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
+from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, Ladder
 
 PARAMETERS = {"epsilon": 0.12, "delta": 0.1, "bound": "mclt", "seed": 3}
 
@@ -60,6 +61,25 @@ def test_a_guard_for_another_size_is_refused():
         ValueError, match="guard must be for the 3 samples of y_true, got one for 2"
     ):
         Holdout([0, 1, 1], RadaBound(2, epsilon=0.5, delta=0.5))
+
+
+@pytest.mark.parametrize(
+    ("guard", "measured", "refused"),
+    [
+        (RadaBound(300, epsilon=0.3, delta=0.1), {}, ["reruns", "other"]),
+        (DeclaredSearch(300, 9, delta=0.1), {}, ["trace", "n_threads", "other"]),
+        (DeclaredSearch(300, 9, delta=0.1), {"metric": "f1"}, ["trace", "n_threads", "other"]),
+        (FixedSequence(300, epsilon=0.3, delta=0.1), {"metric": "f1"}, ["trace", "reruns"]),
+        (Ladder(300, step=0.1, delta=0.1), {}, ["trace", "reruns", "other"]),
+    ],
+)
+def test_options_of_query_many_are_those_of_its_guard(guard, measured, refused):
+    y_true = np.arange(300) % 2
+    holdout = Holdout(y_true, guard, **measured)
+    for option in refused:
+        with pytest.raises(TypeError, match=f"got {option} for a {type(guard).__name__}$"):
+            holdout.query_many(y_true[np.newaxis], **{option: 1})
+    assert guard.n_queries == 0
 
 
 def test_an_unknown_attribute_is_an_attribute_error():

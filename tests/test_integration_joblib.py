@@ -19,7 +19,7 @@ if not find_spec("joblib"):
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
 from radabound_fast.integrations import joblib as module
 from radabound_fast.integrations.joblib import guarded_map
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck
 
 N_SAMPLES = 1000
 LABELS = np.arange(N_SAMPLES) % 2
@@ -249,6 +249,10 @@ REFUSED_AT_FIRST = {
     "guess": (
         lambda: GuessAndCheck(N_SAMPLES, epsilon=0.005, delta=0.01),
         "GuessAndCheck needs epsilon .* a first query of error rate 0.2",
+    ),
+    "fixed order": (
+        lambda: FixedSequence(N_SAMPLES, epsilon=0.001, delta=0.1),
+        "FixedSequence needs more samples or a larger epsilon",
     ),
 }
 

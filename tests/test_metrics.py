@@ -502,6 +502,25 @@ def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tm
     assert holdout.n_queries == 2
 
 
+def test_an_error_names_the_predictions_that_it_is_about():
+    for given, fault in ((Y[:5], "length"), (Y.astype(str), "numbers"), (Y + 7, "known classes")):
+        for metric in ("error", "accuracy", "balanced_accuracy"):
+            holdout = holdout_of(metric)
+            with pytest.raises((TypeError, ValueError), match=f"^y_pred must .*{fault}"):
+                holdout.query(given, key=0)
+            if metric == "balanced_accuracy":
+                continue
+            with pytest.raises((TypeError, ValueError), match=f"^baseline must .*{fault}"):
+                holdout_of(metric, baseline=given)
+            with pytest.raises((TypeError, ValueError), match=f"^y_pred_a must .*{fault}"):
+                holdout.compare(given, Y, key_a=0, key_b=1)
+            with pytest.raises((TypeError, ValueError), match=f"^y_pred_b must .*{fault}"):
+                holdout.compare(Y, given, key_a=0, key_b=1)
+            assert holdout.n_queries == 0
+    with pytest.raises(ValueError, match="^y_score must be finite, got nan at sample 0"):
+        holdout_of("roc_auc").roc_band(np.where(np.arange(len(Y)), 0.5, np.nan), key=0)
+
+
 def test_compare_says_what_it_is_for():
     with pytest.raises(ValueError, match="compare is of means, error, .*'f1'"):
         holdout_of("f1").compare(Y, CLASSES, key_a=1, key_b=2)

@@ -52,6 +52,12 @@ def curve(figure, index):
     return np.repeat(y[::2], (x[1::2] - x[::2]).astype(int))
 
 
+@pytest.mark.parametrize("n_queries", [1, 3, 9])
+def test_few_queries_have_a_tick_each(n_queries):
+    figure = draw_audit({"mclt": None}, n_queries)
+    assert figure.axes[0].get_xticks().tolist() == list(range(1, n_queries + 1))
+
+
 def test_the_two_curves_are_the_errors_given():
     figure = draw_search()
     assert_array_equal(curve(figure, 0), TRUTH)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,21 @@ def test_the_map_names_every_module():
             assert path.name in map_of_code, path.name
         elif path.is_dir() and path.name != "__pycache__":
             assert f"{path.name}/" in map_of_code, path.name
+
+
+@pytest.mark.source
+def test_every_extra_is_named_where_people_look_for_it():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    pages = (README, ROOT / "docs" / "integrations.md", ROOT / "CONTRIBUTING.md")
+    named = set().union(
+        *(
+            re.findall(r"\w+", words)
+            for page in pages
+            for words in re.findall(
+                r"(?s)(?:extras as in|and so on:|The extras)(.*?\.)\s", page.read_text()
+            )
+        )
+    )
+    assert extras.keys() <= named, extras.keys() - named

@@ -469,9 +469,11 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ([], "is not there: say --epsilon, --delta and so on"),
+        ([], "is not there: to make it for radabound give --epsilon and --delta"),
         (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
-        (["--epsilon", "0.1"], "delta"),
+        (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
+        (SEARCH, "for declared-search give --delta and --space-size or --space"),
+        (["--mechanism", "ladder"], "for ladder give --delta"),
         ([*SEARCH, "--space", "no.json"], "no.json"),
         (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
         ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
