@@ -60,7 +60,7 @@ def test_an_installed_wheel_holds_modules_types_and_the_extension_alone():
     (extension,) = (file.name for file in files if file.suffix in (".so", ".pyd"))
     assert extension.startswith("_kernel.")
     others = {file.name for file in files if file.suffix not in (".py", ".so", ".pyd")}
-    assert others == {"_kernel.pxd", "_kernel.pyi", "py.typed"}
+    assert others == {"__init__.pyi", "_kernel.pxd", "_kernel.pyi", "py.typed"}
 
 
 @pytest.mark.source
