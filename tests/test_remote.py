@@ -62,7 +62,7 @@ REFUSED = {
     "DeclaredSearch": (
         DeclaredSearch, {"space": 10, "delta": 0.1},
         [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"}],
-        [{"keys": [1]}, {"keys": "ab"}, {"keys": [1, 2], "reruns": [1]}],
+        [{}, {"keys": 3}, {"keys": [1]}, {"keys": "ab"}, {"keys": [1, 2], "reruns": [1]}],
     ),
 }  # fmt: skip
 

@@ -997,6 +997,9 @@ class DeclaredSearch:
     def _find_many(
         self, keys: Any, reruns: Any
     ) -> tuple[list[Hashable], NDArray[np.int64], Floats]:
+        for name, given in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
+            if not np.iterable(given):
+                raise TypeError(f"{name} must be a sequence, one a row, got {given!r:.50}")
         if reruns is None and not self.reruns:
             codes, nats = self.space.find_many(keys)
             return codes, np.ones(len(codes), np.int64), nats

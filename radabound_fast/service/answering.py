@@ -185,8 +185,6 @@ class Answering:
         guard = self.holdout.guard
         named: dict[str, Any] = {}
         if self._is_search:
-            if call.many and key is None:
-                raise TypeError("keys must be given: the guard is a DeclaredSearch")
             named["keys" if call.many else "key"] = key
             if rerun is not None:
                 named["reruns" if call.many else "rerun"] = rerun

@@ -145,7 +145,6 @@ class Shown(NamedTuple):
 
     kind: str
     metric: str
-    greater_is_better: bool
     n_samples: int
     halted: bool
     n_queries: int
@@ -158,7 +157,7 @@ class Shown(NamedTuple):
 
 def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
     """What the page shows to a team."""
-    guard, metric = holdout.guard, METRICS[holdout.metric]
+    guard = holdout.guard
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     if not team.is_owner:
         askers = {team.name: askers.get(team.name, _NOTHING)}
@@ -166,7 +165,6 @@ def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
     return Shown(
         type(guard).__name__,
         holdout.metric,
-        metric.greater_is_better,
         holdout.n_samples,
         bool(holdout.halted),
         int(holdout.n_queries),
