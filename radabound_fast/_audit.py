@@ -22,6 +22,7 @@ from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, plan
 from radabound_fast._answers import SHARED
 from radabound_fast._answers_file import Write
 from radabound_fast._checks import counted
+from radabound_fast._halting import Limits
 from radabound_fast._kernel import RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.theorem7 import PaperBound
@@ -36,10 +37,6 @@ SCORES = ("query", "value", "low", "high")
 
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not there on Windows
 
-# samples, up to which the limits of each count are kept
-_MOST_LISTED = 2**16
-
-Floats = NDArray[np.float64]
 Told = Callable[[], Mapping[str, Any]]  # the columns of a block
 
 
@@ -130,7 +127,7 @@ class GuardReplay(Replay):
         self._losses = isinstance(owner, RadaBound)
         self._declared = True
         self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
-        self._limits: dict[float, Floats] = {}
+        self._limits = Limits(self.guard._rule)
         self._lowest = inf
         self.best: RadaBoundAnswer | None = None
 
@@ -146,7 +143,7 @@ class GuardReplay(Replay):
         return lambda: self._columns_of(answers)
 
     def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
-        lows, highs = self._limits_of(answers)
+        lows, highs = self._limits.of(answers.values, answers.numbers, answers._declared)
         return {
             "bound": self.guard.bound,
             "query": answers.numbers,
@@ -156,24 +153,6 @@ class GuardReplay(Replay):
             "complexity": answers.complexities,
             "delta_prime": answers.delta_primes,
         }
-
-    def _limits_of(self, answers: RadaBoundAnswers) -> tuple[Floats, Floats]:
-        """Lows and highs; of counts that come again at the same price they are looked up."""
-        rule, m = self.guard._rule, self.guard.n_samples
-        are_counts = self._declared and not rule.has_weights and m <= _MOST_LISTED
-        if rule.free is None or not are_counts or not len(answers):
-            return answers.lows, answers.highs
-        # prices only rise along a sequence
-        price, last = rule.free.nats(answers.numbers[[0, -1]]).tolist()
-        if price != last:
-            return answers.lows, answers.highs
-        table = self._limits.setdefault(price, np.full((2, m + 1), np.nan))
-        counts = np.rint(answers.values * m).astype(np.intp)
-        fresh = np.unique(counts[np.isnan(table[0, counts])])
-        if len(fresh):
-            numbers = np.full(len(fresh), answers.numbers[0])
-            table[:, fresh] = rule.interval(fresh / m, numbers, True)
-        return table[0, counts], table[1, counts]
 
     def _find_best(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NO_LIMIT = 2**63 - 1
 NOTHING = -1, NO_LIMIT
+_MOST_LISTED = 2**18  # counts whose limits are kept, in 16 bytes each
 
 # budget; the largest total and the number of rows that the gate holds for; totals up to and from
 # which a row needs no signs, of declared 0-1 losses and of real ones
@@ -241,3 +242,39 @@ def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if passes(middle) else (low, middle)
     return low
+
+
+class Limits:
+    """Lows and highs of answers of one guard, in their order; of counts that come again looked up.
+
+    Parameters
+    ----------
+    rule : HaltingRule
+        The guard's.
+    """
+
+    def __init__(self, rule: HaltingRule) -> None:
+        self._rule = rule
+        self._has_counts = (
+            rule.free is not None and not rule.has_weights and rule.n_samples <= _MOST_LISTED
+        )
+        self._price = math.nan  # in nats, of a query: it only rises
+        self._known = np.empty((2, 0))  # at this price, by the count
+
+    def of(self, values: Any, numbers: Any, declared: Any) -> tuple[Any, Any]:
+        """As `HaltingRule.interval`."""
+        rule, m = self._rule, self._rule.n_samples
+        are_counts = self._has_counts and not isinstance(declared, np.ndarray) and declared
+        if rule.free is None or not are_counts or not len(values):
+            return rule.interval(values, numbers, declared)
+        price, last = rule.free.nats(numbers[[0, -1]]).tolist()
+        if price != last:
+            return rule.interval(values, numbers, declared)
+        if price != self._price:
+            self._price, self._known = price, np.full((2, m + 1), np.nan)
+        counts = np.rint(values * m).astype(np.intp)
+        fresh = np.unique(counts[np.isnan(self._known[0, counts])])
+        if len(fresh):
+            same_price = np.full(len(fresh), numbers[0])
+            self._known[:, fresh] = rule.interval(fresh / m, same_price, True)
+        return self._known[0, counts], self._known[1, counts]

@@ -27,6 +27,7 @@ import numpy as np
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound
 from radabound_fast._checks import counted
+from radabound_fast._halting import Limits
 from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.tokens import Team
@@ -102,6 +103,8 @@ class Answering:
     def __init__(self, holdout: Holdout) -> None:
         self.holdout = holdout
         self._reader = Reader(holdout)
+        guard = holdout.guard
+        self._known_limits = Limits(guard._rule) if isinstance(guard, RadaBound) else None
         self._is_search = isinstance(holdout.guard, DeclaredSearch)
         self._store = served(holdout.guard)
         self._stale = False  # whether what the guard knows was not committed
@@ -282,9 +285,9 @@ class Answering:
         """Low, high and half-width of each: of many at once they take little more than of one."""
         guard = self.holdout.guard
         values = np.array([answer.value for answer in answers])
-        if len(answers) > _FEW and isinstance(guard, RadaBound) and guard._units is None:
+        if len(answers) > _FEW and self._known_limits is not None and guard._units is None:
             numbers = np.array([answer.n_queries for answer in answers])
-            lows, highs = guard._rule.interval(values, numbers, True)
+            lows, highs = self._known_limits.of(values, numbers, True)
             widths = guard._rule.half_width(values, lows, highs)
         elif len(answers) > _FEW and self._is_search:
             told = [answer._told for answer in answers]
