@@ -73,9 +73,11 @@ def _reading(name: str, kind: str) -> Iterator[None]:
         raise ValueError(f"{name} is not a readable {kind} file: {_one_line(error)}") from error
 
 
-def _one_line(error: Exception) -> str:
-    line = " ".join(str(error).split()) or type(error).__name__
-    return line if len(line) <= 150 else f"{line[:150]}..."
+def _one_line(told: object, most: int = 150) -> str:
+    """What a file or a library says, for a message: cut, and nothing that moves the cursor."""
+    line = " ".join(str(told).split()) or type(told).__name__
+    line = "".join(char if char.isprintable() else "?" for char in line)
+    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def of_array(
@@ -149,14 +151,16 @@ def _array_header(name: str, file: IO[bytes]) -> _Header:
     try:
         shape = tuple(int(side.rstrip("L")) for side in map(str.strip, sides) if side)
     except ValueError:  # more digits than Python reads, or L alone
-        raise unreadable(f"its shape is ({','.join(sides)[:60]})") from None
+        raise unreadable(f"its shape is ({_one_line(','.join(sides), 60)})") from None
     if len(shape) > 32 or max(shape, default=0) >= 2**63:  # NumPy's limits, or near them
         raise unreadable(f"its shape is {str(shape)[:60]}")
     if re.fullmatch(r"[|<>=]?O\d*", descr):
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded")
     dtype = _dtype_of(descr)
     if dtype is None:
-        raise ValueError(f"{name} must hold real numbers, bools or strings, got {descr[:60]}")
+        raise ValueError(
+            f"{name} must hold real numbers, bools or strings, got {_one_line(descr, 60)}"
+        )
     return _Header(shape, order == "True", dtype, 8 + len(size) + n_bytes)
 
 
@@ -362,7 +366,7 @@ def _column_dtype(name: str, field: Any) -> np.dtype[Any]:
         return dtype
     raise ValueError(
         f"{name}, column {field.name[:60]!r}: must hold real numbers, bools or strings, "
-        f"got {str(field.type)[:60]}"
+        f"got {_one_line(field.type, 60)}"
     )
 
 

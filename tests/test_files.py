@@ -328,6 +328,25 @@ def test_what_is_neither_number_nor_string_is_refused(tmp_path, suffix, dtype):
         assert message == f"p{suffix} must hold real numbers, bools or strings, got {descr}"
 
 
+@pytest.mark.parametrize(
+    ("descr", "shape", "told"),
+    [
+        ("'>i4(\n\x1b]'", "(2, 3)", "must hold real numbers, bools or strings, got >i4( ?]"),
+        (
+            "[('a\nb', '<i4')]",
+            "(2,)",
+            "must hold real numbers, bools or strings, got [('a b', '<i4')]",
+        ),
+        ("'<i4'", "(L,\n 3)", "is not a readable .npy array: its shape is (L, 3)"),
+    ],
+)
+def test_what_a_header_says_is_told_in_one_line(tmp_path, descr, shape, told):
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode("latin-1")
+    path = tmp_path / "h.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+    assert error_of(files.open_losses, path) == f"h.npy {told}"
+
+
 def test_a_malformed_header_is_refused(tmp_path):
     path = tmp_path / "p.npy"
     with open(path, "wb") as file:
