@@ -127,7 +127,7 @@ def refused_rightly(y_true, y_pred, k):
     """An array of numbers, all of them values of numeric labels, must be taken."""
     if k == 0 or not isinstance(y_pred, np.ndarray) or y_pred.dtype.kind not in "biuf":
         return
-    if not all(map(is_number, y_true)):
+    if y_pred.ndim != (1 if k is None else 2) or not all(map(is_number, y_true)):
         return
     rows = [y_pred.tolist()] if k is None else y_pred.tolist()
     rates = [error_rate(y_true, row, y_true) for row in rows]
