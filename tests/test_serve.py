@@ -223,6 +223,10 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
         with pytest.raises(ValueError, match="nothing to report"):
             service.remote("blue").report()
         assert service.remote("owner").report().n_queries == 1
+        service.remote("blue").query(scores[::-1].copy(), key=4)
+        report = remote.report()  # of its own, whatever others have asked
+        assert (report.n_queries, str(report)) == (1, str(here.report()))
+        assert service.remote("owner").report().n_queries == 2
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "f1"])

@@ -9,17 +9,17 @@ import contextlib
 import json
 import math
 import time
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from radabound_fast import Holdout, RadaBound
 from radabound_fast._checks import counted
+from radabound_fast.integrations._owner import needs_guess, takes_keys
 from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.metrics import METRICS
-from radabound_fast.report import plain
+from radabound_fast.report import Report, plain
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
@@ -47,8 +47,8 @@ def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
         "metric": holdout.metric,
         "pos_label": holdout.pos_label,
         "takes": METRICS[holdout.metric].takes,
-        "takes_keys": isinstance(guard, DeclaredSearch),
-        "needs_guess": bool(getattr(guard, "_needs_guess", False)),
+        "takes_keys": takes_keys(holdout),
+        "needs_guess": needs_guess(holdout),
         "forms": list(FORMS),
         "halted": bool(holdout.halted),
         "n_queries": int(holdout.n_queries),
@@ -91,9 +91,8 @@ def report_of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
     """
     made = holdout.report()
     if not team.is_owner:
-        made = replace(made, answers=_asked_by(holdout.guard, made.answers, log, team))
-        if not len(made.answers):
-            raise ValueError("there is nothing to report: no model was asked about")
+        asked = _asked_by(holdout.guard, made.answers, log, team)
+        made = Report.of(holdout.guard, holdout.metric, asked)
     told: dict[str, Any] = json.loads(made.to_json())
     best = [answer._asdict() for answer in made.ranking(10)]
     return told | {
