@@ -117,6 +117,21 @@ def interrupt_at():
 
 
 @pytest.fixture
+def run(folder, capsys):
+    """Run the command in the test file's `folder`: exit code, stdout, stderr."""
+    from radabound_fast import cli
+
+    def run(*arguments):
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as stopped:  # what argparse raises for its own errors
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
 def quick_collections():
     """For a test that collects garbage often: what others have left is not gone through."""
     gc.collect()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import Holdout, RadaBound, cli, files, pack_losses
+from radabound_fast import Holdout, RadaBound, files, pack_losses
 from radabound_fast.bounds import PAPER_BOUNDS
 
 EPSILON, DELTA, SEED = 0.1, 0.1, 7
@@ -40,20 +40,6 @@ def folder(tmp_path, monkeypatch, labels, predictions):
     np.save("labels.npy", labels)
     np.save("predictions.npy", predictions)
     return tmp_path
-
-
-@pytest.fixture
-def run(folder, capsys):
-    """Run the command in `folder`: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as stopped:  # what argparse raises for its own errors
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 HEAD = ["bound", "query", "value", "low", "high", "complexity", "delta_prime"]

@@ -38,18 +38,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def run(folder, capsys):
-    def run(*arguments):
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return run
-
-
 def asked(metric=None, predictions=None, **options):
     """What the library answers: each row a configuration of its own."""
     labels, classes = made()

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import Holdout, RadaBound, _answers_file, cli, files, pack_losses
+from radabound_fast import Holdout, RadaBound, _answers_file, files, pack_losses
 from radabound_fast._answers_file import answers_file
 
 M, K = 1000, 300
@@ -37,18 +37,6 @@ def folder(tmp_path, monkeypatch):
     np.save("y.npy", labels.astype(np.int8))
     np.save("p.npy", ((labels + losses_of()) % 3).astype(np.int8))
     return tmp_path
-
-
-@pytest.fixture
-def run(folder, capsys):
-    def run(*arguments):
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def rows_of(name):

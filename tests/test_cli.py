@@ -42,20 +42,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def run(folder, capsys):
-    """Run the command in `folder`: exit code, stdout, stderr."""
-
-    def run(*arguments):
-        try:
-            code = cli.main(arguments)
-        except SystemExit as stopped:  # what argparse raises for its own errors
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [([], "COMMAND"), (["autdit"], "invalid choice: 'autdit'"), (["audit"], "required: --delta")],

@@ -1,6 +1,7 @@
 """``radabound edge`` and `radabound_fast.edge`: states and tables for a guard in C."""
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import _pieces, cli
+from radabound_fast import _pieces
 from radabound_fast._halting import NO_LIMIT, HaltingRule
 from radabound_fast._pieces import Piece
 from radabound_fast.bounds import BOUNDS
@@ -27,18 +28,16 @@ OPTIONS = ["--n-samples", "1000", "--epsilon", "0.3", "--delta", "0.1", "--bound
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """Run ``radabound edge`` in an empty folder: exit code, stdout, stderr."""
+def folder(tmp_path, monkeypatch):
+    """An empty one, in which the command runs."""
     monkeypatch.chdir(tmp_path)
+    return tmp_path
 
-    def command(*arguments):
-        try:
-            code = cli.main(["edge", *arguments])
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
 
-    return command
+@pytest.fixture
+def command(run):
+    """Run ``radabound edge``: exit code, stdout, stderr."""
+    return functools.partial(run, "edge")
 
 
 def new(n_samples=1000, **options):
