@@ -7,12 +7,9 @@ query is nowhere: a guard returns the answered prefix only.
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, log
-from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,10 +29,9 @@ from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.packing import as_words
 from radabound_fast.report import Report, between, sentence, shown
 from radabound_fast.spaces import Found, Space
+from radabound_fast.store._folder import undisturbed
 
 SCORES = ("query", "value", "low", "high")
-
-STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not there on Windows
 
 Told = Callable[[], Mapping[str, Any]]  # the columns of a block
 
@@ -374,32 +370,6 @@ def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
     )
 
 
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ctrl-C and its like wait until what is counted is written too; a second one does not wait."""
-    handlers: dict[int, Any] = {}
-    waiting: list[tuple[int, FrameType | None]] = []
-
-    def wait(number: int, frame: FrameType | None) -> None:
-        if waiting:
-            handlers[number](number, frame)
-        waiting.append((number, frame))
-
-    try:
-        if threading.current_thread() is threading.main_thread():
-            for name in STOPPING:
-                number = getattr(signal, name, None)
-                if number is not None and callable(handler := signal.getsignal(number)):
-                    handlers[number] = handler
-                    signal.signal(number, wait)
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for number, frame in waiting[:1]:
-            handlers[number](number, frame)
-
-
 def replay(
     name: str,
     blocks: Iterable[NDArray[Any]],
@@ -430,7 +400,8 @@ def replay(
         block = whole[max(0, n_before - n_read) :]
         n_read += len(whole) - len(block)
         try:
-            with contextlib.nullcontext() if write is None else _undisturbed():
+            # what is counted is written too
+            with contextlib.nullcontext() if write is None else undisturbed(patient=False):
                 for each in replays:
                     told = each.ask(block)
                     if write is not None and told is not None:

@@ -136,8 +136,7 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
     takes = inspect.signature(kind).parameters
     for option in given(args, *_OPTIONS, "space", "space_size"):
         if option.removesuffix("_size") not in takes:
-            name = next(name for name, each in MECHANISMS.items() if each is kind)
-            raise ValueError(f"--{option.replace('_', '-')} must be left out with {name}")
+            raise ValueError(f"--{option.replace('_', '-')} must be left out with {_name_of(kind)}")
     parameters = given(args, *_OPTIONS)
     if None not in (args.space, args.space_size):
         raise ValueError("--space must be given without --space-size: it has one")
@@ -161,10 +160,13 @@ def _check_complete(path: str, kind: Any, takes: Any, parameters: dict[str, Any]
     needed = [name for name in (*_OPTIONS, "space") if name in takes]
     needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
     if not parameters.keys() >= set(needed):
-        mechanism = next(name for name, each in MECHANISMS.items() if each is kind)
         must = " and ".join(f"--{name}" for name in needed)
         must = must.replace("--space", "--space-size or --space")
-        raise ValueError(f"{path} is not there: to make it for {mechanism} give {must}")
+        raise ValueError(f"{path} is not there: to make it for {_name_of(kind)} give {must}")
+
+
+def _name_of(kind: Any) -> str:
+    return next(name for name, each in MECHANISMS.items() if each is kind)
 
 
 def _kind_of(path: str) -> Any:

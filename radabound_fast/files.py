@@ -222,8 +222,7 @@ def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
     """
     file = _File(path, header=False)
     text = like is not None and like.dtype.kind in "US"
-    if file.is_csv:
-        file.look.check_none_missing(False)
+    file.check_none_missing()
     if file.is_text and not text:
         where = f" in {file.look.first_text(False).where}" if file.is_csv else ""
         raise ValueError(f"{file.name} must hold numbers, got something else{where}")
@@ -236,8 +235,7 @@ def _with_scores(
     """`open_predictions` for predictions that are no classes."""
     if packed:
         raise ValueError(f"{file.name}: packed rows are of classes, and not of scores")
-    if truth.is_csv:
-        truth.look.check_none_missing(truth.header)
+    truth.check_none_missing()
     values = _labels(truth, truth.is_text)
     _ask_whether_counted(file, "scores", "predictions")
     source = file.source(text=False)
@@ -272,8 +270,7 @@ def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
         It cannot be read.
     """
     file = _File(path, header)
-    if file.is_csv:
-        file.look.check_none_missing(file.header)
+    file.check_none_missing()
     labels = _labels(file, file.is_text)
     if file.may_have_header and file.is_text and labels[0] not in labels[1:]:
         raise ValueError(
@@ -333,6 +330,11 @@ class _File:
             return self._array.dtype.kind in "US"
         return not self.look.ways(self.header)
 
+    def check_none_missing(self) -> None:
+        """ValueError if a cell of a .csv file is empty."""
+        if self.is_csv:
+            self.look.check_none_missing(self.header)
+
     def source(self, text: bool) -> Source:
         """What reads it; cells of a .csv file as text or as numbers."""
         if self._array is not None:
@@ -352,8 +354,7 @@ def _as_text(truth: _File, file: _File) -> tuple[bool, str | None]:
     As numbers only if no two texts of either become one.
     """
     for each in (truth, file):
-        if each.is_csv:
-            each.look.check_none_missing(each.header)
+        each.check_none_missing()
     text = truth.is_text if truth.is_csv == file.is_csv or not truth.is_csv else file.is_text
     if not text and truth.is_csv and truth.is_text:
         where = truth.look.first_text(truth.header).where

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import random
-import re
 import ssl
 import threading
 import time
@@ -29,11 +28,10 @@ from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._kernel import Answer
 from radabound_fast.labels import Labels
 from radabound_fast.packing import as_array
-from radabound_fast.service.wire import MEDIA_TYPE, code_dtype, packed
+from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE, code_dtype, packed
 
 # what is asked again: the service, or a proxy before it, was not there
 _AGAIN = (502, 503, 504)
-_VISIBLE = re.compile("[!-~]+")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
@@ -189,11 +187,11 @@ class RemoteHoldout:
         if "@" in parts.netloc:  # not what it is: it has a password
             raise ValueError("url must have no name and no password in it: give the token")
         plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
-        if not plain or not parts.hostname or not _VISIBLE.fullmatch(url):
+        if not plain or not parts.hostname or not VISIBLE.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
         if not isinstance(token, str):
             raise TypeError(f"token must be a string, got {type(token).__name__}")
-        if not _VISIBLE.fullmatch(token):
+        if not VISIBLE.fullmatch(token):
             raise ValueError("token must be visible characters of ASCII, and no end of a line")
         if parts.scheme == "http" and not _is_here(parts.hostname):
             warnings.warn(

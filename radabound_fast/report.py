@@ -212,7 +212,8 @@ class Report:
         """
         from radabound_fast.plots import report_figure
 
-        answers, shows = self.answers, self.answers._terms.space.shows
+        answers = self.answers
+        used = "the scores" if self._shows is None else "what it was shown"
         return report_figure(
             answers.values,
             answers.lows,
@@ -222,7 +223,7 @@ class Report:
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
             subtitle=f"Every interval holds, with probability {certainty(self.delta)}, "
-            f"however the search used {'the scores' if shows is None else 'what it was shown'}",
+            f"however the search used {used}",
         )
 
     def _repr_html_(self) -> str:

@@ -41,11 +41,17 @@ class FixedSequence(Bound):
         two_sided: bool | None = None,
         largest_mean: float = 1.0,
     ) -> bool:
-        """Whether the low-error half-width at 3/5 of delta is at most epsilon."""
+        """Whether `_half_width` at 3/5 of delta is at most epsilon."""
         self._sides(two_sided)
         share = BY_SIGNS * check_probability(delta=delta)
-        width = low_error_half_width(complexity, largest_mean, n_samples, n_vectors, share)
+        width = self._half_width(complexity, largest_mean, n_samples, n_vectors, share)
         return width <= check_probability(epsilon=epsilon)
+
+    def _half_width(
+        self, complexity: float, largest_mean: float, n_samples: int, n_vectors: int, delta: float
+    ) -> float:
+        """By the signs: the low-error one."""
+        return low_error_half_width(complexity, largest_mean, n_samples, n_vectors, delta)
 
     def free(
         self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None

@@ -129,21 +129,11 @@ class WeightedSequence(FixedSequence):
     largest: float
     squares: float
 
-    def admits(
-        self,
-        complexity: float,
-        n_samples: int,
-        n_vectors: int,
-        epsilon: float,
-        delta: float,
-        two_sided: bool | None = None,
-        largest_mean: float = 1.0,
-    ) -> bool:
-        """Whether the weighted half-width at 3/5 of delta is at most epsilon."""
-        self._sides(two_sided)
-        share = BY_SIGNS * check_probability(delta=delta)
-        width = weighted_half_width(complexity, self.largest, self.squares, n_vectors, share)
-        return width <= check_probability(epsilon=epsilon)
+    def _half_width(
+        self, complexity: float, largest_mean: float, n_samples: int, n_vectors: int, delta: float
+    ) -> float:
+        """By the signs: the weighted one."""
+        return weighted_half_width(complexity, self.largest, self.squares, n_vectors, delta)
 
     def free(
         self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None

@@ -31,15 +31,7 @@ class Response(NamedTuple):
         """What this holdout takes."""
         takes = METRICS[holdout.metric].takes
         classes = holdout.classes if takes in ("scores", "probabilities") else None
-        if takes != "scores":
-            return cls(takes, classes, None)
-        pos_label = getattr(holdout, "pos_label", None)
-        if pos_label is None:  # as of one in another process
-            raise TypeError(
-                f"holdout must say its pos_label, for scores of {holdout.metric}, got a "
-                f"{type(holdout).__name__}: ask it with the scores of that class by query"
-            )
-        return cls(takes, classes, pos_label)
+        return cls(takes, classes, holdout.pos_label if takes == "scores" else None)
 
     def of(self, estimator: Any, X: Any) -> Any:
         """Of a fitted estimator.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     AnyHoldout = Holdout | RemoteHoldout
 
 # what the adapters ask of a holdout, which has the labels or asks a service that has them
-_PROTOCOL = ("query", "guard", "metric", "classes", "n_samples")
+_PROTOCOL = ("query", "guard", "metric", "classes", "pos_label", "n_samples")
 
 
 def check_holdout(**named: Any) -> Any:

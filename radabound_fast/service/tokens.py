@@ -14,12 +14,12 @@ import os
 import re
 from typing import NamedTuple
 
+from radabound_fast.service.wire import VISIBLE
 from radabound_fast.store import Path
 
 OWNER = "owner"
 LEAST_TOKEN = 16  # characters: what cannot be tried out over a network
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_VISIBLE = re.compile("[!-~]+")
 _HASHED = "sha256:"
 
 
@@ -105,6 +105,6 @@ def _read(words: list[str]) -> tuple[bytes, Team]:
         return bytes.fromhex(token[len(_HASHED) :]), Team(name, a_day)
     if len(token) < LEAST_TOKEN:
         raise ValueError(f"a token must have at least {LEAST_TOKEN} characters")
-    if not _VISIBLE.fullmatch(token):  # what a header, and a browser's prompt, send as it is
+    if not VISIBLE.fullmatch(token):  # what a header, and a browser's prompt, send as it is
         raise ValueError("a token must be visible characters of ASCII")
     return hashlib.sha256(token.encode()).digest(), Team(name, a_day)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ FORMS = ("bits", "codes", "npy", "arrow")
 # of a call, beside the form: for one row, and for many
 ONE, MANY = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
 MEDIA_TYPE = "application/octet-stream"
+# what a header sends as it is
+VISIBLE = re.compile("[!-~]+")
 
 
 def packed(head: dict[str, Any], octets: bytes) -> bytes:

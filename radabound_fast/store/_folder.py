@@ -150,31 +150,43 @@ def sync_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def undisturbed(*, patient: bool = True) -> Iterator[None]:
     """Ctrl-C and SIGTERM wait until the block is done, so that it leaves nothing in parts.
 
-    Python handles signals in the main thread; in another one this does nothing.
+    Unless it is patient, a second one does not wait.  Python handles signals in the main thread;
+    in another one this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
     handlers: dict[int, Any] = {}
+
+    def heard(number: int, _: Any) -> None:
+        if came and not patient:
+            deliver(number)
+        else:
+            came.append(number)
+
+    def deliver(number: int) -> None:
+        if callable(handlers[number]):
+            handlers[number](number, None)
+        else:
+            signal.signal(number, handlers[number])
+            signal.raise_signal(number)
+
     try:
         for number in _ENDING:
             handler = signal.getsignal(number)
             if handler not in (None, signal.SIG_IGN):
                 handlers[number] = handler
-                signal.signal(number, lambda number, _: came.append(number))
+                signal.signal(number, heard)
         yield
     finally:
         for number, handler in reversed(handlers.items()):  # SIGINT last: it may raise from here on
             signal.signal(number, handler)
         for number in came:
-            if callable(handlers[number]):
-                handlers[number](number, None)
-            else:
-                signal.raise_signal(number)
+            deliver(number)
 
 
 # ---- errors ----------------------------------------------------------------------------------
