@@ -19,7 +19,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
-from serving import TOKENS, Command, in_thread  # noqa: E402
+from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
 
 from radabound_fast import Holdout, HoldoutExhausted, remote  # noqa: E402
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Thresholdout  # noqa: E402
@@ -492,6 +492,34 @@ def test_the_command_serves_ends_and_goes_on(tmp_path):
         command.stop()
 
 
+def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
+    """The library itself logs nowhere, and a test that looks for its records does not see that."""
+    np.save(tmp_path / "y.npy", Y)
+    arguments = [
+        *("serve", tmp_path / "guard.db", "--labels", tmp_path / "y.npy"),
+        *("--tokens", tokens_file(tmp_path), "--port", "0"),
+        *("--epsilon", "0.1", "--delta", "0.1", "--bound", "mclt"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "radabound_fast", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        service = Running(int(process.stdout.readline().split()[0].rpartition(":")[2]))
+        with service.remote() as holdout:
+            assert holdout.query_many(RNG.random((4000, M)) < 0.5).halted
+        (tmp_path / "guard.db").unlink()
+        assert service.get("/health", None)[0] == 503
+    finally:
+        process.terminate()
+        _, logged = process.communicate(timeout=30)
+    halt, failure = logged.splitlines()
+    assert "INFO RadaBound of 900 samples halted after" in halt
+    assert "ERROR RuntimeError: " in failure and "is gone, which an open guard needs" in failure
+
+
 def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
     (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
     labels = np.where(Y, "yes", "no")
@@ -553,8 +581,6 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
 def test_the_command_refuses_in_one_line_and_makes_nothing(
     tmp_path, capsys, monkeypatch, more, reason
 ):
-    from serving import tokens_file
-
     from radabound_fast import cli
 
     monkeypatch.chdir(tmp_path)
@@ -569,8 +595,6 @@ def test_the_command_refuses_in_one_line_and_makes_nothing(
 
 
 def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
-    from serving import tokens_file
-
     from radabound_fast import cli
 
     np.save(tmp_path / "y.npy", Y)
@@ -609,8 +633,6 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
 
 
 def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
-    from serving import tokens_file
-
     from radabound_fast import cli
 
     np.save(tmp_path / "y.npy", Y)
@@ -628,8 +650,6 @@ def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
 def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     tmp_path, capsys, monkeypatch, mode, is_warned
 ):
-    from serving import tokens_file
-
     from radabound_fast import cli
     from radabound_fast.service import server
 
