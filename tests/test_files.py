@@ -604,7 +604,9 @@ def test_a_blank_line_between_others_is_refused_since_a_row_may_be_missing(tmp_p
     path.write_bytes(f"{before}0,1,0\n".encode())
     line = 1 + (before[0] == "0")
     for function in (files.open_losses, read):
-        assert error_of(function, path) == f"p.csv, line {line}: must not be blank, as others follow"
+        assert (
+            error_of(function, path) == f"p.csv, line {line}: must not be blank, as others follow"
+        )
     path.write_bytes(f"0,1,0\n{before.lstrip()}\n\r\n".encode())  # at the end there may be some
     assert read(path, transpose=False).shape == (len(before.split()) + 1, 3)
 
