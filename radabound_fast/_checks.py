@@ -16,6 +16,7 @@ from typing import Any
 
 MAX_VECTORS = 2**23
 MAX_SAMPLES = 2**40
+LEAST_DELTA = 1e-300
 
 
 def _only(named: dict[str, Any]) -> tuple[str, Any]:
@@ -56,6 +57,14 @@ def check_probability(**named: Any) -> float:
     value = check_real(**named)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+    return value
+
+
+def check_delta(delta: Any) -> float:
+    """A guard's probability of failure, of which shares have logarithms that are finite."""
+    value = check_probability(delta=delta)
+    if value < LEAST_DELTA:
+        raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {value!r}")
     return value
 
 
