@@ -145,7 +145,7 @@ def test_a_float_off_the_grid_is_told_the_nearest():
     "space",
     [
         Choice(5), Choice([0.1, 0.2]), Choice([1, "a", None, 0.5]), Choice(range(0, 100, 3)),
-        Choice(Steps(0, 1, 0.1)), InOrder(), InOrder([0.1, 0.2]), epoch_of(5), threshold_of(5),
+        Choice(Steps(0, 1, 0.1)), InOrder([0.1, 0.2]), epoch_of(5), threshold_of(5),
     ],
     ids=repr,
 )  # fmt: skip
