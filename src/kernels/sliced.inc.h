@@ -195,12 +195,13 @@ INLINE line at(const line *lines, uint16_t index)
 
 INLINE line add_8(struct counter *n, const line *lines, const uint16_t *index)
 {
-    line a = add_two(&n->plane[0], at(lines, index[0]), at(lines, index[1]));
-    line b = add_two(&n->plane[0], at(lines, index[2]), at(lines, index[3]));
-    line c = add_two(&n->plane[0], at(lines, index[4]), at(lines, index[5]));
-    line d = add_two(&n->plane[0], at(lines, index[6]), at(lines, index[7]));
-    line e = add_two(&n->plane[1], a, b);
-    line f = add_two(&n->plane[1], c, d);
+    line x = at(lines, index[0]), y = at(lines, index[3]);
+    line a = add_two(&x, at(lines, index[1]), at(lines, index[2]));
+    line b = add_two(&y, at(lines, index[4]), at(lines, index[5]));
+    line c = add_two(&x, y, at(lines, index[6]));
+    line d = add_two(&n->plane[0], x, at(lines, index[7]));
+    line e = add_two(&a, b, c);
+    line f = add_two(&n->plane[1], a, d);
     return add_two(&n->plane[2], e, f);
 }
 
