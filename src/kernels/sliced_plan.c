@@ -74,6 +74,9 @@ static int append_tiles(struct sliced_plan *plan, const uint64_t *signs, uint8_t
                 return 0;
         }
     }
+    if (!reserve(plan, SLICED_AHEAD + 4))
+        return 0;
+    memset(plan->classes + plan->n_indices, 0, (SLICED_AHEAD + 4) * sizeof *plan->classes);
     return 1;
 }
 

@@ -27,6 +27,7 @@ enum {
     SLICED_MOST_VECTORS = 8, /* in a group */
     SLICED_TILE_WORDS = 94,  /* 6016 samples: their lines, of 64 bytes, fit the second cache */
     SLICED_PLANES = 13,      /* bits that count them */
+    SLICED_AHEAD = 32,       /* so many indices on, a kernel may look at four; zeros end the last */
 };
 
 RB_ASSERT_THAT(a_tile_can_be_counted, SLICED_TILE_WORDS * 64 < 1 << SLICED_PLANES);
