@@ -7,6 +7,7 @@ is the same in every process.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
@@ -80,7 +81,10 @@ class Steps(Sequence[float]):
         """Where the value stands; None: nowhere."""
         if isinstance(value, (bool, np.bool_)) or not is_number(value):
             return None
-        position = (float(value) - self.low) / self.step
+        try:
+            position = (float(value) - self.low) / self.step
+        except OverflowError:  # an integer of hundreds of digits
+            return None
         if not -1 < position < self._length:  # also for nan
             return None
         place = round(position)
@@ -181,10 +185,12 @@ def outside(name: str, value: Any, values: Any) -> ValueError:
     hint = ""
     if isinstance(value, (bool, np.bool_)):
         hint = "; True and False are no numbers here"
-    elif is_number(value) and math.isfinite(value):
-        nearest = _nearest(float(value), values)
-        hint = "" if nearest is None else f"; the nearest is {nearest!r}"
-    return ValueError(f"{name} must be one of {shown(values)}, got {value!r}{hint}")
+    elif is_number(value):
+        with contextlib.suppress(OverflowError):  # an integer of hundreds of digits
+            if math.isfinite(value):
+                nearest = _nearest(float(value), values)
+                hint = "" if nearest is None else f"; the nearest is {nearest!r}"
+    return ValueError(f"{name} must be one of {shown(values)}, got {value!r:.200}{hint}")
 
 
 def _nearest(value: float, values: Any) -> Any:

@@ -32,7 +32,7 @@ from radabound_fast.metrics import (
     roc_band,
 )
 from radabound_fast.packing import as_array
-from radabound_fast.partial import Partial, Task
+from radabound_fast.partial import Partial, Task, each_of
 
 if TYPE_CHECKING:
     from radabound_fast.report import Report
@@ -562,9 +562,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
         guard is a mechanism.
         """
         packed: list[bool] = []
+        each = each_of(partials)
 
         def as_packed() -> Iterator[Partial]:
-            for partial in partials:
+            for partial in each:
                 if isinstance(partial, Partial):
                     packed.append(partial.packed)
                     partial = replace(partial, packed=True)
@@ -674,7 +675,8 @@ class _Measured(NamedTuple):
         if there is None and metric in (None, "error") and not self._others():
             return None
         weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
-        return Truth(labels, metric or "error", options, self.baseline, weighting, n_folds)
+        metric = "error" if metric is None else metric
+        return Truth(labels, metric, options, self.baseline, weighting, n_folds)
 
     def check_error_rates(self, guard: type) -> None:
         """ValueError if a guard that counts is to answer anything but error rates."""

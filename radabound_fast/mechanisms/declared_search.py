@@ -18,11 +18,11 @@ from radabound_fast._checks import (
     certainty,
     check_bool,
     check_count,
+    check_delta,
     check_fraction,
     check_integer,
     check_n_folds,
     check_n_samples,
-    check_probability,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, QueryTable, sealed
 from radabound_fast._log import hears_queries, note_answer, note_answers
@@ -568,7 +568,7 @@ class DeclaredSearch:
     ) -> None:
         self.n_samples = check_n_samples(n_samples)
         self.space: Space = as_space(space)
-        self.delta = check_probability(delta=delta)
+        self.delta = check_delta(delta)
         self.reruns = check_bool(reruns=reruns)
         self.two_sided = check_bool(two_sided=two_sided)
         self.n_folds = None if n_folds is None else check_n_folds(n_folds)
