@@ -118,6 +118,16 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     ValueError
         Wrong length or dimensions, or a bit past n_samples is set.
     """
+    array = unchecked_words(words, n_samples, ndim)
+    used = n_samples % 64
+    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
+    if past.any():
+        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
+    return array
+
+
+def unchecked_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
+    """`as_words` for whoever looks himself whether a bit past n_samples is set."""
     column = _arrow_bits(words, "words")
     if column is None:
         array = as_array(words, "words")
@@ -135,10 +145,6 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     check_shape(array, -(-n_samples // 64), ndim, "words")
     if not array.dtype.isnative or array.strides[-1] != 8:
         array = np.ascontiguousarray(array, np.uint64)
-    used = n_samples % 64
-    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
-    if past.any():
-        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
 
 
