@@ -199,6 +199,7 @@ def _as_float(value: Any) -> float:
 def _nearest(value: float, values: Any) -> Any:
     if isinstance(values, list):
         numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
+        numbers = [one for one in numbers if math.isfinite(_as_float(one))]
         return min(numbers, key=lambda one: abs(one - value), default=None)
     step = values.step
     first = values.low if isinstance(values, Steps) else values.start

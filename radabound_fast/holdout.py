@@ -691,7 +691,8 @@ class _Measured(NamedTuple):
         if there is None and metric in (None, "error") and not self._others():
             return None
         weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
-        return Truth(labels, metric or "error", options, self.baseline, weighting, n_folds)
+        metric = "error" if metric is None else metric
+        return Truth(labels, metric, options, self.baseline, weighting, n_folds)
 
     def check_error_rates(self, guard: type) -> None:
         """ValueError if a guard that counts is to answer anything but error rates."""

@@ -443,7 +443,7 @@ class Improvements(Space):
     """
 
     def __init__(self, n_levels: int) -> None:
-        self.n_levels = check_count(n_levels=n_levels)
+        self.n_levels = check_count(n_levels=n_levels, at_most=2**53)
 
     @property
     def size(self) -> None:

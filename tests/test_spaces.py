@@ -140,6 +140,24 @@ def test_a_float_off_the_grid_is_told_the_nearest():
         Choice(5).find(7)
 
 
+# an integer of 400 digits is no float, and is told like any other key that is not there
+@pytest.mark.parametrize(
+    "space",
+    [
+        Choice(5), Choice([0.1, 0.2]), Choice([1, "a", None, 0.5]), Choice(range(0, 100, 3)),
+        Choice(Steps(0, 1, 0.1)), InOrder([0.1, 0.2]), epoch_of(5), threshold_of(5),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_key_that_no_float_holds_is_not_in_the_space(space):
+    for key in (10**400, -(10**400), np.inf, np.nan):
+        assert key not in space
+        with pytest.raises((TypeError, ValueError), match="must be"):
+            space.find(key)
+    with pytest.raises(ValueError, match=r"lr must be one of .*got 0.1$|; the nearest is 1$"):
+        Grid({"lr": [10**400, 1]}).find({"lr": 0.1})
+
+
 @pytest.mark.parametrize(
     ("low", "high", "step"), [(0, 1, 0.1), (0.1, 0.9, 0.2), (-3, 3, 0.7), (1e6, 1e6 + 1, 1e-3)]
 )
