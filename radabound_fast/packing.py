@@ -167,6 +167,15 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
     )
 
 
+def as_rows(values: Any, name: str) -> Any:
+    """What is read a block of rows at a time: itself, if it has a shape."""
+    rows = values if hasattr(values, "shape") else as_array(values, name)
+    shape = tuple(rows.shape)
+    if len(shape) != 2 and shape != (0,):  # as of []
+        raise ValueError(f"{name} must have two dimensions, got shape {shape}")
+    return rows
+
+
 def as_array(values: Any, name: str) -> NDArray[Any]:
     """An ndarray of any dtype, without masked entries."""
     if type(values) is np.ndarray:

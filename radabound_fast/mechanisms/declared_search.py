@@ -27,6 +27,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernel import UNIT_SHIFT, Answer, QueryTable, sealed
 from radabound_fast._log import hears_queries, note_answer, note_answers
 from radabound_fast._saving import check_made_for, faults_of, named, same_json
+from radabound_fast._values import quoted
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, fingerprints_of
@@ -1001,7 +1002,7 @@ class DeclaredSearch:
         """Two models by where they lose, once both are asked about."""
         asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
         if asked[0] == asked[1]:
-            raise ValueError(f"key_a and key_b must be two models, got {keys[0]!r:.100} twice")
+            raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
         codes = [code for (code, _), _ in asked]
         numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
         nats = np.array([paid for _, paid in asked])
@@ -1152,8 +1153,8 @@ class DeclaredSearch:
             else "if its training tosses coins, declare the search with reruns=True and pass rerun="
         )
         raise ValueError(
-            f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
-            f"second time with other {rows.of}: {again}"
+            f"key must stand for one model, got {quoted(self.space.key_of(code))} (rerun {rerun}) "
+            f"a second time with other {rows.of}: {again}"
         )
 
 
