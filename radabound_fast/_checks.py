@@ -16,7 +16,7 @@ from typing import Any
 
 MAX_VECTORS = 2**23
 MAX_SAMPLES = 2**40
-LEAST_DELTA = 1e-300
+LEAST_DELTA = 1e-300  # half of it, and its logarithm, are still numbers
 
 
 def _only(named: dict[str, Any]) -> tuple[str, Any]:
@@ -61,7 +61,7 @@ def check_probability(**named: Any) -> float:
 
 
 def check_delta(delta: Any) -> float:
-    """A guard's probability of failure, of which shares have logarithms that are finite."""
+    """The delta of a guard, a mechanism or a plan: `LEAST_DELTA` or more, and below 1."""
     value = check_probability(delta=delta)
     if value < LEAST_DELTA:
         raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {value!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import logging
 import os
 import ssl
 import stat
@@ -117,8 +118,15 @@ def _serve(args: argparse.Namespace) -> int:
             holdout, tokens, max_body=max_body, body_seconds=seconds,
             tls_cert=args.tls_cert, tls_key=args.tls_key,
         )  # fmt: skip
+        _log_to_stderr()
         run(server, listener)
     return 0
+
+
+def _log_to_stderr() -> None:
+    """What failed and why, which no reply tells, and a halt; the library itself logs nowhere."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("radabound_fast").setLevel(logging.INFO)
 
 
 def _warn(what: str) -> None:

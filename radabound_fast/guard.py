@@ -24,7 +24,7 @@ from radabound_fast._kernel import UNIT_SHIFT, RadaBoundAnswer, sealed
 from radabound_fast._log import note_answer, note_answers
 from radabound_fast._saving import Saved
 from radabound_fast.packing import as_array, as_values, as_words
-from radabound_fast.partial import Partial, Task
+from radabound_fast.partial import Partial, Task, each_of
 from radabound_fast.signs import SignMatrix
 
 
@@ -302,9 +302,10 @@ class RadaBound(Saved, _kernel.LossQueries):
         >>> guard.take(partials, fetch=lambda i: blocks[i])
         RadaBoundAnswers(n_answered=30, halted=False, n_queries=30)
         """
+        each = each_of(partials)
         answered = [self.query_many(np.empty((0, self.n_samples), np.bool_))]
         try:
-            for number, partial in enumerate(partials):
+            for number, partial in enumerate(each):
                 answered.append(self._taken(number, partial, fetch))
                 if answered[-1].halted:
                     break

@@ -32,7 +32,7 @@ from radabound_fast.metrics import (
     roc_band,
 )
 from radabound_fast.packing import as_array
-from radabound_fast.partial import Partial, Task
+from radabound_fast.partial import Partial, Task, each_of
 
 if TYPE_CHECKING:
     from radabound_fast.report import Report
@@ -562,9 +562,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
         guard is a mechanism.
         """
         packed: list[bool] = []
+        each = each_of(partials)
 
         def as_packed() -> Iterator[Partial]:
-            for partial in partials:
+            for partial in each:
                 if isinstance(partial, Partial):
                     packed.append(partial.packed)
                     partial = replace(partial, packed=True)

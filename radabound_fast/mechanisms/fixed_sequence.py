@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import (
-    certainty,
-    check_count,
-    check_delta,
-    check_positive,
-)
+from radabound_fast._checks import certainty, check_count, check_delta, check_positive
 from radabound_fast.bounds import Free, binomial_interval, dyadic_code, kl_interval
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
