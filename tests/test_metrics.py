@@ -611,6 +611,14 @@ def test_an_error_names_the_predictions_that_it_is_about():
                 holdout.compare(given, Y, key_a=0, key_b=1)
             with pytest.raises((TypeError, ValueError), match=f"^y_pred_b must .*{fault}"):
                 holdout.compare(Y, given, key_a=0, key_b=1)
+            for own in (
+                {"key_a": -1, "key_b": 1},
+                {"key_b": -1, "key_a": 1},
+                {"rerun_a": 2, "key_a": 0, "key_b": 1},
+                {"rerun_b": 2, "key_a": 0, "key_b": 1},
+            ):
+                with pytest.raises(ValueError, match=f"^{next(iter(own))} must be "):
+                    holdout.compare(Y, Y, **own)
             assert holdout.n_queries == 0
     with pytest.raises(ValueError, match="^y_score must be finite, got nan at sample 0"):
         holdout_of("roc_auc").roc_band(np.where(np.arange(len(Y)), 0.5, np.nan), key=0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._checks import check_choice, check_real, counted, read_as_predictions
+from radabound_fast._checks import check_choice, check_real, counted, read_as
 from radabound_fast._weighting import Weighting
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.labels import Labels
@@ -306,7 +306,7 @@ class Truth:
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
                 f"means, {', '.join(MEANS)}"
             )
-        with read_as_predictions("baseline"):
+        with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)
         if self.row.name not in COUNTED:
             self.baseline_losses = self.row.summary(self, rows)[0]
