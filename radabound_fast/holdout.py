@@ -310,6 +310,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
             words = _kernel.pack_rows(*self._labels.match(y_pred, ndim=1))
             return self._guard.query_packed(words, key=key, rerun=rerun)
         self._check_no_keys(key)
+        if rerun != 1:
+            guard = type(self._guard).__name__
+            raise TypeError(f"only a DeclaredSearch has reruns, this guard is a {guard}")
         self._check_owner()
         if self._truth is not None:
             return self._guard._query_predictions(self._truth, y_pred)
