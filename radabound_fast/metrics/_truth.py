@@ -13,7 +13,7 @@ from radabound_fast._checks import check_choice, check_real, counted, read_as
 from radabound_fast._weighting import Weighting
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.labels import Labels
-from radabound_fast.packing import as_array
+from radabound_fast.packing import as_array, as_numbers
 
 from ._classes import around, errors
 from ._measure import Measure
@@ -282,10 +282,8 @@ class Truth:
         self.options["y_range"] = [low, high]
 
     def _set_costs(self, costs: Any) -> None:
-        table = as_array(costs, "costs")
+        table = as_numbers(as_array(costs, "costs"), "costs")
         shape = (self.n_classes, self.n_classes)
-        if table.dtype.kind not in "biuf":
-            raise TypeError(f"costs must be real numbers, got dtype {table.dtype}")
         if table.shape != shape:
             raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
         self.costs = table.astype(np.float64)
