@@ -23,6 +23,7 @@ from radabound_fast._checks import (
     check_integer,
     check_n_folds,
     check_n_samples,
+    read_as,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, QueryTable, sealed
 from radabound_fast._log import hears_queries, note_answer, note_answers
@@ -1000,7 +1001,10 @@ class DeclaredSearch:
         self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
     ) -> Comparison:
         """Two models by where they lose, once both are asked about."""
-        asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
+        asked = []
+        for which, key, rerun in zip("ab", keys, reruns, strict=True):
+            with read_as(key=f"key_{which}", rerun=f"rerun_{which}"):
+                asked.append(self._find(key, rerun))
         if asked[0] == asked[1]:
             raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
         codes = [code for (code, _), _ in asked]
