@@ -45,15 +45,15 @@
 #define RB_INLINE static inline __attribute__((always_inline))
 #define RB_UNROLL(n) RB_PRAGMA(GCC unroll n)
 #define RB_PRAGMA(text) _Pragma(#text)
-/* A loop of up to 16 turns, nothing of which is left: only then are arrays registers. */
+/* A loop of at most 16 turns that vanishes: only then are the arrays in it registers. */
 #if defined(__clang__)
 #define RB_UNROLL_ALL RB_PRAGMA(clang loop unroll(full))
 #else
 #define RB_UNROLL_ALL RB_UNROLL(16)
 #endif
-/* Sums are made where they stand, an integer by scalar instructions, a vector in order: compilers
- * would put them off until registers run out, or make vectors of integers. */
-#define RB_KEEP_HERE(x) __asm__("" : "+r"(x))
+/* An integer, or a vector, is computed where it stands, after the last that was marked so: compilers
+ * would put sums off until registers run out, or make vectors of integers. */
+#define RB_KEEP_HERE(x) __asm__ volatile("" : "+r"(x))
 #define RB_KEEP_VECTOR(x) __asm__ volatile("" : "+v"(x))
 #else
 #if defined(_MSC_VER)
