@@ -19,6 +19,7 @@
  *     subset_sums        of losses i .. i + n - 1 of a half, n at most STEP
  *     half_words         the signs of samples 0..31 or 32..63 of a word, as above
  *     zero, add_picked, shift, add_even, add_odd
+ *     UNROLL_STEPS       before the loop over half a word
  */
 enum {
     REG_VECTORS = 1 << (STEP - 1), /* of either strip */
@@ -35,10 +36,8 @@ EACH void add_samples(const struct half *halves, int i, int n, int n_rows, int n
     for (int r = 0; r < n_rows; r++) {
         const reg sums = subset_sums(&halves[r], i, n);
         RB_UNROLL_ALL
-        for (int g = 0; g < n_regs; g++) {
+        for (int g = 0; g < n_regs; g++)
             counts[r][g] = add_picked(counts[r][g], signs[g], sums);
-            RB_KEEP_VECTOR(counts[r][g]);
-        }
     }
     RB_UNROLL_ALL
     for (int g = 0; g < n_regs; g++)
@@ -60,7 +59,7 @@ EACH void add_word(const uint64_t *const even[REGS], const uint64_t *const odd[R
         for (int g = 0; g < n_regs; g++)
             signs[g] = half_words(even[g] + word * LANES, odd[g] + word * LANES, upper);
         int i = 0;
-        RB_UNROLL_ALL
+        UNROLL_STEPS
         for (; i + STEP <= HALF_WORD; i += STEP)
             add_samples(halves, i, STEP, n_rows, n_regs, signs, counts);
         if (HALF_WORD % STEP)

@@ -7,6 +7,7 @@
 #define TARGET RB_TARGET("avx2")
 #define EACH RB_INLINE TARGET
 #define COUNT_UNITS count_units_avx2
+#define UNROLL_STEPS RB_UNROLL_ALL
 
 typedef __m256i reg;
 enum { STEP = 3, REGS = 4, ROWS = 2 }; /* and so 15 of the 16 registers */
@@ -39,7 +40,9 @@ EACH reg zero(void) { return _mm256_setzero_si256(); }
 
 EACH reg add_picked(reg counts, reg signs, reg sums)
 {
-    return _mm256_add_epi32(counts, _mm256_permutevar8x32_epi32(sums, signs));
+    counts = _mm256_add_epi32(counts, _mm256_permutevar8x32_epi32(sums, signs));
+    RB_KEEP_VECTOR(counts); /* put off, it would be spilled */
+    return counts;
 }
 
 EACH reg shift(reg signs) { return _mm256_srli_epi32(signs, STEP); }
