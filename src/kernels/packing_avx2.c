@@ -90,24 +90,33 @@ EACH uint64_t outside_u64(__m256i x, __m256i first, __m256i last)
 REAL(32, __m256, float, ps)
 REAL(64, __m256d, double, pd)
 
-/* As in packing_avx512.c; the bits are compared as signed integers, so negative ones are caught
- * by their sign. */
-EACH uint64_t units_of_f32(__m256 loss, int32_t *units)
+/* As in packing_avx512.c.  Of all values the largest bits are kept, unsigned, of 32 each; those of
+ * doubles are compared as signed integers, so negative ones are caught by their sign. */
+typedef __m256i seen_values;
+
+EACH uint64_t any_outside(seen_values seen)
+{
+    const __m256i one = _mm256_castps_si256(_mm256_set1_ps(0x1p24f));
+    const __m256i same = _mm256_cmpeq_epi32(_mm256_max_epu32(seen, one), one);
+    return (uint64_t)~_mm256_movemask_epi8(same);
+}
+
+EACH seen_values units_of_f32(__m256 loss, int32_t *units, seen_values seen)
 {
     const __m256 one = _mm256_set1_ps(0x1p24f);
     __m256 x = _mm256_add_ps(_mm256_mul_ps(loss, one), _mm256_setzero_ps());
-    __m256i above = _mm256_cmpgt_epi32(_mm256_castps_si256(x), _mm256_castps_si256(one));
     _mm256_storeu_si256((__m256i *)units, _mm256_cvtps_epi32(x));
-    return (uint64_t)_mm256_movemask_ps(_mm256_or_ps(x, _mm256_castsi256_ps(above)));
+    return _mm256_max_epu32(seen, _mm256_castps_si256(x));
 }
 
-EACH uint64_t units_of_f64(__m256d loss, int32_t *units)
+EACH seen_values units_of_f64(__m256d loss, int32_t *units, seen_values seen)
 {
     const __m256d one = _mm256_set1_pd(0x1p24);
     __m256d x = _mm256_add_pd(_mm256_mul_pd(loss, one), _mm256_setzero_pd());
     __m256i above = _mm256_cmpgt_epi64(_mm256_castpd_si256(x), _mm256_castpd_si256(one));
     _mm_storeu_si128((__m128i *)units, _mm256_cvtpd_epi32(x));
-    return (uint64_t)_mm256_movemask_pd(_mm256_or_pd(x, _mm256_castsi256_pd(above)));
+    __m256i signed_if_outside = _mm256_or_si256(_mm256_castpd_si256(x), above);
+    return _mm256_max_epu32(seen, _mm256_srli_epi64(signed_if_outside, 32));
 }
 
 #include "packing_kinds.h"

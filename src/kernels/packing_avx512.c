@@ -61,24 +61,30 @@ EACH __m512 load_f16(const char *p)
 EACH __m512 load_f32(const char *p) { return _mm512_loadu_ps(p); }
 EACH __m512d load_f64(const char *p) { return _mm512_loadu_pd(p); }
 
+typedef uint64_t seen_values;
+EACH uint64_t any_outside(seen_values seen) { return seen; }
+
 /* Rounded 2^24 times the loss.  A loss is in [0, 1] if the bits of 2^24 times it are, unsigned, at
  * most those of 2^24: negative numbers and nans have larger ones.  Adding 0.0 makes -0.0 a 0.0. */
-EACH uint64_t units_of_f32(__m512 loss, int32_t *units)
+EACH seen_values units_of_f32(__m512 loss, int32_t *units, seen_values seen)
 {
     const __m512 one = _mm512_set1_ps(0x1p24f);
     __m512 x = _mm512_fmadd_ps(loss, one, _mm512_setzero_ps());
     _mm512_storeu_si512(units, _mm512_cvtps_epi32(x));
-    return _mm512_cmpgt_epu32_mask(_mm512_castps_si512(x), _mm512_castps_si512(one));
+    return seen | _mm512_cmpgt_epu32_mask(_mm512_castps_si512(x), _mm512_castps_si512(one));
 }
 
-EACH uint64_t units_of_f16(__m512 loss, int32_t *units) { return units_of_f32(loss, units); }
+EACH seen_values units_of_f16(__m512 loss, int32_t *units, seen_values seen)
+{
+    return units_of_f32(loss, units, seen);
+}
 
-EACH uint64_t units_of_f64(__m512d loss, int32_t *units)
+EACH seen_values units_of_f64(__m512d loss, int32_t *units, seen_values seen)
 {
     const __m512d one = _mm512_set1_pd(0x1p24);
     __m512d x = _mm512_fmadd_pd(loss, one, _mm512_setzero_pd());
     _mm256_storeu_si256((__m256i *)units, _mm512_cvtpd_epi32(x));
-    return _mm512_cmpgt_epu64_mask(_mm512_castpd_si512(x), _mm512_castpd_si512(one));
+    return seen | _mm512_cmpgt_epu64_mask(_mm512_castpd_si512(x), _mm512_castpd_si512(one));
 }
 
 #define HALF_PRECISION

@@ -82,23 +82,29 @@ LOAD(f64, float64x2_t)
 LOAD(half, float16x4_t)
 EACH float32x4_t load_f16(const char *p) { return vcvt_f32_f16(load_half(p)); }
 
+typedef uint64_t seen_values;
+EACH uint64_t any_outside(seen_values seen) { return seen; }
+
 /* As in packing_avx512.c. */
-EACH uint64_t units_of_f32(float32x4_t loss, int32_t *units)
+EACH seen_values units_of_f32(float32x4_t loss, int32_t *units, seen_values seen)
 {
     const float32x4_t one = vdupq_n_f32(0x1p24f);
     float32x4_t x = vaddq_f32(vmulq_f32(loss, one), vdupq_n_f32(0.0f));
     vst1q_s32(units, vcvtnq_s32_f32(x));
-    return vmaxvq_u32(vcgtq_u32(vreinterpretq_u32_f32(x), vreinterpretq_u32_f32(one)));
+    return seen | vmaxvq_u32(vcgtq_u32(vreinterpretq_u32_f32(x), vreinterpretq_u32_f32(one)));
 }
 
-EACH uint64_t units_of_f16(float32x4_t loss, int32_t *units) { return units_of_f32(loss, units); }
+EACH seen_values units_of_f16(float32x4_t loss, int32_t *units, seen_values seen)
+{
+    return units_of_f32(loss, units, seen);
+}
 
-EACH uint64_t units_of_f64(float64x2_t loss, int32_t *units)
+EACH seen_values units_of_f64(float64x2_t loss, int32_t *units, seen_values seen)
 {
     const float64x2_t one = vdupq_n_f64(0x1p24);
     float64x2_t x = vaddq_f64(vmulq_f64(loss, one), vdupq_n_f64(0.0));
     vst1_s32(units, vmovn_s64(vcvtnq_s64_f64(x)));
-    return mask64(vcgtq_u64(vreinterpretq_u64_f64(x), vreinterpretq_u64_f64(one)));
+    return seen | mask64(vcgtq_u64(vreinterpretq_u64_f64(x), vreinterpretq_u64_f64(one)));
 }
 
 #define HALF_PRECISION

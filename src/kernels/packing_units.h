@@ -1,7 +1,9 @@
 /* Units of one row, 64 values a step, as in packing_bits.h; included once per float KIND.  Besides
  *
  *     vector_KIND, lanes_KIND, load_KIND
- *     units_of_KIND   stores the units of one register; not 0 where one is outside [0, 1]
+ *     units_of_KIND   stores the units of one register; returns `seen`, with those outside [0, 1]
+ *     seen_values     what it takes and returns, 0 at first
+ *     any_outside     not 0 if a value was
  */
 
 /* 64 n_steps values side by side; not 0 if one of them is outside [0, 1].  As many again are
@@ -15,9 +17,11 @@ TARGET static uint64_t OF(units_steps)(const char *value, int64_t n_steps, int32
         RB_UNROLL(8)
         for (int line = 0; line < 64 * SIZE; line += 64)
             PREFETCH((const char *)((uintptr_t)value + ahead + line));
+        seen_values seen = {0};
         RB_UNROLL(16)
         for (int j = 0; j < 64; j += LANES)
-            bad |= OF(units_of)(OF(load)(value + j * SIZE), units + j);
+            seen = OF(units_of)(OF(load)(value + j * SIZE), units + j, seen);
+        bad = any_outside(seen);
         value += 64 * SIZE;
         units += 64;
     }
