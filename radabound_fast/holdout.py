@@ -13,7 +13,7 @@ import numpy as np
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers, AnswerStream
-from radabound_fast._checks import check_choice, read_as_predictions
+from radabound_fast._checks import check_choice, read_as
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
@@ -310,6 +310,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
             words = _kernel.pack_rows(*self._labels.match(y_pred, ndim=1))
             return self._guard.query_packed(words, key=key, rerun=rerun)
         self._check_no_keys(key)
+        if rerun != 1:
+            guard = type(self._guard).__name__
+            raise TypeError(f"only a DeclaredSearch has reruns, this guard is a {guard}")
         self._check_owner()
         if self._truth is not None:
             return self._guard._query_predictions(self._truth, y_pred)
@@ -451,7 +454,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         rows = []
         for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
-            with read_as_predictions(name):
+            with read_as(y_pred=name):
                 if truth is None:
                     row = np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
                 else:
@@ -495,7 +498,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         if self.metric != "roc_auc" or self._truth is None:
             raise ValueError(f"roc_band needs metric='roc_auc', this holdout has {self.metric!r}")
-        with read_as_predictions("y_score"):
+        with read_as(y_pred="y_score"):
             answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
         nats = log(2 / self._guard.delta) + answer.nats
         return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)

@@ -66,9 +66,11 @@ __all__ = [
 ]
 
 Found = tuple[Hashable, float]
+Codes = list[Hashable] | NDArray[np.int64]
 
 # a space that can list its keys has the weights of so many of them added up
 MOST_CHECKED = 2**20
+_INT64 = 2**63
 # subsets of so few members are counted exactly
 _FEW_MEMBERS = 1000
 
@@ -113,8 +115,8 @@ class Space(ABC):
     def describe(self) -> dict[str, Any]:
         """The space as JSON values, the same for equal spaces."""
 
-    def find_many(self, keys: Any) -> tuple[list[Hashable], NDArray[np.float64]]:
-        """`find` for every key in order."""
+    def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
+        """`find` for every key in order; codes that are small ints may come as an array."""
         found = [self.find(key) for key in keys]
         nats = np.array([nats for _, nats in found], dtype=np.float64)
         return [code for code, _ in found], nats
@@ -205,15 +207,17 @@ class Choice(Space):
     def find(self, key: Any) -> Found:
         return self.place(key), self._nats
 
-    def find_many(self, keys: Any) -> tuple[list[Hashable], NDArray[np.float64]]:
-        if isinstance(self.values, range) and self.values.step == 1:
+    def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
+        values = self.values
+        if isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
             wanted = np.asarray(keys)
-            if wanted.dtype.kind in "iu" and wanted.ndim == 1:
-                missing = (wanted < self.values.start) | (wanted >= self.values.stop)
+            if values.stop <= _INT64 and wanted.dtype.kind in "iu" and wanted.ndim == 1:
+                missing = (wanted < values.start) | (wanted >= values.stop)
                 if missing.any():
-                    raise outside(self.name, int(wanted[missing.argmax()]), self.values)
-                places = (wanted - wanted.dtype.type(self.values.start)).tolist()
-                return places, np.full(len(places), self._nats)
+                    raise outside(self.name, int(wanted[missing.argmax()]), values)
+                # a copy: the keys are the caller's, who may change them
+                places = wanted.astype(np.int64) - values.start
+                return places, np.broadcast_to(self._nats, len(places))
         return super().find_many(keys)
 
     def key_of(self, code: Any) -> Any:

@@ -492,13 +492,16 @@ def test_arrays_of_integers_are_found_at_once():
     for dtype in (np.int64, np.uint8, np.int16):
         keys = np.array([5, 0, 99, 5], dtype)
         codes, nats = space.find_many(keys)
-        assert codes == [5, 0, 99, 5] and all(type(code) is int for code in codes)
+        assert codes.tolist() == [5, 0, 99, 5] and codes.dtype == np.int64
         assert (nats == math.log(1000)).all()
     with pytest.raises(ValueError, match=r"key must be one of range\(0, 1000\), got 1000"):
         space.find_many(np.array([3, 1000]))
     with pytest.raises(ValueError, match="got -1"):
         space.find_many(np.array([3, -1]))
-    assert Choice(range(-5, 5)).find_many(np.array([-5, 4], np.int8))[0] == [0, 9]
+    assert Choice(range(-5, 5)).find_many(np.array([-5, 4], np.int8))[0].tolist() == [0, 9]
+    assert Choice(range(-300, 5)).find_many(np.array([-5, 4], np.int8))[0].tolist() == [295, 304]
+    huge = Choice(range(2**63, 2**64))
+    assert huge.find_many(np.array([2**63 + 3], np.uint64))[0] == [3]
 
 
 def test_the_public_names_are_these():
