@@ -378,6 +378,7 @@ class RemoteHoldout:
 
     def close(self) -> None:
         """Let go of the connections; the next call makes a new one."""
+        self._leave_the_parent()
         with self._lock:
             _close(self._idle)
 
@@ -467,11 +468,15 @@ class RemoteHoldout:
                 self._idle.append(connection)
         return response.status, reply
 
+    def _leave_the_parent(self) -> None:
+        """In the child of a fork: its connections are the parent's, and a thread had the lock."""
+        if self._process != os.getpid():
+            _close(self._idle)
+            self._lock, self._process = threading.Lock(), os.getpid()
+
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        self._leave_the_parent()
         with self._lock:
-            if self._process != os.getpid():  # those of the parent of a fork
-                _close(self._idle)
-                self._process = os.getpid()
             connection = self._idle.pop() if self._idle else None
         if connection is None:
             if self._tls is None:

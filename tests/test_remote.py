@@ -5,6 +5,7 @@ import copy
 import http.client
 import http.server
 import json
+import os
 import pickle
 import socket
 import ssl
@@ -342,6 +343,26 @@ def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_chan
     ):
         holdout.query(row())
     assert service.get("/state")[1]["you"]["n_answers"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_asks_though_a_thread_of_its_parent_had_the_lock(service):
+    script = f"""
+import os, signal
+from radabound_fast.remote import RemoteHoldout
+holdout = RemoteHoldout({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
+(connection,) = holdout._idle
+holdout._lock.acquire()
+if not os.fork():
+    signal.alarm(20)
+    holdout.close()
+    os._exit(holdout.n_queries)
+_, status = os.wait()
+holdout._lock.release()
+assert status == 0 and holdout._idle == [connection] and holdout.n_queries == 0
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_after_a_failure_connections_that_lay_idle_are_not_tried_one_by_one(service, monkeypatch):
