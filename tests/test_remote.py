@@ -298,6 +298,8 @@ class _Flaky(http.server.BaseHTTPRequestHandler):
         reply_sent = reply[:5] if way == "cut the reply" else reply
         if way == "another reply":
             reply = reply_sent = b"<p>Accept our terms"
+        elif way == "another object":
+            reply = reply_sent = b'{"status": "queued"}'
         self.send_response(status)
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
@@ -336,9 +338,10 @@ def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(servi
     assert service.get("/state")[1]["you"]["n_answers"] == 2
 
 
-def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service):
+@pytest.mark.parametrize("way", ["another reply", "another object"])
+def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service, way):
     with (
-        behind_a_proxy(service, ["another reply"]) as (_, holdout),
+        behind_a_proxy(service, [way]) as (_, holdout),
         pytest.raises(ConnectionError, match="replied 200, and whether the call was counted is"),
     ):
         holdout.query(row())
