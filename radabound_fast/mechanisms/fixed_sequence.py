@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
 from radabound_fast._checks import certainty, check_count, check_delta, check_positive
-from radabound_fast.bounds import Free, binomial_interval, dyadic_code, kl_interval
+from radabound_fast.bounds import Free, binomial_interval, kl_interval
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
 from radabound_fast.metrics import MeanLoss
@@ -102,6 +101,9 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
         self.epsilon = check_positive(epsilon=epsilon)
         self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
+        # half of delta alike and half by dyadic weights, or all of it; they do not rest on epsilon
+        share = self.delta if self.max_queries else 2.0 * self.delta
+        self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._metric: Measure | None = None
         if metric is not None:
             from radabound_fast.metrics import Measure
@@ -124,10 +126,7 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
 
     def _nats(self, number: int) -> float:
         """``ln(2 / (w_k delta))``."""
-        if self.max_queries is None:
-            return float(dyadic_code(number)) + log(2.0 / self.delta)
-        # epsilon says nothing of weights
-        return float(Free(self.n_samples, 0.5, self.delta, self.max_queries).nats(number))
+        return float(self._weights.nats(number))
 
     def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
         value, low, high = self._judged(rows, row, self._nats(number))
