@@ -25,14 +25,14 @@ def _only(named: dict[str, Any]) -> tuple[str, Any]:
 
 
 @contextmanager
-def read_as_predictions(name: str) -> Iterator[None]:
-    """Errors of what reads `y_pred` say the name of the argument that it reads here."""
+def read_as(**names: str) -> Iterator[None]:
+    """Errors of what reads `y_pred`, or `key`, say the name of the argument that it reads here."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        said = str(error)
-        if said.startswith("y_pred "):
-            error.args = (name + said.removeprefix("y_pred"),)
+        first, space, rest = str(error).partition(" ")
+        if first in names:
+            error.args = (names[first] + space + rest,)
         raise
 
 

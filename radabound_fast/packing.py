@@ -7,6 +7,8 @@ looked at once, in C, where losses outside [0, 1] are found; here it is types an
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import counted
+
+LARGEST = sys.float_info.max
 
 
 def pack_losses(losses: Any) -> NDArray[np.uint64]:
@@ -167,6 +171,15 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
     )
 
 
+def as_rows(values: Any, name: str) -> Any:
+    """What is read a block of rows at a time: itself, if it has a shape."""
+    rows = values if hasattr(values, "shape") else as_array(values, name)
+    shape = tuple(rows.shape)
+    if len(shape) != 2 and shape != (0,):  # as of []
+        raise ValueError(f"{name} must have two dimensions, got shape {shape}")
+    return rows
+
+
 def as_array(values: Any, name: str) -> NDArray[Any]:
     """An ndarray of any dtype, without masked entries."""
     if type(values) is np.ndarray:
@@ -224,6 +237,23 @@ def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def _beyond(integers: NDArray[Any], limit: int) -> bool:
     return integers.size > 0 and max(int(integers.max()), -int(integers.min())) > limit
+
+
+def as_numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """An array of real numbers: itself, or objects as float64."""
+    if values.dtype.kind == "O":
+        for index, value in enumerate(values.ravel().tolist()):
+            if is_missing(value):
+                _raise_missing(name, index, values.shape)
+            if not is_number(value):
+                raise TypeError(f"{name} must be real numbers, got {value!r:.100}")
+            if abs(value) > LARGEST and value not in (math.inf, -math.inf):
+                place = place_of(index, values.shape)
+                raise ValueError(f"{name} must be finite in float64, got {value!s:.50} {place}")
+        return values.astype(np.float64)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    return values
 
 
 def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, name: str) -> None:

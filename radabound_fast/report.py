@@ -224,6 +224,7 @@ class Report:
 
         answers = self.answers
         used = "the scores" if self._shows is None else "what it was shown"
+        whose = "" if self.n_folds is None else " of the fold models"
         return report_figure(
             answers.values,
             answers.lows,
@@ -232,7 +233,7 @@ class Report:
             baseline=self.baseline,
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
-            subtitle=f"Every interval holds, with probability {certainty(self.delta)}, "
+            subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
             f"however the search used {used}",
         )
 

@@ -523,6 +523,10 @@ def test_a_holdout_asks_by_key_and_another_guard_takes_none():
             other.query(labels, key=3)
         with pytest.raises(TypeError, match="only a DeclaredSearch is asked by key, this guard is"):
             other.query_many(labels[None], keys=[3])
+        with pytest.raises(TypeError, match="only a DeclaredSearch has reruns, this guard is a "):
+            other.query(labels, rerun=2)
+        with pytest.raises(TypeError, match="options of query_many are trace"):
+            other.query_many(labels[None], reruns=[2])
         assert other.n_queries == 1
 
 

@@ -147,6 +147,15 @@ def test_many_at_once_are_answered_as_one_by_one(case):
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_no_rows_have_no_answers(case):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    answers = holdout.query_many(np.stack([predictions])[:0], keys=[])
+    assert len(answers) == 0 and answers.values.shape == answers.lows.shape == (0,)
+    assert holdout.query(predictions, key=0).n_queries == 1
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
 def test_a_dearer_key_has_a_wider_interval_and_one_side_a_nearer_limit(case):
     metric, y_true, predictions, options, _ = case
     wider = holdout_of(metric, y_true, **options).query(predictions, key=0)
@@ -285,6 +294,8 @@ def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
         ("neg_mean_squared_error", {"y_range": (0, 1e-200)}, Y * 0, ValueError, "positive finite"),
         ("neg_mean_squared_error", {"y_range": (0, 10**400)}, Y, ValueError, "finite in float64"),
         ("neg_log_loss", {"clip": 10**400}, Y, ValueError, "clip must be finite in float64, got 1"),
+        ("mean_cost", {"costs": [[0, 10**400], [1, 0]]}, Y, ValueError, "costs must be finite in"),
+        ("mean_cost", {"costs": [[0, None], [1, 0]]}, Y, ValueError, "costs must have no missing"),
         ("", {}, Y, ValueError, "metric must be one of 'error'.*got ''"),
         ("mean_cost", {"costs": [["a", "b"], [1, 0]]}, Y, TypeError, "costs must be real numbers"),
         ("roc_auc", {"baseline": CLASSES}, Y, ValueError, "gains are of means, error, accuracy"),
@@ -611,6 +622,14 @@ def test_an_error_names_the_predictions_that_it_is_about():
                 holdout.compare(given, Y, key_a=0, key_b=1)
             with pytest.raises((TypeError, ValueError), match=f"^y_pred_b must .*{fault}"):
                 holdout.compare(Y, given, key_a=0, key_b=1)
+            for own in (
+                {"key_a": -1, "key_b": 1},
+                {"key_b": -1, "key_a": 1},
+                {"rerun_a": 2, "key_a": 0, "key_b": 1},
+                {"rerun_b": 2, "key_a": 0, "key_b": 1},
+            ):
+                with pytest.raises(ValueError, match=f"^{next(iter(own))} must be "):
+                    holdout.compare(Y, Y, **own)
             assert holdout.n_queries == 0
     with pytest.raises(ValueError, match="^y_score must be finite, got nan at sample 0"):
         holdout_of("roc_auc").roc_band(np.where(np.arange(len(Y)), 0.5, np.nan), key=0)
@@ -712,6 +731,8 @@ def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
     expected = bounds.weighted_interval(answer.value, weights, 1, nats)
     assert (answer.low, answer.high) == pytest.approx(expected)
     assert "weighted error" in holdout.guarantee
+    of_objects = holdout_of("error", sample_weight=WEIGHTS.astype(object), groups=groups)
+    assert of_objects.query(CLASSES, key=0)._asdict() == answer._asdict()
     alone = holdout_of("error", groups=[f"patient {row}" for row in range(M)])
     told = alone.query(CLASSES, key=0)
     assert told.value == np.mean(CLASSES != Y)
@@ -733,6 +754,8 @@ def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
         ("error", {"sample_weight": WEIGHTS[1:]}, ValueError, "sample_weight must have length 500"),
         ("error", {"sample_weight": WEIGHTS * Y}, ValueError, "positive and finite, got 0.0 at s"),
         ("error", {"sample_weight": ["a"] * M}, TypeError, "sample_weight must be real numbers"),
+        ("error", {"sample_weight": [None] * M}, ValueError, "weight must have no missing values"),
+        ("error", {"sample_weight": [10**400] * M}, ValueError, "weight must be finite in float64"),
         ("error", {"groups": Y[1:]}, ValueError, "groups must have length 500"),
         ("error", {"groups": [None] * M}, ValueError, "groups must have no missing values"),
         ("error", {"groups": Y, "baseline": Y}, ValueError, "baseline must be left out beside"),

@@ -178,6 +178,15 @@ def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
     assert float(cells[0].replace(",", "")) == pytest.approx(best.value, rel=0, abs=near)
 
 
+def test_the_picture_of_a_cross_validation_says_whose_intervals_it_has():
+    for search, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
+        figure = asked(holdout_of(search=search)).report().plot()
+        said = " ".join(
+            part.get_text() for part in figure.findobj(lambda part: hasattr(part, "get_text"))
+        )
+        assert f"Every interval{whose} holds, with probability 0.9, however" in said
+
+
 def test_nothing_is_less_than_zero_by_a_sign_alone():
     holdout = holdout_of(metric="neg_brier_score")
     holdout.query(LABELS, key={"depth": DEPTHS[0]})

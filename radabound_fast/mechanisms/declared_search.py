@@ -23,10 +23,12 @@ from radabound_fast._checks import (
     check_integer,
     check_n_folds,
     check_n_samples,
+    read_as,
 )
 from radabound_fast._kernel import UNIT_SHIFT, Answer, QueryTable, sealed
 from radabound_fast._log import hears_queries, note_answer, note_answers
 from radabound_fast._saving import check_made_for, faults_of, named, same_json
+from radabound_fast._values import quoted
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, fingerprints_of
@@ -1000,9 +1002,12 @@ class DeclaredSearch:
         self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
     ) -> Comparison:
         """Two models by where they lose, once both are asked about."""
-        asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
+        asked = []
+        for which, key, rerun in zip("ab", keys, reruns, strict=True):
+            with read_as(key=f"key_{which}", rerun=f"rerun_{which}"):
+                asked.append(self._find(key, rerun))
         if asked[0] == asked[1]:
-            raise ValueError(f"key_a and key_b must be two models, got {keys[0]!r:.100} twice")
+            raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
         codes = [code for (code, _), _ in asked]
         numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
         nats = np.array([paid for _, paid in asked])
@@ -1156,8 +1161,8 @@ class DeclaredSearch:
             else "if its training tosses coins, declare the search with reruns=True and pass rerun="
         )
         raise ValueError(
-            f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
-            f"second time with other {rows.of}: {again}"
+            f"key must stand for one model, got {quoted(self.space.key_of(code))} (rerun {rerun}) "
+            f"a second time with other {rows.of}: {again}"
         )
 
 

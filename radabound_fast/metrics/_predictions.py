@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast.packing import as_array, check_shape, is_missing, is_number, place_of
+from radabound_fast.packing import as_array, as_numbers, check_shape, place_of
 
 if TYPE_CHECKING:
     from ._truth import Truth
@@ -19,7 +17,6 @@ Array = NDArray[Any]
 
 # probabilities of a row may add up to 1 within this: they are often float32
 SUM_TOLERANCE = 1e-4
-LARGEST = sys.float_info.max
 NO_DEFAULT = "the classes are not 0 and 1, nor -1 and 1"
 
 
@@ -34,7 +31,7 @@ def codes(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
     given = as_array(y_pred, "y_pred")
-    scores = _numbers(given)
+    scores = as_numbers(given, "y_pred")
     check_shape(scores, truth.n_samples, ndim, "y_pred")
     _check_all(np.isfinite(scores), scores, "be finite")
     rows = scores.astype(np.float64)
@@ -45,7 +42,7 @@ def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 
 def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
-    values = _numbers(as_array(y_pred, "y_pred"))
+    values = as_numbers(as_array(y_pred, "y_pred"), "y_pred")
     check_shape(values, truth.n_samples, ndim, "y_pred")
     rows = values.astype(np.float64)
     limits = np.array([truth.low, truth.high])
@@ -62,7 +59,7 @@ def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     """Of the positive class, or with one more axis of every class."""
-    values, n_classes = _numbers(as_array(y_pred, "y_pred")), truth.n_classes
+    values, n_classes = as_numbers(as_array(y_pred, "y_pred"), "y_pred"), truth.n_classes
     if values.ndim == ndim + 1:
         if values.shape[-2:] != (truth.n_samples, n_classes):
             raise ValueError(
@@ -88,23 +85,6 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 def _as_rows(values: Array) -> Array:
     return np.atleast_2d(values + 0.0)  # -0.0 is 0.0: equal ones have one fingerprint
-
-
-def _numbers(values: Array) -> Array:
-    if values.dtype.kind == "O":
-        for index, value in enumerate(values.ravel().tolist()):
-            if is_missing(value):
-                place = place_of(index, values.shape)
-                raise ValueError(f"y_pred must have no missing values, got one {place}")
-            if not is_number(value):
-                raise TypeError(f"y_pred must be real numbers, got {value!r:.100}")
-            if abs(value) > LARGEST and value not in (math.inf, -math.inf):
-                place = place_of(index, values.shape)
-                raise ValueError(f"y_pred must be finite in float64, got {value!s:.50} {place}")
-        values = values.astype(np.float64)
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"y_pred must be real numbers, got dtype {values.dtype}")
-    return values
 
 
 def _check_all(

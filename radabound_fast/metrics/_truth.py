@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._checks import check_choice, check_real, counted, read_as_predictions
+from radabound_fast._checks import check_choice, check_real, counted, read_as
 from radabound_fast._weighting import Weighting
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.labels import Labels
-from radabound_fast.packing import as_array
+from radabound_fast.packing import as_array, as_numbers
 
 from ._classes import around, errors
 from ._measure import Measure
@@ -282,10 +282,8 @@ class Truth:
         self.options["y_range"] = [low, high]
 
     def _set_costs(self, costs: Any) -> None:
-        table = as_array(costs, "costs")
+        table = as_numbers(as_array(costs, "costs"), "costs")
         shape = (self.n_classes, self.n_classes)
-        if table.dtype.kind not in "biuf":
-            raise TypeError(f"costs must be real numbers, got dtype {table.dtype}")
         if table.shape != shape:
             raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
         self.costs = table.astype(np.float64)
@@ -306,7 +304,7 @@ class Truth:
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
                 f"means, {', '.join(MEANS)}"
             )
-        with read_as_predictions("baseline"):
+        with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)
         if self.row.name not in COUNTED:
             self.baseline_losses = self.row.summary(self, rows)[0]
@@ -321,6 +319,6 @@ class Truth:
 
 def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
     """Keyed hashes of rows of predictions."""
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    flat = np.ascontiguousarray(rows.reshape(len(rows), math.prod(rows.shape[1:])))
     little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
     return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)

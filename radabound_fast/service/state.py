@@ -200,7 +200,7 @@ def _float(value: float | None) -> float:
 def _left(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
     found: list[tuple[str, str, float | None]] = []
     if guard.halted:
-        return [("Left", "nothing: the holdout is spent", 0.0)]
+        return [("Left", "nothing: the next query is withheld, and so is every later one", 0.0)]
     left = _n_left(guard)
     if isinstance(guard, RadaBound):
         if guard.bound == "fixed-sequence":
