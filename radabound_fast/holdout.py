@@ -624,7 +624,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Raises
         ------
         AttributeError
-            The guard is a mechanism; `GuessAndCheck` has `affordable`.
+            The guard is a mechanism other than `FixedSequence`; `GuessAndCheck` has `affordable`.
         """
         self._check_owner()
         left: int = self.guard.n_left(mean, declared=True)
