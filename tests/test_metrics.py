@@ -286,6 +286,13 @@ def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
         ("neg_mean_squared_error", {"y_range": (0, 10**400)}, Y, ValueError, "finite in float64"),
         ("neg_log_loss", {"clip": 10**400}, Y, ValueError, "clip must be finite in float64, got 1"),
         ("mean_cost", {"costs": [[0, 10**400], [1, 0]]}, Y, ValueError, "costs must be finite in"),
+        (
+            "neg_mean_squared_error",
+            {"y_range": (0, 1)},
+            [10**400] * M,
+            ValueError,
+            "y_true must lie",
+        ),
         ("mean_cost", {"costs": [[0, None], [1, 0]]}, Y, ValueError, "costs must have no missing"),
         ("", {}, Y, ValueError, "metric must be one of 'error'.*got ''"),
         ("mean_cost", {"costs": [["a", "b"], [1, 0]]}, Y, TypeError, "costs must be real numbers"),
