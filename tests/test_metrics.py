@@ -327,7 +327,7 @@ def test_what_a_metric_cannot_do_is_named_and_binds_nothing(
         ("neg_log_loss", {"clip": 0.01}, Y, SCORES, ValueError, r"in \[0, 1\], got -?[\d.]+ at"),
         ("neg_log_loss", {"clip": 0.01}, Y, CHANCES * np.nan, ValueError, "got nan at sample 0"),
         ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES, ValueError, "each of 3 classes"),
-        ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES_OF_3 / 2, ValueError, "add up to 1"),
+        ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES_OF_3 / 2, ValueError, "divide them by"),
         ("neg_brier_score", {}, Y, CHANCES_OF_3, ValueError, "500 rows of 2 probabilities"),
         (
             "neg_mean_squared_error", {"y_range": (-4, 4)}, TARGETS, GUESSES * 9, ValueError,

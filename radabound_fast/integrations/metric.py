@@ -378,7 +378,8 @@ class _Shown:
 
     def _level_of(self, value: float) -> int:
         worse = self._most - value if self._greater else value - self._least
-        return round(worse / (self._most - self._least) * self._n_steps)
+        level = round(worse / (self._most - self._least) * self._n_steps)
+        return min(max(level, 0), self._n_steps)  # a mean may be beyond its range by rounding
 
     def _value_of(self, level: int) -> float:
         worse = (self._most - self._least) * (level / self._n_steps if self._n_steps else 0.0)

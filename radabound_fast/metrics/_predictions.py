@@ -69,7 +69,8 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
         _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]", per_sample=n_classes)
         rows = values.astype(np.float64).reshape(-1, truth.n_samples, n_classes)
         sums = rows.sum(axis=2).reshape(values.shape[:-1])
-        _check_all(np.abs(sums - 1.0) <= SUM_TOLERANCE, sums, "add up to 1 over classes")
+        good, rule = np.abs(sums - 1.0) <= SUM_TOLERANCE, "add up to 1 over classes"
+        _check_all(good, sums, rule, hint=": divide them by their sum")
         return rows + 0.0
     if n_classes != 2:
         raise ValueError(
