@@ -328,7 +328,9 @@ def test_what_a_metric_cannot_do_is_named_and_binds_nothing(
         ("neg_log_loss", {"clip": 0.01}, Y, CHANCES * np.nan, ValueError, "got nan at sample 0"),
         ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES, ValueError, "each of 3 classes"),
         ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES_OF_3 / 2, ValueError, "divide them by"),
-        ("neg_brier_score", {}, Y, CHANCES_OF_3, ValueError, "500 rows of 2 probabilities"),
+        ("neg_brier_score", {}, Y, CHANCES_OF_3, ValueError, "2 prob.*name all by Holdout"),
+        ("neg_brier_score", {}, THREE, CHANCES_OF_3[:, :2], ValueError, r"got shape \(500, 2\)$"),
+        ("neg_brier_score", {}, Y * 0, CHANCES, ValueError, "1 class, got .*name all by"),
         (
             "neg_mean_squared_error", {"y_range": (-4, 4)}, TARGETS, GUESSES * 9, ValueError,
             r"lie in y_range = \[-4.0, 4.0\], got .*: clip it",
