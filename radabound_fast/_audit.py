@@ -323,7 +323,7 @@ class SearchReplay(Replay):
         answers: DeclaredSearchAnswers = self._query_many(block, keys=keys)
         self._n_rows += len(block)
         if self._keys is None:
-            self.search._asked.clear()  # no key comes again: memory stays flat
+            self.search._forget()  # no key comes again: memory stays flat
         best = int(answers._ranks.argmin())
         is_best = not self._kept or answers._ranks[best] < self._best_rank
         if is_best:

@@ -113,15 +113,7 @@ class HaltingRule:
                 some = declared == flag
                 lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
             return lows, highs
-        return self.bound.interval(
-            values,
-            n_queries,
-            n_samples=self.n_samples,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            max_queries=self.max_queries,
-            declared=declared,
-        )
+        return self.bound.interval_given(self.free, values, n_queries, self.epsilon, declared)
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         """How far the truth may be from an answer: epsilon, unless its interval says more."""

@@ -1,6 +1,6 @@
 """Types of the compiled extension, src/extension/_kernel.pyx."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar, final, overload
 
 import numpy as np
@@ -235,3 +235,25 @@ class Lines:
     ) -> memoryview: ...
 
 def fingerprints(rows: NDArray[Any], n_bytes: int, key: bytes) -> NDArray[np.uint64]: ...
+def fingerprints_and_sums(
+    words: NDArray[np.uint64], n_samples: int, key: bytes
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
+
+class QueryTable:
+    def __init__(self, n_values: int) -> None: ...
+    def __len__(self) -> int: ...
+    def add(
+        self,
+        codes: Sequence[Hashable] | NDArray[np.int64],
+        reruns: NDArray[np.int64],
+        values: list[NDArray[Any]],
+    ) -> tuple[
+        int, NDArray[np.int64] | None, tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    ]: ...
+    def add_one(
+        self, code: Hashable, rerun: int, *values: float
+    ) -> tuple[int, list[int] | None]: ...
+    def columns(
+        self,
+    ) -> tuple[list[Hashable] | NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]: ...
+    def copy(self) -> QueryTable: ...

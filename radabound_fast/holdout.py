@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
@@ -31,7 +31,7 @@ from radabound_fast.metrics import (
     Truth,
     roc_band,
 )
-from radabound_fast.packing import as_array
+from radabound_fast.packing import as_rows
 from radabound_fast.partial import Partial, Task, each_of
 
 if TYPE_CHECKING:
@@ -528,11 +528,16 @@ class Holdout(Owned, _kernel.PredictionQueries):
         HoldoutExhausted
             The guard had halted before the first block.
         TypeError, ValueError
-            Not predictions of these classes; the blocks before have been counted.
+            At once: guesses or keys are not one a row.  Later: not predictions of these classes;
+            the blocks before have been counted.
         """
-        rows = Y_pred if hasattr(Y_pred, "shape") else as_array(Y_pred, "Y_pred")
-        along = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
-        along = {name: values for name, values in along.items() if values is not None}
+        rows = as_rows(Y_pred, "Y_pred")
+        given = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
+        along = {
+            name: _one_a_row(name, values, len(rows))
+            for name, values in given.items()
+            if values is not None
+        }
 
         def ask(part: slice) -> Any:
             here = {name: values[part] for name, values in along.items()}
@@ -633,6 +638,17 @@ class Holdout(Owned, _kernel.PredictionQueries):
     def __repr__(self) -> str:
         metric = "" if self.metric == "error" else f", metric={self.metric!r}"
         return f"Holdout(n_samples={self.n_samples}{metric}, guard={self.guard!r})"
+
+
+def _one_a_row(name: str, values: Any, n_rows: int) -> Any:
+    """What goes along with rows, to be sliced as they are."""
+    if not np.iterable(values):
+        raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
+    if not isinstance(values, np.ndarray | Sequence):
+        values = list(values)
+    if len(values) != n_rows:
+        raise ValueError(f"{name} must be one a row, {n_rows}, got {len(values)}")
+    return values
 
 
 class _Measured(NamedTuple):

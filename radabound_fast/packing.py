@@ -122,6 +122,16 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     ValueError
         Wrong length or dimensions, or a bit past n_samples is set.
     """
+    array = unchecked_words(words, n_samples, ndim)
+    used = n_samples % 64
+    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
+    if past.any():
+        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
+    return array
+
+
+def unchecked_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
+    """`as_words` for whoever looks himself whether a bit past n_samples is set."""
     column = _arrow_bits(words, "words")
     if column is None:
         array = as_array(words, "words")
@@ -139,10 +149,6 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     check_shape(array, -(-n_samples // 64), ndim, "words")
     if not array.dtype.isnative or array.strides[-1] != 8:
         array = np.ascontiguousarray(array, np.uint64)
-    used = n_samples % 64
-    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
-    if past.any():
-        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
 
 
@@ -163,6 +169,15 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
         'which bit is first; if numpy.packbits made them with bitorder="little", pass '
         f'{whole}.view("<u8")'
     )
+
+
+def as_rows(values: Any, name: str) -> Any:
+    """What is read a block of rows at a time: itself, if it has a shape."""
+    rows = values if hasattr(values, "shape") else as_array(values, name)
+    shape = tuple(rows.shape)
+    if len(shape) != 2 and shape != (0,):  # as of []
+        raise ValueError(f"{name} must have two dimensions, got shape {shape}")
+    return rows
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:

@@ -153,7 +153,8 @@ class RemoteHoldout:
     token : str
         Of the team that asks.  A copy and a pickle hold it, repr and errors do not.
     timeout : float, default 300
-        How long, in seconds, a call may take in all, with what is asked again.
+        How long, in seconds, a call may take in all, with what is asked again; only a reply that
+        trickles in, and never stops for so long, may take more.
     cafile : path, optional
         Certificates to trust, in PEM; None: the system's.
 

@@ -147,6 +147,15 @@ def test_many_at_once_are_answered_as_one_by_one(case):
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_no_rows_have_no_answers(case):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    answers = holdout.query_many(np.stack([predictions])[:0], keys=[])
+    assert len(answers) == 0 and answers.values.shape == answers.lows.shape == (0,)
+    assert holdout.query(predictions, key=0).n_queries == 1
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
 def test_a_dearer_key_has_a_wider_interval_and_one_side_a_nearer_limit(case):
     metric, y_true, predictions, options, _ = case
     wider = holdout_of(metric, y_true, **options).query(predictions, key=0)

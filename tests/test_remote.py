@@ -641,6 +641,12 @@ def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
     assert cli.main([*given, "--mechanism", "ladder", "--delta", "0.1"]) == 2
     assert "--mechanism must be that of" in capsys.readouterr().err
+    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--bound", "fixed-sequence"]):
+        assert cli.main([*given, *part]) == 2
+        told = capsys.readouterr().err
+        assert "has its parameters: give --epsilon and --delta as it was made with, or no" in told
+    assert cli.main([*given, "--epsilon", "0.2", "--delta", "0.1"]) == 2
+    assert "epsilon must be 0.1, with which" in capsys.readouterr().err
     np.save(tmp_path / "y.npy", 1 - Y)
     assert cli.main(given) == 2
     assert "was made for another holdout" in capsys.readouterr().err
@@ -718,6 +724,17 @@ def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path):
     tokens = Tokens(path)
     assert tokens.team_of(b"a token of mine") == ("red", 7)
     assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
+
+
+def test_files_of_an_editor_that_marks_utf_8_are_read(tmp_path):
+    from radabound_fast._serve_command import _grid
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    path.write_text("owner owner-token-0123456789\r\nred red-token-0123456789\r\n", "utf-8-sig")
+    assert [team.name for team in Tokens(path).teams] == ["owner", "red"]
+    path.write_text('{"depth": [1, 2]}', "utf-8-sig")
+    assert _grid(path) == {"depth": [1, 2]}
 
 
 def test_the_pauses_between_two_tries_grow_and_end(monkeypatch):

@@ -320,6 +320,6 @@ class Truth:
 
 def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
     """Keyed hashes of rows of predictions."""
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    flat = np.ascontiguousarray(rows.reshape(len(rows), math.prod(rows.shape[1:])))
     little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
     return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)

@@ -13,23 +13,28 @@
  *    of t times AND, POPCNT, ADD.  Which samples form which class is known before any row is seen
  *    (sliced_plan.h).  Lines enter the counter 8, 16 or 32 at once through a carry-save tree: one
  *    adder a line, and few carries that run up all the planes.
- * 3. count_four(), fold()  add the 2^t counts up to the t sums Z_j and to popcount(f).
+ * 3. count_group()  One counter runs through all 2^t classes, in an order in which one sign changes
+ *    at a time.  Where that of vector j does, Z_j takes in what the counter gained since it last
+ *    did: one subtraction a class.  In the end the counter is popcount(f).
  * 4. compare()  finds the rows whose S_j is outside [minimum, maximum].  They are rare once some
  *    hundred rows have been seen, so their sums are read out one by one, in order.
  *
  * More samples than a tile has are taken tile by tile, and the sums kept bit-sliced in between, so
  * that the lines being counted stay in the second cache.
  *
- * The limit is the rate of vector operations.  Measured at m = 4000, and slower: trees of 8 or 16
- * lines only (1.10, 1.03), a counter whose width is found at run time (1.06), classes of about 30
- * or 120 samples instead of 60 (1.1).  No faster: adders unrolled for every width.
+ * The limit is the rate of vector operations, and with AVX-512 on Zen 5 that of lines from the
+ * second cache.  Measured at m = 4000, and slower: trees of 8 or 16 lines only (1.10, 1.03), planes
+ * that wait for each pair of lines in turn (1.1 to 1.2 where an operation takes two cycles), counts
+ * of four classes at a time that a tree adds up (1.1), classes of about 30 or 120 samples instead
+ * of 60 (1.1).
+ * No faster: adders unrolled for every width.
  *
  * The including file defines
  *
  *     line        uint64_t, or a GCC vector of uint64_t, of one register
  *     LINE_WORDS  how many uint64_t
  *     TARGET      the function attribute that permits its instructions
- *     PARITY, MAJORITY  where the instruction set has something better
+ *     PARITY, MAJORITY, BORROW  where the instruction set has something better
  *     ZIP_LOW, ZIP_HIGH, LOAD_WORDS  where it interleaves bytes: those of the lower, or upper, half
  *                 of each 16; LOAD_WORDS(rows, w, both): in each 16 bytes two words from w on, or
  *                 one, of a row; rows[0], rows[128] and so on
@@ -42,15 +47,18 @@
 #define INLINE RB_INLINE TARGET
 #define ZERO ((line){0})
 
-#ifndef PARITY /* sum and carry of the full adder */
+#ifndef PARITY /* sum and carry of a + b + c; the borrow of a - b - c */
 #define PARITY(a, b, c) ((a) ^ (b) ^ (c))
 #define MAJORITY(a, b, c) (((a) & (b)) | ((c) & ((a) ^ (b))))
+#define BORROW(a, b, c) ((~(a) & (b)) | ((c) & ~((a) ^ (b))))
 #endif
 
 #if defined(RB_GNU)
 #define PREFETCH(address) __builtin_prefetch(address, 0, 2)
+#define PREFETCH_NEAR(address) __builtin_prefetch(address, 0, 3)
 #else
 #define PREFETCH(address) ((void)0)
+#define PREFETCH_NEAR(address) ((void)0)
 #endif
 
 enum { BLOCK_ROWS = 64 * LINE_WORDS };
@@ -176,7 +184,7 @@ TARGET static void transpose(line *lines, const uint64_t *const *rows, int64_t s
 /* ---- lines to counts --------------------------------------------------------------------- */
 
 struct counter {
-    line plane[SLICED_COUNT_PLANES];
+    line plane[SLICED_PLANES];
 };
 
 /* Adds two bits to a plane; returns the carry. */
@@ -193,14 +201,36 @@ INLINE line at(const line *lines, uint16_t index)
     return *(const line *)((const char *)lines + 8 * (size_t)index);
 }
 
+/* With AVX-512 loads are scarce, since a line is two of them: four indices come in one, and the lines
+ * a class's half later are on their way from the second cache (1.05 on Zen 5). */
+INLINE void load_4(line *x, const line *lines, const uint16_t *index)
+{
+    uint64_t four = 0, later = 0;
+    if (LINE_WORDS == 8) {
+        memcpy(&four, index, sizeof four);
+        memcpy(&later, index + SLICED_AHEAD, sizeof later);
+    }
+    RB_UNROLL(4)
+    for (int i = 0; i < 4 && LINE_WORDS == 8; i++)
+        PREFETCH_NEAR((const char *)lines + 8 * (size_t)(uint16_t)(later >> 16 * i));
+    RB_UNROLL(4)
+    for (int i = 0; i < 4; i++)
+        x[i] = at(lines, LINE_WORDS == 8 ? (uint16_t)(four >> 16 * i) : index[i]);
+}
+
+/* The lines among themselves first, so that no plane is waited for: of eight lines each plane takes
+ * in one pair. */
 INLINE line add_8(struct counter *n, const line *lines, const uint16_t *index)
 {
-    line a = add_two(&n->plane[0], at(lines, index[0]), at(lines, index[1]));
-    line b = add_two(&n->plane[0], at(lines, index[2]), at(lines, index[3]));
-    line c = add_two(&n->plane[0], at(lines, index[4]), at(lines, index[5]));
-    line d = add_two(&n->plane[0], at(lines, index[6]), at(lines, index[7]));
-    line e = add_two(&n->plane[1], a, b);
-    line f = add_two(&n->plane[1], c, d);
+    line x[4], y[4];
+    load_4(x, lines, index);
+    load_4(y, lines, index + 4);
+    line a = add_two(&x[0], x[1], x[2]);
+    line b = add_two(&y[0], y[1], y[2]);
+    line c = add_two(&x[0], x[3], y[0]);
+    line d = add_two(&n->plane[0], x[0], y[3]);
+    line e = add_two(&a, b, c);
+    line f = add_two(&n->plane[1], a, d);
     return add_two(&n->plane[2], e, f);
 }
 
@@ -218,29 +248,45 @@ INLINE line add_32(struct counter *n, const line *lines, const uint16_t *index)
     return add_two(&n->plane[4], a, b);
 }
 
-INLINE void add_carry(struct counter *n, int plane, line carry)
+/* Adds a bit to a plane; returns the carry. */
+INLINE line add_one(line *plane, line a)
 {
-    RB_UNROLL(9)
-    for (int p = plane; p < SLICED_COUNT_PLANES; p++) {
-        line next = n->plane[p] & carry;
-        n->plane[p] ^= carry;
-        carry = next;
-    }
+    line carry = *plane & a;
+    *plane ^= a;
+    return carry;
 }
 
-/* Adds one class to the counter; returns where the next class begins. */
+INLINE void add_carry(struct counter *n, int plane, line carry)
+{
+    RB_UNROLL(13)
+    for (int p = plane; p < SLICED_PLANES; p++)
+        carry = add_one(&n->plane[p], carry);
+}
+
+/* Adds one class to the counter; returns where the next class begins.  What is left of four chunks
+ * comes first: its carry goes in with theirs, and only one runs up the planes. */
 INLINE const uint16_t *count_class(struct counter *n, const line *lines, const uint16_t *classes)
 {
     int n_chunks = *classes++;
-    for (; n_chunks >= 4; n_chunks -= 4, classes += 32)
-        add_carry(n, 5, add_32(n, lines, classes));
-    if (n_chunks & 2) {
-        add_carry(n, 4, add_16(n, lines, classes));
-        classes += 16;
-    }
+    line carry = ZERO;
     if (n_chunks & 1) {
-        add_carry(n, 3, add_8(n, lines, classes));
+        carry = add_8(n, lines, classes);
+        carry = add_one(&n->plane[3], carry);
         classes += 8;
+    }
+    if (n_chunks & 2) {
+        line more = add_16(n, lines, classes);
+        carry = add_two(&n->plane[4], carry, more);
+        classes += 16;
+    } else {
+        carry = add_one(&n->plane[4], carry);
+    }
+    if (n_chunks < 4)
+        add_carry(n, 5, carry);
+    for (; n_chunks >= 4; n_chunks -= 4, classes += 32) {
+        line more = add_32(n, lines, classes);
+        add_carry(n, 6, add_two(&n->plane[5], carry, more));
+        carry = ZERO;
     }
     return classes;
 }
@@ -267,100 +313,51 @@ INLINE void fetch_some(struct next_rows *next)
 
 /* ---- counts to sums ---------------------------------------------------------------------- */
 
-/* The digit of a - b is that of a + b; the borrow is the majority of it, b and the last borrow. */
-INLINE void subtract(line *difference, const line *a, const line *b, int planes)
+/* number = counter - number; the digit of a difference is that of the sum. */
+INLINE void subtract_from(const struct counter *n, line *number)
 {
     line borrow = ZERO;
-    for (int p = 0; p < planes; p++) {
-        line y = b[p], digit = PARITY(a[p], y, borrow);
-        borrow = MAJORITY(digit, y, borrow);
-        difference[p] = digit;
+    RB_UNROLL(13)
+    for (int p = 0; p < SLICED_PLANES; p++) {
+        line x = n->plane[p], y = number[p];
+        number[p] = PARITY(x, y, borrow);
+        borrow = BORROW(x, y, borrow);
     }
 }
 
-/* The sum has one plane more than a and b. */
-INLINE void add(line *sum, const line *a, const line *b, int planes)
-{
-    line carry = ZERO;
-    for (int p = 0; p < planes; p++) {
-        line x = a[p], y = b[p];
-        sum[p] = PARITY(x, y, carry);
-        carry = MAJORITY(x, y, carry);
-    }
-    sum[planes] = carry;
-}
-
-/* A node of level i stands for 2^i classes, which differ in their i lowest bits.  It is i + 1
- * numbers, `stride` lines apart: number k < i counts the classes with bit k = 0, number i all.
- *
- * Level 2: the counter runs through the classes in Gray order 01, 00, 10, 11 and is copied after
- * each: c1, c2, c3, c4.  Bit 0 is off in the two in the middle, bit 1 in the first two:
- *
- *     numbers  c3 - c1,  c2,  c4
- *
- * so one subtraction does what four additions would.  Copies 1 .. 4 go to places 0, 1, 3, 2. */
-INLINE const uint16_t *count_four(const line *lines, const uint16_t *classes, line *node,
-                                  int stride, struct next_rows *next)
+/* The counter passes the classes in an order in which one bit changes at a time: bit k after each
+ * odd multiple of 2^k classes, and as if the highest one changed after the last.  Number k is what
+ * the counter gained between the changes of bit k, every other time: with c' at one and c at the
+ * next it goes from z to c' - z and to c - (c' - z) = z + (c - c').  All of them begin with bit k
+ * on, so that it counts the samples with the bit off; number `size` counts all. */
+TARGET static const uint16_t *count_group(const line *lines, const uint16_t *classes, int size,
+                                   line *number, struct next_rows *next)
 {
     struct counter n = {{ZERO}};
-    for (int i = 0; i < 4; i++) {
+    memset(number, 0, (size_t)size * SLICED_PLANES * sizeof *number);
+    for (int i = 1; i <= 1 << size; i++) {
         fetch_some(next);
-        line *copy = node + (i ^ i >> 1) * stride;
         classes = count_class(&n, lines, classes);
-        RB_UNROLL(9)
-        for (int p = 0; p < SLICED_COUNT_PLANES; p++)
-            copy[p] = n.plane[p];
+        const int bit = sliced_changed(i, size);
+        subtract_from(&n, number + bit * SLICED_PLANES);
     }
-    subtract(node, node + 3 * stride, node, SLICED_COUNT_PLANES);
+    RB_UNROLL(13)
+    for (int p = 0; p < SLICED_PLANES; p++)
+        number[size * SLICED_PLANES + p] = n.plane[p];
     return classes;
 }
 
-/* Two halves, left with the highest bit off and right with it on, become one node in the place of
- * the left.  Numbers add up; the left half's total stays where it is, for it is the number of the
- * classes with the highest bit off.  Depth first, so that the halves are still in the first cache
- * when they are added. */
-TARGET static const uint16_t *fold(const line *lines, const uint16_t *classes, int level,
-                                   line *node, int stride, struct next_rows *next)
+/* kept += part, or kept = part for the first tile: numbers of these planes, one after the other. */
+TARGET static void add_tile(line *kept, int planes, const line *part, int n_numbers, int first)
 {
-    if (level == 2)
-        return count_four(lines, classes, node, stride, next);
-
-    const int planes = sliced_planes(level - 1);
-    const ptrdiff_t right = (level + 1) * stride;
-    line *total = node + (level - 1) * stride;
-    classes = fold(lines, classes, level - 1, node, stride, next);
-    classes = fold(lines, classes, level - 1, node + right, stride, next);
-    for (line *number = node; number < total; number += stride)
-        add(number, number, number + right, planes);
-    add(total + stride, total, total + right, planes);
-    total[planes] = ZERO;
-    return classes;
-}
-
-/* What a group comes to: Z_j of its k-th vector at less + k * stride, and popcount(f). */
-struct sums {
-    const line *less, *total;
-    int stride;
-};
-
-/* kept += part, or kept = part for the first tile. */
-INLINE void add_part(line *kept, int planes, const line *part, int part_planes, int first)
-{
-    line carry = ZERO;
-    for (int p = 0; p < planes; p++) {
-        line x = first ? ZERO : kept[p], y = p < part_planes ? part[p] : ZERO;
-        kept[p] = PARITY(x, y, carry);
-        carry = MAJORITY(x, y, carry);
+    for (int k = 0; k < n_numbers; k++, kept += planes, part += SLICED_PLANES) {
+        line carry = ZERO;
+        for (int p = 0; p < planes; p++) {
+            line x = first ? ZERO : kept[p], y = p < SLICED_PLANES ? part[p] : ZERO;
+            kept[p] = PARITY(x, y, carry);
+            carry = MAJORITY(x, y, carry);
+        }
     }
-}
-
-TARGET static struct sums add_tile(line *kept, int planes, struct sums tile, int tile_planes,
-                                   int size, int first)
-{
-    for (int k = 0; k < size; k++)
-        add_part(kept + k * planes, planes, tile.less + k * tile.stride, tile_planes, first);
-    add_part(kept + size * planes, planes, tile.total, tile_planes, first);
-    return (struct sums){kept, kept + size * planes, planes};
 }
 
 /* ---- sums to extremes -------------------------------------------------------------------- */
@@ -422,7 +419,7 @@ TARGET static void compare(const struct block *block, const line *total, const l
     line sum[64], twice = ZERO, borrow = ZERO, above = ZERO, not_below = ~ZERO;
     for (int p = 0; p < planes; p++) {
         sum[p] = PARITY(total[p], twice, borrow);
-        borrow = MAJORITY(sum[p], twice, borrow);
+        borrow = BORROW(total[p], twice, borrow);
         twice = less[p];
         above = MAJORITY(sum[p], spread(~maximum, p), above);
         not_below = MAJORITY(sum[p], spread(~minimum, p), not_below);
@@ -448,10 +445,10 @@ TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uin
                         ptrdiff_t stride, int n_rows, const struct extremes *extremes,
                         int64_t *totals, int64_t *growth)
 {
-    const int planes = sliced_sum_planes(plan), node_stride = sliced_planes(plan->most_levels);
+    const int planes = sliced_sum_planes(plan);
     line *const lines = scratch;
-    line *const node = lines + 1 + 64 * plan->tile_words;
-    line *const kept = node + sliced_node_lines(plan->most_levels);
+    line *const numbers = lines + 1 + 64 * plan->tile_words;
+    line *const kept = numbers + (SLICED_MOST_VECTORS + 1) * SLICED_PLANES;
     const uint16_t *classes = plan->classes;
     const struct block block = {first_rows(n_rows), extremes, growth};
     const uint64_t *row[BLOCK_ROWS]; /* those that are missing repeat the last */
@@ -463,20 +460,23 @@ TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uin
     for (int64_t start = 0; start < plan->n_words; start += plan->tile_words) {
         const int first = start == 0, last = plan->n_words - start <= plan->tile_words;
         struct next_rows next = {rows + (last ? BLOCK_ROWS * stride : start + plan->tile_words),
-                                 stride, plan->tile_words, plan->n_groups << plan->most_levels, 0};
+                                 stride, plan->tile_words, plan->n_classes, 0};
         transpose(lines + 1, row, start, last ? plan->n_words - start : plan->tile_words);
         for (int64_t g = 0; g < plan->n_groups; g++) {
             const int64_t vector = sliced_group(plan, g);
-            const int size = (int)(sliced_group(plan, g + 1) - vector), levels = *classes++;
-            classes = fold(lines, classes, levels, node, node_stride, &next);
-            struct sums sums = {node, node + levels * node_stride, node_stride};
-            if (plan->n_tiles > 1)
-                sums = add_tile(kept + (vector + g) * planes, planes, sums, sliced_planes(levels),
-                                size, first);
+            const int size = (int)(sliced_group(plan, g + 1) - vector);
+            const line *sums = numbers;
+            int apart = SLICED_PLANES;
+            classes = count_group(lines, classes, size, numbers, &next);
+            if (plan->n_tiles > 1) {
+                sums = kept + (vector + g) * planes;
+                apart = planes;
+                add_tile(kept + (vector + g) * planes, planes, numbers, size + 1, first);
+            }
             if (last && g == 0)
-                read_numbers(sums.total, planes, n_rows, totals);
+                read_numbers(sums + size * apart, planes, n_rows, totals);
             for (int k = 0; last && k < size; k++)
-                compare(&block, sums.total, sums.less + k * sums.stride, planes, vector + k);
+                compare(&block, sums + size * apart, sums + k * apart, planes, vector + k);
         }
     }
 }

@@ -16,6 +16,7 @@ enum { LINE_WORDS = 8 };
     ((line)_mm512_ternarylogic_epi64((__m512i)(a), (__m512i)(b), (__m512i)(c), table))
 #define PARITY(a, b, c) TERNARY(a, b, c, 0x96)
 #define MAJORITY(a, b, c) TERNARY(a, b, c, 0xe8)
+#define BORROW(a, b, c) TERNARY(a, b, c, 0x8e)
 
 #define ZIP_LOW(a, b) ((line)_mm512_unpacklo_epi8((__m512i)(a), (__m512i)(b)))
 #define ZIP_HIGH(a, b) ((line)_mm512_unpackhi_epi8((__m512i)(a), (__m512i)(b)))

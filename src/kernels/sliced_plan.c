@@ -4,12 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SLICED_TILE_WORDS = 94,    /* 6016 samples: their lines, of 64 bytes, fit the second cache */
-    CLASS_SAMPLES = 96, /* at most, on average: groups as large as leave at least half of that */
-    MOST_CLASSES = 1 << SLICED_MOST_VECTORS,
-    MOST_LEVELS = SLICED_MOST_VECTORS + 4, /* halved four times, any tile can be counted */
-};
+enum { CLASS_SAMPLES = 96 }; /* at most, on average: groups that leave at least half of that */
 
 static void find_classes(const struct sliced_plan *plan, const uint64_t *signs, int64_t group,
                          int64_t start, int64_t n_words, uint8_t *class)
@@ -21,20 +16,6 @@ static void find_classes(const struct sliced_plan *plan, const uint64_t *signs, 
             word[j - first] = signs[(j / 8 * plan->n_words + w) * 8 + j % 8];
         sliced_columns(word, class);
     }
-}
-
-/* One level a vector, and one more as often as the largest four classes must be halved. */
-static int choose_levels(const int64_t *count, int size)
-{
-    int64_t most = 0;
-    for (int c = 0; c < 1 << size; c += 4) {
-        int64_t four = count[c] + count[c + 1] + count[c + 2] + count[c + 3];
-        most = four > most ? four : most;
-    }
-    int levels = size < 2 ? 2 : size;
-    for (; most + 4 >= 1 << SLICED_COUNT_PLANES; most /= 2) /* 4: parts are rounded up */
-        levels++;
-    return levels;
 }
 
 /* Makes room for so many more indices; false if there is none. */
@@ -51,41 +32,33 @@ static int reserve(struct sliced_plan *plan, size_t more)
     return 1;
 }
 
-static size_t most_indices(int levels, int64_t n_samples)
+static size_t most_indices(int size, int64_t n_samples)
 {
-    return 1 + ((size_t)8 << levels) + (size_t)n_samples;
+    return ((size_t)8 << size) + (size_t)n_samples;
 }
 
 static int append_classes(struct sliced_plan *plan, const uint8_t *class, int64_t n_samples,
                           int size)
 {
-    const int line_words = plan->line_words;
-    int64_t count[MOST_CLASSES] = {0}, seen[MOST_CLASSES] = {0};
-    size_t next[1 << MOST_LEVELS];
+    int64_t count[1 << SLICED_MOST_VECTORS] = {0};
+    size_t next[1 << SLICED_MOST_VECTORS];
+    if (!reserve(plan, most_indices(size, n_samples)))
+        return 0;
     for (int64_t i = 0; i < n_samples; i++)
         count[class[i]]++;
-    const int levels = choose_levels(count, size), n_parts = 1 << (levels - size);
-    if (!reserve(plan, most_indices(levels, n_samples)))
-        return 0;
 
     uint16_t *const indices = plan->classes, *out = indices + plan->n_indices;
-    *out++ = (uint16_t)levels;
-    for (int i = 0; i < 1 << levels; i++) {
-        const int c = i ^ (i % 4 < 2), part = c >> size;
-        const int64_t n = (count[c & ((1 << size) - 1)] + n_parts - 1 - part) / n_parts;
-        const int64_t n_chunks = (n + 7) / 8;
+    for (int i = 0; i < 1 << size; i++) {
+        const int c = sliced_class(i, size);
+        const int64_t n_chunks = (count[c] + 7) / 8;
         *out++ = (uint16_t)n_chunks;
         memset(out, 0, 8 * (size_t)n_chunks * sizeof *out);
         next[c] = (size_t)(out - indices);
         out += 8 * n_chunks;
     }
     plan->n_indices = (size_t)(out - indices);
-    plan->most_levels = levels > plan->most_levels ? levels : plan->most_levels;
-
-    for (int64_t i = 0; i < n_samples; i++) {
-        const int64_t part = seen[class[i]]++ & (n_parts - 1);
-        indices[next[class[i] + (part << size)]++] = (uint16_t)((1 + i) * line_words);
-    }
+    for (int64_t i = 0; i < n_samples; i++)
+        indices[next[class[i]]++] = (uint16_t)((1 + i) * plan->line_words);
     return 1;
 }
 
@@ -101,6 +74,9 @@ static int append_tiles(struct sliced_plan *plan, const uint64_t *signs, uint8_t
                 return 0;
         }
     }
+    if (!reserve(plan, SLICED_AHEAD + 4))
+        return 0;
+    memset(plan->classes + plan->n_indices, 0, (SLICED_AHEAD + 4) * sizeof *plan->classes);
     return 1;
 }
 
@@ -122,6 +98,8 @@ struct sliced_plan *sliced_plan_new(const struct sliced_kernel *kernel, const ui
     while ((int64_t)CLASS_SAMPLES << size < tile_samples)
         size++;
     plan->n_groups = n_vectors < size ? 1 : (n_vectors + size / 2) / size;
+    for (int64_t g = 0; g < plan->n_groups; g++)
+        plan->n_classes += (int64_t)1 << (sliced_group(plan, g + 1) - sliced_group(plan, g));
 
     uint8_t *class = malloc((size_t)tile_samples);
     const size_t n_parts = (size_t)plan->n_tiles * (size_t)plan->n_groups;
@@ -148,7 +126,7 @@ void sliced_plan_free(struct sliced_plan *plan)
 
 size_t sliced_scratch_bytes(const struct sliced_plan *plan)
 {
-    int64_t lines = 1 + 64 * plan->tile_words + sliced_node_lines(plan->most_levels);
+    int64_t lines = 1 + 64 * plan->tile_words + (SLICED_MOST_VECTORS + 1) * SLICED_PLANES;
     if (plan->n_tiles > 1)
         lines += (plan->n_vectors + plan->n_groups) * sliced_sum_planes(plan);
     return (size_t)(lines * plan->line_words) * sizeof(uint64_t);

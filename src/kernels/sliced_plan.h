@@ -5,22 +5,19 @@
 #include "sliced.h"
 
 /* Samples are taken tile by tile, vectors group by group.  For every group of every tile
- * `classes` goes on with
+ * `classes` goes on with its 2^size classes, and for each
  *
- *     the number of levels;
- *     for each of the 2^levels classes, four by four, each four in the order 1, 0, 2, 3:
- *         the number of chunks, and the chunks: 8 line numbers each, times line_words.
+ *     the number of chunks, and the chunks: 8 line numbers each, times line_words.
  *
  * Line 0 is all zeros and fills up the last chunk of a class; sample i of the tile is line 1 + i.
- * Bit k of a class is the sign of its samples in the k-th vector of the group.  Bits beyond the
- * group's vectors only part a class that is too large to count.
+ * Bit k of a class is the sign of its samples in the k-th vector of the group.
  */
 struct sliced_plan {
     int64_t n_samples, n_vectors, n_groups, n_tiles;
     int64_t n_words;    /* of a row */
     int64_t tile_words; /* of a tile; the last tile may have fewer */
+    int64_t n_classes;  /* of all groups */
     int line_words;     /* of a line: block_rows / 64 */
-    int most_levels;    /* of any group of any tile */
     size_t n_indices;   /* in `classes` */
     size_t capacity;
     uint16_t *classes;
@@ -28,8 +25,12 @@ struct sliced_plan {
 
 enum {
     SLICED_MOST_VECTORS = 8, /* in a group */
-    SLICED_COUNT_PLANES = 9, /* bits that count four classes: at most 511 samples */
+    SLICED_TILE_WORDS = 94,  /* 6016 samples: their lines, of 64 bytes, fit the second cache */
+    SLICED_PLANES = 13,      /* bits that count them */
+    SLICED_AHEAD = 32,       /* so many indices on, a kernel may look at four; zeros end the last */
 };
+
+RB_ASSERT_THAT(a_tile_can_be_counted, SLICED_TILE_WORDS * 64 < 1 << SLICED_PLANES);
 
 /* 8 x 8 bits: bit j of byte i goes to bit i of byte j (Hacker's Delight, section 7-3). */
 static inline uint64_t sliced_transpose_8x8(uint64_t x)
@@ -61,13 +62,16 @@ static inline int64_t sliced_group(const struct sliced_plan *plan, int64_t g)
     return g * plan->n_vectors / plan->n_groups;
 }
 
-/* Bits of the numbers in a node of the fold; a node of level 2 holds four classes. */
-static inline int sliced_planes(int level) { return SLICED_COUNT_PLANES + level - 2; }
+/* The classes of a group come in Gray code, all bits on first: one bit changes at a time. */
+static inline int sliced_class(int i, int size) { return ~(i ^ i >> 1) & ((1 << size) - 1); }
 
-/* Lines of a node, level + 1 numbers, and of one on each level below it. */
-static inline int64_t sliced_node_lines(int level)
+/* The bit that changes after i classes, 1 <= i < 2^size; after all of them, the highest. */
+static inline int sliced_changed(int i, int size)
 {
-    return (int64_t)(level + 1) * (level + 2) / 2 * sliced_planes(level);
+    int bit = 0;
+    while (bit < size - 1 && (i >> bit & 1) == 0)
+        bit++;
+    return bit;
 }
 
 /* Bits of a sum over all samples. */
