@@ -196,7 +196,7 @@ def test_an_answer_and_its_search_hold_no_label(case):
     holdout = holdout_of(metric, y_true, **options)
     answer = holdout.query(predictions, key=7)
     for thing in (answer, holdout.guard):
-        assert len(pickle.dumps(thing)) < 1000 < M * 4
+        assert len(pickle.dumps(thing)) < 1200 < M * 4
 
 
 def test_the_default_and_the_error_of_the_table_are_one():
