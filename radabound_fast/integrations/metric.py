@@ -37,9 +37,9 @@ class HoldoutMetric:
         `spaces.Improvements`; over a guard that needs guesses, ``guess=``.
     other_rows : {"refuse", "plain"}, default "refuse"
         What becomes of a call whose `y_true` are not the holdout's labels, sample by sample, such
-        as one with training rows: a ValueError, or the same metric of those rows, which is not
-        counted.  With "plain" it is for you to see that the tool scores no part of the holdout
-        in another order or number: such rows are "other rows" too.
+        as one with training rows: a ValueError, or the same metric of those rows, each of which
+        weighs the same, which is not counted.  With "plain" it is for you to see that the tool
+        scores no part of the holdout in another order or number: such rows are "other rows" too.
     withheld : {"raise", "worst", "stop"}, default "raise"
         What becomes of a call whose answer is withheld: `HoldoutExhausted`; the worst value that
         the metric can have; or KeyboardInterrupt, which ends a tool that lives on after errors as
