@@ -209,9 +209,12 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         for row, one in enumerate(values):
             if isinstance(one, np.ma.MaskedArray):
                 _check_unmasked(one, name, row)
-    if array.ndim == 2 and array.dtype.kind == "f" and array.size:
-        columns = _columns_of(values)
-        if columns is not None and float(np.abs(array).max()) >= 2**53:
+    if array.dtype.kind == "f" and array.size:  # which may have been integers beside floats
+        columns = _columns_of(values) if array.ndim == 2 else None
+        listed = isinstance(values, (list, tuple))
+        if (listed or columns is not None) and float(np.abs(array).max()) >= 2**53:
+            if columns is None:
+                return np.array(values, object)
             return side_by_side([as_array(column, name) for column in columns])
     return array
 

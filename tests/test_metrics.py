@@ -425,6 +425,16 @@ def test_no_rounding_puts_a_value_outside_its_limits(m, n_folds):
                     assert answer.gain_low <= answer.gain <= answer.gain_high
 
 
+def test_scores_are_not_rounded_to_ties_by_the_rows_beside_them():
+    whole, halves = 2**53 + Y, Y / 2  # NumPy makes floats of both
+    holdout = holdout_of("roc_auc")
+    with pytest.raises(ValueError, match="be exact in float64, got 9007199254740993 at row 0"):
+        holdout.query_many([whole, halves], keys=[0, 1])
+    with pytest.raises(ValueError, match="be exact in float64, got 9007199254740993 at sample"):
+        holdout.query([*whole.tolist()[:-1], 0.5], key=0)
+    assert holdout.query_many([whole - 2**53, halves], keys=[0, 1]).values.tolist() == [1.0, 1.0]
+
+
 def test_errors_may_be_as_large_as_a_float():
     holdout = holdout_of("neg_mean_absolute_error", 1e200 * Y, y_range=(0, 1e200))
     assert holdout.query(np.zeros(M), key=0).value == pytest.approx(-1e200 * Y.mean())
