@@ -27,7 +27,7 @@ from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.packing import as_words
-from radabound_fast.report import Report, between, sentence, shown
+from radabound_fast.report import Report, scored, sentence
 from radabound_fast.spaces import Found, Space
 from radabound_fast.store._folder import undisturbed
 
@@ -176,11 +176,12 @@ class GuardReplay(Replay):
             models += " of this run"
         elif guard.halted:
             models += " before the halt"
+        score, place = scored(best.value, best.low, best.high)
         return sentence(
             models,
             f"query {best.n_queries:,}",
-            f"{self.metric} {shown(best.value)} on {counted(guard.n_samples, 'held-out row')}",
-            f"{between(best.low, best.high)} in the population",
+            f"{self.metric} {score} on {counted(guard.n_samples, 'held-out row')}",
+            f"{place} in the population",
             guard.delta,
             f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
             f"{guard.epsilon:g})",
@@ -322,7 +323,7 @@ class SearchReplay(Replay):
         answers: DeclaredSearchAnswers = self._query_many(block, keys=keys)
         self._n_rows += len(block)
         if self._keys is None:
-            self.search._asked.clear()  # no key comes again: memory stays flat
+            self.search._forget()  # no key comes again: memory stays flat
         best = int(answers._ranks.argmin())
         is_best = not self._kept or answers._ranks[best] < self._best_rank
         if is_best:

@@ -16,6 +16,7 @@ from typing import Any
 
 MAX_VECTORS = 2**23
 MAX_SAMPLES = 2**40
+LEAST_DELTA = 1e-300  # half of it, and its logarithm, are still numbers
 
 
 def _only(named: dict[str, Any]) -> tuple[str, Any]:
@@ -24,14 +25,14 @@ def _only(named: dict[str, Any]) -> tuple[str, Any]:
 
 
 @contextmanager
-def read_as_predictions(name: str) -> Iterator[None]:
-    """Errors of what reads `y_pred` say the name of the argument that it reads here."""
+def read_as(**names: str) -> Iterator[None]:
+    """Errors of what reads `y_pred`, or `key`, say the name of the argument that it reads here."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        said = str(error)
-        if said.startswith("y_pred "):
-            error.args = (name + said.removeprefix("y_pred"),)
+        first, space, rest = str(error).partition(" ")
+        if first in names:
+            error.args = (names[first] + space + rest,)
         raise
 
 
@@ -41,7 +42,10 @@ def check_real(**named: Any) -> float:
     if type(value) is not float:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a real number, got {value!r}")
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite in float64, got {value!r:.100}") from None
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value!r}")
     return value
@@ -53,6 +57,14 @@ def check_probability(**named: Any) -> float:
     value = check_real(**named)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+    return value
+
+
+def check_delta(delta: Any) -> float:
+    """The delta of a guard, a mechanism or a plan: `LEAST_DELTA` or more, and below 1."""
+    value = check_probability(delta=delta)
+    if value < LEAST_DELTA:
+        raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {value!r}")
     return value
 
 

@@ -57,12 +57,17 @@ class Place(NamedTuple):
 
 
 def lines_of(name: str) -> Iterator[Line]:
-    """The lines that are not blank."""
+    """The lines, but for blank ones at the end; one before others may be a missing row."""
     with open(name, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(_without_nul(name, file), strict=True)
+        blank = 0
         try:
             for cells in reader:
-                if cells:
+                if not cells:
+                    blank = blank or reader.line_num
+                elif blank:
+                    raise ValueError(f"{name}, line {blank}: must not be blank, as others follow")
+                else:
                     yield Line(reader.line_num, cells)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{name} is not a readable .csv file: {error}") from error
@@ -89,7 +94,7 @@ class Look:
     Attributes
     ----------
     n_lines, width : int
-        Lines that are not blank, and cells in each.
+        Lines without the blank ones at the end, and cells in each.
     first : list of str
         The cells of the first line.
     """

@@ -110,7 +110,8 @@ def _show(args: argparse.Namespace) -> int:
     )
     print(
         f"{'halted after ' if state.halted else ''}{counted(state.n_answered, 'answer')}, "
-        f"complexity {state.complexity} of {state.budget}"
+        f"complexity {told['complexity']:.4g} of {told['budget']:.4g}, which the device counts as "
+        f"{state.complexity} of {state.budget}"
     )
     print(state.guarantee)
     return 0

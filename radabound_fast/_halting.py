@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from radabound_fast._checks import check_choice, check_count, check_probability
+from radabound_fast._checks import check_choice, check_count, check_delta, check_probability
 from radabound_fast._kernel import UNIT_SHIFT, GuardCore
 from radabound_fast.bounds import BOUNDS, Bound, Stage
 from radabound_fast.bounds._limits import at_least, at_most
@@ -46,7 +46,7 @@ class HaltingRule:
         units: Units | None = None,
     ) -> None:
         self.epsilon = check_probability(epsilon=epsilon)
-        self.delta = check_probability(delta=delta)
+        self.delta = check_delta(delta)
         self.bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
         self._total = n_samples << UNIT_SHIFT  # in units, of a row that errs everywhere
         if units is not None:
@@ -113,15 +113,7 @@ class HaltingRule:
                 some = declared == flag
                 lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
             return lows, highs
-        return self.bound.interval(
-            values,
-            n_queries,
-            n_samples=self.n_samples,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            max_queries=self.max_queries,
-            declared=declared,
-        )
+        return self.bound.interval_given(self.free, values, n_queries, self.epsilon, declared)
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         """How far the truth may be from an answer: epsilon, unless its interval says more."""

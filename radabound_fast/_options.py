@@ -64,8 +64,8 @@ def add_option(
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those of the options that were given."""
-    return {name: value for name in names if (value := getattr(args, name)) is not None}
+    """Those of the options that the subcommand has, and that were given."""
+    return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 
 def takes_classes(metric: str | None) -> bool:

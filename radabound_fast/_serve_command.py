@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import logging
 import os
 import ssl
 import stat
@@ -117,8 +118,15 @@ def _serve(args: argparse.Namespace) -> int:
             holdout, tokens, max_body=max_body, body_seconds=seconds,
             tls_cert=args.tls_cert, tls_key=args.tls_key,
         )  # fmt: skip
+        _log_to_stderr()
         run(server, listener)
     return 0
+
+
+def _log_to_stderr() -> None:
+    """What failed and why, which no reply tells, and a halt; the library itself logs nowhere."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("radabound_fast").setLevel(logging.INFO)
 
 
 def _warn(what: str) -> None:
@@ -144,8 +152,8 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
         parameters["space"] = _grid(args.space)
     elif args.space_size is not None:
         parameters["space"] = check_count(space_size=args.space_size)
-    if found is None:
-        _check_complete(args.database, kind, takes, parameters)
+    if found is None or parameters:
+        _check_complete(args.database, found, kind, takes, parameters)
     options = measured(args, labels)
     try:
         return Holdout.open(
@@ -155,13 +163,19 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
         raise ValueError(str(error)) from None
 
 
-def _check_complete(path: str, kind: Any, takes: Any, parameters: dict[str, Any]) -> None:
+def _check_complete(
+    path: str, found: Any, kind: Any, takes: Any, parameters: dict[str, Any]
+) -> None:
     """ValueError unless all is given that a new one of this kind needs."""
     needed = [name for name in (*_OPTIONS, "space") if name in takes]
     needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
     if not parameters.keys() >= set(needed):
         must = " and ".join(f"--{name}" for name in needed)
         must = must.replace("--space", "--space-size or --space")
+        if found is not None:
+            raise ValueError(
+                f"{path} has its parameters: give {must} as it was made with, or no parameter"
+            )
         raise ValueError(f"{path} is not there: to make it for {_name_of(kind)} give {must}")
 
 
@@ -189,7 +203,7 @@ def _kind_of(path: str) -> Any:
 
 
 def _grid(path: str) -> Any:
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         try:
             found = json.load(file)
         except (ValueError, RecursionError):

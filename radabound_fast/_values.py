@@ -23,6 +23,7 @@ Finder = Callable[[Any], int | None]
 # how far off its place a value of `Steps` may be, in steps: sums and products are rounded
 STEP_TOLERANCE = 1e-6
 _FEW = 6  # values that a message shows
+_MOST_QUOTED = 200  # characters of one that is refused
 
 
 class Steps(Sequence[float]):
@@ -80,7 +81,7 @@ class Steps(Sequence[float]):
         """Where the value stands; None: nowhere."""
         if isinstance(value, (bool, np.bool_)) or not is_number(value):
             return None
-        position = (float(value) - self.low) / self.step
+        position = (_as_float(value) - self.low) / self.step
         if not -1 < position < self._length:  # also for nan
             return None
         place = round(position)
@@ -181,19 +182,37 @@ def outside(name: str, value: Any, values: Any) -> ValueError:
     hint = ""
     if isinstance(value, (bool, np.bool_)):
         hint = "; True and False are no numbers here"
-    elif is_number(value) and math.isfinite(value):
+    elif is_number(value) and math.isfinite(_as_float(value)):
         nearest = _nearest(float(value), values)
         hint = "" if nearest is None else f"; the nearest is {nearest!r}"
-    return ValueError(f"{name} must be one of {shown(values)}, got {value!r}{hint}")
+    return ValueError(f"{name} must be one of {shown(values)}, got {quoted(value)}{hint}")
+
+
+def _as_float(value: Any) -> float:
+    """An integer that is too large for it is an infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _nearest(value: float, values: Any) -> Any:
     if isinstance(values, list):
         numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
+        numbers = [one for one in numbers if math.isfinite(_as_float(one))]
         return min(numbers, key=lambda one: abs(one - value), default=None)
     step = values.step
     first = values.low if isinstance(values, Steps) else values.start
     return values[min(max(round((value - first) / step), 0), len_of(values) - 1)]
+
+
+def quoted(value: Any) -> str:
+    """A key, or a part of one, in a message: as it is, but of a line or two at most."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep; or an integer of thousands of digits
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
 
 
 def shown(values: Any) -> str:
@@ -209,6 +228,13 @@ def token_of(value: Any, name: str) -> Hashable:
 
     Strings and numbers are themselves; anything else is a tuple that begins with its kind.
     """
+    try:
+        return _token_of(value, name)
+    except RecursionError:
+        raise ValueError(f"{name} must not be nested so deep, or within itself") from None
+
+
+def _token_of(value: Any, name: str) -> Hashable:
     if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if value is None:
@@ -224,22 +250,22 @@ def token_of(value: Any, name: str) -> Hashable:
             raise ValueError(f"{name} must be finite, got {value!r}")
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if isinstance(value, (list, tuple, range, np.ndarray)):
-        return ("list", *(token_of(one, name) for one in value))
+        return ("list", *(_token_of(one, name) for one in value))
     if isinstance(value, (set, frozenset)):
-        return ("set", *sorted((token_of(one, name) for one in value), key=repr))
+        return ("set", *sorted((_token_of(one, name) for one in value), key=repr))
     if isinstance(value, Mapping):
-        items = ((token_of(key, name), token_of(one, name)) for key, one in value.items())
+        items = ((_token_of(key, name), _token_of(one, name)) for key, one in value.items())
         return ("mapping", *sorted(items, key=repr))
     if isinstance(value, _Known):
         return value.token
     if isinstance(value, type) or callable(value) and hasattr(value, "__qualname__"):
         return ("name", _name_of(value, name))
     if hasattr(value, "get_params"):
-        params = token_of(value.get_params(deep=False), name)
+        params = _token_of(value.get_params(deep=False), name)
         return ("object", _name_of(type(value), name), params)
     raise TypeError(
-        f"{name} must be numbers, strings, None, or lists and mappings of them, got {value!r}: "
-        "give it a name, and look the object up by that"
+        f"{name} must be numbers, strings, None, or lists and mappings of them, got "
+        f"{quoted(value)}: give it a name, and look the object up by that"
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from radabound_fast import _kernel
 from radabound_fast._kernel import UNIT_SHIFT
 from radabound_fast.labels import distinct
-from radabound_fast.packing import as_array, as_values, as_words, check_shape
+from radabound_fast.packing import as_array, as_numbers, as_values, as_words, check_shape
 
 _BLOCK_VALUES = 2**20  # losses that are multiplied at a time
 
@@ -45,9 +45,7 @@ class Weighting:
         if sample_weight is not None:
             given = as_array(sample_weight, "sample_weight")
             check_shape(given, n_samples, 1, "sample_weight")
-            if given.dtype.kind not in "biuf":
-                raise TypeError(f"sample_weight must be real numbers, got dtype {given.dtype}")
-            self.weights = given.astype(np.float64)
+            self.weights = as_numbers(given, "sample_weight").astype(np.float64)
             good = (self.weights > 0.0) & (self.weights < math.inf)
             if not good.all():
                 place = int(good.argmin())

@@ -40,6 +40,7 @@ from radabound_fast._audit import (
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._edge_command import add_edge
 from radabound_fast._extras import needs
+from radabound_fast._formats import split_key
 from radabound_fast._options import OF_PREDICTIONS, add_option, given, measured, takes_classes
 from radabound_fast._output import check_target, write_figure
 from radabound_fast._progress import progress
@@ -55,6 +56,8 @@ OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
+# whatever names a file that some subcommand reads
+READ = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline", "database")
 IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
 
 # whether the first line is a header, of the labels and of the rest
@@ -366,12 +369,6 @@ def _check_audit(args: argparse.Namespace) -> None:
     _check_outputs(args)
     if args.output:
         check_answers_file(args.output)
-    read = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline")
-    for path in given(args, *read).values():
-        same = args.output and os.path.realpath(path) == os.path.realpath(args.output)
-        there = args.output and os.path.exists(path) and os.path.exists(args.output)
-        if same or there and os.path.samefile(path, args.output):
-            raise ValueError(f"--output must be a file of its own, got {path}, which is read")
     if args.state is not None and len(set(args.bound or [""])) != 1:
         raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
     if args.state is not None and args.plot:
@@ -383,14 +380,27 @@ def _flag(option: str) -> str:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    """What could fail after long work is tried before it."""
-    for path in filter(None, (args.output, args.plot)):
+    """What could fail after long work, or write over what is read, is found before it."""
+    others = [(split_key(path)[0], "is read") for path in given(args, *READ).values()]
+    for name, path in given(args, "output", "plot").items():
         check_target(path)
+        for other, what in others:
+            if _is_same_file(path, other):
+                raise ValueError(
+                    f"{_flag(name)} must be a file of its own, got {path}, which {what}"
+                )
+        others.append((path, f"is that of {_flag(name)}"))
     if args.plot:
         if not args.plot.lower().endswith(".png"):
             raise ValueError(f"--plot must end in .png, got {args.plot}")
         with needs("plot"):
             import radabound_fast.plots  # noqa: F401
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows, int]:
@@ -546,7 +556,7 @@ def _add_report(commands: Any) -> None:
         description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
         "DeclaredSearch.open or Holdout.open.",
     )
-    parser.set_defaults(run=_report_search, output=None)
+    parser.set_defaults(run=_report_search)
     parser.add_argument("database", metavar="FILE", help="of the search")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument(
@@ -574,7 +584,7 @@ def _add_plan(commands: Any) -> None:
         "can be answered, how many can and what that takes, and the smallest epsilon and holdout "
         "for a first one. For a space of configurations: the interval of every answer.",
     )
-    parser.set_defaults(run=_plan, output=None)
+    parser.set_defaults(run=_plan)
     add_option(parser, "n_samples", required=True)
     add_option(parser, "epsilon", required=True)
     for name in ("delta", "n_vectors", "space_size", "max_queries"):

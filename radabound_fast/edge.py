@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from radabound_fast import _pieces
-from radabound_fast._checks import check_count, check_probability
+from radabound_fast._checks import check_count, check_delta
 from radabound_fast._halting import HaltingRule
 from radabound_fast._pieces import Piece
 from radabound_fast.bounds import binomial_interval
@@ -375,7 +375,7 @@ def margins(n_samples: int, space_size: int, delta: float) -> list[int]:
     """
     m = check_count(n_samples=n_samples, at_most=LONGEST_TABLE)
     size = check_count(space_size=space_size)
-    nats = math.log(2.0 / check_probability(delta=delta)) + math.log(size)
+    nats = math.log(2.0 / check_delta(delta)) + math.log(size)
     lows, highs = binomial_interval(np.arange(m + 1), m, nats)
     below = [c - math.floor(Fraction(low) * m) for c, low in enumerate(lows.tolist())]
     above = [math.ceil(Fraction(high) * m) - c for c, high in enumerate(highs.tolist())]

@@ -23,8 +23,8 @@ from radabound_fast._halting import HaltingRule
 from radabound_fast._kernel import UNIT_SHIFT, RadaBoundAnswer, sealed
 from radabound_fast._log import note_answer, note_answers
 from radabound_fast._saving import Saved
-from radabound_fast.packing import as_array, as_values, as_words
-from radabound_fast.partial import Partial, Task
+from radabound_fast.packing import as_rows, as_values, as_words
+from radabound_fast.partial import Partial, Task, each_of
 from radabound_fast.signs import SignMatrix
 
 
@@ -223,7 +223,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         TypeError, ValueError
             Not rows of losses; the blocks before have been counted.
         """
-        rows = losses if hasattr(losses, "shape") else as_array(losses, "losses")
+        rows = as_rows(losses, "losses")
         return AnswerStream(
             lambda part: self.query_many(rows[part], trace=trace, n_threads=n_threads),
             lambda: self._answered_nothing(halted=True),
@@ -235,7 +235,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         self, words: Any, *, block: int, trace: bool = False, n_threads: int = 1
     ) -> Iterator[RadaBoundAnswers]:
         """`iter_query_many` for packed rows, shape (k, ceil(n_samples / 64))."""
-        rows = words if hasattr(words, "shape") else as_array(words, "words")
+        rows = as_rows(words, "words")
         return AnswerStream(
             lambda part: self.query_many_packed(rows[part], trace=trace, n_threads=n_threads),
             lambda: self._answered_nothing(halted=True),
@@ -302,9 +302,10 @@ class RadaBound(Saved, _kernel.LossQueries):
         >>> guard.take(partials, fetch=lambda i: blocks[i])
         RadaBoundAnswers(n_answered=30, halted=False, n_queries=30)
         """
+        each = each_of(partials)
         answered = [self.query_many(np.empty((0, self.n_samples), np.bool_))]
         try:
-            for number, partial in enumerate(partials):
+            for number, partial in enumerate(each):
                 answered.append(self._taken(number, partial, fetch))
                 if answered[-1].halted:
                     break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
@@ -13,7 +13,7 @@ import numpy as np
 
 from radabound_fast import _kernel
 from radabound_fast._answers import Answers, AnswerStream
-from radabound_fast._checks import check_choice, read_as_predictions
+from radabound_fast._checks import check_choice, read_as
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast._saving import Saved
@@ -31,8 +31,8 @@ from radabound_fast.metrics import (
     Truth,
     roc_band,
 )
-from radabound_fast.packing import as_array
-from radabound_fast.partial import Partial, Task
+from radabound_fast.packing import as_rows
+from radabound_fast.partial import Partial, Task, each_of
 
 if TYPE_CHECKING:
     from radabound_fast.report import Report
@@ -310,6 +310,9 @@ class Holdout(Owned, _kernel.PredictionQueries):
             words = _kernel.pack_rows(*self._labels.match(y_pred, ndim=1))
             return self._guard.query_packed(words, key=key, rerun=rerun)
         self._check_no_keys(key)
+        if rerun != 1:
+            guard = type(self._guard).__name__
+            raise TypeError(f"only a DeclaredSearch has reruns, this guard is a {guard}")
         self._check_owner()
         if self._truth is not None:
             return self._guard._query_predictions(self._truth, y_pred)
@@ -451,7 +454,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         rows = []
         for name, y_pred in (("y_pred_a", y_pred_a), ("y_pred_b", y_pred_b)):
-            with read_as_predictions(name):
+            with read_as(y_pred=name):
                 if truth is None:
                     row = np.atleast_2d(_kernel.pack_rows(*self._labels.match(y_pred, ndim=1)))
                 else:
@@ -495,7 +498,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             )
         if self.metric != "roc_auc" or self._truth is None:
             raise ValueError(f"roc_band needs metric='roc_auc', this holdout has {self.metric!r}")
-        with read_as_predictions("y_score"):
+        with read_as(y_pred="y_score"):
             answer = self._guard._query_predictions(self._truth, y_score, key, rerun)
         nats = log(2 / self._guard.delta) + answer.nats
         return roc_band(self._truth, self._truth.read(y_score, 1)[0], nats)
@@ -525,11 +528,16 @@ class Holdout(Owned, _kernel.PredictionQueries):
         HoldoutExhausted
             The guard had halted before the first block.
         TypeError, ValueError
-            Not predictions of these classes; the blocks before have been counted.
+            At once: guesses or keys are not one a row.  Later: not predictions of these classes;
+            the blocks before have been counted.
         """
-        rows = Y_pred if hasattr(Y_pred, "shape") else as_array(Y_pred, "Y_pred")
-        along = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
-        along = {name: values for name, values in along.items() if values is not None}
+        rows = as_rows(Y_pred, "Y_pred")
+        given = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
+        along = {
+            name: _one_a_row(name, values, len(rows))
+            for name, values in given.items()
+            if values is not None
+        }
 
         def ask(part: slice) -> Any:
             here = {name: values[part] for name, values in along.items()}
@@ -562,9 +570,10 @@ class Holdout(Owned, _kernel.PredictionQueries):
         guard is a mechanism.
         """
         packed: list[bool] = []
+        each = each_of(partials)
 
         def as_packed() -> Iterator[Partial]:
-            for partial in partials:
+            for partial in each:
                 if isinstance(partial, Partial):
                     packed.append(partial.packed)
                     partial = replace(partial, packed=True)
@@ -631,6 +640,17 @@ class Holdout(Owned, _kernel.PredictionQueries):
         return f"Holdout(n_samples={self.n_samples}{metric}, guard={self.guard!r})"
 
 
+def _one_a_row(name: str, values: Any, n_rows: int) -> Any:
+    """What goes along with rows, to be sliced as they are."""
+    if not np.iterable(values):
+        raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
+    if not isinstance(values, np.ndarray | Sequence):
+        values = list(values)
+    if len(values) != n_rows:
+        raise ValueError(f"{name} must be one a row, {n_rows}, got {len(values)}")
+    return values
+
+
 class _Measured(NamedTuple):
     """What a caller says of what is to be measured; None: nothing."""
 
@@ -674,7 +694,8 @@ class _Measured(NamedTuple):
         if there is None and metric in (None, "error") and not self._others():
             return None
         weighting = Weighting.of(labels.n_samples, self.sample_weight, self.groups)
-        return Truth(labels, metric or "error", options, self.baseline, weighting, n_folds)
+        metric = "error" if metric is None else metric
+        return Truth(labels, metric, options, self.baseline, weighting, n_folds)
 
     def check_error_rates(self, guard: type) -> None:
         """ValueError if a guard that counts is to answer anything but error rates."""

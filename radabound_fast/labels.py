@@ -81,7 +81,7 @@ class Labels:
     def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:
         kind, known, _ = distinct(classes, "classes")
         if kind != self._kind:
-            raise TypeError(f"classes must be {self._kind} as y_true, got {kind}")
+            raise TypeError(f"y_true and classes must be of one kind, got {self._kind} and {kind}")
         code_of = {value: code for code, value in enumerate(known)}
         codes = np.array([code_of.get(value, -1) for value in self._classes])[codes]
         if codes.min() < 0:

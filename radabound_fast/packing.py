@@ -7,6 +7,8 @@ looked at once, in C, where losses outside [0, 1] are found; here it is types an
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import counted
+
+LARGEST = sys.float_info.max
 
 
 def pack_losses(losses: Any) -> NDArray[np.uint64]:
@@ -118,6 +122,16 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     ValueError
         Wrong length or dimensions, or a bit past n_samples is set.
     """
+    array = unchecked_words(words, n_samples, ndim)
+    used = n_samples % 64
+    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
+    if past.any():
+        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
+    return array
+
+
+def unchecked_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
+    """`as_words` for whoever looks himself whether a bit past n_samples is set."""
     column = _arrow_bits(words, "words")
     if column is None:
         array = as_array(words, "words")
@@ -135,10 +149,6 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     check_shape(array, -(-n_samples // 64), ndim, "words")
     if not array.dtype.isnative or array.strides[-1] != 8:
         array = np.ascontiguousarray(array, np.uint64)
-    used = n_samples % 64
-    past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
-    if past.any():
-        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
 
 
@@ -159,6 +169,15 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
         'which bit is first; if numpy.packbits made them with bitorder="little", pass '
         f'{whole}.view("<u8")'
     )
+
+
+def as_rows(values: Any, name: str) -> Any:
+    """What is read a block of rows at a time: itself, if it has a shape."""
+    rows = values if hasattr(values, "shape") else as_array(values, name)
+    shape = tuple(rows.shape)
+    if len(shape) != 2 and shape != (0,):  # as of []
+        raise ValueError(f"{name} must have two dimensions, got shape {shape}")
+    return rows
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
@@ -218,6 +237,23 @@ def side_by_side(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def _beyond(integers: NDArray[Any], limit: int) -> bool:
     return integers.size > 0 and max(int(integers.max()), -int(integers.min())) > limit
+
+
+def as_numbers(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """An array of real numbers: itself, or objects as float64."""
+    if values.dtype.kind == "O":
+        for index, value in enumerate(values.ravel().tolist()):
+            if is_missing(value):
+                _raise_missing(name, index, values.shape)
+            if not is_number(value):
+                raise TypeError(f"{name} must be real numbers, got {value!r:.100}")
+            if abs(value) > LARGEST and value not in (math.inf, -math.inf):
+                place = place_of(index, values.shape)
+                raise ValueError(f"{name} must be finite in float64, got {value!s:.50} {place}")
+        return values.astype(np.float64)
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    return values
 
 
 def check_shape(values: NDArray[Any], n_samples: int | None, ndim: int | None, name: str) -> None:

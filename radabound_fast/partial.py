@@ -13,6 +13,7 @@ task.reduce(losses[:, 6400:], start=6400)``, in any order.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -294,11 +295,16 @@ class Partial:
 
         Raises
         ------
+        TypeError
+            It is no bytes.
         ValueError
             It is something else, of a later version, cut short or altered; or has numbers that no
             losses lead to.
         """
-        blob = bytes(blob)
+        try:
+            blob = bytes(memoryview(blob))
+        except TypeError:
+            raise TypeError(f"blob must be bytes, got {type(blob).__name__}") from None
         if not blob.startswith(_MAGIC):
             raise ValueError("no partial: the first 8 bytes are not the magic")
         if len(blob) < _HEAD.size + _DIGEST_BYTES:
@@ -358,6 +364,15 @@ class Partial:
         # no total: it may be that of a query which is to be withheld
         n = sum(stop - start for start, stop in self.spans)
         return f"Partial({counted(len(self), 'row')} at {n} of {self.n_samples} samples)"
+
+
+def each_of(partials: Any) -> Iterator[Partial]:
+    """One after the other, of what `take` is given."""
+    try:
+        return iter(partials)
+    except TypeError:
+        kind = type(partials).__name__
+        raise TypeError(f"partials must be an iterable of Partial, got {kind}") from None
 
 
 def _digest(content: bytes) -> bytes:

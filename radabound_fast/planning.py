@@ -16,6 +16,7 @@ from radabound_fast import bounds
 from radabound_fast._checks import (
     MAX_SAMPLES,
     check_count,
+    check_delta,
     check_fraction,
     check_n_samples,
     check_n_vectors,
@@ -258,7 +259,7 @@ def plan(
     (True, True)
     """
     m, n_vectors = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    epsilon, delta = check_probability(epsilon=epsilon), check_probability(delta=delta)
+    epsilon, delta = check_probability(epsilon=epsilon), check_delta(delta)
     error_rate = check_fraction(error_rate=error_rate)
     low = high = None
     if space_size is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import ipaddress
 import json
@@ -154,7 +153,8 @@ class RemoteHoldout:
     token : str
         Of the team that asks.  A copy and a pickle hold it, repr and errors do not.
     timeout : float, default 300
-        How long, in seconds, a call may take in all, with what is asked again.
+        How long, in seconds, a call may take in all, with what is asked again; only a reply that
+        trickles in, and never stops for so long, may take more.
     cafile : path, optional
         Certificates to trust, in PEM; None: the system's.
 
@@ -225,7 +225,7 @@ class RemoteHoldout:
         self._pos_label = found["pos_label"]
         self._takes_keys, self._needs_guess = bool(found["takes_keys"]), bool(found["needs_guess"])
         self._mechanism, self._guarantee = str(found["mechanism"]), str(found["guarantee"])
-        self._halted = bool(found["halted"])
+        self._halted, self._max_body = bool(found["halted"]), int(found["max_body"])
         self._labels = None
         if self._known_classes is not None and self._takes == "classes":
             # none of the holdout's: its first class everywhere, which predictions are told from
@@ -371,7 +371,8 @@ class RemoteHoldout:
 
     def close(self) -> None:
         """Let go of the connections; the next call makes a new one."""
-        _close(self._idle)
+        with self._lock:
+            _close(self._idle)
 
     def __enter__(self) -> Self:
         return self
@@ -391,7 +392,13 @@ class RemoteHoldout:
     def _ask(self, path: str, y_pred: Any, ndim: int, **beside: Any) -> Any:
         form, octets = self._packed(y_pred, ndim)
         head = {"form": form} | {name: one for name, one in beside.items() if one is not None}
-        return self._call("POST", path, packed(head, octets))
+        body = packed(head, octets)
+        if len(body) > self._max_body:
+            raise ValueError(
+                f"a body must have at most {self._max_body:,} octets, got {len(body):,}: ask "
+                "about fewer rows at once"
+            )
+        return self._call("POST", path, body)
 
     def _packed(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
@@ -423,9 +430,10 @@ class RemoteHoldout:
             except (OSError, http.client.HTTPException) as error:
                 failure: Exception = error
             else:
-                if status not in _AGAIN:
-                    return self._read(status, reply)
-                failure = ConnectionError(_message(reply) or f"it replied {status}")
+                told = _told(status, reply)
+                if status not in _AGAIN and (told is not None or status < 500):
+                    return self._read(status, told, counts=body is not None)
+                failure = ConnectionError(_message(told) or f"it replied {status}")
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(
                     f"{self._url} gave no answer within {self._timeout:g} seconds: {failure}"
@@ -443,6 +451,7 @@ class RemoteHoldout:
             reply = response.read()
         except BaseException:  # Ctrl-C too: what it would send next is not known
             connection.close()
+            self.close()  # those of a service that was started anew would fail one after the other
             raise
         if not response.will_close:
             with self._lock:
@@ -465,16 +474,15 @@ class RemoteHoldout:
             connection.sock.settimeout(seconds)
         return connection
 
-    def _read(self, status: int, reply: bytes) -> Any:
-        try:
-            told = json.loads(reply)
-        except ValueError:
-            told = None
-        if status == 200 and isinstance(told, dict):
+    def _read(self, status: int, told: dict[str, Any] | None, *, counts: bool) -> Any:
+        if told is None:
+            found = f"{self._url} is no service of a holdout: it replied {status}"
+            if counts:  # or what stands before it has hidden its reply
+                raise ConnectionError(f"{found}, and whether the call was counted is not known")
+            raise ValueError(found)
+        if status == 200:
             return told
-        error = told.get("error") if isinstance(told, dict) else None
-        if not isinstance(error, dict):
-            raise ValueError(f"{self._url} is no service of a holdout: it replied {status}")
+        error = told["error"]
         kind, message = str(error.get("type")), str(error.get("message"))
         if kind == "HoldoutExhausted":
             self._halted = True
@@ -529,7 +537,16 @@ def _npy(values: Any) -> bytes:
     return file.getvalue()
 
 
-def _message(reply: bytes) -> str | None:
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return str(json.loads(reply)["error"]["message"])
-    return None
+def _told(status: int, reply: bytes) -> dict[str, Any] | None:
+    """What the service says; None if that is not how it speaks."""
+    try:
+        told = json.loads(reply)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict) or status != 200 and not isinstance(told.get("error"), dict):
+        return None
+    return told
+
+
+def _message(told: dict[str, Any] | None) -> str | None:
+    return None if told is None else str(told["error"].get("message"))

@@ -17,6 +17,8 @@ from radabound_fast._checks import certainty, counted
 from radabound_fast.metrics import COUNTED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
@@ -134,11 +136,12 @@ class Report:
         used, where = "its scores", f"a space{size} that was declared beforehand"
         if self._shows is not None:
             used, where = f"what it was shown, {self._shows}", "that"
+        score, place = self._told(best.value, best.low, best.high)
         text = sentence(
             counted(self.n_queries, "model"),
             called,
-            f"{self.metric} {shown(best.value)} {self._rows}",
-            f"{self._place(best.low, best.high)} in the population{folds}",
+            f"{self.metric} {score} {self._rows}",
+            f"{place} in the population{folds}",
             self.delta,
             f"however the search used {used} (radabound_fast.DeclaredSearch over {where})",
         )
@@ -153,10 +156,10 @@ class Report:
             how = f"It errs {'more' if is_worse else 'less'} often than the baseline"
         else:
             how = f"Its mean loss is {'higher' if is_worse else 'lower'} than that of the baseline"
+        score, place = self._told(gain, *limits, is_gain=True)
         return text + (
-            f" {how} by {shown(gain)}, and in the population by "
-            f"{self._place(*limits, is_gain=True)}, if the baseline was fixed before any holdout "
-            "score was seen."
+            f" {how} by {score}, and in the population by {place}, if the baseline was fixed "
+            "before any holdout score was seen."
         )
 
     @property
@@ -166,17 +169,24 @@ class Report:
 
     @property
     def _rows(self) -> str:
+        weighted = " with weights or groups" if self.answers._terms.measure.is_weighted else ""
         if self.n_folds is None:
-            return f"on {counted(self.n_samples, 'held-out row')}"
-        return f"in {self.n_folds}-fold cross-validation on {counted(self.n_samples, 'row')}"
+            return f"on {counted(self.n_samples, 'held-out row')}{weighted}"
+        rows = f"{counted(self.n_samples, 'row')}{weighted}"
+        return f"in {self.n_folds}-fold cross-validation on {rows}"
 
-    def _place(self, low: float, high: float, *, is_gain: bool = False) -> str:
+    def _told(
+        self, value: float, low: float, high: float, *, is_gain: bool = False
+    ) -> tuple[str, str]:
+        """A number, and where its truth is."""
         terms = self.answers._terms
         if terms.two_sided:
-            return between(low, high)
+            return scored(value, low, high)
         if is_gain or terms.measure.greater_is_better:
-            return f"at least {_outward(low, -1)}"
-        return f"at most {_outward(high, 1)}"
+            digits = _digits(value, low)
+            return shown(value, digits), f"at least {_outward(low, -1, digits)}"
+        digits = _digits(value, high)
+        return shown(value, digits), f"at most {_outward(high, 1, digits)}"
 
     def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
         """The n best models, the best first, by the limit that counts: `low` or `high`."""
@@ -214,6 +224,7 @@ class Report:
 
         answers = self.answers
         used = "the scores" if self._shows is None else "what it was shown"
+        whose = "" if self.n_folds is None else " of the fold models"
         return report_figure(
             answers.values,
             answers.lows,
@@ -222,7 +233,7 @@ class Report:
             baseline=self.baseline,
             metric=self.metric,
             title=f"{counted(self.n_queries, 'model')} {self._rows}",
-            subtitle=f"Every interval holds, with probability {certainty(self.delta)}, "
+            subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
             f"however the search used {used}",
         )
 
@@ -231,11 +242,12 @@ class Report:
         names = [
             name
             for name in rows[0]
-            if name not in ("half_width", "nats") and (name != "rerun" or rows[0]["rerun"] > 1)
+            if name not in ("half_width", "nats")
+            and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
         ]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(name, row[name])}</td>" for name in names) + "</tr>"
+            "<tr>" + "".join(f"<td>{cell}</td>" for cell in _cells(row, names)) + "</tr>"
             for row in rows
         )
         return (
@@ -275,9 +287,11 @@ def sentence(models: str, called: str, score: str, place: str, delta: float, pro
     )
 
 
-def between(low: float, high: float) -> str:
-    """An interval, rounded outward."""
-    return f"between {_outward(low, -1)} and {_outward(high, 1)}"
+def scored(value: float, low: float, high: float) -> tuple[str, str]:
+    """A number, and its interval, rounded outward."""
+    digits = _digits(value, low, high)
+    between = f"between {_outward(low, -1, digits)} and {_outward(high, 1, digits)}"
+    return shown(value, digits), between
 
 
 def shown_key(key: Any) -> str:
@@ -289,21 +303,37 @@ def shown_key(key: Any) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-def shown(number: float) -> str:
-    """A score or a limit for people."""
-    return f"{number:.4f}" if abs(number) < 10 else f"{number:,.2f}"
+def _digits(value: float, *limits: float) -> int:
+    """Decimals that tell a number from its limits: 4, of large ones 2, or more."""
+    width = max(abs(value - limit) for limit in limits)
+    needed = 1 - math.floor(math.log10(width)) if width > 0.0 else 0
+    usual = 4 if max(map(abs, (value, *limits))) < 10 else 2
+    return min(max(usual, needed), 30)
 
 
-def _outward(limit: float, side: int) -> str:
-    """A limit with the digits of `_shown`, rounded away from the middle: -1 down, 1 up."""
-    digits = 10**4 if abs(limit) < 10 else 10**2
-    return shown(side * math.ceil(side * limit * digits - 1e-9) / digits)
+def shown(number: float, digits: int) -> str:
+    """A number for people; nothing is less than zero by a sign alone."""
+    return f"{number:z,.{digits}f}"
 
 
-def _cell(name: str, value: Any) -> str:
-    if name == "key":
-        return html.escape(shown_key(value))
-    return f"{value:,}" if isinstance(value, int) else shown(value)
+def _outward(limit: float, side: int, digits: int) -> str:
+    """A limit, rounded away from the middle: -1 down, 1 up."""
+    ten = 10**digits
+    return shown(side * math.ceil(side * limit * ten - 1e-9) / ten, digits)
+
+
+def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
+    """What a table has of an answer, as HTML."""
+    usual = _digits(row["value"], row["value"] + row["half_width"])
+    gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
+    for name in names:
+        value = row[name]
+        if name == "key":
+            yield html.escape(shown_key(value))
+        elif isinstance(value, float):
+            yield shown(value, gains if name.startswith("gain") else usual)
+        else:
+            yield f"{value:,}" if isinstance(value, int) else html.escape(value)
 
 
 def plain(value: Any) -> Any:

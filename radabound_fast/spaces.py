@@ -41,6 +41,7 @@ from radabound_fast._values import (
     hint_for,
     len_of,
     outside,
+    quoted,
     shown,
     token_of,
     value_from,
@@ -65,9 +66,11 @@ __all__ = [
 ]
 
 Found = tuple[Hashable, float]
+Codes = list[Hashable] | NDArray[np.int64]
 
 # a space that can list its keys has the weights of so many of them added up
 MOST_CHECKED = 2**20
+_INT64 = 2**63
 # subsets of so few members are counted exactly
 _FEW_MEMBERS = 1000
 
@@ -112,8 +115,8 @@ class Space(ABC):
     def describe(self) -> dict[str, Any]:
         """The space as JSON values, the same for equal spaces."""
 
-    def find_many(self, keys: Any) -> tuple[list[Hashable], NDArray[np.float64]]:
-        """`find` for every key in order."""
+    def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
+        """`find` for every key in order; codes that are small ints may come as an array."""
         found = [self.find(key) for key in keys]
         nats = np.array([nats for _, nats in found], dtype=np.float64)
         return [code for code, _ in found], nats
@@ -204,15 +207,17 @@ class Choice(Space):
     def find(self, key: Any) -> Found:
         return self.place(key), self._nats
 
-    def find_many(self, keys: Any) -> tuple[list[Hashable], NDArray[np.float64]]:
-        if isinstance(self.values, range) and self.values.step == 1:
+    def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
+        values = self.values
+        if isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
             wanted = np.asarray(keys)
-            if wanted.dtype.kind in "iu" and wanted.ndim == 1:
-                missing = (wanted < self.values.start) | (wanted >= self.values.stop)
+            if values.stop <= _INT64 and wanted.dtype.kind in "iu" and wanted.ndim == 1:
+                missing = (wanted < values.start) | (wanted >= values.stop)
                 if missing.any():
-                    raise outside(self.name, int(wanted[missing.argmax()]), self.values)
-                places = (wanted - wanted.dtype.type(self.values.start)).tolist()
-                return places, np.full(len(places), self._nats)
+                    raise outside(self.name, int(wanted[missing.argmax()]), values)
+                # a copy: the keys are the caller's, who may change them
+                places = wanted.astype(np.int64) - values.start
+                return places, np.broadcast_to(self._nats, len(places))
         return super().find_many(keys)
 
     def key_of(self, code: Any) -> Any:
@@ -278,7 +283,7 @@ class Grid(Space):
 
     def find(self, key: Any) -> Found:
         if not isinstance(key, Mapping):
-            raise TypeError(f"key must be a mapping of names to values, got {key!r}")
+            raise TypeError(f"key must be a mapping of names to values, got {quoted(key)}")
         first = 0
         for part in self._parts:
             if part.names == key.keys():
@@ -292,9 +297,11 @@ class Grid(Space):
         named = [part for part in self._parts if part.names == key.keys()]
         if not named:
             names = " or ".join(str(sorted(part.names)) for part in self._parts)
-            return ValueError(f"key must have the names {names}, got {sorted(map(str, key))}")
+            return ValueError(
+                f"key must have the names {names}, got {quoted(sorted(map(str, key)))}"
+            )
         if len(named) > 1:
-            return ValueError(f"key must be in one of {len(named)} grids, got {dict(key)!r}")
+            return ValueError(f"key must be in one of {len(named)} grids, got {quoted(dict(key))}")
         wrong = next(c for c in named[0].choices if key[c.name] not in c)
         return outside(wrong.name, key[wrong.name], wrong.values)
 
@@ -389,7 +396,9 @@ class InOrder(Space):
         if self._items is None:
             k = as_int(key)
             if k is None or k < 1:
-                raise ValueError(f"key must be a place in the order, 1, 2, 3, ..., got {key!r}")
+                raise ValueError(
+                    f"key must be a place in the order, 1, 2, 3, ..., got {quoted(key)}"
+                )
         else:
             k = self._items.place(key) + 1
         return k, math.log(k) + math.log(k + 1)
@@ -438,7 +447,7 @@ class Improvements(Space):
     """
 
     def __init__(self, n_levels: int) -> None:
-        self.n_levels = check_count(n_levels=n_levels)
+        self.n_levels = check_count(n_levels=n_levels, at_most=2**53)
 
     @property
     def size(self) -> None:
@@ -470,7 +479,7 @@ class Improvements(Space):
         if not fits:
             raise ValueError(
                 "key must be how many answers were shown, and the place and level of every "
-                f"improvement among them, got {key!r:.200}"
+                f"improvement among them, got {quoted(key)}"
             )
         return n, falls
 
@@ -520,7 +529,7 @@ class Product(Space):
         n_spaces = len(self.spaces)
         if not isinstance(key, (tuple, list)) or len(key) != n_spaces:
             raise ValueError(
-                f"key must be a tuple of {n_spaces}, one key of each of {self!r}, got {key!r}"
+                f"key must be a tuple of {n_spaces}, one key of each of {self!r}, got {quoted(key)}"
             )
         found = [space.find(part) for space, part in zip(self.spaces, key, strict=True)]
         return tuple(code for code, _ in found), sum(nats for _, nats in found)
@@ -556,7 +565,7 @@ class Subset(Space):
     def find(self, key: Any) -> Found:
         places = sorted(self._members.place(one) for one in _listed(key))
         if len(set(places)) < len(places):
-            raise ValueError(f"key must have different members, got {key!r}")
+            raise ValueError(f"key must have different members, got {quoted(key)}")
         n, s = self._members.size, len(places)
         if self._subset_size is None:
             return tuple(places), math.log(n + 1) + _log_comb(n, s)
@@ -756,7 +765,7 @@ class Prior(Space):
     def find(self, key: Any) -> Found:
         nats = check_not_nan(self.declared.nats(key))
         if nats == math.inf:
-            raise ValueError(f"key must be in the space, got {key!r}, of weight 0")
+            raise ValueError(f"key must be in the space, got {quoted(key)}, of weight 0")
         return token_of(key, "key"), nats
 
     def key_of(self, code: Any) -> Any:
@@ -854,7 +863,7 @@ def from_description(description: dict[str, Any]) -> Space:
 
 def _listed(key: Any) -> list[Any]:
     if isinstance(key, (str, bytes, Mapping)) or not isinstance(key, Iterable):
-        raise TypeError(f"key must be a collection, got {key!r}")
+        raise TypeError(f"key must be a collection, got {quoted(key)}")
     return list(key)
 
 
@@ -862,7 +871,7 @@ def _whole(number: Any) -> int:
     """As `as_int`; TypeError if it is none."""
     whole = as_int(number)
     if whole is None:
-        raise TypeError(f"key must have whole numbers, got {number!r}")
+        raise TypeError(f"key must have whole numbers, got {quoted(number)}")
     return whole
 
 

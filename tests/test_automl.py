@@ -101,12 +101,11 @@ def test_every_picture_is_in_the_page():
 
 
 def test_grid_search_with_a_scorer():
-    printed = reports.run(reports.script("scikit-learn's searches", FROM_ABOVE, AFTER_GRID))
+    printed = reports.run(reports.script("scikit-learn's searches", after=AFTER_GRID))
     check(printed, least=6, quality=0.25)
     assert printed.splitlines()[-1] == "True"
 
 
-FROM_ABOVE = "from radabound_fast.integrations.sklearn import space_of\n"
 AFTER_GRID = """
 best = search.cv_results_["mean_test_score"].max()
 print(abs(best - (1 - min(holdout.guard.answers.values))) < 1e-12)
@@ -155,7 +154,6 @@ OPTUNA_BEFORE = """
 import optuna
 from optuna.storages import GrpcStorageProxy, JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from radabound_fast.integrations.optuna import guarded_objective
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 range_of_depths = {"max_depth": [4, 5, 6, 7, 8]}

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import _kernel, cli, reference
+from radabound_fast import RadaBound, _kernel, cli, reference
 
 AUDIT = [
     "audit",
@@ -97,6 +98,26 @@ def test_the_output_is_no_file_that_is_read(run):
         assert (code, out) == (2, "")
         assert err.startswith("radabound audit: --output must be a file of its own, got ")
     assert np.load("p.npy").shape == (400, 1000)
+
+
+def test_no_file_that_is_read_is_written_over_by_any_option(run):
+    np.savez("a.npz", y=np.load("y.npy"), p=np.load("p.npy"))
+    Path("keys.png").write_text("".join(f"{row}\n" for row in range(400)))
+    search = ["--delta", 0.1, "--space-size", 1000]
+    archive = ["audit", "--labels", "a.npz:y", "--predictions", "a.npz:p", *search]
+    files = ["audit", "--labels", "y.npy", "--predictions", "p.npy", *search]
+    RadaBound.open("guard.png", 1000, epsilon=0.1, delta=0.1).close()
+    for arguments, option, what in (
+        ([*archive, "--output", "a.npz"], "--output", "is read"),
+        ([*files, "--keys", "keys.png", "--plot", "keys.png"], "--plot", "is read"),
+        ([*files, "--output", "new.png", "--plot", "./new.png"], "--plot", "is that of --output"),
+        (["report", "guard.png", "--plot", "guard.png"], "--plot", "is read"),
+    ):
+        before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert f"{option} must be a file of its own, got " in err and err.endswith(f"{what}\n")
+        assert before == {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
 
 
 def test_audit_needs_no_progress_bar(run, monkeypatch):

@@ -1,13 +1,14 @@
 """DeclaredSearch: an interval for every answer, a key for every model, and nothing else to mind."""
 
 import copy
+import gc
 import math
 import multiprocessing
 import os
 import pickle
-import sys
 import threading
 import traceback
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -15,9 +16,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.stats import beta
 
-from radabound_fast import Holdout, _kernel, bounds, pack_losses
+from radabound_fast import Holdout, bounds, pack_losses
 from radabound_fast.mechanisms import DeclaredSearch
-from radabound_fast.spaces import Choice, InOrder, epoch_of
+from radabound_fast.spaces import Choice, Grid, InOrder, epoch_of
 
 M = 4000
 # one under, at and over a byte and a word, and one sample
@@ -522,6 +523,10 @@ def test_a_holdout_asks_by_key_and_another_guard_takes_none():
             other.query(labels, key=3)
         with pytest.raises(TypeError, match="only a DeclaredSearch is asked by key, this guard is"):
             other.query_many(labels[None], keys=[3])
+        with pytest.raises(TypeError, match="only a DeclaredSearch has reruns, this guard is a "):
+            other.query(labels, rerun=2)
+        with pytest.raises(TypeError, match="options of query_many are trace"):
+            other.query_many(labels[None], reruns=[2])
         assert other.n_queries == 1
 
 
@@ -557,41 +562,21 @@ def test_nothing_that_is_kept_or_written_holds_losses():
     search.query(losses, key=3)
     blob = pickle.dumps(search)
     assert pack_losses(losses).tobytes()[:16] not in blob and len(blob) < 2000
-    assert all(sys.getsizeof(asked) < 200 for asked in search._asked.values())
 
 
-# ---- fingerprints -------------------------------------------------------------------------------
-
-# of SipHash-1-3 with the key 00 01 .. 0f, of the bytes 00 01 .. n-1, from a plain one in Python
-# that gives the vectors of SipHash-2-4 in its paper, and with key 0 the ``hash`` of CPython
-VECTORS = {0: "dcc40f055801acab", 1: "93ca577df39bf4c9", 15: "5699512a6dd820d3"}
-
-
-@pytest.mark.parametrize("n_bytes", VECTORS)
-def test_fingerprints_are_sip_hashes(n_bytes):
-    rows = np.arange(64, dtype=np.uint8)[np.newaxis]
-    hashes = _kernel.fingerprints(rows, n_bytes, bytes(range(16)))
-    assert hashes.astype("<u8").tobytes().hex() == VECTORS[n_bytes]
-
-
-def test_fingerprints_are_of_each_row_by_itself():
-    rows = np.random.default_rng(0).integers(0, 256, (20, 100), dtype=np.uint8)
-    hashes = _kernel.fingerprints(rows[::2, :81], 81, b"k" * 16)
-    assert len(set(hashes.tolist())) == 10
-    for row in range(10):
-        single = _kernel.fingerprints(rows[2 * row : 2 * row + 1, :81], 81, b"k" * 16)
-        assert single[0] == hashes[row]
-    assert (_kernel.fingerprints(rows, 81, b"l" * 16) != hashes[0]).all()
-
-
-@pytest.mark.parametrize("wrong", ["key", "bytes", "strides", "shape"])
-def test_fingerprints_check_what_they_read(wrong):
-    rows = np.zeros((2, 10), np.uint8)
-    arguments = {
-        "key": (rows, 10, b"short"),
-        "bytes": (rows, 11, b"k" * 16),
-        "strides": (rows[:, ::2], 5, b"k" * 16),
-        "shape": (rows[0], 10, b"k" * 16),
-    }
-    with pytest.raises(ValueError, match="rows must be contiguous"):
-        _kernel.fingerprints(*arguments[wrong])
+@pytest.mark.parametrize(
+    ("space", "most"), [(10**7, 26), (Grid({"a": range(1000), "b": range(100)}), 28)]
+)
+def test_of_each_model_few_bytes_are_kept(space, most):
+    search = DeclaredSearch(M, space, delta=0.1)
+    words = pack_losses(np.array([coin(seed) for seed in range(100)]))
+    keys = np.arange(10**5) * 79 if isinstance(space, int) else space
+    tracemalloc.start()
+    try:
+        for first in range(0, 10**5, 100):
+            search.query_many_packed(words, keys=[keys[i] for i in range(first, first + 100)])
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert search.n_queries == 10**5 and kept / 10**5 < most

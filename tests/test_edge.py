@@ -433,10 +433,12 @@ def test_what_the_page_shows_of_a_run_is_true(tmp_path):
     losses = np.random.default_rng(0).random((2000, 4000)) < 0.21
     first, second = build("native", tmp_path)(state, losses[:2]).stdout.splitlines()
     _, last = judged(new, losses)  # without a write to the disk for each row
-    spent = f"complexity {last.complexity} of {last.budget}"
-    shown = [first, second, "...", f"halted after {last.n_answered} answers, {spent}"]
+    spent = f"{last.complexity} of {last.budget}"
+    shown = [first, second, "...", f"halted after {last.n_answered} answers, complexity {spent}"]
     assert "".join(f"    {line}\n" for line in shown) in page
-    assert f"halted after {last.n_answered:,} answers, {spent}" in page
+    found, budget = last.complexity / last.cells, last.budget / last.cells
+    told = f"complexity {found:.4g} of {budget:.4g}, which the device counts as {spent}\n"
+    assert f"    halted after {last.n_answered:,} answers, {told}" in page
 
 
 def test_the_program_of_the_page_compiles(tmp_path):

@@ -584,10 +584,10 @@ def test_an_archive_of_several_arrays_needs_a_key(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("0,1,0\n\n0,1\n", "p.csv, line 3: must have 3 cells, as the first line, got 2"),
+        ('"0",1,"0"\n0,1\n', "p.csv, line 2: must have 3 cells, as the first line, got 2"),
         ("0,1\n0,1,0\n", "p.csv, line 2: must have 2 cells, as the first line, got 3"),
         ("a,b,c\n0,1,0\n", "p.csv must hold numbers, got 'a' in line 1, cell 1; if it is a header"),
-        ("0,1,0\n\n0,,0\n", "p.csv must hold numbers, got '' in line 3, cell 2"),
+        ("0,1,0\n0,,0\n", "p.csv must hold numbers, got '' in line 2, cell 2"),
         ("0;1;0\n1;1;1\n", "p.csv must hold numbers, got '0;1;0' in line 1, cell 1"),
         ("0,1,0\n0,0_1,1\n", "p.csv must hold numbers, got '0_1' in line 2, cell 2"),
     ],
@@ -596,6 +596,28 @@ def test_a_faulty_csv_file_is_refused_by_line_and_cell(tmp_path, content, messag
     path = tmp_path / "p.csv"
     path.write_text(content)
     assert message in error_of(read, path, transpose=False)
+
+
+@pytest.mark.parametrize("before", ["\n", "0,1,0\n\n", "0,1,0\r\n\r\n\r\n"])
+def test_a_blank_line_between_others_is_refused_since_a_row_may_be_missing(tmp_path, before):
+    path = tmp_path / "p.csv"
+    path.write_bytes(f"{before}0,1,0\n".encode())
+    line = 1 + (before[0] == "0")
+    for function in (files.open_losses, read):
+        assert (
+            error_of(function, path) == f"p.csv, line {line}: must not be blank, as others follow"
+        )
+    path.write_bytes(f"0,1,0\n{before.lstrip()}\n\r\n".encode())  # at the end there may be some
+    assert read(path, transpose=False).shape == (len(before.split()) + 1, 3)
+
+
+def test_a_blank_line_among_labels_is_refused_and_not_a_label_less(tmp_path):
+    path = tmp_path / "y.csv"
+    for content in ("yes\n\nno\nno\n", "1\n\n0\n0\n"):
+        path.write_text(content)
+        expected = "y.csv, line 2: must not be blank, as others follow"
+        assert error_of(files.open_labels, path) == expected
+        assert error_of(labels_in, path, like=np.array(["yes", "no", "no"])) == expected
 
 
 def test_lengths_of_lines_are_checked_before_the_first_query(tmp_path):

@@ -70,6 +70,29 @@ def test_other_rows_are_refused_and_cost_nothing(y, rows):
         assert holdout.n_queries == 0
 
 
+def test_a_tool_may_pass_no_weights_and_is_refused_others(y, rng):
+    holdout = searched(y, {"depth": [1, 2]})
+    metric, X = HoldoutMetric(holdout, other_rows="plain"), rng.random((M, 2))
+    one = Fitted(depth=2)
+    for rows in (y, y[:-1]):
+        for ask in (
+            lambda rows=rows, **more: metric(rows, rows, key={"depth": 1}, **more),
+            lambda rows=rows, **more: metric.scorer()(one, X[: len(rows)], rows, **more),
+        ):
+            with pytest.raises(TypeError, match="sample_weight must be left out: rows count as"):
+                ask(sample_weight=np.ones(len(rows)))
+            if rows is y:
+                assert holdout.n_queries < 2
+                assert ask(sample_weight=None) == ask()
+    assert holdout.n_queries == 2
+
+
+def test_rows_of_another_kind_of_label_are_named(y):
+    metric = HoldoutMetric(searched(y), other_rows="plain")
+    with pytest.raises(TypeError, match="y_true and classes must be of one kind, got strings and"):
+        metric(["a", "b"], ["a", "b"])
+
+
 @pytest.mark.parametrize("n_rows", [M, M - 1, 7])  # of equal length too
 def test_training_rows_are_answered_by_the_plain_metric_if_so_declared(y, rng, n_rows):
     train = rng.integers(0, 2, n_rows)

@@ -339,7 +339,7 @@ def test_bad_predictions_are_refused_in_one_clear_sentence(y_true, y_pred, error
             ValueError,
             "y_true must hold only classes, got another value at sample 2",
         ),
-        ([0, 1], ["0", "1"], TypeError, "classes must be numbers as y_true, got strings"),
+        ([0, 1], ["0", "1"], TypeError, "of one kind, got numbers and strings"),
         ([0, 1], [], ValueError, "classes must not be empty, got shape (0,)"),
     ],
 )

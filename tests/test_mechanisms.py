@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, HoldoutExhausted, _kernel, pack_losses
+from radabound_fast import Holdout, HoldoutExhausted, RadaBound, _kernel, pack_losses, plan
 from radabound_fast.mechanisms import (
     DeclaredSearch,
     FixedSequence,
@@ -414,6 +414,27 @@ def test_no_guarantee_is_rounded_to_more_than_is_proved(delta, told):
     ):
         assert re.search(rf"probability (at least )?{re.escape(told)}[ ,]", said)
         assert "within" not in said or str(epsilon) in said or "half_width" in said
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda delta: RadaBound(100, epsilon=0.1, delta=delta, bound="fixed-sequence"),
+        lambda delta: GuessAndCheck(100, epsilon=0.1, delta=delta),
+        lambda delta: Ladder(100, step=0.05, delta=delta),
+        lambda delta: FixedSequence(100, epsilon=0.1, delta=delta),
+        lambda delta: DeclaredSearch(100, 10, delta=delta),
+        lambda delta: plan(100, 0.1, delta),
+    ],
+    ids=["RadaBound", "GuessAndCheck", "Ladder", "FixedSequence", "DeclaredSearch", "plan"],
+)
+def test_a_delta_whose_logarithms_are_not_finite_is_refused_at_once(make):
+    for delta, message in ((1e-320, "at least 1e-300"), (10**400, "finite in float64, got 1000")):
+        with pytest.raises(ValueError, match=f"delta must be {message}"):
+            make(delta)
+    guard = make(1e-300)
+    if isinstance(guard, DeclaredSearch):
+        assert 0.99 < guard.query(np.zeros(100), key=0).high < 1.0
 
 
 def test_each_guarantee_says_what_is_proved_and_for_whom():

@@ -1,6 +1,7 @@
 """Metrics of a holdout: scikit-learn's values, what is refused, and what is kept."""
 
 import copy
+import itertools
 import json
 import pickle
 import sqlite3
@@ -146,6 +147,15 @@ def test_many_at_once_are_answered_as_one_by_one(case):
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_no_rows_have_no_answers(case):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    answers = holdout.query_many(np.stack([predictions])[:0], keys=[])
+    assert len(answers) == 0 and answers.values.shape == answers.lows.shape == (0,)
+    assert holdout.query(predictions, key=0).n_queries == 1
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
 def test_a_dearer_key_has_a_wider_interval_and_one_side_a_nearer_limit(case):
     metric, y_true, predictions, options, _ = case
     wider = holdout_of(metric, y_true, **options).query(predictions, key=0)
@@ -267,6 +277,26 @@ def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
         ("mean_cost", {"costs": COSTS}, Y, ValueError, r"shape \(2, 2\), by classes, got \(3, 3\)"),
         ("mean_cost", {"costs": [[1, 1], [1, 1]]}, Y, ValueError, "costs must differ, got 1.0"),
         ("mean_cost", {"costs": [[0, np.inf], [1, 0]]}, Y, ValueError, "costs must be finite"),
+        (
+            "mean_cost",
+            {"costs": [[0, 1e308], [-1e308, 0]]},
+            Y,
+            ValueError,
+            r"differences that are finite, got -1e\+308 and 1e\+308",
+        ),
+        (
+            "neg_mean_squared_error",
+            {"y_range": (-9, 1e200)},
+            TARGETS,
+            ValueError,
+            "positive finite",
+        ),
+        ("neg_mean_squared_error", {"y_range": (0, 1e-200)}, Y * 0, ValueError, "positive finite"),
+        ("neg_mean_squared_error", {"y_range": (0, 10**400)}, Y, ValueError, "finite in float64"),
+        ("neg_log_loss", {"clip": 10**400}, Y, ValueError, "clip must be finite in float64, got 1"),
+        ("mean_cost", {"costs": [[0, 10**400], [1, 0]]}, Y, ValueError, "costs must be finite in"),
+        ("mean_cost", {"costs": [[0, None], [1, 0]]}, Y, ValueError, "costs must have no missing"),
+        ("", {}, Y, ValueError, "metric must be one of 'error'.*got ''"),
         ("mean_cost", {"costs": [["a", "b"], [1, 0]]}, Y, TypeError, "costs must be real numbers"),
         ("roc_auc", {"baseline": CLASSES}, Y, ValueError, "gains are of means, error, accuracy"),
         ("accuracy", {"baseline": CLASSES + 1}, Y, ValueError, "known classes"),
@@ -291,6 +321,10 @@ def test_what_a_metric_cannot_do_is_named_and_binds_nothing(
         ("roc_auc", {}, Y, ["a"] * M, TypeError, "y_pred must be real numbers"),
         ("roc_auc", {}, Y, np.full(M, 2**60 + 1), ValueError, "exact in float64"),
         ("roc_auc", {}, Y, [None] * M, ValueError, "missing values, got one at sample 0"),
+        ("roc_auc", {}, Y, [2**64 + i for i in range(M)], ValueError, "exact in float64, got"),
+        ("roc_auc", {}, Y, [10**400] * M, ValueError, "finite in float64, got 10+ at sample 0"),
+        ("neg_brier_score", {}, Y, [10**400] * M, ValueError, "finite in float64"),
+        ("neg_mean_squared_error", {"y_range": (0, 1)}, Y, [10**400] * M, ValueError, "finite"),
         ("roc_auc", {}, Y, np.zeros((M, 2)), ValueError, "one dimension"),
         ("neg_log_loss", {"clip": 0.01}, Y, SCORES, ValueError, r"in \[0, 1\], got -?[\d.]+ at"),
         ("neg_log_loss", {"clip": 0.01}, Y, CHANCES * np.nan, ValueError, "got nan at sample 0"),
@@ -313,6 +347,78 @@ def test_predictions_that_a_metric_cannot_judge_change_nothing(
     with pytest.raises((TypeError, ValueError)):
         holdout.query_many([predictions, predictions], keys=[0, 1])
     assert holdout.n_queries == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        ("error", {}),
+        ("mean_cost", {"costs": [[0, 1], [2, 0]]}),
+        ("roc_auc", {}),
+        ("neg_log_loss", {"clip": 0.1}),
+        ("neg_brier_score", {}),
+        ("neg_mean_absolute_error", {"y_range": (-1, 1)}),
+    ],
+)
+def test_zeros_of_either_sign_are_one_prediction(metric, options):
+    holdout = holdout_of(metric, **options)
+    answer = holdout.query(CLASSES.astype(float), key=0)
+    assert holdout.query(np.where(CLASSES, 1.0, -0.0), key=0) == answer
+    if metric in ("neg_log_loss", "neg_brier_score"):
+        both = np.stack([1.0 - CLASSES, CLASSES], axis=1)
+        answer = holdout.query(both, key=1)
+        assert holdout.query(np.where(both, 1.0, -0.0), key=1) == answer
+    assert holdout.n_queries == 1 + (metric in ("neg_log_loss", "neg_brier_score"))
+
+
+# np.float16(0.3) and np.float32(0.3) are above 0.3, np.float16(0.1) is below 0.1
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("high", [0.1, 0.3, 1e6])
+def test_numbers_that_were_clipped_in_their_own_dtype_are_within_the_range(dtype, high):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # float16 has no 1e6
+        largest = np.finfo(dtype).max if np.isinf(dtype(high)) else dtype(high)
+    own = {"y_range": (0, high)}
+    holdout = holdout_of("neg_mean_absolute_error", np.zeros(M), **own)
+    answer = holdout.query(np.full(M, largest), key=0)
+    assert answer.low <= answer.value
+    assert answer.value == pytest.approx(-min(float(largest), high))
+    for wrong in (np.inf, np.nan, 1.01 * high, -0.01 * high):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.full(M, wrong).astype(dtype)
+        if np.isinf(values).any() and not np.isinf(wrong):
+            continue
+        with pytest.raises(ValueError, match="y_pred must lie in y_range"):
+            holdout.query(values, key=1)
+    assert holdout.n_queries == 1
+
+
+# the mean of m times 1.1 may be 1.1000000000000003
+@pytest.mark.parametrize("m", [1, 2, 3, 7, 20, 59])
+@pytest.mark.parametrize("n_folds", [None, 2])
+def test_no_rounding_puts_a_value_outside_its_limits(m, n_folds):
+    if n_folds is not None and m < n_folds:
+        pytest.skip("more folds than rows")
+    for most in (0.1, 0.3, 0.7, 1.1, 3.3, 1e6 / 3):
+        numbers = {"metric": "neg_mean_squared_error", "y_range": (0, most)}
+        absolute = {"metric": "neg_mean_absolute_error", "y_range": (0, most)}
+        costs = {"metric": "mean_cost", "costs": [[most, 0], [most / 3, 0]], "classes": [0, 1]}
+        given = [{}, {"sample_weight": 0.1 + np.arange(m) ** 0.5}, {"groups": np.arange(m) // 2}]
+        given += [{"baseline": np.zeros(m, int)}] * (n_folds is None)
+        for own, more in itertools.product((numbers, absolute, costs), given):
+            search = DeclaredSearch(m, 9, delta=0.5, n_folds=n_folds)
+            holdout = Holdout(np.zeros(m, int), search, **own, **more)
+            for key, y_pred in enumerate((0, 1) if own is costs else (0.0, most / 3, most)):
+                answer = holdout.query(np.full(m, y_pred), key=key)
+                assert answer.low <= answer.value <= answer.high
+                if "baseline" in more:
+                    assert answer.gain_low <= answer.gain <= answer.gain_high
+
+
+def test_errors_may_be_as_large_as_a_float():
+    holdout = holdout_of("neg_mean_absolute_error", 1e200 * Y, y_range=(0, 1e200))
+    assert holdout.query(np.zeros(M), key=0).value == pytest.approx(-1e200 * Y.mean())
 
 
 @pytest.mark.parametrize(
@@ -516,6 +622,14 @@ def test_an_error_names_the_predictions_that_it_is_about():
                 holdout.compare(given, Y, key_a=0, key_b=1)
             with pytest.raises((TypeError, ValueError), match=f"^y_pred_b must .*{fault}"):
                 holdout.compare(Y, given, key_a=0, key_b=1)
+            for own in (
+                {"key_a": -1, "key_b": 1},
+                {"key_b": -1, "key_a": 1},
+                {"rerun_a": 2, "key_a": 0, "key_b": 1},
+                {"rerun_b": 2, "key_a": 0, "key_b": 1},
+            ):
+                with pytest.raises(ValueError, match=f"^{next(iter(own))} must be "):
+                    holdout.compare(Y, Y, **own)
             assert holdout.n_queries == 0
     with pytest.raises(ValueError, match="^y_score must be finite, got nan at sample 0"):
         holdout_of("roc_auc").roc_band(np.where(np.arange(len(Y)), 0.5, np.nan), key=0)
@@ -617,6 +731,8 @@ def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
     expected = bounds.weighted_interval(answer.value, weights, 1, nats)
     assert (answer.low, answer.high) == pytest.approx(expected)
     assert "weighted error" in holdout.guarantee
+    of_objects = holdout_of("error", sample_weight=WEIGHTS.astype(object), groups=groups)
+    assert of_objects.query(CLASSES, key=0)._asdict() == answer._asdict()
     alone = holdout_of("error", groups=[f"patient {row}" for row in range(M)])
     told = alone.query(CLASSES, key=0)
     assert told.value == np.mean(CLASSES != Y)
@@ -638,6 +754,8 @@ def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
         ("error", {"sample_weight": WEIGHTS[1:]}, ValueError, "sample_weight must have length 500"),
         ("error", {"sample_weight": WEIGHTS * Y}, ValueError, "positive and finite, got 0.0 at s"),
         ("error", {"sample_weight": ["a"] * M}, TypeError, "sample_weight must be real numbers"),
+        ("error", {"sample_weight": [None] * M}, ValueError, "weight must have no missing values"),
+        ("error", {"sample_weight": [10**400] * M}, ValueError, "weight must be finite in float64"),
         ("error", {"groups": Y[1:]}, ValueError, "groups must have length 500"),
         ("error", {"groups": [None] * M}, ValueError, "groups must have no missing values"),
         ("error", {"groups": Y, "baseline": Y}, ValueError, "baseline must be left out beside"),

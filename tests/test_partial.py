@@ -375,6 +375,23 @@ def test_what_does_not_fit_is_refused_and_what_was_counted_is_told():
         assert guard.n_queries == 10 * (n_before + 1)
 
 
+@pytest.mark.parametrize("wrap", [lambda guard: guard, lambda guard: Holdout([0] * 200, guard)])
+def test_one_partial_alone_is_refused_by_the_arguments_name(wrap):
+    guard = RadaBound(200, epsilon=0.3, delta=0.1, seed=0)
+    partial = guard.task().reduce(np.zeros((2, 200), bool))
+    for given in (partial, None, 3):
+        expected = f"^partials must be an iterable of Partial, got {type(given).__name__}$"
+        with pytest.raises(TypeError, match=expected):
+            wrap(guard).take(given)
+    assert guard.n_queries == 0
+
+
+@pytest.mark.parametrize("blob", [5, 10**15, "text", None, [1, 2]])
+def test_what_is_no_bytes_is_refused_and_a_number_is_no_length(blob):
+    with pytest.raises(TypeError, match=f"^blob must be bytes, got {type(blob).__name__}$"):
+        Partial.from_bytes(blob)
+
+
 def test_rows_that_are_needed_and_not_given_or_others_are_refused_before_anything_changes():
     losses = losses_of("bits", 150)
     guard = guard_of()

@@ -1,6 +1,8 @@
 """RemoteHoldout: a `Holdout` for whoever asks, without labels, retries and all."""
 
+import contextlib
 import copy
+import http.client
 import http.server
 import json
 import pickle
@@ -17,7 +19,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
-from serving import TOKENS, Command, in_thread  # noqa: E402
+from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
 
 from radabound_fast import Holdout, HoldoutExhausted, remote  # noqa: E402
 from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck, Thresholdout  # noqa: E402
@@ -234,8 +236,8 @@ class _Flaky(http.server.BaseHTTPRequestHandler):
         if way == "drop the call":
             self.close_connection = True
             return
-        if way == "502":
-            self.send_error(502)
+        if way in ("500", "502"):  # with a page of its own
+            self.send_error(int(way))
             return
         sent = dict(self.headers.items())
         names = {name.replace("-", "_"): value for name, value in sent.items()
@@ -247,6 +249,8 @@ class _Flaky(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         reply_sent = reply[:5] if way == "cut the reply" else reply
+        if way == "another reply":
+            reply = reply_sent = b"<p>Accept our terms"
         self.send_response(status)
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
@@ -257,27 +261,68 @@ class _Flaky(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
+@contextlib.contextmanager
+def behind_a_proxy(service, ways):
     proxy = http.server.HTTPServer(("127.0.0.1", 0), _Flaky)
-    proxy.service, proxy.keys = service, []
-    proxy.ways = ["drop the call", "502", "drop the reply", "cut the reply"]
+    proxy.service, proxy.keys, proxy.ways = service, [], ways
     thread = threading.Thread(target=proxy.serve_forever)
     thread.start()
     try:
-        holdout = RemoteHoldout(
-            f"http://127.0.0.1:{proxy.server_port}", token=TOKENS["red"], timeout=30
-        )
-        predictions = row()
-        answer = holdout.query(predictions)
-        assert answer.n_queries == 1 and answer.value == np.mean(predictions != Y)
-        assert len(proxy.keys) == 5 and len(set(proxy.keys)) == 1
-        assert holdout.query(predictions).n_queries == 2 and len(set(proxy.keys)) == 2
-        holdout.close()
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        with RemoteHoldout(url, token=TOKENS["red"], timeout=30) as holdout:
+            yield proxy, holdout
     finally:
         proxy.shutdown()
         thread.join()
         proxy.server_close()
+
+
+def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
+    with behind_a_proxy(
+        service, ["drop the call", "502", "500", "drop the reply", "cut the reply"]
+    ) as (proxy, holdout):
+        predictions = row()
+        answer = holdout.query(predictions)
+        assert answer.n_queries == 1 and answer.value == np.mean(predictions != Y)
+        assert len(proxy.keys) == 6 and len(set(proxy.keys)) == 1
+        assert holdout.query(predictions).n_queries == 2 and len(set(proxy.keys)) == 2
     assert service.get("/state")[1]["you"]["n_answers"] == 2
+
+
+def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service):
+    with (
+        behind_a_proxy(service, ["another reply"]) as (_, holdout),
+        pytest.raises(ConnectionError, match="replied 200, and whether the call was counted is"),
+    ):
+        holdout.query(row())
+    assert service.get("/state")[1]["you"]["n_answers"] == 1
+
+
+def test_after_a_failure_connections_that_lay_idle_are_not_tried_one_by_one(service, monkeypatch):
+    holdout = service.remote()
+    for _ in range(8):  # as threads leave them
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        holdout._idle.append(connection)
+    for connection in holdout._idle:  # as a service leaves them that is started anew
+        connection.sock.shutdown(socket.SHUT_RDWR)
+    slept = []
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    assert holdout.n_queries == 0 and len(slept) == 1
+
+
+def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_path):
+    holdout = Holdout.open(tmp_path / "guard.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path, max_body=1000) as service:
+        holdout = service.remote()
+        sent = []
+        holdout._send = lambda *_: sent.append(1)
+        with pytest.raises(ValueError, match="at most 1,000 octets, got 1,1"):
+            holdout.query_many([row()] * 10)
+        assert not sent
+        del holdout._send
+        assert len(holdout.query_many([row()] * 8)) == 8
 
 
 def test_it_needs_neither_the_extra_nor_a_database():
@@ -447,6 +492,34 @@ def test_the_command_serves_ends_and_goes_on(tmp_path):
         command.stop()
 
 
+def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
+    """The library itself logs nowhere, and a test that looks for its records does not see that."""
+    np.save(tmp_path / "y.npy", Y)
+    arguments = [
+        *("serve", tmp_path / "guard.db", "--labels", tmp_path / "y.npy"),
+        *("--tokens", tokens_file(tmp_path), "--port", "0"),
+        *("--epsilon", "0.1", "--delta", "0.1", "--bound", "mclt"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "radabound_fast", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        service = Running(int(process.stdout.readline().split()[0].rpartition(":")[2]))
+        with service.remote() as holdout:
+            assert holdout.query_many(RNG.random((4000, M)) < 0.5).halted
+        (tmp_path / "guard.db").unlink()
+        assert service.get("/health", None)[0] == 503
+    finally:
+        process.terminate()
+        _, logged = process.communicate(timeout=30)
+    halt, failure = logged.splitlines()
+    assert "INFO RadaBound of 900 samples halted after" in halt
+    assert "ERROR RuntimeError: " in failure and "is gone, which an open guard needs" in failure
+
+
 def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
     (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
     labels = np.where(Y, "yes", "no")
@@ -508,8 +581,6 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
 def test_the_command_refuses_in_one_line_and_makes_nothing(
     tmp_path, capsys, monkeypatch, more, reason
 ):
-    from serving import tokens_file
-
     from radabound_fast import cli
 
     monkeypatch.chdir(tmp_path)
@@ -524,8 +595,6 @@ def test_the_command_refuses_in_one_line_and_makes_nothing(
 
 
 def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
-    from serving import tokens_file
-
     from radabound_fast import cli
 
     np.save(tmp_path / "y.npy", Y)
@@ -564,8 +633,6 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
 
 
 def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
-    from serving import tokens_file
-
     from radabound_fast import cli
 
     np.save(tmp_path / "y.npy", Y)
@@ -574,6 +641,12 @@ def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
     assert cli.main([*given, "--mechanism", "ladder", "--delta", "0.1"]) == 2
     assert "--mechanism must be that of" in capsys.readouterr().err
+    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--bound", "fixed-sequence"]):
+        assert cli.main([*given, *part]) == 2
+        told = capsys.readouterr().err
+        assert "has its parameters: give --epsilon and --delta as it was made with, or no" in told
+    assert cli.main([*given, "--epsilon", "0.2", "--delta", "0.1"]) == 2
+    assert "epsilon must be 0.1, with which" in capsys.readouterr().err
     np.save(tmp_path / "y.npy", 1 - Y)
     assert cli.main(given) == 2
     assert "was made for another holdout" in capsys.readouterr().err
@@ -583,8 +656,6 @@ def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
 def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     tmp_path, capsys, monkeypatch, mode, is_warned
 ):
-    from serving import tokens_file
-
     from radabound_fast import cli
     from radabound_fast.service import server
 
@@ -653,6 +724,17 @@ def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path):
     tokens = Tokens(path)
     assert tokens.team_of(b"a token of mine") == ("red", 7)
     assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
+
+
+def test_files_of_an_editor_that_marks_utf_8_are_read(tmp_path):
+    from radabound_fast._serve_command import _grid
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    path.write_text("owner owner-token-0123456789\r\nred red-token-0123456789\r\n", "utf-8-sig")
+    assert [team.name for team in Tokens(path).teams] == ["owner", "red"]
+    path.write_text('{"depth": [1, 2]}', "utf-8-sig")
+    assert _grid(path) == {"depth": [1, 2]}
 
 
 def test_the_pauses_between_two_tries_grow_and_end(monkeypatch):

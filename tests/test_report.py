@@ -139,6 +139,69 @@ def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
     assert "<b>" not in page and f"&lt;b&gt;{search.best.key[3:-4]}&lt;/b&gt;" in page
 
 
+def test_a_notebook_shows_the_report_of_a_cross_validation_and_every_rerun():
+    folds = asked(holdout_of(search={"n_folds": 5})).report()._repr_html_()
+    assert "<th>truth_of</th>" in folds and "<td>the 5 fold models on average</td>" in folds
+    holdout = holdout_of(search={"reruns": True})
+    holdout.query(LABELS, key={"depth": DEPTHS[0]})
+    assert "<th>rerun</th>" not in holdout.report()._repr_html_()
+    holdout.query(1 - LABELS, key={"depth": DEPTHS[0]}, rerun=2)  # which is not the best
+    assert "<th>rerun</th>" in holdout.report()._repr_html_()
+
+
+# errors of a thousandth, or of a million, are told as well as those of a class
+@pytest.mark.parametrize("unit", [1e-12, 1e-3, 1.0, 1e6])
+def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
+    own = {"metric": "neg_mean_squared_error", "y_range": (0, unit)}
+    rng = np.random.default_rng(1)
+    y_true = unit * rng.random(M)
+    search = DeclaredSearch(M, 10, delta=0.1)
+    holdout = Holdout(y_true, search, baseline=np.full(M, unit / 2), **own)
+    holdout.query(np.clip(y_true + 0.1 * unit * rng.normal(size=M), 0, unit), key=0)
+    report = holdout.report()
+    best, numbers = report.best, r"(-?[\d.,]+)"
+    score, gain = (
+        [float(found.replace(",", "")) for found in re.search(told, str(report)).groups()]
+        for told in (
+            rf"error {numbers} on .* and between {numbers} and {numbers} in the population",
+            rf"baseline by {numbers}, and in the population by between {numbers} and {numbers}, ",
+        )
+    )
+    for told, low, value, high in (
+        (score, best.low, best.value, best.high),
+        (gain, best.gain_low, best.gain, best.gain_high),
+    ):
+        near = (high - low) / 10
+        assert told[0] == pytest.approx(value, rel=0, abs=near)
+        assert low - near <= told[1] <= low and high <= told[2] <= high + near
+    cells = re.findall(r"<td>(.*?)</td>", report._repr_html_())
+    assert float(cells[0].replace(",", "")) == pytest.approx(best.value, rel=0, abs=near)
+
+
+def test_the_picture_of_a_cross_validation_says_whose_intervals_it_has():
+    for search, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
+        figure = asked(holdout_of(search=search)).report().plot()
+        said = " ".join(
+            part.get_text() for part in figure.findobj(lambda part: hasattr(part, "get_text"))
+        )
+        assert f"Every interval{whose} holds, with probability 0.9, however" in said
+
+
+def test_nothing_is_less_than_zero_by_a_sign_alone():
+    holdout = holdout_of(metric="neg_brier_score")
+    holdout.query(LABELS, key={"depth": DEPTHS[0]})
+    assert "neg_brier_score 0.0000 on" in str(holdout.report())
+    assert "-0.0000" not in holdout.report()._repr_html_()
+
+
+@pytest.mark.parametrize("search", [{}, {"n_folds": 5}])
+def test_weights_and_groups_are_told_with_the_rows(search):
+    for options in ({"sample_weight": np.arange(1, M + 1)}, {"groups": np.arange(M) // 4}):
+        said = str(asked(holdout_of(search=search, **options)).report())
+        assert "rows with weights or groups" in said
+    assert "weights or groups" not in str(asked(holdout_of(search=search)).report())
+
+
 def test_the_picture_has_every_score_and_the_best_so_far():
     report = asked(holdout_of(baseline=BASELINE)).report()
     (axes,) = report.plot().axes

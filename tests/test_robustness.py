@@ -17,7 +17,10 @@ from radabound_fast import (
     _kernel,
     mechanisms,
     pack_losses,
+    plan,
 )
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.edge import margins
 
 
 def coins(k, m, seed=0):
@@ -201,3 +204,21 @@ def test_a_subclass_of_the_guard_sees_every_query_of_a_holdout():
     for row in coins(5, 200, seed=1):
         holdout.query(row)
     assert guard.n_seen == 5
+
+
+@pytest.mark.parametrize("bound", list(BOUNDS))
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 9.9e-301])
+def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
+    made = [
+        lambda delta: RadaBound(200, epsilon=0.5, delta=delta, bound=bound),
+        lambda delta: mechanisms.DeclaredSearch(200, 10, delta=delta),
+        lambda delta: mechanisms.FixedSequence(200, epsilon=0.5, delta=delta),
+        lambda delta: mechanisms.GuessAndCheck(200, epsilon=0.5, delta=delta),
+        lambda delta: mechanisms.Ladder(200, step=0.1, delta=delta),
+        lambda delta: plan(200, epsilon=0.5, delta=delta, space_size=5),
+        lambda delta: margins(200, 5, delta),
+    ]
+    for make in made:
+        with pytest.raises(ValueError, match=f"^delta must be at least 1e-300, got {delta!r}$"):
+            make(delta)
+        make(1e-300)

@@ -140,6 +140,24 @@ def test_a_float_off_the_grid_is_told_the_nearest():
         Choice(5).find(7)
 
 
+# an integer of 400 digits is no float, and is told like any other key that is not there
+@pytest.mark.parametrize(
+    "space",
+    [
+        Choice(5), Choice([0.1, 0.2]), Choice([1, "a", None, 0.5]), Choice(range(0, 100, 3)),
+        Choice(Steps(0, 1, 0.1)), InOrder([0.1, 0.2]), epoch_of(5), threshold_of(5),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_key_that_no_float_holds_is_not_in_the_space(space):
+    for key in (10**400, -(10**400), np.inf, np.nan):
+        assert key not in space
+        with pytest.raises((TypeError, ValueError), match="must be"):
+            space.find(key)
+    with pytest.raises(ValueError, match=r"lr must be one of .*got 0.1$|; the nearest is 1$"):
+        Grid({"lr": [10**400, 1]}).find({"lr": 0.1})
+
+
 @pytest.mark.parametrize(
     ("low", "high", "step"), [(0, 1, 0.1), (0.1, 0.9, 0.2), (-3, 3, 0.7), (1e6, 1e6 + 1, 1e-3)]
 )
@@ -474,13 +492,16 @@ def test_arrays_of_integers_are_found_at_once():
     for dtype in (np.int64, np.uint8, np.int16):
         keys = np.array([5, 0, 99, 5], dtype)
         codes, nats = space.find_many(keys)
-        assert codes == [5, 0, 99, 5] and all(type(code) is int for code in codes)
+        assert codes.tolist() == [5, 0, 99, 5] and codes.dtype == np.int64
         assert (nats == math.log(1000)).all()
     with pytest.raises(ValueError, match=r"key must be one of range\(0, 1000\), got 1000"):
         space.find_many(np.array([3, 1000]))
     with pytest.raises(ValueError, match="got -1"):
         space.find_many(np.array([3, -1]))
-    assert Choice(range(-5, 5)).find_many(np.array([-5, 4], np.int8))[0] == [0, 9]
+    assert Choice(range(-5, 5)).find_many(np.array([-5, 4], np.int8))[0].tolist() == [0, 9]
+    assert Choice(range(-300, 5)).find_many(np.array([-5, 4], np.int8))[0].tolist() == [295, 304]
+    huge = Choice(range(2**63, 2**64))
+    assert huge.find_many(np.array([2**63 + 3], np.uint64))[0] == [3]
 
 
 def test_the_public_names_are_these():
@@ -561,3 +582,53 @@ def test_a_space_made_of_improvements_says_that_too():
         guarantee = DeclaredSearch(100, space, delta=0.1).guarantee
         assert f"any search that sees of the holdout {shows}, and nothing else" in guarantee
         assert "looks at every score" not in guarantee
+
+
+def nested(depth):
+    made = 1
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+LOOP = []
+LOOP.append(LOOP)
+
+
+NO_KEYS = {
+    "deep": nested(900),
+    "deeper": nested(100_000),
+    "a loop": LOOP,
+    "text": "x" * 10**6,
+    "bytes": b"x" * 10**6,
+    "names": {str(i): i for i in range(9999)},
+    "large": 10**400,
+    "low": -(10**400),
+    "digits": 10**5000,
+    "nan": float("nan"),
+    "an array": np.zeros(10**5),
+}
+
+
+@pytest.mark.parametrize("value", NO_KEYS.values(), ids=NO_KEYS)
+def test_whatever_is_no_key_is_refused_in_a_line_or_two(value):
+    declared = {
+        "an int": (5, [value]),
+        "a grid": ({"d": [1, 2], "z": [[1, [2]]]}, [value, {"d": 1, "z": value}, {"d": value}]),
+        "steps": ({"s": Steps(0, 1, 0.1)}, [{"s": value}]),
+        "an order": (InOrder(["a", "b"]), [value]),
+        "a product": (
+            as_space(5) * as_space({"d": [1, 2]}),
+            [value, (value, {"d": 1}), (1, value)],
+        ),
+        "members": (subset_of(["a", "b"]), [value, [value]]),
+        "improvements": (Improvements(10), [value, (2, value), (value, 3)]),
+    }
+    for name, (space, keys) in declared.items():
+        search = DeclaredSearch(100, space, delta=0.1)
+        for key in keys:
+            with pytest.raises((TypeError, ValueError)) as refusal:
+                search.query(np.zeros(100, bool), key=key)
+            assert len(str(refusal.value)) < 500, name
+            assert " must " in str(refusal.value), name
+        assert search.n_queries == 0

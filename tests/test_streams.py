@@ -168,6 +168,21 @@ def test_a_halt_by_another_process_ends_the_stream(tmp_path, kind):
         assert last.halted and len(last) == 0 and last.n_queries == guard.n_queries >= 20
 
 
+@pytest.mark.parametrize(
+    ("rows", "shape"), [(None, "()"), (3, "()"), (iter([[0]]), "()"), (np.zeros(M), f"({M},)")]
+)
+def test_what_is_no_rows_is_refused_at_once_by_its_name(rows, shape):
+    holdout = Holdout(np.zeros(M), guard_of())
+    for name, ask in (
+        ("losses", holdout.guard.iter_query_many),
+        ("words", holdout.guard.iter_query_many_packed),
+        ("Y_pred", holdout.iter_query_many),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} must have two dimensions, got shape ") as e:
+            ask(rows, block=5)
+        assert str(e.value).endswith(shape)
+
+
 # ---- other guards behind a holdout --------------------------------------------------------
 
 
@@ -187,6 +202,26 @@ def test_guesses_and_keys_go_along_with_their_rows():
     expected = many.query_many(rows, keys=keys, reruns=reruns)
     blocks = list(stream.iter_query_many(rows, block=7, keys=keys, reruns=reruns))
     assert_same_together(blocks, expected, ["values", "lows", "highs"])
+
+
+@pytest.mark.parametrize("n_keys", [29, 31, 0])
+def test_guesses_and_keys_that_are_not_one_a_row_are_refused_before_a_block_is_counted(n_keys):
+    rows = losses_of(30)
+    search = Holdout(np.zeros(M, int), DeclaredSearch(M, 99, delta=0.1), classes=[0, 1])
+    check = Holdout(np.zeros(M, int), GuessAndCheck(M, epsilon=0.1, delta=0.1), classes=[0, 1])
+    for name, holdout, values in (
+        ("keys", search, range(n_keys)),
+        ("reruns", search, [1] * n_keys),
+        ("guesses", check, np.full(n_keys, 0.1)),
+    ):
+        along = {"keys": range(30)} | {name: values} if holdout is search else {name: values}
+        with pytest.raises(ValueError, match=f"^{name} must be one a row, 30, got {n_keys}$"):
+            holdout.iter_query_many(rows, block=7, **along)
+        with pytest.raises(TypeError, match=f"^{name} must be a sequence, one a row, got 0.1$"):
+            holdout.iter_query_many(rows, block=7, **along | {name: 0.1})
+        assert holdout.n_queries == 0
+    keys = (key for key in range(30))  # `query_many` takes such keys too
+    assert sum(map(len, search.iter_query_many(rows, block=7, keys=keys))) == 30
 
 
 def test_a_ladder_streams_as_well():

@@ -79,6 +79,8 @@ def high(p: Any, y: Any) -> Any:
 
 def between(y: Any) -> Any:
     """Where y makes a difference."""
+    if isinstance(y, float):
+        return _LEAST if y < _LEAST else _MOST if y > _MOST else y
     return at_most(at_least(y, _LEAST), _MOST)
 
 

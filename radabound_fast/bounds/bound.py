@@ -177,7 +177,21 @@ class Bound(ABC):
         means, places = check_fractions(values=values), check_numbers(n_queries=n_queries)
         if not isinstance(places, float):
             means = np.broadcast_arrays(means, places)[0]
-        return at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
+        free = self.free(n_samples, epsilon, delta, max_queries)
+        return self.interval_given(free, means, n_queries, epsilon, declared)
+
+    def interval_given(
+        self, free: Free | None, means: Any, queries: Any, epsilon: float, declared: bool
+    ) -> tuple[Any, Any]:
+        """`interval`, given what `free` returns, of arguments that were checked.
+
+        What `free` knows is proved of all answers at once, so that both may be quoted.
+        """
+        lows, highs = at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
+        if free is None:
+            return lows, highs
+        free_lows, free_highs = free.interval(means, queries, declared)
+        return at_least(lows, free_lows), at_most(highs, free_highs)
 
     def guarantee(
         self,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from .._checks import check_probability
 from . import guarantees
-from ._limits import at_least, at_most
 from .bound import Bound
 from .free import Free, union_free
 from .selfbounding import low_error_budget, low_error_half_width
@@ -59,30 +57,6 @@ class FixedSequence(Bound):
         """What `union_free` answers at 2/5 of delta."""
         delta = BY_UNION * check_probability(delta=delta)
         return union_free(n_samples, epsilon, delta, max_queries)
-
-    def interval(
-        self,
-        values: Any,
-        n_queries: Any,
-        *,
-        n_samples: int,
-        epsilon: float,
-        delta: float,
-        max_queries: int | None = None,
-        declared: bool = False,
-    ) -> tuple[Any, Any]:
-        """``value -+ epsilon``, cut with the intervals of `free`: proved of all answers at once."""
-        lows, highs = super().interval(
-            values,
-            n_queries,
-            n_samples=n_samples,
-            epsilon=epsilon,
-            delta=delta,
-            declared=declared,
-        )
-        free = self.free(n_samples, epsilon, delta, max_queries)
-        free_lows, free_highs = free.interval(values, n_queries, declared)
-        return at_least(lows, free_lows), at_most(highs, free_highs)
 
     def _estimate(
         self,

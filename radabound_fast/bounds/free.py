@@ -127,14 +127,15 @@ class Free:
         means = check_fractions(means=means)
         if not declared:
             return kl_interval(means, self.n_samples, self.nats(queries))
-        counts = np.rint(means * self.n_samples)
-        between = abs(means * self.n_samples - counts) > 2.0**-10
-        if between.any():
+        sums = means * self.n_samples
+        counts = round(sums) if isinstance(sums, float) else np.rint(sums)
+        between = abs(sums - counts) > 2.0**-10
+        if between if isinstance(between, bool) else between.any():
             raise ValueError(
                 f"a mean of losses declared 0 or 1 must be a multiple of 1/{self.n_samples}, "
                 f"got {np.asarray(means)[between].flat[0]!s}"
             )
-        counts = int(counts) if isinstance(means, float) else counts.astype(np.int64)
+        counts = counts if isinstance(counts, int) else counts.astype(np.int64)
         return binomial_interval(counts, self.n_samples, self.nats(queries))
 
     def end_of(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:

@@ -118,7 +118,13 @@ class HoldoutMetric:
 
     @sealed
     def __call__(
-        self, y_true: Any, y_pred: Any, *, key: Any = None, guess: float | None = None
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        key: Any = None,
+        guess: float | None = None,
+        sample_weight: None = None,
     ) -> float:
         """The metric of these predictions.
 
@@ -130,6 +136,9 @@ class HoldoutMetric:
             What ``holdout.query`` takes.
         key, guess : optional
             As of ``holdout.query``.
+        sample_weight : None
+            For tools that pass it: rows count as the holdout was made to count them, which is
+            fixed before any score is seen.
 
         Returns
         -------
@@ -144,6 +153,10 @@ class HoldoutMetric:
             Other rows, a key that is missing or of another space, or not predictions; nothing has
             changed then.
         """
+        if sample_weight is not None:
+            raise TypeError(
+                "sample_weight must be left out: rows count as Holdout(..., sample_weight=) says"
+            )
         if not self.holdout._labels.are(y_true):
             return self._of_other_rows(y_true, y_pred)
         if self._shown is not None:
@@ -266,7 +279,7 @@ class HoldoutScorer:
         return self.metric.__name__
 
     @sealed
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any, *, sample_weight: None = None) -> float:
         metric, holdout = self.metric, self.metric.holdout
         predictions = Response.to(holdout).of(estimator, X)
         key = None
@@ -274,7 +287,8 @@ class HoldoutScorer:
             key = self._key(estimator)
         elif self._names is not None:
             key = self._key_by_names(estimator)
-        return float(as_score(holdout.metric, metric(y, predictions, key=key)))
+        value = metric(y, predictions, key=key, sample_weight=sample_weight)
+        return float(as_score(holdout.metric, value))
 
     def _key_by_names(self, estimator: Any) -> dict[str, Any]:
         given, space = estimator.get_params(), self.metric.holdout.guard.space

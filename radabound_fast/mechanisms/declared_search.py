@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, make_dataclass
-from functools import cached_property, lru_cache
-from itertools import repeat
+from functools import cached_property
 from math import isclose, log
-from struct import Struct
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
@@ -20,20 +18,22 @@ from radabound_fast._checks import (
     certainty,
     check_bool,
     check_count,
+    check_delta,
     check_fraction,
     check_integer,
     check_n_folds,
     check_n_samples,
-    check_probability,
+    read_as,
 )
-from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
+from radabound_fast._kernel import UNIT_SHIFT, Answer, QueryTable, sealed
 from radabound_fast._log import hears_queries, note_answer, note_answers
 from radabound_fast._saving import check_made_for, faults_of, named, same_json
+from radabound_fast._values import quoted
 from radabound_fast.bounds import paired_interval
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, fingerprints_of
-from radabound_fast.packing import as_array, as_values, as_words
-from radabound_fast.spaces import Space, as_space, from_description
+from radabound_fast.packing import as_array, as_values, unchecked_words
+from radabound_fast.spaces import Codes, Space, as_space, from_description
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import Truth
@@ -46,14 +46,6 @@ _BLOCK_VALUES = 2**20
 
 Floats = NDArray[np.float64]
 Told = tuple[Any, ...]  # what an answer has of `Asked`: all but the fingerprint
-
-
-@lru_cache
-def _as_bytes(n_kept: int, are_floats: bool) -> tuple[np.dtype[Any], Struct]:
-    """`Asked` as bytes: a third of the memory of a tuple, and nothing for the garbage collector."""
-    kept = ("kept", "<f8" if are_floats else "<i8", (n_kept,))
-    table = np.dtype([kept, ("nats", "<f8"), ("fingerprint", "<u8")])
-    return table, Struct(f"<{n_kept}{'d' if are_floats else 'q'}dQ")
 
 
 class _Terms(NamedTuple):
@@ -313,35 +305,78 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     def __init__(
         self,
         terms: _Terms,
-        codes: list[Hashable],
+        codes: Codes,
         reruns: NDArray[np.int64],
-        kept: NDArray[Any],
+        columns: list[NDArray[Any]],  # of what is kept
         nats: Floats,
-        numbers: NDArray[np.int64],
+        numbers: NDArray[np.int64] | None,  # None: up to n_queries
         n_queries: int,
     ) -> None:
-        self._terms, self._codes, self.reruns = terms, codes, reruns
-        self._kept, self.nats = kept, nats
-        self.numbers, self.n_queries, self.halted = numbers, n_queries, False
+        self._terms, self._codes, self._reruns = terms, codes, reruns
+        self._columns, self._nats, self._numbers = columns, nats, numbers
+        self.n_queries, self.halted = n_queries, False
 
     @classmethod
     def joined(cls, blocks: Sequence[Self]) -> Self:
         """Several blocks of one search as one."""
         return cls(
             blocks[-1]._terms,
-            [code for block in blocks for code in block._codes],
-            np.concatenate([block.reruns for block in blocks]),
-            np.concatenate([block._kept for block in blocks]),
-            np.concatenate([block.nats for block in blocks]),
+            _joined_codes([block._codes for block in blocks]),
+            np.concatenate([block._reruns for block in blocks]),
+            list(map(np.concatenate, zip(*(block._columns for block in blocks), strict=True))),
+            np.concatenate([block._nats for block in blocks]),
             np.concatenate([block.numbers for block in blocks]),
             blocks[-1].n_queries,
+        )
+
+    def _some(self, rows: Sequence[int]) -> Self:
+        """Those of some rows, as if nothing else had been asked."""
+        return type(self)(
+            self._terms,
+            [self.codes[row] for row in rows],
+            self._reruns[rows],
+            [column[rows] for column in self._columns],
+            self._nats[rows],
+            None,
+            len(rows),
         )
 
     def _only(self, row: int) -> Self:
         """That of one row."""
         one = slice(row, row + 1)
-        columns = self.reruns[one], self._kept[one], self.nats[one], self.numbers[one]
-        return type(self)(self._terms, self._codes[one], *columns, self.n_queries)
+        return type(self)(
+            self._terms,
+            self._codes[one],
+            self._reruns[one],
+            [column[one] for column in self._columns],
+            self._nats[one],
+            self.numbers[one],
+            self.n_queries,
+        )
+
+    @cached_property
+    def codes(self) -> list[Hashable]:
+        """What the space calls each key."""
+        return self._codes.tolist() if isinstance(self._codes, np.ndarray) else self._codes
+
+    # one number for all rows takes no memory until it is asked for
+    @cached_property
+    def reruns(self) -> NDArray[np.int64]:
+        return np.ascontiguousarray(self._reruns)
+
+    @cached_property
+    def nats(self) -> Floats:
+        return np.ascontiguousarray(self._nats)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        if self._numbers is not None:
+            return self._numbers
+        return np.arange(self.n_queries - len(self), self.n_queries) + 1
+
+    @cached_property
+    def _kept(self) -> NDArray[Any]:
+        return np.stack(self._columns, axis=1)
 
     @cached_property
     def values(self) -> Floats:
@@ -400,7 +435,7 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
 
     @cached_property
     def keys(self) -> list[Any]:
-        return [self._terms.space.key_of(code) for code in self._codes]
+        return [self._terms.space.key_of(code) for code in self.codes]
 
     @overload
     def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
@@ -416,8 +451,8 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
         return map(self._answer, range(len(self)))
 
     def _answer(self, row: int) -> DeclaredSearchAnswer:
-        told = *self._kept[row].tolist(), float(self.nats[row])
-        query, number = (self._codes[row], int(self.reruns[row])), int(self.numbers[row])
+        told = *self._kept[row].tolist(), float(self._nats[row])
+        query, number = (self.codes[row], int(self._reruns[row])), int(self.numbers[row])
         return _answer_of(self._terms, query, told, number)
 
     def __len__(self) -> int:
@@ -431,6 +466,14 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
             return columns
         gains = {"gain": self.gains, "gain_low": self.gain_lows, "gain_high": self.gain_highs}
         return columns | gains
+
+
+def _joined_codes(blocks: list[Codes]) -> Codes:
+    arrays = [block for block in blocks if isinstance(block, np.ndarray)]
+    if len(arrays) == len(blocks):
+        return np.concatenate(arrays)
+    listed = (block.tolist() if isinstance(block, np.ndarray) else block for block in blocks)
+    return [code for block in listed for code in block]
 
 
 def _answer_of(terms: _Terms, query: Query, told: Told, number: int) -> DeclaredSearchAnswer:
@@ -527,7 +570,7 @@ class DeclaredSearch:
     ) -> None:
         self.n_samples = check_n_samples(n_samples)
         self.space: Space = as_space(space)
-        self.delta = check_probability(delta=delta)
+        self.delta = check_delta(delta)
         self.reruns = check_bool(reruns=reruns)
         self.two_sided = check_bool(two_sided=two_sided)
         self.n_folds = None if n_folds is None else check_n_folds(n_folds)
@@ -537,9 +580,9 @@ class DeclaredSearch:
         self._secret = os.urandom(16)
         self._record: SearchRecord | None = None  # what it was opened from
         self._logs = hears_queries()
-        # a query changes this and nothing else, in one step, so that threads need no lock and an
-        # interrupt leaves nothing half done
-        self._asked: dict[Hashable, bytes] = {}
+        # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
+        # half done
+        self._forget()
 
     @property
     def size(self) -> int | None:
@@ -709,18 +752,18 @@ class DeclaredSearch:
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        stored, _ = self._stored
         if self._record is None:
-            asked = self._asked.copy()
-            queries: Any = asked if self.reruns else zip(asked, repeat(1))
-            table = np.frombuffer(b"".join(asked.values()), stored)
+            codes, reruns, values = self._asked.columns()
+            *columns, nats, _ = self._as_kept(values)
         else:
-            queries = self._record.all(self._check_ours)
-            table = np.array([(told[:-2], *told[-2:]) for told in queries.values()], stored)
-        codes, reruns = zip(*queries, strict=True) if len(table) else ((), ())
-        columns = np.array(table["kept"]), np.array(table["nats"]), np.arange(len(table)) + 1
+            asked = self._record.all(self._check_ours)
+            codes, reruns = [code for code, _ in asked], np.array([rerun for _, rerun in asked])
+            n_kept, are_floats = self._terms.measure.n_kept, self._keeps_floats
+            table = np.array([told[:-2] for told in asked.values()], float if are_floats else int)
+            columns = list(table.reshape(-1, n_kept).T)
+            nats = np.array([told[-2] for told in asked.values()], np.float64)
         return DeclaredSearchAnswers(
-            self._terms, list(codes), np.array(reruns, np.int64), *columns, len(table)
+            self._terms, codes, reruns.astype(np.int64), columns, nats, None, len(codes)
         )
 
     @property
@@ -870,7 +913,7 @@ class DeclaredSearch:
         """Nothing, as `close`."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_asked": dict(self._asked)}  # a copy goes its own way
+        return vars(self) | {"_asked": self._asked.copy()}  # a copy goes its own way
 
     def __repr__(self) -> str:
         options = "".join(
@@ -895,10 +938,20 @@ class DeclaredSearch:
         nats += log(2) if measure.is_paired else 0.0
         return _Terms(self.space, measure, nats, self.two_sided)
 
+    def _forget(self) -> None:
+        """As if nothing had been asked."""
+        self._asked = QueryTable(self._terms.measure.n_kept + 2)  # nats and the fingerprint
+
     @property
-    def _stored(self) -> tuple[np.dtype[Any], Struct]:
-        measure = self._terms.measure
-        return _as_bytes(measure.n_kept, measure.keeps == "limits")
+    def _keeps_floats(self) -> bool:
+        return self._terms.measure.keeps == "limits"
+
+    def _as_kept(self, values: Iterable[NDArray[np.int64]]) -> list[NDArray[Any]]:
+        """What a `QueryTable` has of queries, as it was given."""
+        *columns, nats, fingerprints = values
+        if self._keeps_floats:
+            columns = [column.view(np.float64) for column in columns]
+        return [*columns, nats.view(np.float64), fingerprints.view(np.uint64)]
 
     @property
     def _metric(self) -> Measure | None:
@@ -918,6 +971,7 @@ class DeclaredSearch:
                 f"one answers the {self._terms.measure.told[0]}, and each has its own delta"
             )
         self._terms = self._terms_for(measure)
+        self._forget()
 
     def _check_takes_losses(self) -> None:
         measure = self._terms.measure
@@ -947,9 +1001,12 @@ class DeclaredSearch:
         self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
     ) -> Comparison:
         """Two models by where they lose, once both are asked about."""
-        asked = [self._find(key, rerun) for key, rerun in zip(keys, reruns, strict=True)]
+        asked = []
+        for which, key, rerun in zip("ab", keys, reruns, strict=True):
+            with read_as(key=f"key_{which}", rerun=f"rerun_{which}"):
+                asked.append(self._find(key, rerun))
         if asked[0] == asked[1]:
-            raise ValueError(f"key_a and key_b must be two models, got {keys[0]!r:.100} twice")
+            raise ValueError(f"key_a and key_b must be two models, got {quoted(keys[0])} twice")
         codes = [code for (code, _), _ in asked]
         numbers = np.array([rerun for (_, rerun), _ in asked], np.int64)
         nats = np.array([paid for _, paid in asked])
@@ -985,6 +1042,7 @@ class DeclaredSearch:
 
     def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
         code, nats = self.space.find(key)
+        nats = float(nats)
         if not self.reruns:
             if rerun != 1:
                 raise ValueError(
@@ -994,15 +1052,13 @@ class DeclaredSearch:
         rerun = check_count(rerun=rerun, at_most=2**63 - 1)
         return (code, rerun), nats + log(rerun) + log(rerun + 1)
 
-    def _find_many(
-        self, keys: Any, reruns: Any
-    ) -> tuple[list[Hashable], NDArray[np.int64], Floats]:
+    def _find_many(self, keys: Any, reruns: Any) -> tuple[Codes, NDArray[np.int64], Floats]:
         for name, given in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
             if not np.iterable(given):
                 raise TypeError(f"{name} must be a sequence, one a row, got {given!r:.50}")
         if reruns is None and not self.reruns:
             codes, nats = self.space.find_many(keys)
-            return codes, np.ones(len(codes), np.int64), nats
+            return codes, np.broadcast_to(np.int64(1), len(codes)), nats
         listed = list(keys)
         which = [1] * len(listed) if reruns is None else list(reruns)
         if len(which) != len(listed):
@@ -1024,12 +1080,10 @@ class DeclaredSearch:
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = *rows.first(), nats, rows.fingerprints.item(0)
         if self._record is None:
-            _, one = self._stored
-            new = one.pack(*asked)
-            before = self._asked.setdefault(query if self.reruns else query[0], new)
-            if before is not new:
-                self._check_same(query, one.unpack(before), rows, 0)
-            n_queries = len(self._asked)
+            n_queries, before = self._asked.add_one(*query, *asked)
+            if before is not None:
+                told = self._as_kept(list(np.array(before)[:, np.newaxis]))
+                self._check_same(query, tuple(column.item() for column in told), rows, 0)
         else:
             n_queries = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
@@ -1042,46 +1096,55 @@ class DeclaredSearch:
         return answer
 
     def _many(
-        self, codes: list[Hashable], reruns: NDArray[np.int64], nats: Floats, rows: _Rows
+        self, codes: Codes, reruns: NDArray[np.int64], nats: Floats, rows: _Rows
     ) -> DeclaredSearchAnswers:
-        kept, n_rows = rows.kept, len(rows.fingerprints)
+        columns, n_rows = rows.columns, len(rows.fingerprints)
         _check_one_a_row(codes, n_rows)
-        stored, one = self._stored
-        table = np.empty(n_rows, stored)
-        columns = {"kept": kept, "nats": nats, "fingerprint": rows.fingerprints}
-        for name, column in columns.items():
-            table[name] = column
-        asked = table.view(f"V{stored.itemsize}").tolist()
-        places = list(zip(codes, reruns.tolist(), strict=True)) if self.reruns else codes
-        fresh = dict(zip(places, asked, strict=True))
-        is_new = np.ones(n_rows, np.bool_)
-        if len(fresh) < n_rows or not self._asked.keys().isdisjoint(fresh.keys()):
-            fresh = {}
-            for row, place in enumerate(places):
-                before = self._asked.get(place) or fresh.setdefault(place, asked[row])
-                if before is not asked[row]:
-                    query = codes[row], int(reruns[row])
-                    self._check_same(query, one.unpack(before), rows, row)
-                    is_new[row] = False
-        if self._record is None:
-            self._asked.update(fresh)
-            n_queries = len(self._asked)
-        else:
-            queries = list(zip(codes, reruns.tolist(), strict=True))
-            row_of: dict[Query, int] = {}
-            for row, query in enumerate(queries):
-                row_of.setdefault(query, row)
-
-            def check(query: Query, before: Asked) -> None:
-                self._check_same(query, before, rows, row_of[query])
-                is_new[row_of[query]] = False
-
-            added = {query: one.unpack(asked[row]) for query, row in row_of.items()}
-            n_queries = self._record.add(added, check)
-        numbers = n_queries - int(is_new.sum()) + is_new.cumsum()
+        add = self._add if self._record is None else self._add_to_record
+        n_queries, numbers = add(codes, reruns, [*columns, nats, rows.fingerprints], rows)
         if self._logs:
             note_answers(type(self).__name__, n_rows, n_queries)
-        return DeclaredSearchAnswers(self._terms, codes, reruns, kept, nats, numbers, n_queries)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, n_queries)
+
+    def _add(
+        self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: _Rows
+    ) -> tuple[int, NDArray[np.int64] | None]:
+        while True:
+            n_queries, numbers, odd = self._asked.add(codes, reruns, values)
+            if odd is None:
+                return n_queries, numbers
+            # as they were asked before, if they have the same losses
+            values = [np.array(column) for column in values]
+            before = self._as_kept(list(odd[1]))
+            told = zip(*(column.tolist() for column in before), strict=True)
+            for row, asked in zip(odd[0].tolist(), told, strict=True):
+                self._check_same((codes[row], int(reruns[row])), asked, rows, row)
+            for column, theirs in zip(values, before, strict=True):
+                column[odd[0]] = theirs
+
+    def _add_to_record(
+        self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: _Rows
+    ) -> tuple[int, NDArray[np.int64] | None]:
+        assert self._record is not None
+        listed = codes.tolist() if isinstance(codes, np.ndarray) else codes
+        asked = zip(*(column.tolist() for column in values), strict=True)
+        queries = list(zip(listed, reruns.tolist(), strict=True))
+        is_new = np.ones(len(queries), np.bool_)
+        row_of: dict[Query, int] = {}
+        added: dict[Query, Asked] = {}
+        for row, (query, told) in enumerate(zip(queries, asked, strict=True)):
+            if query in added:
+                self._check_same(query, added[query], rows, row)
+                is_new[row] = False
+            else:
+                row_of[query], added[query] = row, told
+
+        def check(query: Query, before: Asked) -> None:
+            self._check_same(query, before, rows, row_of[query])
+            is_new[row_of[query]] = False
+
+        n_queries = self._record.add(added, check)
+        return n_queries, n_queries - int(is_new.sum()) + is_new.cumsum()
 
     def _check_same(self, query: Query, before: Asked, rows: _Rows, row: int) -> None:
         """ValueError unless the row has the losses that were asked about before."""
@@ -1094,12 +1157,12 @@ class DeclaredSearch:
             else "if its training tosses coins, declare the search with reruns=True and pass rerun="
         )
         raise ValueError(
-            f"key must stand for one model, got {self.space.key_of(code)!r} (rerun {rerun}) a "
-            f"second time with other {rows.of}: {again}"
+            f"key must stand for one model, got {quoted(self.space.key_of(code))} (rerun {rerun}) "
+            f"a second time with other {rows.of}: {again}"
         )
 
 
-def _check_one_a_row(codes: list[Hashable], n_rows: int) -> None:
+def _check_one_a_row(codes: Codes, n_rows: int) -> None:
     if len(codes) != n_rows:
         raise ValueError(f"keys must be one a row, {n_rows}, got {len(codes)}")
 
@@ -1121,8 +1184,9 @@ class _Rows:
         self._kept, self.fingerprints = kept, fingerprints
 
     @property
-    def kept(self) -> NDArray[Any]:
-        return self._kept
+    def columns(self) -> list[NDArray[Any]]:
+        """Of what is kept."""
+        return list(self._kept.T)
 
     def first(self) -> list[Any]:
         """What is kept of the first row."""
@@ -1143,24 +1207,26 @@ class _LossRows(_Rows):
         self._shift = 0 if declared else UNIT_SHIFT
         self._values = values if values.ndim == 2 else values[np.newaxis]
         self._n_samples = n_samples
-        read = self._of_bits if declared else self._of_units
-        # floats that happen to be 0 and 1 are summed as such
-        sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=declared)
-        self._totals = sums if shift == self._shift else sums << (self._shift - shift)
-        self.fingerprints = read(self._values, secret)
+        if declared:
+            little = self._values.astype("<u8", copy=False)
+            hashes, sums = _kernel.fingerprints_and_sums(little, n_samples, secret)
+        else:
+            # floats that happen to be 0 and 1 are summed as such
+            sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=False)
+            sums <<= self._shift - shift
+            hashes = self._of_units(self._values, secret)
+        self._totals, self.fingerprints = sums, hashes
 
     @property
-    def kept(self) -> NDArray[np.int64]:
-        kept = np.empty((len(self._totals), 2), np.int64)
-        kept[:, 0], kept[:, 1] = self._totals, self._shift
-        return kept
+    def columns(self) -> list[NDArray[np.int64]]:
+        return [self._totals, np.broadcast_to(np.int64(self._shift), len(self._totals))]
 
     def first(self) -> list[Any]:
         return [self._totals.item(0), self._shift]
 
     @classmethod
     def of_words(cls, words: Any, n_samples: int, ndim: int, secret: bytes) -> _LossRows:
-        return cls(as_words(words, n_samples, ndim=ndim), n_samples, True, secret)
+        return cls(unchecked_words(words, n_samples, ndim), n_samples, True, secret)
 
     @classmethod
     def of_losses(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> _LossRows:
@@ -1183,11 +1249,8 @@ class _LossRows(_Rows):
             return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
         if not ((values == 0) | (values == 1)).all():
             return None
-        return int(self._of_bits(_kernel.pack_rows(values)[np.newaxis], secret)[0])
-
-    def _of_bits(self, words: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
-        little = words.astype("<u8", copy=False)
-        return _kernel.fingerprints(little, -(-self._n_samples // 8), secret)
+        packed = _kernel.pack_rows(values)[np.newaxis].astype("<u8", copy=False)
+        return int(_kernel.fingerprints(packed, -(-self._n_samples // 8), secret)[0])
 
     def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
         hashes = np.empty(len(values), np.uint64)

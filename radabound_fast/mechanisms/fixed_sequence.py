@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import certainty, check_count, check_positive, check_probability
+from radabound_fast._checks import certainty, check_count, check_delta, check_positive
 from radabound_fast.bounds import Free, binomial_interval, dyadic_code, kl_interval
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
@@ -100,7 +100,7 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
         # `metric`: what a Holdout measures, as it is stored; a Holdout says it
         super().__init__(n_samples)
         self.epsilon = check_positive(epsilon=epsilon)
-        self.delta = check_probability(delta=delta)
+        self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         self._metric: Measure | None = None
         if metric is not None:

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import certainty, check_bool, check_fraction, check_probability
+from radabound_fast._checks import (
+    certainty,
+    check_bool,
+    check_delta,
+    check_fraction,
+    check_probability,
+)
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
@@ -142,7 +148,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     ) -> None:
         super().__init__(n_samples)
         self.epsilon = check_probability(epsilon=epsilon)
-        self.delta = check_probability(delta=delta)
+        self.delta = check_delta(delta)
         self.low_error = check_bool(low_error=low_error)
         self._failures = 0
         # nats that the steps of the failures so far cost

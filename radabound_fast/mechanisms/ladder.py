@@ -14,6 +14,7 @@ from radabound_fast._answers import Answers
 from radabound_fast._checks import (
     certainty,
     check_count,
+    check_delta,
     check_n_samples,
     check_probability,
     counted,
@@ -134,7 +135,7 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     ) -> None:
         super().__init__(n_samples)
         self.step = None if step is None else check_probability(step=step)
-        self.delta = check_probability(delta=delta)
+        self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         self._best = inf
         self._best_losses: Losses | None = None

@@ -118,3 +118,8 @@ def each(interval: Any, arguments: list[tuple[Any, ...]], nats: Any) -> Limits:
     found = [interval(*given, one) for given, one in zip(arguments, paid, strict=True)]
     lows, highs = np.array(found, np.float64).reshape(-1, 2).T
     return lows, highs
+
+
+def around(values: Any, lows: Any, highs: Any) -> Limits:
+    """Limits that rounding has not put on the wrong side of what they are limits of."""
+    return np.minimum(lows, values), np.maximum(highs, values)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast.bounds import betting_interval
 
-from ._classes import each
+from ._classes import around, each
 
 if TYPE_CHECKING:
     from ._measure import Measure
@@ -51,7 +51,7 @@ def mean_interval(measure: Measure, losses: Array, nats: Any) -> Limits:
     span = measure.most - measure.least
     scaled = np.clip((losses - measure.least) / span, 0.0, 1.0)
     lows, highs = each(betting_interval, [(row,) for row in scaled], nats)
-    return measure.least + span * lows, measure.least + span * highs
+    return around(mean(measure, losses), measure.least + span * lows, measure.least + span * highs)
 
 
 def negative_mean(measure: Measure, losses: Array) -> Array:

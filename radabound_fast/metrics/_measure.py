@@ -17,6 +17,7 @@ from radabound_fast.bounds import (
     paired_interval,
 )
 
+from ._classes import around
 from ._table import MEANS, METRICS
 
 Array = NDArray[Any]
@@ -40,6 +41,7 @@ class MeanLoss:
     greater_is_better: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 1.0)
     is_paired: ClassVar[bool] = False
+    is_weighted: ClassVar[bool] = False
     assumed: ClassVar[str] = INDEPENDENT
 
     @property
@@ -132,6 +134,11 @@ class Measure(NamedTuple):
     def is_paired(self) -> bool:
         return self.baseline is not None
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights or groups."""
+        return self.weighting is not None
+
     def baseline_value(self, kept: Array) -> float | None:
         """The metric of the baseline, given rows of what was kept."""
         if self.baseline is None:
@@ -199,7 +206,7 @@ class Measure(NamedTuple):
         span = most - least
         shares = np.clip((values - least) / span, 0.0, 1.0)
         lows, highs = cross_validation_interval(shares, n_effective, self.n_folds, nats)
-        return least + span * lows, least + span * highs
+        return around(values, least + span * lows, least + span * highs)
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast.packing import as_array, check_shape, is_missing, is_number, place_of
+from radabound_fast.packing import as_array, as_numbers, check_shape, place_of
 
 if TYPE_CHECKING:
     from ._truth import Truth
@@ -30,28 +30,36 @@ def codes(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 
 def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
-    scores = _numbers(y_pred)
+    given = as_array(y_pred, "y_pred")
+    scores = as_numbers(given, "y_pred")
     check_shape(scores, truth.n_samples, ndim, "y_pred")
     _check_all(np.isfinite(scores), scores, "be finite")
     rows = scores.astype(np.float64)
     # different ones must not become ties
-    exact = np.abs(rows) <= 2.0**53 if scores.dtype.kind in "iu" else rows == scores
-    _check_all(exact, scores, "be exact in float64")
-    return np.atleast_2d(rows + 0.0)  # -0.0 is 0.0
+    exact = np.abs(rows) <= 2.0**53 if scores.dtype.kind in "iu" else rows == given
+    _check_all(exact, given, "be exact in float64")
+    return _as_rows(rows)
 
 
 def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
-    values = _numbers(y_pred)
+    values = as_numbers(as_array(y_pred, "y_pred"), "y_pred")
     check_shape(values, truth.n_samples, ndim, "y_pred")
+    rows = values.astype(np.float64)
+    limits = np.array([truth.low, truth.high])
+    least, most = limits
+    if values.dtype.kind == "f":  # clipped in float32, say, they are at its own 0.3
+        with np.errstate(over="ignore"):
+            own = limits.astype(values.dtype).astype(np.float64)
+        least, most = min(least, own[0]), max(most, own[1])
+    good = np.isfinite(rows) & (rows >= least) & (rows <= most)
     rule = f"lie in y_range = [{truth.low!r}, {truth.high!r}]"
-    hint = ": clip it with numpy.clip"
-    _check_all((values >= truth.low) & (values <= truth.high), values, rule, hint=hint)
-    return np.atleast_2d(values.astype(np.float64))
+    _check_all(good, rows, rule, hint=": clip it with numpy.clip")
+    return _as_rows(rows.clip(*limits))
 
 
 def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     """Of the positive class, or with one more axis of every class."""
-    values, n_classes = _numbers(y_pred), truth.n_classes
+    values, n_classes = as_numbers(as_array(y_pred, "y_pred"), "y_pred"), truth.n_classes
     if values.ndim == ndim + 1:
         if values.shape[-2:] != (truth.n_samples, n_classes):
             raise ValueError(
@@ -62,7 +70,7 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
         rows = values.astype(np.float64).reshape(-1, truth.n_samples, n_classes)
         sums = rows.sum(axis=2).reshape(values.shape[:-1])
         _check_all(np.abs(sums - 1.0) <= SUM_TOLERANCE, sums, "add up to 1 over classes")
-        return rows
+        return rows + 0.0
     if n_classes != 2:
         raise ValueError(
             f"y_pred must have a probability for each of {n_classes} classes, got shape "
@@ -72,22 +80,11 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
         raise ValueError(f"pos_label must be given for one probability a sample: {NO_DEFAULT}")
     check_shape(values, truth.n_samples, ndim, "y_pred")
     _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]")
-    return np.atleast_2d(values.astype(np.float64))
+    return _as_rows(values.astype(np.float64))
 
 
-def _numbers(y_pred: Any) -> Array:
-    values = as_array(y_pred, "y_pred")
-    if values.dtype.kind == "O":
-        for index, value in enumerate(values.ravel().tolist()):
-            if is_missing(value):
-                place = place_of(index, values.shape)
-                raise ValueError(f"y_pred must have no missing values, got one {place}")
-            if not is_number(value):
-                raise TypeError(f"y_pred must be real numbers, got {value!r:.100}")
-        values = values.astype(np.float64)
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"y_pred must be real numbers, got dtype {values.dtype}")
-    return values
+def _as_rows(values: Array) -> Array:
+    return np.atleast_2d(values + 0.0)  # -0.0 is 0.0: equal ones have one fingerprint
 
 
 def _check_all(

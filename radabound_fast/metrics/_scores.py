@@ -73,7 +73,7 @@ def auc(measure: Measure, pairs: Array) -> Array:
 def auc_interval(measure: Measure, pairs: Array, nats: Any) -> tuple[Any, Any]:
     n_negative, n_positive = measure.sizes
     areas = auc(measure, pairs)
-    if len(areas) > 1:
+    if len(areas) != 1:
         return bounds.auc_interval(areas, n_negative, n_positive, nats)
     # a single limit costs less as a float
     low, high = bounds.auc_interval(areas.item(), n_negative, n_positive, float(nats[0]))

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._checks import check_choice, check_real, counted, read_as_predictions
+from radabound_fast._checks import check_choice, check_real, counted, read_as
 from radabound_fast._weighting import Weighting
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.labels import Labels
-from radabound_fast.packing import as_array
+from radabound_fast.packing import as_array, as_numbers
 
-from ._classes import errors
+from ._classes import around, errors
 from ._measure import Measure
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
 from ._table import COUNTED, FOLDED, MEANS, METRICS
@@ -136,7 +136,9 @@ class Truth:
         """How much lower the mean of the second losses is, and the limits of that."""
         span, less = self.most - self.least, before - losses
         low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)
-        return float(np.average(less)), (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span
+        mean = float(np.average(less))
+        low, high = around(mean, (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span)
+        return mean, float(low), float(high)
 
     def _keep_weighted(
         self, measure: Measure, weighting: Weighting, rows: Array, nats: Array
@@ -154,7 +156,7 @@ class Truth:
             mean = float(np.average(one, weights=weighting.weights))
             share = min(max((mean - self.least) / span, 0.0), 1.0)
             limits = weighted_interval(share, weighting.of_groups, weighting.counts, paid)
-            low, high = (self.least + span * limit for limit in limits)
+            low, high = around(mean, *(self.least + span * limit for limit in limits))
             kept[place] = (-mean, -high, -low) if negative else (mean, low, high)
         return kept
 
@@ -264,28 +266,36 @@ class Truth:
         except (TypeError, ValueError):
             raise TypeError(f"y_range must be (low, high), got {y_range!r:.100}") from None
         low, high = check_real(y_range=low), check_real(y_range=high)
-        if not low < high or not math.isfinite((high - low) ** 2) or (high - low) ** 2 == 0.0:
+        if not low < high:
             raise ValueError(f"y_range must be (low, high) with low < high, got {y_range!r}")
+        self.most = high - low
+        if self.row.name == "neg_mean_squared_error":
+            self.most *= self.most
+        if not 0.0 < self.most < math.inf:
+            raise ValueError(
+                f"y_range must make the largest error a positive finite float, got {y_range!r}"
+            )
         classes = np.array(self.labels.classes, np.float64)
         if not low <= classes[0] <= classes[-1] <= high:
             raise ValueError(f"y_true must lie in y_range = [{low!r}, {high!r}], one does not")
         self.low, self.high, self.numbers = low, high, classes[self._codes]
         self.options["y_range"] = [low, high]
-        self.most = high - low if self.row.name == "neg_mean_absolute_error" else (high - low) ** 2
 
     def _set_costs(self, costs: Any) -> None:
-        table = as_array(costs, "costs")
+        table = as_numbers(as_array(costs, "costs"), "costs")
         shape = (self.n_classes, self.n_classes)
-        if table.dtype.kind not in "biuf":
-            raise TypeError(f"costs must be real numbers, got dtype {table.dtype}")
         if table.shape != shape:
             raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
         self.costs = table.astype(np.float64)
         if not np.isfinite(self.costs).all():
             raise ValueError("costs must be finite, got one that is not")
         self.least, self.most = float(self.costs.min()), float(self.costs.max())
-        if not self.least < self.most or not math.isfinite(self.most - self.least):
+        if self.least == self.most:
             raise ValueError(f"costs must differ, got {self.least!r} everywhere")
+        if not math.isfinite(self.most - self.least):
+            raise ValueError(
+                f"costs must have differences that are finite, got {self.least!r} and {self.most!r}"
+            )
         self.options["costs"] = self.costs.tolist()
 
     def _baseline(self, baseline: Any) -> Array:
@@ -294,7 +304,7 @@ class Truth:
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
                 f"means, {', '.join(MEANS)}"
             )
-        with read_as_predictions("baseline"):
+        with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)
         if self.row.name not in COUNTED:
             self.baseline_losses = self.row.summary(self, rows)[0]
@@ -309,6 +319,6 @@ class Truth:
 
 def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
     """Keyed hashes of rows of predictions."""
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    flat = np.ascontiguousarray(rows.reshape(len(rows), math.prod(rows.shape[1:])))
     little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
     return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)

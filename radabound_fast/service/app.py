@@ -175,7 +175,8 @@ class Service:
 
     def _too_large(self) -> Refusal:
         reason = f"a body must have at most {self._max_body:,} octets"
-        return Refusal(413, "ValueError", reason, connection="close")
+        # the rest is read and forgotten, or a client that sends all of it would not hear of this
+        return Refusal(413, "ValueError", reason)
 
     # ---- asking ----------------------------------------------------------------------------------
 

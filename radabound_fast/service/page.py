@@ -99,8 +99,6 @@ def _heading(team: Team, shown: Shown) -> str:
 
 def _facts(team: Team, shown: Shown) -> str:
     facts = [("Answers given", f"{shown.n_queries:,}", None), *shown.left]
-    if shown.halted:
-        facts[1:2] = [("Left", "nothing: the next query is withheld, and so is every later one", 0)]
     cards = []
     for what, text, share in facts:
         bar = ""

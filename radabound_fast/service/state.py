@@ -11,8 +11,6 @@ import math
 import time
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from radabound_fast import Holdout, RadaBound
 from radabound_fast._checks import counted
 from radabound_fast.integrations._owner import needs_guess, takes_keys
@@ -111,17 +109,8 @@ def _asked_by(
         reruns = told["reruns"] if "keys" in told else [told["rerun"]]
         for key, rerun in zip(keys, reruns, strict=True):
             asked.add((search.space.find(key)[0], rerun))
-    queries = zip(answers._codes, answers.reruns.tolist(), strict=True)
-    rows = [row for row, query in enumerate(queries) if query in asked]
-    return DeclaredSearchAnswers(
-        answers._terms,
-        [answers._codes[row] for row in rows],
-        answers.reruns[rows],
-        answers._kept[rows],
-        answers.nats[rows],
-        np.arange(len(rows)) + 1,
-        len(rows),
-    )
+    queries = zip(answers.codes, answers.reruns.tolist(), strict=True)
+    return answers._some([row for row, query in enumerate(queries) if query in asked])
 
 
 # ---- the page ----------------------------------------------------------------------------------
@@ -208,7 +197,7 @@ def _float(value: float | None) -> float:
 def _left(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
     found: list[tuple[str, str, float | None]] = []
     if guard.halted:
-        return [("Left", "nothing: the holdout is spent", 0.0)]
+        return [("Left", "nothing: the next query is withheld, and so is every later one", 0.0)]
     left = _n_left(guard)
     if isinstance(guard, RadaBound):
         if guard.bound == "fixed-sequence":

@@ -53,7 +53,7 @@ class Tokens:
         name = os.fsdecode(path)
         self._digests: list[tuple[bytes, Team]] = []
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 lines = file.read().splitlines()
         except UnicodeDecodeError:
             raise ValueError(f"{name} must be text in UTF-8") from None

@@ -44,9 +44,9 @@ def packed(head: dict[str, Any], octets: bytes) -> bytes:
     """
     try:
         line = json.dumps(head, default=_plain, allow_nan=False)
-    except ValueError:  # or it has itself within it
+    except (ValueError, RecursionError):  # or it has itself within it
         raise ValueError(
-            "keys and guesses must be finite, got nan, an infinity or a loop"
+            "keys and guesses must be finite, got nan, an infinity, a loop or too deep a list"
         ) from None
     return line.encode() + b"\n" + octets
 

@@ -33,12 +33,12 @@ import os
 import struct
 import sys
 import tempfile
-import weakref
 from collections.abc import Callable
 from typing import BinaryIO
 
 import numpy as np
 
+from radabound_fast._kernel import Descriptor
 from radabound_fast.store._description import (
     MOST_BYTES,
     Description,
@@ -103,17 +103,16 @@ class StateFile:
     """
 
     description: Description
+    _owner: Descriptor
 
     def __init__(self, path: Path) -> None:
         self.path, name = real_path(path), os.fsdecode(path)
         with naming(name):
             check_one_name(os.stat(self.path), name)
             check_mounted_with_folder(self.path, name)
-        self._close: weakref.finalize[..., StateFile] | None = None
         try:
             with naming(name), undisturbed():
-                self._own(_owned(self.path))
-                _held.add(self)
+                self._owner = _owned(self.path)
             with self._reading() as file:
                 self.description, self._n_numbers = _check(file)
                 self._start = file.tell()
@@ -159,10 +158,10 @@ class StateFile:
         blob = to_bytes(description, progress)
         self._check_place()
         with naming(self.path), undisturbed():
-            before, owner = self._close, _written(blob, self.path, os.replace)
-            if owner is not None and before is not None:
-                self._own(owner)
-                before()
+            before, owner = self._owner, _written(blob, self.path, os.replace)
+            if owner is not None:
+                self._owner = owner
+                before.close()
             sync_folder(os.path.dirname(self.path))
             then()
 
@@ -174,7 +173,8 @@ class StateFile:
                 f"{self.path} was moved away, and its old state with it: put it back"
             ) from None
         check_one_name(found, self.path)
-        if sys.platform != "win32" and identity_of(found) != identity_of(os.fstat(self._owner)):
+        owned = os.fstat(self._owner.number)
+        if sys.platform != "win32" and identity_of(found) != identity_of(owned):
             raise RuntimeError(
                 f"{self.path} is another file than the one that this guard was loaded from"
             )
@@ -184,26 +184,24 @@ class StateFile:
         """Whether the file was deleted: nobody can load it again."""
         if sys.platform == "win32":
             return not os.path.exists(self.path)
-        return os.fstat(self._owner).st_nlink == 0
+        return os.fstat(self._owner.number).st_nlink == 0
 
     @property
     def held(self) -> bool:
         """Whether this object still keeps others out."""
-        return self._close is not None and self._close.alive
+        return not self._owner.closed
 
     def release(self) -> None:
         """Let the next owner in; releasing twice does nothing."""
-        if self._close is not None:
-            self._close()
-
-    def _own(self, owner: int) -> None:
-        self._owner, self._close = owner, weakref.finalize(self, os.close, owner)
+        if hasattr(self, "_owner"):  # another one may have kept this one out
+            self._owner.close()
 
     def _reading(self) -> BinaryIO:
         if sys.platform == "win32":
             return open(self.path, "rb")
-        os.lseek(self._owner, 0, os.SEEK_SET)
-        return open(self._owner, "rb", closefd=False)  # so that what is read is what is owned
+        os.lseek(self._owner.number, 0, os.SEEK_SET)
+        # so that what is read is what is owned
+        return open(self._owner.number, "rb", closefd=False)
 
 
 def save_state(
@@ -244,7 +242,7 @@ def save_state(
                 raise
             finally:
                 if owner is not None:
-                    os.close(owner)
+                    owner.close()
             then()
 
     try:
@@ -320,10 +318,10 @@ def _numbers(file: BinaryIO, n_numbers: int) -> Progress:
 # ---- the disk --------------------------------------------------------------------------------
 
 
-def _written(blob: bytes, target: str, put: Callable[[str, str], None]) -> int | None:
+def _written(blob: bytes, target: str, put: Callable[[str, str], None]) -> Descriptor | None:
     """Have `put` bring a part file with these bytes to `target`; returns what owns it already.
 
-    That is a descriptor, or None where no open file can be renamed.
+    That is None where no open file can be renamed.
     """
     folder, owner = os.path.dirname(target), None
     descriptor, part = tempfile.mkstemp(prefix=part_prefix(target), suffix=".tmp", dir=folder)
@@ -339,44 +337,34 @@ def _written(blob: bytes, target: str, put: Callable[[str, str], None]) -> int |
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
         if owner is not None:
-            os.close(owner)
+            owner.close()
         raise
     return owner
 
 
-_held: weakref.WeakSet[StateFile] = weakref.WeakSet()
-
-
-def _close_inherited() -> None:
-    # flock belongs to the open file, which parent and child share: without this, a worker
-    # that outlives the owner would keep the file locked
-    for inherited in list(_held):
-        inherited.release()
-
-
-def _owned(path: str) -> int:
+def _owned(path: str) -> Descriptor:
     """A descriptor that keeps others from the state at `path`; _BUSY if one keeps us from it."""
     name = f"{path}.lock" if sys.platform == "win32" else path
-    descriptor = os.open(name, os.O_RDWR | (os.O_CREAT if sys.platform == "win32" else 0), 0o600)
+    flags = os.O_RDWR | (os.O_CREAT if sys.platform == "win32" else 0)
+    owner = Descriptor(os.open(name, flags, 0o600))
     try:
-        _lock_descriptor(descriptor)
-        if identity_of(os.fstat(descriptor)) != identity_of(os.stat(name)):
+        _lock(owner.number)
+        if identity_of(os.fstat(owner.number)) != identity_of(os.stat(name)):
             raise _BUSY  # by whoever has just replaced it
     except BaseException:
-        os.close(descriptor)
+        owner.close()
         raise
-    return descriptor
+    return owner
 
 
 if sys.platform == "win32":
     _BUSY = PermissionError
 
-    def _lock_descriptor(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
 else:
     _BUSY = BlockingIOError
-    os.register_at_fork(after_in_child=_close_inherited)
 
-    def _lock_descriptor(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

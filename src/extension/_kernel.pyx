@@ -17,7 +17,7 @@ import numpy as np
 
 cimport cython
 cimport numpy as cnp
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
 
@@ -43,11 +43,19 @@ cdef extern from "kernels/sliced.h" nogil:
         int block_rows
 
 
+cdef extern from "kernels/fingerprint.h" nogil:
+    uint64_t little_word(const unsigned char *)
+    ctypedef void fingerprint_rows_fn(const unsigned char *rows, ptrdiff_t stride,
+                                      ptrdiff_t n_rows, ptrdiff_t n_bytes, const uint64_t *key,
+                                      uint64_t *hashes, int64_t *totals) noexcept nogil
+
+
 cdef extern from "kernels/dispatch.h" nogil:
     struct instruction_set:
         const kernel *kernel
         const packer *packer
         const sliced_kernel *sliced
+        fingerprint_rows_fn *fingerprint_rows
     const instruction_set *instruction_set_at(int index)
 
 
@@ -90,7 +98,6 @@ cdef const instruction_set *_set_named(name) except NULL:
 # asked once: CPUID takes microseconds, and tens of them in a virtual machine
 cdef const instruction_set *_chosen = _set_named(None)
 
-include "_fingerprint.pxi"
 include "_lines.pxi"
 include "_tail.pxi"
 include "_scan.pxi"
@@ -99,11 +106,14 @@ include "_answer.pxi"
 include "_sealed.pxi"
 include "_quick_lock.pxi"
 include "_state.pxi"
+include "_descriptor.pxi"
 include "_state_memory.pxi"
 include "_core.pxi"
 include "_threads.pxi"
 include "_queries.pxi"
 include "_sums.pxi"
+include "_fingerprint.pxi"
+include "_query_table.pxi"
 
 # real-valued losses are counted in units of 2**-UNIT_SHIFT
 UNIT_SHIFT = _UNIT_SHIFT

@@ -54,10 +54,18 @@ static int extended_features(uint32_t r[4])
     return 1;
 }
 
+static int has_popcnt(void)
+{
+    uint32_t r[4];
+    cpuid(1, 0, r);
+    return bit(r[ECX], 23);
+}
+
 int cpu_has_avx2(void)
 {
     uint32_t r[4];
-    return extended_features(r) && bit(r[EBX], 5) && os_saves(0x6);
+    return extended_features(r) && bit(r[EBX], 5) && bit(r[EBX], 3) /* BMI1 */ &&
+           has_popcnt() && os_saves(0x6);
 }
 
 int cpu_has_avx512(void)

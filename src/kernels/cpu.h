@@ -45,6 +45,9 @@
 #define RB_INLINE static inline __attribute__((always_inline))
 #define RB_UNROLL(n) RB_PRAGMA(GCC unroll n)
 #define RB_PRAGMA(text) _Pragma(#text)
+/* Integer x is computed before what follows, in a register of its own: compilers would put sums off
+ * until registers run out, or make vectors of them. */
+#define RB_KEEP_HERE(x) __asm__("" : "+r"(x))
 #else
 #if defined(_MSC_VER)
 #define RB_INLINE static __forceinline
@@ -52,6 +55,7 @@
 #define RB_INLINE static inline
 #endif
 #define RB_UNROLL(n)
+#define RB_KEEP_HERE(x) ((void)0)
 #endif
 
 /* What must hold for this to compile; C11's own word is not known everywhere. */
@@ -59,7 +63,7 @@
 
 /* The answer covers the registers that the OS saves. */
 int cpu_has_all(void); /* what plain C takes: yes */
-int cpu_has_avx2(void);
+int cpu_has_avx2(void);   /* BMI1, POPCNT as well */
 int cpu_has_avx512(void); /* F, BW, DQ, VL, VPOPCNTDQ */
 int cpu_has_amx(void);    /* TILE, INT8, and of AVX-512 VBMI as well */
 int cpu_has_neon(void);

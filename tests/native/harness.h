@@ -69,6 +69,7 @@ void try_count_units(void);
 void try_raise_extremes(void);
 void try_sum_units(void);
 void try_fill_lines(void);
+void try_fingerprint_rows(void);
 void try_pack_row(void);
 void try_units_row(void);
 void try_sliced(void);

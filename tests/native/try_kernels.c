@@ -221,3 +221,58 @@ void try_fill_lines(void)
         check_equal(lines, wanted, (size_t)n_words * LINE_BYTES, "lines");
     }
 }
+
+/* SipHash-1-3 as its paper has it, and the ones, a byte at a time. */
+static uint64_t plain_sip_hash(const unsigned char *row, int64_t n, const uint64_t key[2],
+                               int64_t *ones)
+{
+    uint64_t v[4] = {key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
+                     key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u};
+    *ones = 0;
+    for (int64_t word = 0; word <= n / 8 + 3; word++) {
+        uint64_t taken = 0;
+        for (int64_t i = 8 * word; i < 8 * word + 8 && i < n; i++) {
+            taken |= (uint64_t)row[i] << 8 * (i % 8);
+            for (int bit = 0; bit < 8; bit++)
+                *ones += row[i] >> bit & 1;
+        }
+        if (word == n / 8)
+            taken |= (uint64_t)n << 56;
+        if (word == n / 8 + 1)
+            v[2] ^= 0xff;
+        v[3] ^= taken;
+        static const int rotations[2][2] = {{13, 16}, {17, 21}};
+        for (int half = 0; half < 2; half++) {
+            uint64_t *a = &v[2 * half], *c = &v[2 - 2 * half];
+            *a += v[1], *c += v[3];
+            v[1] = (v[1] << rotations[half][0] | v[1] >> (64 - rotations[half][0])) ^ *a;
+            v[3] = (v[3] << rotations[half][1] | v[3] >> (64 - rotations[half][1])) ^ *c;
+            *a = *a << 32 | *a >> 32;
+        }
+        v[0] ^= taken;
+    }
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+void try_fingerprint_rows(void)
+{
+    const int64_t n_bytes = up_to(600) - 1, n_rows = up_to(40) - 1, gap = up_to(9) - 1;
+    const int64_t stride = n_bytes + gap, counts = below(2);
+    const uint64_t key[2] = {random_word(), random_word()};
+    unsigned char *rows = GUARDED(unsigned char, ROWS, n_rows ? n_rows * stride - gap : 0);
+    for (int64_t i = 0; i < (n_rows ? n_rows * stride - gap : 0); i++)
+        rows[i] = (unsigned char)random_word();
+    uint64_t *wanted = GUARDED(uint64_t, WANTED, 2 * n_rows);
+    for (int64_t row = 0; row < n_rows; row++) {
+        int64_t ones;
+        wanted[row] = plain_sip_hash(rows + row * stride, n_bytes, key, &ones);
+        wanted[n_rows + row] = (uint64_t)ones;
+    }
+    for (EACH_SET(set)) {
+        uint64_t *found = GUARDED(uint64_t, SIGNS, (counts + 1) * n_rows);
+        running("fingerprint_rows", set);
+        set->fingerprint_rows(rows, stride, n_rows, n_bytes, key, found,
+                              counts ? (int64_t *)found + n_rows : NULL);
+        check_equal(found, wanted, (size_t)((counts + 1) * n_rows) * sizeof *found, "hashes");
+    }
+}

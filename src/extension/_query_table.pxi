@@ -1,0 +1,324 @@
+# What a search was asked, a row of cells for each query: query_table.h with memory and a lock.
+
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_AsUnsignedLongLongMask
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
+
+cdef extern from "extension/query_table.h" nogil:
+    const int N_KEYS
+    struct cells:
+        uint64_t base
+        void *cells
+        int width
+    struct query_table:
+        cells *columns
+        ptrdiff_t n_columns, n_rows
+        uint32_t *slots
+        ptrdiff_t n_slots
+        int index_bits
+    struct given_cells:
+        const char *first
+        ptrdiff_t stride
+    uint64_t given_cell(const given_cells *, ptrdiff_t row)
+    uint64_t cell_at(const cells *, ptrdiff_t row)
+    int width_for(const cells *, const given_cells *, ptrdiff_t n_rows)
+    void widen_cells(cells *, void *memory, int to, ptrdiff_t n_rows)
+    void fill_slots(query_table *, uint32_t *slots, ptrdiff_t n_slots, int index_bits)
+    ptrdiff_t add_rows(query_table *, const given_cells *, ptrdiff_t n_rows)
+    void place_rows(const query_table *, const given_cells *, ptrdiff_t n_rows, ptrdiff_t n_before,
+                    int64_t *places, int64_t *numbers)
+    int is_odd(const query_table *, const given_cells *, ptrdiff_t given_row, ptrdiff_t row)
+    void take_back_rows(query_table *, ptrdiff_t n_rows)
+
+cdef enum:
+    # an index and a bit of a tag fit a slot of 32 bits; more queries than any search has
+    MOST_INDEX_BITS = 31
+
+
+@cython.final
+cdef class _Cells:
+    """The memory of a query_table."""
+
+    cdef query_table table
+    cdef ptrdiff_t capacity
+    cdef uint64_t *one  # a row to add
+    cdef given_cells *given  # rows to add; at first, that one
+
+    def __cinit__(self, ptrdiff_t n_columns):
+        self.table.n_columns = n_columns
+        self.table.columns = <cells *>PyMem_RawCalloc(n_columns, sizeof(cells))
+        self.one = <uint64_t *>PyMem_RawCalloc(n_columns, sizeof(uint64_t))
+        self.given = <given_cells *>PyMem_RawCalloc(n_columns, sizeof(given_cells))
+        if self.table.columns == NULL or self.one == NULL or self.given == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        cdef ptrdiff_t column
+        if self.table.columns != NULL:
+            for column in range(self.table.n_columns):
+                PyMem_RawFree(self.table.columns[column].cells)
+        PyMem_RawFree(self.table.columns)
+        PyMem_RawFree(self.table.slots)
+        PyMem_RawFree(self.one)
+        PyMem_RawFree(self.given)
+
+    cdef void give_one(self) noexcept:
+        cdef ptrdiff_t column
+        for column in range(self.table.n_columns):
+            self.given[column].first = <const char *>(self.one + column)
+            self.given[column].stride = 0
+
+    cdef int give(self, list columns, ptrdiff_t n_rows) except -1:
+        cdef cnp.ndarray array
+        cdef ptrdiff_t column
+        if len(columns) != self.table.n_columns:
+            raise ValueError(f"columns must be {self.table.n_columns}, got {len(columns)}")
+        for column in range(self.table.n_columns):
+            array = columns[column]
+            if (cnp.PyArray_NDIM(array) != 1 or cnp.PyArray_DIM(array, 0) != n_rows
+                    or cnp.PyArray_ITEMSIZE(array) != sizeof(uint64_t)):
+                raise ValueError(f"columns must be {n_rows} numbers of 64 bits each")
+            self.given[column].first = <const char *>cnp.PyArray_DATA(array)
+            self.given[column].stride = cnp.PyArray_STRIDE(array, 0)
+        return 0
+
+    cdef int reserve(self, ptrdiff_t n_new) except -1:
+        """Room for what is given; what is there stays as it is, whatever goes wrong."""
+        cdef query_table *table = &self.table
+        cdef ptrdiff_t n_rows = table.n_rows, capacity = self.capacity, column, n_slots
+        cdef int width, bits = 0
+        cdef uint32_t *slots
+        cdef cells *cell
+        cdef void *memory
+        if n_rows + n_new > capacity:
+            capacity = n_rows + n_new + n_rows // 8
+        for column in range(table.n_columns):
+            cell = &table.columns[column]
+            if n_rows == 0:
+                cell.base = given_cell(&self.given[column], 0)
+            width = width_for(cell, &self.given[column], n_new)
+            if width > cell.width or width > 0 and capacity > self.capacity:
+                memory = PyMem_RawRealloc(cell.cells, capacity * width)
+                if memory == NULL:
+                    raise MemoryError
+                widen_cells(cell, memory, width, n_rows)
+        self.capacity = capacity
+        if 4 * (n_rows + n_new) > 3 * table.n_slots:
+            n_slots = max(4 * (n_rows + n_new) // 3 + 8, table.n_slots + table.n_slots // 2)
+            while n_slots >> bits:
+                bits += 1
+            if bits > MOST_INDEX_BITS:
+                raise OverflowError(f"a search keeps at most {3 << (MOST_INDEX_BITS - 2)} queries")
+            slots = <uint32_t *>PyMem_RawCalloc(n_slots, sizeof(uint32_t))
+            if slots == NULL:
+                raise MemoryError
+            PyMem_RawFree(table.slots)
+            fill_slots(table, slots, n_slots, bits)
+        return 0
+
+
+@cython.final
+cdef class QueryTable:
+    """What a search was asked: of each query, which is a code and a rerun, some numbers.
+
+    A call changes all or nothing, in one step, and may come from any thread.
+
+    Parameters
+    ----------
+    n_values : int
+        Numbers of 64 bits that are kept of a query.
+    """
+
+    cdef QuickLock _lock
+    cdef _Cells _cells
+    cdef dict _names  # the codes that are no int in [0, 2**63): cells have -1, -2, ... for them
+
+    def __init__(self, ptrdiff_t n_values):
+        self._lock, self._cells, self._names = QuickLock(), _Cells(N_KEYS + n_values), {}
+
+    def __len__(self):
+        return self._cells.table.n_rows
+
+    def add(self, codes, reruns, list values not None):
+        """Add queries, unless one is there, or comes earlier, with other values.
+
+        Parameters
+        ----------
+        codes : list of hashables, or ndarray of int64, shape (k,)
+        reruns : ndarray of int64, shape (k,)
+        values : list of n_values ndarrays of any 8-byte dtype, shape (k,)
+
+        Returns
+        -------
+        n_queries : int
+            How many there are now.
+        numbers : ndarray of int64, shape (k,), or None
+            How many there were after each; None: all of them are new.
+        odd : None, or a pair of ndarrays of int64, shapes (n_odd,) and (n_values, n_odd)
+            Rows because of which nothing was added, and the values that these queries have.
+        """
+        cdef _Cells memory = self._cells
+        cdef query_table *table = &memory.table
+        cdef ptrdiff_t n_rows = len(codes), n_before, n_odd
+        cdef Py_ssize_t n_names
+        cdef cnp.ndarray numbers = None, places
+        cdef bint done = False
+        odd = None
+        self._lock.take()
+        n_before, n_names = table.n_rows, len(self._names)
+        try:
+            columns = [self._numbered(codes), reruns, *values]
+            memory.give(columns, n_rows)
+            if n_rows > 0:
+                memory.reserve(n_rows)
+            n_odd = add_rows(table, memory.given, n_rows)
+            if table.n_rows < n_before + n_rows:
+                numbers, places = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+                place_rows(table, memory.given, n_rows, n_before,
+                           <int64_t *>cnp.PyArray_DATA(places), <int64_t *>cnp.PyArray_DATA(numbers))
+                odd = self._odd(places, n_odd) if n_odd else None
+            done = n_odd == 0
+        finally:
+            if not done:
+                take_back_rows(table, n_before)
+                while len(self._names) > n_names:
+                    self._names.popitem()
+            self._lock.end()
+        return len(self), numbers, odd
+
+    def add_one(self, code, int64_t rerun, *values):
+        """`add` of one query, whose values are ints and floats.
+
+        Returns
+        -------
+        n_queries : int
+        before : list of int, or None
+            The values that this query has already, if they are others.
+        """
+        cdef _Cells memory = self._cells
+        cdef query_table *table = &memory.table
+        cdef ptrdiff_t column = 0, n_queries
+        cdef Py_ssize_t n_names
+        cdef double real
+        cdef bint done = False
+        cdef int64_t place, number
+        if len(values) != table.n_columns - N_KEYS:
+            raise ValueError(f"values must be {table.n_columns - N_KEYS}, got {len(values)}")
+        before = None
+        self._lock.take()
+        n_queries, n_names = table.n_rows, len(self._names)
+        try:
+            memory.one[0], memory.one[1] = <uint64_t>self._number(code), <uint64_t>rerun
+            for value in values:
+                if isinstance(value, float):
+                    real = value
+                    memcpy(memory.one + N_KEYS + column, &real, sizeof(real))
+                else:
+                    memory.one[N_KEYS + column] = PyLong_AsUnsignedLongLongMask(value)
+                column += 1
+            memory.give_one()
+            memory.reserve(1)
+            if add_rows(table, memory.given, 1):
+                place_rows(table, memory.given, 1, n_queries, &place, &number)
+                before = [<int64_t>cell_at(&table.columns[N_KEYS + column], place)
+                          for column in range(len(values))]
+            done = True
+            n_queries = table.n_rows
+        finally:
+            if not done:
+                take_back_rows(table, n_queries)
+                while len(self._names) > n_names:
+                    self._names.popitem()
+            self._lock.end()
+        return n_queries, before
+
+    def columns(self):
+        """Everything, in the order in which it was added.
+
+        Returns
+        -------
+        codes : list of hashables, or ndarray of int64, shape (n,)
+        reruns : ndarray of int64, shape (n,)
+        values : list of n_values ndarrays of int64, shape (n,)
+        """
+        names, numbers, reruns, *values = self._columns()
+        if names:
+            numbers = [number if number >= 0 else names[-1 - number] for number in numbers.tolist()]
+        return numbers, reruns, values
+
+    def copy(self):
+        """Another one that has the same."""
+        make, told = self.__reduce__()
+        return make(*told)
+
+    def __reduce__(self):
+        return table_of_columns, self._columns()
+
+    cdef tuple _columns(self):
+        cdef query_table *table = &self._cells.table
+        cdef ptrdiff_t row, column
+        cdef cnp.ndarray array
+        cdef int64_t *out
+        cdef list arrays = []
+        self._lock.take()
+        try:
+            for column in range(table.n_columns):
+                array = np.empty(table.n_rows, np.int64)
+                out = <int64_t *>cnp.PyArray_DATA(array)
+                for row in range(table.n_rows):
+                    out[row] = <int64_t>cell_at(&table.columns[column], row)
+                arrays.append(array)
+            return (list(self._names), *arrays)
+        finally:
+            self._lock.end()
+
+    cdef _odd(self, cnp.ndarray places, ptrdiff_t n_odd):
+        """The odd rows of those that are given, and the values of their queries."""
+        cdef _Cells memory = self._cells
+        cdef query_table *table = &memory.table
+        cdef ptrdiff_t n_values = table.n_columns - N_KEYS, row, value, n = 0
+        cdef const int64_t *place = <const int64_t *>cnp.PyArray_DATA(places)
+        cdef cnp.ndarray rows = np.empty(n_odd, np.int64)
+        cdef cnp.ndarray values = np.empty((n_values, n_odd), np.int64)
+        cdef int64_t *out = <int64_t *>cnp.PyArray_DATA(values)
+        for row in range(cnp.PyArray_DIM(places, 0)):
+            if is_odd(table, memory.given, row, place[row]):
+                (<int64_t *>cnp.PyArray_DATA(rows))[n] = row
+                for value in range(n_values):
+                    out[value * n_odd + n] = <int64_t>cell_at(&table.columns[N_KEYS + value],
+                                                              place[row])
+                n += 1
+        return rows, values
+
+    cdef _numbered(self, codes):
+        """Codes as int64."""
+        cdef ptrdiff_t row
+        cdef int64_t *out
+        if isinstance(codes, np.ndarray):
+            return codes
+        numbers = np.empty(len(codes), np.int64)
+        out = <int64_t *>cnp.PyArray_DATA(numbers)
+        for row in range(len(codes)):
+            out[row] = self._number(codes[row])
+        return numbers
+
+    cdef int64_t _number(self, code) except? -1:
+        cdef int overflow = 0
+        cdef int64_t number = -1
+        if isinstance(code, np.integer):
+            code = int(code)
+        if isinstance(code, int):
+            number = PyLong_AsLongLongAndOverflow(code, &overflow)
+        if number >= 0:
+            return number
+        place = self._names.get(code)
+        if place is None:
+            place = self._names[code] = len(self._names)
+        return -1 - place
+
+
+def table_of_columns(names, codes, reruns, *values):
+    """A `QueryTable` as it was pickled."""
+    cdef QueryTable table = QueryTable(len(values))
+    table._names = {name: place for place, name in enumerate(names)}
+    table.add(codes, reruns, list(values))
+    return table
