@@ -278,6 +278,6 @@ AVX512 void fill_lines_avx512(uint64_t base, int64_t first_vector, int64_t first
 const struct kernel kernel_avx512 = {
     "avx512",           cpu_has_avx512,     count_bits_avx512, count_units_avx512,
     raise_extremes_avx512, sum_units_avx512, fill_lines_avx512, widen_extremes_avx512,
-    0, 55, 1200,
+    0, 48, 1400,
 };
 #endif
