@@ -171,11 +171,14 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
     )
 
 
-def as_rows(values: Any, name: str) -> Any:
-    """What is read a block of rows at a time: itself, if it has a shape."""
+def as_rows(values: Any, name: str, *, may_have_three: bool = False) -> Any:
+    """What is read a block of rows at a time: itself, if it has a shape.
+
+    Of three dimensions are probabilities of several classes.
+    """
     rows = values if hasattr(values, "shape") else as_array(values, name)
     shape = tuple(rows.shape)
-    if len(shape) != 2 and shape != (0,):  # as of []
+    if not (len(shape) == 2 or len(shape) == 3 and may_have_three or shape == (0,)):  # as of []
         raise ValueError(f"{name} must have two dimensions, got shape {shape}")
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ipaddress
 import json
@@ -183,11 +184,17 @@ class RemoteHoldout:
         timeout: float = 300.0,
         cafile: str | os.PathLike[str] | None = None,
     ) -> None:
-        parts = urlsplit(url)
+        if not isinstance(url, str):
+            raise TypeError(f"url must be a string, got {type(url).__name__}")
+        parts, port = urlsplit(url), None
         if "@" in parts.netloc:  # not what it is: it has a password
             raise ValueError("url must have no name and no password in it: give the token")
         plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
-        if not plain or not parts.hostname or not VISIBLE.fullmatch(url):
+        with contextlib.suppress(ValueError):  # no number, or too large
+            # http.client would take the end of an address of IPv6 for one that is not there
+            default = 443 if parts.scheme == "https" else 80
+            port = default if parts.port is None else parts.port
+        if not plain or not parts.hostname or not port or not VISIBLE.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
         if not isinstance(token, str):
             raise TypeError(f"token must be a string, got {type(token).__name__}")
@@ -200,7 +207,7 @@ class RemoteHoldout:
                 stacklevel=2,
             )
         self._url, self._token = url, token
-        self._host, self._port = parts.hostname, parts.port
+        self._host, self._port = parts.hostname, port
         self._path = parts.path.rstrip("/")
         self._timeout = check_positive(timeout=timeout)
         self._cafile = cafile
@@ -371,6 +378,7 @@ class RemoteHoldout:
 
     def close(self) -> None:
         """Let go of the connections; the next call makes a new one."""
+        self._leave_the_parent()
         with self._lock:
             _close(self._idle)
 
@@ -428,6 +436,8 @@ class RemoteHoldout:
             except (PermissionError, ssl.SSLCertVerificationError):
                 raise
             except (OSError, http.client.HTTPException) as error:
+                if getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
+                    raise ConnectionError(f"{self._url} speaks no TLS: is it http://?") from None
                 failure: Exception = error
             else:
                 told = _told(status, reply)
@@ -458,11 +468,15 @@ class RemoteHoldout:
                 self._idle.append(connection)
         return response.status, reply
 
+    def _leave_the_parent(self) -> None:
+        """In the child of a fork: its connections are the parent's, and a thread had the lock."""
+        if self._process != os.getpid():
+            _close(self._idle)
+            self._lock, self._process = threading.Lock(), os.getpid()
+
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        self._leave_the_parent()
         with self._lock:
-            if self._process != os.getpid():  # those of the parent of a fork
-                _close(self._idle)
-                self._process = os.getpid()
             connection = self._idle.pop() if self._idle else None
         if connection is None:
             if self._tls is None:

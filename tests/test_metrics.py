@@ -146,6 +146,15 @@ def test_many_at_once_are_answered_as_one_by_one(case):
     assert many.guard.answers._asdict().keys() == one.guard.answers._asdict().keys()
 
 
+def test_probabilities_of_several_classes_are_streamed():
+    rows = np.stack([CHANCES_OF_3, CHANCES_OF_3[::-1], np.full((M, 3), 1 / 3)])
+    many, stream = (holdout_of("neg_brier_score", THREE) for _ in "12")
+    expected = many.query_many(rows, keys=range(3))
+    blocks = list(stream.iter_query_many(rows, block=2, keys=range(3)))
+    assert [len(block) for block in blocks] == [2, 1]
+    assert np.concatenate([block.values for block in blocks]).tolist() == expected.values.tolist()
+
+
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
 def test_no_rows_have_no_answers(case):
     metric, y_true, predictions, options, _ = case
