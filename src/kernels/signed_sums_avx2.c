@@ -289,6 +289,6 @@ AVX2 static void fill_lines(uint64_t base, int64_t first_vector, int64_t first_w
 const struct kernel kernel_avx2 = {
     "avx2",         cpu_has_avx2,   count_bits, count_units_avx2,
     raise_extremes, sum_units_avx2, fill_lines, widen_extremes,
-    0, 29, 430,
+    0, 26, 430,
 };
 #endif
