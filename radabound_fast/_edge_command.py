@@ -85,7 +85,8 @@ def _add_show(parts: Any) -> None:
 
 
 def _show(args: argparse.Namespace) -> int:
-    state = _read(args.path)
+    content = _content(args.path)
+    state, n_whole = _read(args.path, content), len(EdgeState.whole_slots(content))
     told = {
         "n_samples": state.n_samples,
         "n_vectors": state.n_vectors,
@@ -99,6 +100,7 @@ def _show(args: argparse.Namespace) -> int:
         "budget": state.budget / state.cells,
         "complexity_cells": state.complexity,
         "budget_cells": state.budget,
+        "n_whole_slots": n_whole,
         "guarantee": state.guarantee,
     }
     if args.json:
@@ -113,13 +115,21 @@ def _show(args: argparse.Namespace) -> int:
         f"complexity {told['complexity']:.4g} of {told['budget']:.4g}, which the device counts as "
         f"{state.complexity} of {state.budget}"
     )
+    if n_whole == 1:
+        print(
+            "one of the two slots is not whole: it was cut, or damaged, or lies elsewhere in the "
+            "file, and then a later answer may not be counted here"
+        )
     print(state.guarantee)
     return 0
 
 
-def _read(path: str) -> EdgeState:
+def _content(path: str) -> bytes:
     with open(path, "rb") as file:
-        content = file.read(_MOST_BYTES)
+        return file.read(_MOST_BYTES)
+
+
+def _read(path: str, content: bytes) -> EdgeState:
     try:
         return EdgeState.from_file(content)
     except ValueError as error:
@@ -141,7 +151,7 @@ def _add_header(parts: Any) -> None:
 
 
 def _header(args: argparse.Namespace) -> int:
-    print(_read(args.path).to_header(), end="")
+    print(_read(args.path, _content(args.path)).to_header(), end="")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,8 @@ def measured(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:
     if labels.dtype.kind not in "biuf":
         return text
+    with contextlib.suppress(ValueError):
+        return int(text)
     try:
         return float(text)
     except ValueError:

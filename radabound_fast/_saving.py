@@ -32,11 +32,11 @@ class Saved(Owned):
         self._logs = hears_queries()
         self._halt_is_known = False
 
-    def _note_halt(self, n_queries: int) -> None:
+    def _note_halt(self, n_queries: int, n_samples: int) -> None:
         """Once, in a process that did not find it halted."""
         if not self._halt_is_known:
             self._halt_is_known = True
-            note_halt(type(self).__name__, n_queries, self._parameters()["n_samples"])
+            note_halt(type(self).__name__, n_queries, n_samples)
 
     @property
     @abstractmethod

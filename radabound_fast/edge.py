@@ -312,6 +312,15 @@ class EdgeState:
         )
 
     @classmethod
+    def whole_slots(cls, content: bytes) -> list[Self]:
+        """Those of two slots that are whole, each at the start of a half."""
+        half, found = len(content) // 2, []
+        for slot in (content[:half], content[half:]):
+            with contextlib.suppress(ValueError):
+                found.append(cls.from_bytes(slot))
+        return found
+
+    @classmethod
     def from_file(cls, content: bytes) -> Self:
         """The newer of the slots that are whole, of two: each at the start of a half.
 
@@ -320,10 +329,7 @@ class EdgeState:
         ValueError
             Neither is, or they are of two guards: made apart, or copies of one that went apart.
         """
-        half, found = len(content) // 2, []
-        for slot in (content[:half], content[half:]):
-            with contextlib.suppress(ValueError):
-                found.append(cls.from_bytes(slot))
+        found = cls.whole_slots(content)
         if not found:
             raise ValueError("neither half begins with the whole state of a guard in C")
         older, newer = sorted((found[0], found[-1]), key=lambda state: state._age)

@@ -391,7 +391,7 @@ class RadaBound(Saved, _kernel.LossQueries):
         if self._logs:
             note_answers(type(self).__name__, len(values), n_queries)
         if halted:
-            self._note_halt(n_queries)
+            self._note_halt(n_queries, self.n_samples)
         return RadaBoundAnswers(
             values,
             declared=declared,
@@ -413,7 +413,7 @@ class RadaBound(Saved, _kernel.LossQueries):
     def _refuse(self) -> NoReturn:
         self._check_open()
         found = self._core
-        self._note_halt(found.n_rows)
+        self._note_halt(found.n_rows, self.n_samples)
         reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
         if not found.n_rows:
             reason = "the holdout cannot answer a first query"

@@ -531,7 +531,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
             At once: guesses or keys are not one a row.  Later: not predictions of these classes;
             the blocks before have been counted.
         """
-        rows = as_rows(Y_pred, "Y_pred")
+        rows = as_rows(Y_pred, "Y_pred", may_have_three=self._truth is not None)
         given = {"guesses": guesses, "keys": keys, "reruns": options.pop("reruns", None)}
         along = {
             name: _one_a_row(name, values, len(rows))
@@ -624,7 +624,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Raises
         ------
         AttributeError
-            The guard is a mechanism; `GuessAndCheck` has `affordable`.
+            The guard is a mechanism other than `FixedSequence`; `GuessAndCheck` has `affordable`.
         """
         self._check_owner()
         left: int = self.guard.n_left(mean, declared=True)

@@ -265,12 +265,9 @@ class Labels:
 
 def _as_labels(values: Any, name: str) -> NDArray[Any]:
     array = as_array(values, name)
-    if isinstance(values, (list, tuple)) and array.dtype.kind in "Uf" and array.size > 0:
-        # NumPy makes strings of numbers beside strings, drops the last NULs of strings, and rounds
-        # integers beside floats
+    if isinstance(values, (list, tuple)) and array.dtype.kind == "U" and array.size > 0:
+        # NumPy makes strings of numbers beside strings, and drops the last NULs of strings
         objects = np.array(values, object)
-        if array.dtype.kind == "f":
-            return objects if float(np.abs(array).max()) >= 2**53 else array
         whole = all(isinstance(value, str) and value[-1:] != "\0" for value in objects.flat)
         return array if whole else objects
     return array

@@ -171,11 +171,14 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
     )
 
 
-def as_rows(values: Any, name: str) -> Any:
-    """What is read a block of rows at a time: itself, if it has a shape."""
+def as_rows(values: Any, name: str, *, may_have_three: bool = False) -> Any:
+    """What is read a block of rows at a time: itself, if it has a shape.
+
+    Of three dimensions are probabilities of several classes.
+    """
     rows = values if hasattr(values, "shape") else as_array(values, name)
     shape = tuple(rows.shape)
-    if len(shape) != 2 and shape != (0,):  # as of []
+    if not (len(shape) == 2 or len(shape) == 3 and may_have_three or shape == (0,)):  # as of []
         raise ValueError(f"{name} must have two dimensions, got shape {shape}")
     return rows
 
@@ -185,10 +188,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray:
         return values
     if isinstance(values, np.ma.MaskedArray):
-        mask = np.ma.getmaskarray(values)
-        if mask.any():
-            place = place_of(int(mask.argmax()), values.shape)
-            raise ValueError(f"{name} must have no masked entries, got one {place}")
+        _check_unmasked(values, name)
         return np.asarray(values.data)
     if _is_pandas(values):
         missing = np.asarray(values.isna())
@@ -208,11 +208,26 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must have rows of one length, got a ragged sequence") from None
     except (RuntimeError, BufferError) as error:  # a tensor on another device, or with a gradient
         raise TypeError(f"{name} must be readable by NumPy: {error}") from error
-    if array.ndim == 2 and array.dtype.kind == "f" and array.size:
-        columns = _columns_of(values)
-        if columns is not None and float(np.abs(array).max()) >= 2**53:
+    if array.ndim > 1 and isinstance(values, (list, tuple)):  # NumPy drops the masks of rows
+        for row, one in enumerate(values):
+            if isinstance(one, np.ma.MaskedArray):
+                _check_unmasked(one, name, row)
+    if array.dtype.kind == "f" and array.size:  # which may have been integers beside floats
+        columns = _columns_of(values) if array.ndim == 2 else None
+        listed = isinstance(values, (list, tuple))
+        if (listed or columns is not None) and float(np.abs(array).max()) >= 2**53:
+            if columns is None:
+                return np.array(values, object)
             return side_by_side([as_array(column, name) for column in columns])
     return array
+
+
+def _check_unmasked(values: np.ma.MaskedArray[Any, Any], name: str, row: int | None = None) -> None:
+    mask = np.ma.getmaskarray(values)
+    if mask.any():
+        place = place_of(int(mask.argmax()), values.shape)
+        place = place if row is None else f"at row {row}, {place.removeprefix('at ')}"
+        raise ValueError(f"{name} must have no masked entries, got one {place}")
 
 
 def _columns_of(frame: Any) -> list[Any] | None:
@@ -330,10 +345,10 @@ def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]
             _raise_missing(name, index, values.shape)
         if not is_number(value):
             place = place_of(index, values.shape)
-            raise TypeError(f"{name} must be real numbers, got {value!r} {place}")
+            raise TypeError(f"{name} must be real numbers, got {value!r:.100} {place}")
         if not 0 <= value <= 1:
             place = place_of(index, values.shape)
-            raise ValueError(f"{name} must be in [0, 1], got {value!r} {place}")
+            raise ValueError(f"{name} must be in [0, 1], got {value!r:.100} {place}")
     return values.astype(np.float64)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ipaddress
 import json
@@ -14,8 +15,9 @@ import time
 import uuid
 import warnings
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -28,6 +30,8 @@ from radabound_fast._kernel import Answer
 from radabound_fast.labels import Labels
 from radabound_fast.packing import as_array
 from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE, code_dtype, packed
+
+_T = TypeVar("_T")
 
 # what is asked again: the service, or a proxy before it, was not there
 _AGAIN = (502, 503, 504)
@@ -183,11 +187,17 @@ class RemoteHoldout:
         timeout: float = 300.0,
         cafile: str | os.PathLike[str] | None = None,
     ) -> None:
-        parts = urlsplit(url)
+        if not isinstance(url, str):
+            raise TypeError(f"url must be a string, got {type(url).__name__}")
+        parts, port = urlsplit(url), None
         if "@" in parts.netloc:  # not what it is: it has a password
             raise ValueError("url must have no name and no password in it: give the token")
         plain = parts.scheme in ("http", "https") and not (parts.query or parts.fragment)
-        if not plain or not parts.hostname or not VISIBLE.fullmatch(url):
+        with contextlib.suppress(ValueError):  # no number, or too large
+            # http.client would take the end of an address of IPv6 for one that is not there
+            default = 443 if parts.scheme == "https" else 80
+            port = default if parts.port is None else parts.port
+        if not plain or not parts.hostname or not port or not VISIBLE.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
         if not isinstance(token, str):
             raise TypeError(f"token must be a string, got {type(token).__name__}")
@@ -200,7 +210,7 @@ class RemoteHoldout:
                 stacklevel=2,
             )
         self._url, self._token = url, token
-        self._host, self._port = parts.hostname, parts.port
+        self._host, self._port = parts.hostname, port
         self._path = parts.path.rstrip("/")
         self._timeout = check_positive(timeout=timeout)
         self._cafile = cafile
@@ -212,11 +222,7 @@ class RemoteHoldout:
         self._process = os.getpid()
         self._lock = threading.Lock()
         weakref.finalize(self, _close, self._idle)
-        found = self._get("/state")
-        try:
-            self._learn(found)
-        except (KeyError, TypeError):
-            raise ValueError(f"{url} is no service of a holdout") from None
+        self._get("/state", self._learn)
 
     def _learn(self, found: dict[str, Any]) -> None:
         self._n_samples = int(found["n_samples"])
@@ -269,13 +275,13 @@ class RemoteHoldout:
     def halted(self) -> bool:
         """Whether a query has been withheld, whoever asked it; it never turns False again."""
         if not self._halted:
-            self._halted = bool(self._get("/state")["halted"])
+            self._halted = self._get("/state", lambda told: bool(told["halted"]))
         return self._halted
 
     @property
     def n_queries(self) -> int:
         """Answers given so far, whoever asked."""
-        return int(self._get("/state")["n_queries"])
+        return self._get("/state", lambda told: int(told["n_queries"]))
 
     @property
     def guard(self) -> Self:
@@ -317,8 +323,7 @@ class RemoteHoldout:
             The service could not be reached within the time; PermissionError: it does not know
             the token.  **Whether the query was counted is not known then.**
         """
-        told = self._ask("/query", y_pred, 1, guess=guess, key=key, rerun=rerun)
-        return _answer(told)
+        return self._ask("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
 
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
@@ -348,14 +353,9 @@ class RemoteHoldout:
                 if not np.iterable(values):
                     raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
                 listed[name] = list(values)
-        told = self._ask("/query_many", Y_pred, 2, **listed)
-        names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
-        names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in told]
-        rows = zip(*(told[name] for name in names), strict=True)
-        ones = [name.removesuffix("s") for name in names]
-        answers = [_answer(dict(zip(ones, row, strict=True))) for row in rows]
-        self._halted = self._halted or bool(told["halted"])
-        return Answers(answers, halted=bool(told["halted"]), n_queries=int(told["n_queries"]))
+        answers = self._ask("/query_many", Y_pred, 2, _answers, **listed)
+        self._halted = self._halted or answers.halted
+        return answers
 
     def report(self) -> RemoteReport:
         """`Holdout.report` of a `DeclaredSearch`: of what this team asked; of all for the owner.
@@ -367,10 +367,11 @@ class RemoteHoldout:
         ValueError
             Nothing was asked yet.
         """
-        return RemoteReport(self._get("/report"))
+        return self._get("/report", RemoteReport)
 
     def close(self) -> None:
         """Let go of the connections; the next call makes a new one."""
+        self._leave_the_parent()
         with self._lock:
             _close(self._idle)
 
@@ -389,7 +390,9 @@ class RemoteHoldout:
 
     # ---- predictions as octets -------------------------------------------------------------------
 
-    def _ask(self, path: str, y_pred: Any, ndim: int, **beside: Any) -> Any:
+    def _ask(
+        self, path: str, y_pred: Any, ndim: int, read: Callable[[dict[str, Any]], _T], **beside: Any
+    ) -> _T:
         form, octets = self._packed(y_pred, ndim)
         head = {"form": form} | {name: one for name, one in beside.items() if one is not None}
         body = packed(head, octets)
@@ -398,7 +401,7 @@ class RemoteHoldout:
                 f"a body must have at most {self._max_body:,} octets, got {len(body):,}: ask "
                 "about fewer rows at once"
             )
-        return self._call("POST", path, body)
+        return self._call("POST", path, body, read)
 
     def _packed(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
@@ -412,11 +415,13 @@ class RemoteHoldout:
 
     # ---- HTTP ------------------------------------------------------------------------------------
 
-    def _get(self, path: str) -> Any:
-        return self._call("GET", path, None)
+    def _get(self, path: str, read: Callable[[dict[str, Any]], _T]) -> _T:
+        return self._call("GET", path, None, read)
 
-    def _call(self, method: str, path: str, body: bytes | None) -> Any:
-        """The reply, once there is one."""
+    def _call(
+        self, method: str, path: str, body: bytes | None, read: Callable[[dict[str, Any]], _T]
+    ) -> _T:
+        """What is read of the reply, once there is one."""
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers |= {"Content-Type": MEDIA_TYPE, "Idempotency-Key": _new_key()}
@@ -428,11 +433,22 @@ class RemoteHoldout:
             except (PermissionError, ssl.SSLCertVerificationError):
                 raise
             except (OSError, http.client.HTTPException) as error:
+                if getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
+                    raise ConnectionError(f"{self._url} speaks no TLS: is it http://?") from None
                 failure: Exception = error
             else:
                 told = _told(status, reply)
                 if status not in _AGAIN and (told is not None or status < 500):
-                    return self._read(status, told, counts=body is not None)
+                    if status != 200 and told is not None:
+                        self._refuse(told["error"])
+                    with contextlib.suppress(KeyError, TypeError, ValueError):
+                        if told is not None:
+                            return read(told)
+                    found = f"{self._url} is no service of a holdout: it replied {status}"
+                    if body is None:
+                        raise ValueError(found)
+                    # or what stands before it has hidden its reply
+                    raise ConnectionError(f"{found}, and whether the call was counted is not known")
                 failure = ConnectionError(_message(told) or f"it replied {status}")
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(
@@ -458,11 +474,15 @@ class RemoteHoldout:
                 self._idle.append(connection)
         return response.status, reply
 
+    def _leave_the_parent(self) -> None:
+        """In the child of a fork: its connections are the parent's, and a thread had the lock."""
+        if self._process != os.getpid():
+            _close(self._idle)
+            self._lock, self._process = threading.Lock(), os.getpid()
+
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        self._leave_the_parent()
         with self._lock:
-            if self._process != os.getpid():  # those of the parent of a fork
-                _close(self._idle)
-                self._process = os.getpid()
             connection = self._idle.pop() if self._idle else None
         if connection is None:
             if self._tls is None:
@@ -474,15 +494,7 @@ class RemoteHoldout:
             connection.sock.settimeout(seconds)
         return connection
 
-    def _read(self, status: int, told: dict[str, Any] | None, *, counts: bool) -> Any:
-        if told is None:
-            found = f"{self._url} is no service of a holdout: it replied {status}"
-            if counts:  # or what stands before it has hidden its reply
-                raise ConnectionError(f"{found}, and whether the call was counted is not known")
-            raise ValueError(found)
-        if status == 200:
-            return told
-        error = told["error"]
+    def _refuse(self, error: dict[str, Any]) -> NoReturn:
         kind, message = str(error.get("type")), str(error.get("message"))
         if kind == "HoldoutExhausted":
             self._halted = True
@@ -523,6 +535,15 @@ def _answer(told: dict[str, Any]) -> RemoteAnswer:
         return RemoteSearchAnswer(**shared)
     shared |= {name: float(told[name]) for name in ("gain", "gain_low", "gain_high")}
     return RemoteComparedAnswer(**shared)
+
+
+def _answers(told: dict[str, Any]) -> Answers[RemoteAnswer]:
+    names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
+    names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in told]
+    rows = zip(*(told[name] for name in names), strict=True)
+    ones = [name.removesuffix("s") for name in names]
+    answers = [_answer(dict(zip(ones, row, strict=True))) for row in rows]
+    return Answers(answers, halted=bool(told["halted"]), n_queries=int(told["n_queries"]))
 
 
 def _npy(values: Any) -> bytes:

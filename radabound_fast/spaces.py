@@ -111,6 +111,19 @@ class Space(ABC):
     def key_of(self, code: Any) -> Any:
         """The key of a code that `find` gave; a tuple may come as a list, as JSON has it."""
 
+    @property
+    def _n_codes(self) -> int | None:
+        """Codes are the ints from 0 on, so many or fewer; None: they may be anything."""
+        return None
+
+    def _packed(self, codes: Codes) -> Codes:
+        """Codes in as few bytes as can be: ints, where there are few enough."""
+        return codes
+
+    def _unpacked(self, packed: Codes) -> Codes:
+        """The codes of what `_packed` gave."""
+        return packed
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """The space as JSON values, the same for equal spaces."""
@@ -197,6 +210,8 @@ class Choice(Space):
     def size(self) -> int:
         return len_of(self.values)
 
+    _n_codes = size
+
     def place(self, key: Any) -> int:
         """Where the key stands among the values; ValueError: nowhere."""
         place = self.finder(key)
@@ -275,6 +290,8 @@ class Grid(Space):
     @property
     def size(self) -> int:
         return self._size
+
+    _n_codes = size
 
     @property
     def grids(self) -> list[dict[str, Any]]:
@@ -391,6 +408,10 @@ class InOrder(Space):
     @property
     def size(self) -> int | None:
         return None if self._items is None else self._items.size
+
+    @property
+    def _n_codes(self) -> int | None:
+        return None if self._items is None else self._items.size + 1
 
     def find(self, key: Any) -> Found:
         if self._items is None:
@@ -519,6 +540,9 @@ class Product(Space):
             self.spaces += space.spaces if isinstance(space, Product) else [space]
         if not self.spaces:
             raise ValueError("spaces must be at least one, got none")
+        radices = [space._n_codes for space in self.spaces]
+        few = None not in radices and math.prod(n for n in radices if n) <= _INT64
+        self._radices = [n for n in radices if n] if few else None
 
     @property
     def size(self) -> int | None:
@@ -536,6 +560,27 @@ class Product(Space):
 
     def key_of(self, code: Any) -> tuple[Any, ...]:
         return tuple(space.key_of(part) for space, part in zip(self.spaces, code, strict=True))
+
+    def _packed(self, codes: Any) -> Codes:
+        if self._radices is None:
+            return list(codes)
+        return [self._number(code) for code in codes]
+
+    def _number(self, code: tuple[int, ...]) -> int:
+        """The codes of the parts as digits."""
+        number = 0
+        for digit, radix in zip(code, self._radices or (), strict=True):
+            number = number * radix + digit
+        return number
+
+    def _unpacked(self, packed: Any) -> Codes:
+        if self._radices is None:
+            return list(packed)
+        digits = []
+        for radix in reversed(self._radices):
+            packed, digit = np.divmod(packed, radix)
+            digits.append(digit.tolist())
+        return list(zip(*reversed(digits), strict=True))
 
     def _parts_of(self) -> Sequence[Space]:
         return self.spaces

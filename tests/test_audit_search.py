@@ -193,6 +193,20 @@ def test_text_labels_go_with_scores_in_numbers(run):
     assert code == 2 and "pos_label must be one of the classes" in err
 
 
+def test_a_positive_label_may_be_an_integer_that_no_float_is(run):
+    labels, predictions = made()
+    for name, values in (("y.npy", labels), ("p.npy", predictions)):
+        np.save(name, 2**53 + 1 + values)
+    expected = asked("recall", pos_label=0)[0].report()
+    code, out, _ = run(*PREDICTIONS, "--metric", "recall", "--pos-label", 2**53 + 1, "--json")
+    assert code == 0
+    assert json.loads(out)["search"]["best"]["value"] == expected.best.value
+    for same in ("9007199254740994", "9007199254740994.0"):
+        assert run(*PREDICTIONS, "--metric", "recall", "--pos-label", same)[0] == 0
+    code, _, err = run(*PREDICTIONS, "--metric", "recall", "--pos-label", 2**53)
+    assert code == 2 and "pos_label must be one of the classes" in err
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_a_baseline_gives_every_answer_its_gain(run, text):
     labels, predictions = made()

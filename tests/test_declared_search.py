@@ -564,19 +564,64 @@ def test_nothing_that_is_kept_or_written_holds_losses():
     assert pack_losses(losses).tobytes()[:16] not in blob and len(blob) < 2000
 
 
+GRID = Grid({"a": range(1000), "b": range(100)})
+
+
 @pytest.mark.parametrize(
-    ("space", "most"), [(10**7, 26), (Grid({"a": range(1000), "b": range(100)}), 28)]
+    ("space", "key_of"),
+    [
+        (10**7, lambda i: 79 * i),
+        (GRID, lambda i: GRID[i]),
+        (Choice(1000) * epoch_of(100), lambda i: (i // 100, i % 100)),
+    ],
+    ids=["ints", "grid", "product"],
 )
-def test_of_each_model_few_bytes_are_kept(space, most):
+def test_of_each_model_few_bytes_are_kept(space, key_of):
     search = DeclaredSearch(M, space, delta=0.1)
     words = pack_losses(np.array([coin(seed) for seed in range(100)]))
-    keys = np.arange(10**5) * 79 if isinstance(space, int) else space
     tracemalloc.start()
     try:
         for first in range(0, 10**5, 100):
-            search.query_many_packed(words, keys=[keys[i] for i in range(first, first + 100)])
+            search.query_many_packed(words, keys=[key_of(i) for i in range(first, first + 100)])
         gc.collect()
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert search.n_queries == 10**5 and kept / 10**5 < most
+    assert search.n_queries == 10**5 and kept / 10**5 < 26
+
+
+@pytest.mark.parametrize(
+    ("space", "keys"),
+    [
+        (Choice(7) * InOrder(["a", "b", "c"]) * epoch_of(3), [(6, "c", 2), (0, "a", 0)]),
+        (Choice(7) * InOrder() * epoch_of(3), [(6, 10**30, 2), (0, 1, 0)]),  # without end
+        (Choice(2**40) * Choice(2**40), [(2**40 - 1, 0), (1, 2**40 - 1)]),  # too many for 64 bits
+        (Choice(2**31) * Choice(2**32), [(2**31 - 1, 2**32 - 1), (0, 1)]),  # just few enough
+    ],
+)
+def test_keys_of_products_come_back_as_they_were(space, keys):
+    search = DeclaredSearch(M, space, delta=0.1)
+    losses = np.array([coin(0), coin(1)])
+    assert search.query_many(losses, keys=keys).keys == keys
+    for again in (search, pickle.loads(pickle.dumps(search))):
+        assert again.answers.keys == keys and again.answers.numbers.tolist() == [1, 2]
+        assert again.query(losses[1], key=keys[1]) == again.answers[1]
+        with pytest.raises(ValueError, match="key must stand for one model"):
+            again.query_many(losses[::-1], keys=keys)
+        with pytest.raises(ValueError, match="key must stand for one model"):
+            again.query(losses[0], key=keys[1])
+
+
+def test_what_was_asked_as_bits_may_be_asked_again_as_floats_and_the_other_way_round():
+    losses = np.array([coin(seed) for seed in range(4)])
+    reals = losses.astype(float)
+    for first, second in ((losses, reals), (reals, losses)):
+        search = DeclaredSearch(M, 10, delta=0.1)
+        search.query_many(first, keys=range(4))
+        again = search.query_many(second[[0, 3, 2, 2]], keys=[0, 3, 2, 2])
+        assert again.values.tolist() == losses.mean(axis=1)[[0, 3, 2, 2]].tolist()
+        more = search.query_many(second[[0, 1, 1, 0]], keys=[0, 7, 7, 0])
+        assert more.numbers.tolist() == [4, 5, 5, 5] and search.n_queries == 5
+        with pytest.raises(ValueError, match=r"got 2 \(rerun 1\) a second time with other losses"):
+            search.query_many(second[[0, 1, 1]], keys=[0, 8, 2])
+        assert search.n_queries == 5 and search.answers.keys == [0, 1, 2, 3, 7]

@@ -330,6 +330,19 @@ def test_show_says_what_was_spent_and_neither_seed_nor_count(command):
         assert "987654321" not in text and "444" not in text
 
 
+@pytest.mark.parametrize("shape", ["whole", "cut", "a page too long"])
+def test_show_says_where_only_one_slot_is_whole(command, shape):
+    older, newer = new(seed=1), replace(new(seed=1), n_answered=1, maxima=(9,) * 32)
+    slots = older.to_bytes() + newer.to_bytes()
+    content = {"whole": slots, "cut": slots[:-1] + b"\xff", "a page too long": slots + bytes(64)}
+    Path("guard.state").write_bytes(content[shape])
+    _, out, _ = command("show", "guard.state")
+    _, told, _ = command("show", "guard.state", "--json")
+    assert ("one of the two slots is not whole" in out) == (shape != "whole")
+    assert json.loads(told)["n_whole_slots"] == 1 + (shape == "whole")
+    assert json.loads(told)["n_answered"] == (shape == "whole")
+
+
 @pytest.mark.parametrize("content", [b"", b"radedge1", b"\xff" * 1136, None])
 def test_show_refuses_what_is_no_state(command, content):
     if content is not None:

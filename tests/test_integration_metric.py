@@ -333,6 +333,18 @@ def test_only_improvements_are_shown_and_every_model_has_its_own_interval(y):
         pickle.dumps(metric)
 
 
+@pytest.mark.parametrize("n_levels", [1, 2, 101, 2**53])
+def test_a_mean_that_is_beyond_its_range_by_rounding_has_a_level(n_levels):
+    own = {"metric": "neg_mean_absolute_error", "y_range": (0, 1.1), "sample_weight": [0.9, 1.0]}
+    search = DeclaredSearch(2, Improvements(n_levels), delta=0.1)
+    metric = HoldoutMetric(Holdout(np.zeros(2), search, **own))
+    for y_pred in (1.1, 0.0, 1.1):
+        assert -1.1 <= metric(np.zeros(2), np.full(2, y_pred)) <= 0.0
+    assert search.n_queries == 3
+    levels = [level for _, level in search.answers.keys[-1][1]]
+    assert levels == [n_levels - 1, 0][: min(2, n_levels)]
+
+
 def test_a_second_metric_goes_on_where_the_first_was(y, rng):
     holdout = searched(y, Improvements(101))
     first = HoldoutMetric(holdout)

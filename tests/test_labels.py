@@ -292,6 +292,7 @@ def test_a_list_of_strings_and_numbers_keeps_its_numbers():
             ValueError,
             "y_pred must hold only known classes, got 'c' at sample 1",
         ),
+        (["a", "b"], ["a", 10**6 * "c"], ValueError, f"classes, got '{99 * 'c'} at sample 1"),
         (
             ["a", 1],
             np.array(["a", []], object),

@@ -184,7 +184,7 @@ for _ in range(2):
 import logging
 print([type(handler).__name__ for handler in logging.getLogger("radabound_fast").handlers])
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
-radabound_fast.RadaBound(100, epsilon=0.01, delta=0.1)._note_halt(0)
+radabound_fast.RadaBound(100, epsilon=0.01, delta=0.1)._note_halt(0, 100)
 """
 
 

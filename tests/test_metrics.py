@@ -146,6 +146,15 @@ def test_many_at_once_are_answered_as_one_by_one(case):
     assert many.guard.answers._asdict().keys() == one.guard.answers._asdict().keys()
 
 
+def test_probabilities_of_several_classes_are_streamed():
+    rows = np.stack([CHANCES_OF_3, CHANCES_OF_3[::-1], np.full((M, 3), 1 / 3)])
+    many, stream = (holdout_of("neg_brier_score", THREE) for _ in "12")
+    expected = many.query_many(rows, keys=range(3))
+    blocks = list(stream.iter_query_many(rows, block=2, keys=range(3)))
+    assert [len(block) for block in blocks] == [2, 1]
+    assert np.concatenate([block.values for block in blocks]).tolist() == expected.values.tolist()
+
+
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
 def test_no_rows_have_no_answers(case):
     metric, y_true, predictions, options, _ = case
@@ -196,7 +205,7 @@ def test_an_answer_and_its_search_hold_no_label(case):
     holdout = holdout_of(metric, y_true, **options)
     answer = holdout.query(predictions, key=7)
     for thing in (answer, holdout.guard):
-        assert len(pickle.dumps(thing)) < 1000 < M * 4
+        assert len(pickle.dumps(thing)) < 1200 < M * 4
 
 
 def test_the_default_and_the_error_of_the_table_are_one():
@@ -295,6 +304,13 @@ def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
         ("neg_mean_squared_error", {"y_range": (0, 10**400)}, Y, ValueError, "finite in float64"),
         ("neg_log_loss", {"clip": 10**400}, Y, ValueError, "clip must be finite in float64, got 1"),
         ("mean_cost", {"costs": [[0, 10**400], [1, 0]]}, Y, ValueError, "costs must be finite in"),
+        (
+            "neg_mean_squared_error",
+            {"y_range": (0, 1)},
+            [10**400] * M,
+            ValueError,
+            "y_true must lie",
+        ),
         ("mean_cost", {"costs": [[0, None], [1, 0]]}, Y, ValueError, "costs must have no missing"),
         ("", {}, Y, ValueError, "metric must be one of 'error'.*got ''"),
         ("mean_cost", {"costs": [["a", "b"], [1, 0]]}, Y, TypeError, "costs must be real numbers"),
@@ -329,8 +345,10 @@ def test_what_a_metric_cannot_do_is_named_and_binds_nothing(
         ("neg_log_loss", {"clip": 0.01}, Y, SCORES, ValueError, r"in \[0, 1\], got -?[\d.]+ at"),
         ("neg_log_loss", {"clip": 0.01}, Y, CHANCES * np.nan, ValueError, "got nan at sample 0"),
         ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES, ValueError, "each of 3 classes"),
-        ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES_OF_3 / 2, ValueError, "add up to 1"),
-        ("neg_brier_score", {}, Y, CHANCES_OF_3, ValueError, "500 rows of 2 probabilities"),
+        ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES_OF_3 / 2, ValueError, "divide them by"),
+        ("neg_brier_score", {}, Y, CHANCES_OF_3, ValueError, "2 prob.*name all by Holdout"),
+        ("neg_brier_score", {}, THREE, CHANCES_OF_3[:, :2], ValueError, r"got shape \(500, 2\)$"),
+        ("neg_brier_score", {}, Y * 0, CHANCES, ValueError, "1 class, got .*name all by"),
         (
             "neg_mean_squared_error", {"y_range": (-4, 4)}, TARGETS, GUESSES * 9, ValueError,
             r"lie in y_range = \[-4.0, 4.0\], got .*: clip it",
@@ -414,6 +432,16 @@ def test_no_rounding_puts_a_value_outside_its_limits(m, n_folds):
                 assert answer.low <= answer.value <= answer.high
                 if "baseline" in more:
                     assert answer.gain_low <= answer.gain <= answer.gain_high
+
+
+def test_scores_are_not_rounded_to_ties_by_the_rows_beside_them():
+    whole, halves = 2**53 + Y, Y / 2  # NumPy makes floats of both
+    holdout = holdout_of("roc_auc")
+    with pytest.raises(ValueError, match="be exact in float64, got 9007199254740993 at row 0"):
+        holdout.query_many([whole, halves], keys=[0, 1])
+    with pytest.raises(ValueError, match="be exact in float64, got 9007199254740993 at sample"):
+        holdout.query([*whole.tolist()[:-1], 0.5], key=0)
+    assert holdout.query_many([whole - 2**53, halves], keys=[0, 1]).values.tolist() == [1.0, 1.0]
 
 
 def test_errors_may_be_as_large_as_a_float():

@@ -5,7 +5,7 @@ import pytest
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound, pack_losses
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.mechanisms import GuessAndCheck
+from radabound_fast.mechanisms import FixedSequence, GuessAndCheck
 
 M, L = 500, 8
 NO_LIMIT = 2**62
@@ -143,3 +143,63 @@ def test_an_opened_guard_counts_what_others_asked(tmp_path):
 def test_a_bad_question_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
         guard_of("fixed-sequence").n_left(**arguments)
+
+
+# ---- the mechanism ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_queries", [None, 1, 40])
+@pytest.mark.parametrize("delta", [0.05, 0.9])
+@pytest.mark.parametrize("kind", [bool, float])
+def test_the_mechanism_keeps_its_promise_for_every_mean_and_breaks_it_for_one_after(
+    max_queries, delta, kind
+):
+    """m = 60: each count is asked until it is refused; the least of these is the promise."""
+    m = 60
+    for epsilon in (0.1, 0.2, 0.25, 0.3, 0.4, 0.6):
+        given = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
+        lasts = []
+        for count in range(m + 1):
+            guard = FixedSequence(m, **given)
+            promised = guard.n_left(count / m, declared=kind is bool)
+            rows = np.tile((np.arange(m) < count).astype(kind), (min(promised, 100) + 1, 1))
+            lasts.append(guard.query_many(rows).n_answered)
+            assert lasts[-1] == (promised if promised <= 100 else 101)
+        promised = FixedSequence(m, **given).n_left(declared=kind is bool)
+        assert promised <= min(lasts) or min(lasts) > 100
+        # of exact limits it is what the worst count has; elsewhere nearly
+        if kind is bool and delta < 0.1 and 0 < promised <= 100:
+            assert promised == min(lasts)
+
+
+def test_the_mechanism_counts_on_and_stops_at_its_halt():
+    guard = FixedSequence(M, epsilon=0.08, delta=0.1, max_queries=30)
+    left = guard.n_left(declared=True)
+    assert left > 0
+    guard.query_many(coins(3))
+    assert guard.n_left(declared=True) == left - 3 <= guard.n_left(0.02, declared=True)
+    holdout = Holdout(coins(1)[0], guard)
+    assert holdout.n_left() == left - 3
+    spent = FixedSequence(M, epsilon=0.01, delta=0.1)
+    assert spent.n_left() == spent.n_left(0.5) == 0
+    with pytest.raises(HoldoutExhausted):
+        spent.query(coins(1)[0])
+    assert spent.n_left(0.0) == 0
+    assert FixedSequence(M, epsilon=1.5, delta=0.1).n_left() == NO_LIMIT
+    assert FixedSequence(2**40, epsilon=0.5, delta=0.1).n_left(0.5) == NO_LIMIT
+
+
+def test_of_other_metrics_the_mechanism_promises_nothing():
+    y_true = coins(1)[0].astype(int)
+    for metric in ("error", "accuracy"):
+        holdout = Holdout(y_true, FixedSequence(M, epsilon=0.2, delta=0.1), metric=metric)
+        holdout.query(y_true)
+        assert holdout.n_left() > 0
+    holdout = Holdout(y_true, FixedSequence(M, epsilon=0.2, delta=0.1), metric="roc_auc")
+    with pytest.raises(ValueError, match="n_left is known of errors, this guard answers the"):
+        holdout.n_left()
+    for bad, error in ((1.5, ValueError), ("a", TypeError)):
+        with pytest.raises(error, match="mean must be"):
+            FixedSequence(M, epsilon=0.2, delta=0.1).n_left(bad)
+    with pytest.raises(TypeError, match="declared must be"):
+        FixedSequence(M, epsilon=0.2, delta=0.1).n_left(declared=1)

@@ -277,6 +277,11 @@ BAD = [
         ValueError,
         "no masked entries, got one at sample 1",
     ),
+    (
+        [[0, 1], np.ma.masked_array([0, 1], [False, True])],
+        ValueError,
+        "no masked entries, got one at row 1, sample 1",
+    ),
     ([0, None], ValueError, "losses must have no missing values, got one at sample 1"),
     ([[0, 1], [None, 1]], ValueError, "must have no missing values, got one at row 1, sample 0"),
     ([0, 1j], TypeError, "losses must be real numbers, got dtype complex128"),

@@ -5,6 +5,7 @@ import copy
 import http.client
 import http.server
 import json
+import os
 import pickle
 import socket
 import ssl
@@ -162,6 +163,52 @@ def test_a_url_that_is_more_than_an_address_is_refused_at_once(url):
     assert "me:hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://[2001:db8::1]", ("2001:db8::1", 443)),  # whose end is no port
+        ("http://[::1]/under/", ("::1", 80)),
+        ("http://[::1]:8000", ("::1", 8000)),
+        ("https://holdout.example", ("holdout.example", 443)),
+    ],
+)
+def test_the_port_is_that_of_the_url_or_of_its_scheme(url, address, monkeypatch):
+    asked = []
+
+    def nowhere(address, *_, **__):
+        asked.append(address)
+        raise PermissionError("not sent")
+
+    monkeypatch.setattr(socket, "create_connection", nowhere)
+    with pytest.raises(PermissionError):
+        RemoteHoldout(url, token="x")
+    assert asked == [address]
+
+
+@pytest.mark.parametrize("url", ["http://here:x", "http://here:65536", "http://here:0", "http://"])
+def test_a_url_without_a_host_or_with_no_port_is_refused_with_it(url):
+    with pytest.raises(ValueError, match=f"^url must be http://host:port .*got '{url}'$"):
+        RemoteHoldout(url, token="x")
+
+
+@pytest.mark.parametrize("url", [None, 8000, b"http://here"])
+def test_a_url_that_is_no_string_is_refused_by_its_type(url):
+    with pytest.raises(TypeError, match=f"^url must be a string, got {type(url).__name__}$"):
+        RemoteHoldout(url, token="x")
+
+
+def test_a_service_that_speaks_no_tls_is_told_at_once(monkeypatch):
+    def answered_in_clear(*_):
+        error = ssl.SSLError(1, "wrong version number")
+        error.reason = "WRONG_VERSION_NUMBER"  # as OpenSSL 3.0 has it
+        raise error
+
+    monkeypatch.setattr(RemoteHoldout, "_send", answered_in_clear)
+    monkeypatch.setattr(remote.time, "sleep", None)
+    with pytest.raises(ConnectionError, match=r"https://here speaks no TLS: is it http://\?$"):
+        RemoteHoldout("https://here", token="x")
+
+
 @pytest.mark.parametrize("host", ["holdout.example", "192.0.2.1", "[2001:db8::1]"])
 def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
     def nowhere(*_):
@@ -251,6 +298,8 @@ class _Flaky(http.server.BaseHTTPRequestHandler):
         reply_sent = reply[:5] if way == "cut the reply" else reply
         if way == "another reply":
             reply = reply_sent = b"<p>Accept our terms"
+        elif way == "another object":
+            reply = reply_sent = b'{"status": "queued"}'
         self.send_response(status)
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()
@@ -289,13 +338,34 @@ def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(servi
     assert service.get("/state")[1]["you"]["n_answers"] == 2
 
 
-def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service):
+@pytest.mark.parametrize("way", ["another reply", "another object"])
+def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service, way):
     with (
-        behind_a_proxy(service, ["another reply"]) as (_, holdout),
+        behind_a_proxy(service, [way]) as (_, holdout),
         pytest.raises(ConnectionError, match="replied 200, and whether the call was counted is"),
     ):
         holdout.query(row())
     assert service.get("/state")[1]["you"]["n_answers"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_asks_though_a_thread_of_its_parent_had_the_lock(service):
+    script = f"""
+import os, signal
+from radabound_fast.remote import RemoteHoldout
+holdout = RemoteHoldout({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
+(connection,) = holdout._idle
+holdout._lock.acquire()
+if not os.fork():
+    signal.alarm(20)
+    holdout.close()
+    os._exit(holdout.n_queries)
+_, status = os.wait()
+holdout._lock.release()
+assert status == 0 and holdout._idle == [connection] and holdout.n_queries == 0
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_after_a_failure_connections_that_lay_idle_are_not_tried_one_by_one(service, monkeypatch):

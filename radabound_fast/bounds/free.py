@@ -100,12 +100,15 @@ class Free:
         Stage
         """
         k = check_count(n_queries=n_queries + 1)
-        end = 2 ** k.bit_length() - 1
-        if k <= self.n_flat:
-            end = min(end, self.n_flat)
+        end = self.last_alike(k)
         low_count, low_mean = _free(self.n_samples, self.epsilon, self.nats(k))
         # weights only fall, so that what does not pass never will
         return Stage(NO_END if low_count < 0 and low_mean < 0.0 else end, low_count, low_mean)
+
+    def last_alike(self, query: int) -> int:
+        """The last query from this one on whose nats are the same."""
+        end: int = 2 ** query.bit_length() - 1
+        return min(end, self.n_flat) if query <= self.n_flat else end
 
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
         """Where the truths of some queries lie: all of them at once, with probability 1 - delta.

@@ -37,9 +37,9 @@ class HoldoutMetric:
         `spaces.Improvements`; over a guard that needs guesses, ``guess=``.
     other_rows : {"refuse", "plain"}, default "refuse"
         What becomes of a call whose `y_true` are not the holdout's labels, sample by sample, such
-        as one with training rows: a ValueError, or the same metric of those rows, which is not
-        counted.  With "plain" it is for you to see that the tool scores no part of the holdout
-        in another order or number: such rows are "other rows" too.
+        as one with training rows: a ValueError, or the same metric of those rows, each of which
+        weighs the same, which is not counted.  With "plain" it is for you to see that the tool
+        scores no part of the holdout in another order or number: such rows are "other rows" too.
     withheld : {"raise", "worst", "stop"}, default "raise"
         What becomes of a call whose answer is withheld: `HoldoutExhausted`; the worst value that
         the metric can have; or KeyboardInterrupt, which ends a tool that lives on after errors as
@@ -378,7 +378,8 @@ class _Shown:
 
     def _level_of(self, value: float) -> int:
         worse = self._most - value if self._greater else value - self._least
-        return round(worse / (self._most - self._least) * self._n_steps)
+        level = round(worse / (self._most - self._least) * self._n_steps)
+        return min(max(level, 0), self._n_steps)  # a mean may be beyond its range by rounding
 
     def _value_of(self, level: int) -> float:
         worse = (self._most - self._least) * (level / self._n_steps if self._n_steps else 0.0)

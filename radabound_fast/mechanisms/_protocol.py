@@ -201,7 +201,7 @@ class Mechanism(Saved, SharedState, Generic[AnswerT, AnswersT]):
             self._check_open()
             outcome = f"this {type(self).__name__} has halted and answers no more"
         if self._halted:
-            self._note_halt(self._n_queries)
+            self._note_halt(self._n_queries, self.n_samples)
         if isinstance(outcome, str):
             raise HoldoutExhausted(outcome, n_queries=self._n_queries)
         if self._logs:

@@ -753,7 +753,8 @@ class DeclaredSearch:
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
         if self._record is None:
-            codes, reruns, values = self._asked.columns()
+            packed, reruns, values = self._asked.columns()
+            codes = self.space._unpacked(packed)
             *columns, nats, _ = self._as_kept(values)
         else:
             asked = self._record.all(self._check_ours)
@@ -1080,7 +1081,9 @@ class DeclaredSearch:
     def _one(self, query: Query, nats: float, rows: _Rows) -> DeclaredSearchAnswer:
         asked = *rows.first(), nats, rows.fingerprints.item(0)
         if self._record is None:
-            n_queries, before = self._asked.add_one(*query, *asked)
+            code, rerun = query
+            (packed,) = self.space._packed([code])
+            n_queries, before = self._asked.add_one(packed, rerun, *asked)
             if before is not None:
                 told = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in told), rows, 0)
@@ -1109,8 +1112,9 @@ class DeclaredSearch:
     def _add(
         self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: _Rows
     ) -> tuple[int, NDArray[np.int64] | None]:
+        packed = self.space._packed(codes)
         while True:
-            n_queries, numbers, odd = self._asked.add(codes, reruns, values)
+            n_queries, numbers, odd = self._asked.add(packed, reruns, values)
             if odd is None:
                 return n_queries, numbers
             # as they were asked before, if they have the same losses

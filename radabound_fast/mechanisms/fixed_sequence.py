@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._answers import Answers
-from radabound_fast._checks import certainty, check_count, check_delta, check_positive
-from radabound_fast.bounds import Free, binomial_interval, dyadic_code, kl_interval
+from radabound_fast._checks import (
+    certainty,
+    check_bool,
+    check_count,
+    check_delta,
+    check_fraction,
+    check_positive,
+)
+from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast.bounds import (
+    Free,
+    binomial_free,
+    binomial_interval,
+    kl_free,
+    kl_interval,
+)
+from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.mechanisms._protocol import Mechanism, MechanismAnswer
 from radabound_fast.mechanisms._reader import LossReader
-from radabound_fast.metrics import MeanLoss
+from radabound_fast.metrics import COUNTED, MeanLoss
 
 if TYPE_CHECKING:
     from radabound_fast.metrics import Measure, Truth
+
+# more than rounding widens an interval, relative to its length; of exact limits at so many nats
+_MARGIN = 1e-8
+_EXACT_NATS = 3.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,6 +120,9 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
         self.epsilon = check_positive(epsilon=epsilon)
         self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
+        # half of delta alike and half by dyadic weights, or all of it; they do not rest on epsilon
+        share = self.delta if self.max_queries else 2.0 * self.delta
+        self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._metric: Measure | None = None
         if metric is not None:
             from radabound_fast.metrics import Measure
@@ -122,12 +143,65 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
             f"analyst: DeclaredSearch stays valid there."
         )
 
+    def n_left(self, mean: float | None = None, *, declared: bool = False) -> int:
+        """How many queries more will be answered for certain, whatever they are.
+
+        Parameters
+        ----------
+        mean : float, optional
+            Of queries with this mean loss, in [0, 1], to the nearest that there is.  None: whatever
+            their means.
+        declared : bool, default False
+            Of losses that are declared 0 or 1: bits, bool or integers.  `Holdout.n_left` takes
+            them to be, since its losses are.
+
+        Returns
+        -------
+        int
+            At most 2**62, which stands for no limit.  More may be answered.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is of the wrong type or out of its range, or the guard answers a metric
+            other than "error" and "accuracy": how wide its intervals will be is not known.
+        """
+        measure, declared = self._metric, check_bool(declared=declared)
+        if mean is not None:
+            mean = check_fraction(mean=mean)
+        if measure is not None and (measure.name not in COUNTED or measure.weighting is not None):
+            raise ValueError(f"n_left is known of errors, this guard answers the {measure.told[0]}")
+        n_queries = self.n_queries
+        if self.halted:
+            return 0
+        query = n_queries + 1
+        while query <= MOST_QUERIES and self._answers_all(mean, declared, self._nats(query)):
+            query = self._weights.last_alike(query) + 1
+        return min(query - 1, MOST_QUERIES) - n_queries
+
+    def _answers_all(self, mean: float | None, declared: bool, nats: float) -> bool:
+        """Whether the interval of every query with this mean is within epsilon."""
+        from fractions import Fraction  # which is slow to import
+
+        m, epsilon = self.n_samples, self.epsilon * (1.0 - _MARGIN)
+        if epsilon >= 1.0:
+            return True
+        if mean is None and (not declared or nats < _EXACT_NATS):
+            return kl_free(epsilon, nats / m) >= 0.5
+        if mean is None:
+            return binomial_free(m, epsilon, nats) == m
+        if declared:
+            count = round(Fraction(mean) * m)
+            value, (low, high) = count / m, binomial_interval(count, m, nats)
+        else:
+            unit = m << UNIT_SHIFT
+            value = round(Fraction(mean) * unit) / unit
+            low, high = kl_interval(value, m, nats)
+        return bool(max(value - low, high - value) <= epsilon)
+
     def _nats(self, number: int) -> float:
         """``ln(2 / (w_k delta))``."""
-        if self.max_queries is None:
-            return float(dyadic_code(number)) + log(2.0 / self.delta)
-        # epsilon says nothing of weights
-        return float(Free(self.n_samples, 0.5, self.delta, self.max_queries).nats(number))
+        return float(self._weights.nats(number))
 
     def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
         value, low, high = self._judged(rows, row, self._nats(number))

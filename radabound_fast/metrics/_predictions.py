@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
+from radabound_fast._checks import counted
 from radabound_fast.packing import as_array, as_numbers, check_shape, place_of
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ Array = NDArray[Any]
 
 # probabilities of a row may add up to 1 within this: they are often float32
 SUM_TOLERANCE = 1e-4
+MORE_CLASSES = ": if y_true lacks a class that models know, name all by Holdout(..., classes=)"
 NO_DEFAULT = "the classes are not 0 and 1, nor -1 and 1"
 
 
@@ -62,19 +64,22 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     values, n_classes = as_numbers(as_array(y_pred, "y_pred"), "y_pred"), truth.n_classes
     if values.ndim == ndim + 1:
         if values.shape[-2:] != (truth.n_samples, n_classes):
+            lacks = MORE_CLASSES if values.shape[-1] > n_classes else ""
             raise ValueError(
                 f"y_pred must have {truth.n_samples} rows of {n_classes} probabilities, got shape "
-                f"{values.shape}"
+                f"{values.shape}{lacks}"
             )
         _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]", per_sample=n_classes)
         rows = values.astype(np.float64).reshape(-1, truth.n_samples, n_classes)
         sums = rows.sum(axis=2).reshape(values.shape[:-1])
-        _check_all(np.abs(sums - 1.0) <= SUM_TOLERANCE, sums, "add up to 1 over classes")
+        good, rule = np.abs(sums - 1.0) <= SUM_TOLERANCE, "add up to 1 over classes"
+        _check_all(good, sums, rule, hint=": divide them by their sum")
         return rows + 0.0
     if n_classes != 2:
+        lacks = MORE_CLASSES if n_classes == 1 else ""
         raise ValueError(
-            f"y_pred must have a probability for each of {n_classes} classes, got shape "
-            f"{values.shape}"
+            f"y_pred must have a probability for each of {counted(n_classes, 'class', 'classes')}, "
+            f"got shape {values.shape}{lacks}"
         )
     if not truth.has_positive:
         raise ValueError(f"pos_label must be given for one probability a sample: {NO_DEFAULT}")

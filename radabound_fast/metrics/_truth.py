@@ -275,10 +275,11 @@ class Truth:
             raise ValueError(
                 f"y_range must make the largest error a positive finite float, got {y_range!r}"
             )
-        classes = np.array(self.labels.classes, np.float64)
+        classes = self.labels.classes
         if not low <= classes[0] <= classes[-1] <= high:
             raise ValueError(f"y_true must lie in y_range = [{low!r}, {high!r}], one does not")
-        self.low, self.high, self.numbers = low, high, classes[self._codes]
+        self.low, self.high = low, high
+        self.numbers = np.array(classes, np.float64)[self._codes]
         self.options["y_range"] = [low, high]
 
     def _set_costs(self, costs: Any) -> None:

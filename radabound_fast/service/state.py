@@ -73,6 +73,9 @@ def _n_left(guard: Any) -> int | None:
         return guard._rule.free_left(guard.n_queries, None, True)
     if isinstance(guard, Ladder) and guard.max_queries is not None:
         return guard.max_queries - guard.n_queries
+    if isinstance(guard, FixedSequence):
+        with contextlib.suppress(ValueError):  # of another metric nobody knows
+            return guard.n_left(declared=True)
     return 0 if isinstance(guard, GuessAndCheck | FixedSequence) else None
 
 

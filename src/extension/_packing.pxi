@@ -190,7 +190,7 @@ def bad_prediction(value, place):
         value = float(value)
     score = isinstance(value, float) and value % 1 > 0
     hint = ", which looks like a score" if score else ""
-    return ValueError(f"y_pred must hold only known classes, got {value!r} {place}{hint}")
+    return ValueError(f"y_pred must hold only known classes, got {value!r:.100} {place}{hint}")
 
 
 cdef int raise_bad_value(const source *rows, ptrdiff_t row, int64_t sample) except -1:

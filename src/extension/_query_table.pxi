@@ -158,7 +158,7 @@ cdef class QueryTable:
         """
         cdef _Cells memory = self._cells
         cdef query_table *table = &memory.table
-        cdef ptrdiff_t n_rows = len(codes), n_before, n_odd
+        cdef ptrdiff_t n_rows = len(codes), n_before, n_odd, n_queries
         cdef Py_ssize_t n_names
         cdef cnp.ndarray numbers = None, places
         cdef bint done = False
@@ -177,13 +177,14 @@ cdef class QueryTable:
                            <int64_t *>cnp.PyArray_DATA(places), <int64_t *>cnp.PyArray_DATA(numbers))
                 odd = self._odd(places, n_odd) if n_odd else None
             done = n_odd == 0
+            n_queries = table.n_rows if done else n_before
         finally:
             if not done:
                 take_back_rows(table, n_before)
                 while len(self._names) > n_names:
                     self._names.popitem()
             self._lock.end()
-        return len(self), numbers, odd
+        return n_queries, numbers, odd
 
     def add_one(self, code, int64_t rerun, *values):
         """`add` of one query, whose values are ints and floats.

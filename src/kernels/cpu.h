@@ -45,9 +45,16 @@
 #define RB_INLINE static inline __attribute__((always_inline))
 #define RB_UNROLL(n) RB_PRAGMA(GCC unroll n)
 #define RB_PRAGMA(text) _Pragma(#text)
-/* Integer x is computed before what follows, in a register of its own: compilers would put sums off
- * until registers run out, or make vectors of them. */
-#define RB_KEEP_HERE(x) __asm__("" : "+r"(x))
+/* A loop of at most 16 turns that vanishes: only then are the arrays in it registers. */
+#if defined(__clang__)
+#define RB_UNROLL_ALL RB_PRAGMA(clang loop unroll(full))
+#else
+#define RB_UNROLL_ALL RB_UNROLL(16)
+#endif
+/* An integer, or a vector, is computed where it stands, after the last that was marked so: compilers
+ * would put sums off until registers run out, or make vectors of integers. */
+#define RB_KEEP_HERE(x) __asm__ volatile("" : "+r"(x))
+#define RB_KEEP_VECTOR(x) __asm__ volatile("" : "+v"(x))
 #else
 #if defined(_MSC_VER)
 #define RB_INLINE static __forceinline
@@ -55,7 +62,9 @@
 #define RB_INLINE static inline
 #endif
 #define RB_UNROLL(n)
+#define RB_UNROLL_ALL
 #define RB_KEEP_HERE(x) ((void)0)
+#define RB_KEEP_VECTOR(x) ((void)0)
 #endif
 
 /* What must hold for this to compile; C11's own word is not known everywhere. */

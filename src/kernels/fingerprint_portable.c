@@ -33,31 +33,49 @@ RB_INLINE void finish(struct sip *s, uint64_t last, uint64_t *hash)
     *hash = s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
+#if defined(RB_ARM64) && defined(RB_GNU)
+#define ONES(word) __builtin_popcountll(word) /* every one of these CPUs has an instruction */
+#else
+#define ONES(word) popcount64(word)
+#endif
+
 static int64_t ones_of(const unsigned char *row, ptrdiff_t n_bytes)
 {
-    int64_t total = popcount64(last_word(row, n_bytes) & SIP_BYTES);
+    int64_t total = ONES(last_word(row, n_bytes) & SIP_BYTES);
     for (ptrdiff_t done = 0; done + 8 <= n_bytes; done += 8)
-        total += popcount64(little_word(row + done));
+        total += ONES(little_word(row + done));
     return total;
+}
+
+/* `two`: another row, or NULL. */
+RB_INLINE void hash_side_by_side(const unsigned char *one, const unsigned char *two,
+                                 ptrdiff_t n_bytes, const uint64_t key[2], uint64_t *hashes,
+                                 int64_t *totals)
+{
+    struct sip s = {key[0] ^ SIP_0, key[1] ^ SIP_1, key[0] ^ SIP_2, key[1] ^ SIP_3}, t = s;
+    for (ptrdiff_t done = 0; done + 8 <= n_bytes; done += 8) {
+        take_in(&s, little_word(one + done));
+        if (two)
+            take_in(&t, little_word(two + done));
+    }
+    finish(&s, last_word(one, n_bytes), &hashes[0]);
+    if (two)
+        finish(&t, last_word(two, n_bytes), &hashes[1]);
+    if (totals) {
+        totals[0] = ones_of(one, n_bytes);
+        if (two)
+            totals[1] = ones_of(two, n_bytes);
+    }
 }
 
 void fingerprint_rows_portable(const unsigned char *rows, ptrdiff_t stride, ptrdiff_t n_rows,
                                ptrdiff_t n_bytes, const uint64_t key[2], uint64_t *hashes,
                                int64_t *totals)
 {
-    for (ptrdiff_t row = 0; row < n_rows; row += 2) {
-        const ptrdiff_t other = row + 1 < n_rows ? row + 1 : row;
-        const unsigned char *one = rows + row * stride, *two = rows + other * stride;
-        struct sip s = {key[0] ^ SIP_0, key[1] ^ SIP_1, key[0] ^ SIP_2, key[1] ^ SIP_3}, t = s;
-        for (ptrdiff_t done = 0; done + 8 <= n_bytes; done += 8) {
-            take_in(&s, little_word(one + done));
-            take_in(&t, little_word(two + done));
-        }
-        finish(&s, last_word(one, n_bytes), &hashes[row]);
-        finish(&t, last_word(two, n_bytes), &hashes[other]);
-        if (totals) {
-            totals[row] = ones_of(one, n_bytes);
-            totals[other] = ones_of(two, n_bytes);
-        }
+    for (; n_rows >= 2; n_rows -= 2, rows += 2 * stride, hashes += 2) {
+        hash_side_by_side(rows, rows + stride, n_bytes, key, hashes, totals);
+        totals = totals ? totals + 2 : NULL;
     }
+    if (n_rows == 1)
+        hash_side_by_side(rows, NULL, n_bytes, key, hashes, totals);
 }

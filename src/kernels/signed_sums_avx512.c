@@ -56,19 +56,21 @@ RB_INLINE AVX512 void count_square(const struct square *at, int n_strips, int n_
     }
 }
 
-/* Whether a sum of row r is beyond an extreme. */
-RB_INLINE AVX512 int is_beyond(const struct square *at, int n_strips, int r, const __m512i *sum)
+/* `beyond`, with lanes below 0 where a sum of row r is beyond an extreme: one mask at the end takes
+ * less than one of each comparison. */
+RB_INLINE AVX512 __m512i or_beyond(__m512i beyond, const struct square *at, int n_strips, int r,
+                                   const __m512i *sum)
 {
     const __m512i total = _mm512_set1_epi64(at->totals[r]);
-    __mmask8 beyond = 0;
     RB_UNROLL(4)
     for (int s = 0; s < n_strips; s++) {
         __m512i twice = _mm512_sub_epi64(_mm512_add_epi64(sum[s], sum[s]), total);
         const __m512i high = _mm512_loadu_si512(at->extremes->maxima + s * LANES);
         const __m512i low = _mm512_loadu_si512(at->extremes->minima + s * LANES);
-        beyond |= _mm512_cmpgt_epi64_mask(twice, high) | _mm512_cmplt_epi64_mask(twice, low);
+        beyond = _mm512_ternarylogic_epi64(beyond, _mm512_sub_epi64(high, twice),
+                                           _mm512_sub_epi64(twice, low), 0xfe);
     }
-    return beyond != 0;
+    return beyond;
 }
 
 /* Rare once a few queries have been seen, and so no part of the loop that keeps sums in
@@ -109,7 +111,7 @@ RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int
 {
     __m512i sum[ROWS][STRIPS];
     int64_t ones[ROWS] = {0};
-    int beyond = 0;
+    __m512i beyond = _mm512_setzero_si512();
     RB_UNROLL(4)
     for (int r = 0; r < n_rows; r++)
         RB_UNROLL(4)
@@ -124,12 +126,12 @@ RB_INLINE AVX512 void do_square(struct square *at, int n_strips, int n_rows, int
         if (first && widen)
             at->growth[r] = 0;
         if (widen)
-            beyond |= is_beyond(at, n_strips, r, sum[r]);
+            beyond = or_beyond(beyond, at, n_strips, r, sum[r]);
         RB_UNROLL(4)
         for (int s = 0; s < n_strips && !widen; s++)
             _mm512_storeu_si512(at->counts + r * at->counts_stride + s * LANES, sum[r][s]);
     }
-    if (beyond) {
+    if (widen && n_strips > 0 && _mm512_movepi64_mask(beyond)) {
         int64_t counts[ROWS][STRIPS * LANES];
         RB_UNROLL(4)
         for (int r = 0; r < n_rows; r++)
@@ -276,6 +278,6 @@ AVX512 void fill_lines_avx512(uint64_t base, int64_t first_vector, int64_t first
 const struct kernel kernel_avx512 = {
     "avx512",           cpu_has_avx512,     count_bits_avx512, count_units_avx512,
     raise_extremes_avx512, sum_units_avx512, fill_lines_avx512, widen_extremes_avx512,
-    0, 55, 1200,
+    0, 48, 1400,
 };
 #endif

@@ -19,6 +19,7 @@
  *     subset_sums        of losses i .. i + n - 1 of a half, n at most STEP
  *     half_words         the signs of samples 0..31 or 32..63 of a word, as above
  *     zero, add_picked, shift, add_even, add_odd
+ *     UNROLL_STEPS       before the loop over half a word
  */
 enum {
     REG_VECTORS = 1 << (STEP - 1), /* of either strip */
@@ -31,14 +32,14 @@ enum {
 EACH void add_samples(const struct half *halves, int i, int n, int n_rows, int n_regs,
                       reg signs[REGS], reg counts[ROWS][REGS])
 {
-    RB_UNROLL(4)
+    RB_UNROLL_ALL
     for (int r = 0; r < n_rows; r++) {
         const reg sums = subset_sums(&halves[r], i, n);
-        RB_UNROLL(4)
+        RB_UNROLL_ALL
         for (int g = 0; g < n_regs; g++)
             counts[r][g] = add_picked(counts[r][g], signs[g], sums);
     }
-    RB_UNROLL(4)
+    RB_UNROLL_ALL
     for (int g = 0; g < n_regs; g++)
         signs[g] = shift(signs[g]);
 }
@@ -47,18 +48,18 @@ EACH void add_word(const uint64_t *const even[REGS], const uint64_t *const odd[R
                    ptrdiff_t word, const int32_t *rows, ptrdiff_t row_stride, int n_rows,
                    int n_regs, reg counts[ROWS][REGS])
 {
-    RB_UNROLL(2)
+    RB_UNROLL_ALL
     for (int upper = 0; upper < 2; upper++) {
         struct half halves[ROWS];
         reg signs[REGS];
-        RB_UNROLL(4)
+        RB_UNROLL_ALL
         for (int r = 0; r < n_rows; r++)
             prepare(&halves[r], rows + r * row_stride + word * WORD_BITS + upper * HALF_WORD);
-        RB_UNROLL(4)
+        RB_UNROLL_ALL
         for (int g = 0; g < n_regs; g++)
             signs[g] = half_words(even[g] + word * LANES, odd[g] + word * LANES, upper);
         int i = 0;
-        RB_UNROLL(1) /* unrolled, GCC would put off the additions, and spill */
+        UNROLL_STEPS
         for (; i + STEP <= HALF_WORD; i += STEP)
             add_samples(halves, i, STEP, n_rows, n_regs, signs, counts);
         if (HALF_WORD % STEP)
@@ -76,7 +77,7 @@ EACH void count_strips(const struct sign_tile *signs, ptrdiff_t first, int n_reg
                        ptrdiff_t counts_stride)
 {
     const uint64_t *even[REGS], *odd[REGS];
-    RB_UNROLL(4)
+    RB_UNROLL_ALL
     for (int g = 0; g < n_regs; g++) {
         const ptrdiff_t strip = strip_of(first, g), stride = signs->strip_stride * LANES;
         even[g] = signs->lines + strip * stride + vector_of(g);
@@ -84,16 +85,16 @@ EACH void count_strips(const struct sign_tile *signs, ptrdiff_t first, int n_reg
     }
     for (ptrdiff_t start = 0; start < signs->n_words; start += WIDEN_WORDS) {
         reg sum[ROWS][REGS];
-        RB_UNROLL(4)
+        RB_UNROLL_ALL
         for (int r = 0; r < n_rows; r++)
-            RB_UNROLL(4)
+            RB_UNROLL_ALL
             for (int g = 0; g < n_regs; g++)
                 sum[r][g] = zero();
         for (ptrdiff_t w = start; w < signs->n_words && w < start + WIDEN_WORDS; w++)
             add_word(even, odd, w, rows, row_stride, n_rows, n_regs, sum);
-        RB_UNROLL(4)
+        RB_UNROLL_ALL
         for (int r = 0; r < n_rows; r++)
-            RB_UNROLL(4)
+            RB_UNROLL_ALL
             for (int g = 0; g < n_regs; g++) {
                 const ptrdiff_t strip = strip_of(first, g);
                 int64_t *count = counts + r * counts_stride + strip * LANES + vector_of(g);

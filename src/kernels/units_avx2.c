@@ -7,9 +7,10 @@
 #define TARGET RB_TARGET("avx2")
 #define EACH RB_INLINE TARGET
 #define COUNT_UNITS count_units_avx2
+#define UNROLL_STEPS RB_UNROLL_ALL
 
 typedef __m256i reg;
-enum { STEP = 3, REGS = 4, ROWS = 1 }; /* 16 registers in all: a second row would spill */
+enum { STEP = 3, REGS = 4, ROWS = 2 }; /* and so 15 of the 16 registers */
 
 struct half {
     const int32_t *losses;
@@ -17,19 +18,15 @@ struct half {
 
 EACH void prepare(struct half *half, const int32_t *losses) { half->losses = losses; }
 
-EACH reg in_lanes(int32_t loss, reg lanes)
-{
-    return _mm256_and_si256(_mm256_set1_epi32(loss), lanes);
-}
+/* In the lanes of a constant mask, 0 elsewhere. */
+#define IN_LANES(loss, mask) \
+    _mm256_blend_epi32(_mm256_setzero_si256(), _mm256_set1_epi32(loss), mask)
 
 EACH reg subset_sums(const struct half *half, int i, int n)
 {
     const int32_t *losses = half->losses + i;
-    const reg ones = _mm256_setr_epi32(0, -1, 0, -1, 0, -1, 0, -1);
-    const reg twos = _mm256_setr_epi32(0, 0, -1, -1, 0, 0, -1, -1);
-    const reg fours = _mm256_setr_epi32(0, 0, 0, 0, -1, -1, -1, -1);
-    const reg two = _mm256_add_epi32(in_lanes(losses[0], ones), in_lanes(losses[1], twos));
-    return n < 3 ? two : _mm256_add_epi32(two, in_lanes(losses[2], fours));
+    const reg two = _mm256_add_epi32(IN_LANES(losses[0], 0xaa), IN_LANES(losses[1], 0xcc));
+    return n < 3 ? two : _mm256_add_epi32(two, IN_LANES(losses[2], 0xf0));
 }
 
 EACH reg half_words(const uint64_t *even, const uint64_t *odd, int upper)
@@ -43,7 +40,9 @@ EACH reg zero(void) { return _mm256_setzero_si256(); }
 
 EACH reg add_picked(reg counts, reg signs, reg sums)
 {
-    return _mm256_add_epi32(counts, _mm256_permutevar8x32_epi32(sums, signs));
+    counts = _mm256_add_epi32(counts, _mm256_permutevar8x32_epi32(sums, signs));
+    RB_KEEP_VECTOR(counts); /* put off, it would be spilled */
+    return counts;
 }
 
 EACH reg shift(reg signs) { return _mm256_srli_epi32(signs, STEP); }

@@ -7,6 +7,7 @@
 #define TARGET RB_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")
 #define EACH RB_INLINE TARGET
 #define COUNT_UNITS count_units_avx512
+#define UNROLL_STEPS RB_UNROLL(1) /* unrolled, GCC would put off the additions, and spill */
 
 typedef __m512i reg;
 enum { STEP = 4, REGS = 4, ROWS = 4 };

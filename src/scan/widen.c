@@ -40,24 +40,36 @@ static void widen(const struct block *block, ptrdiff_t n_rows)
         widen_tile(block, n_rows, INT64_MAX);
 }
 
-/* Answers rows that were taken in, up to the first that does not pass the gate. */
+/* How many rows that were taken in pass the gate before one that does not. */
+static ptrdiff_t n_passing(struct guard_state state, const struct block *block, int may_be_real)
+{
+    ptrdiff_t r = 0;
+    for (; r < block->rows.n_rows; r++) {
+        state.complexity += block->growth[r];
+        if (needs_price(&state, block->totals[r]) ||
+            !passes(&state, may_be_real, state.complexity, block->totals[r]))
+            break;
+        state.n_rows++;
+    }
+    return r;
+}
+
+/* Answers them, and returns how many. */
 static ptrdiff_t answer(const struct block *block, ptrdiff_t first)
 {
     const struct work *work = block->work;
-    struct guard_state *state = work->state;
-    for (ptrdiff_t r = 0; r < block->rows.n_rows; r++) {
-        const int64_t total = block->totals[r], complexity = state->complexity + block->growth[r];
-        if (needs_price(state, total) ||
-            !passes(state, work->rows->may_be_real, complexity, total))
-            return r;
-        state->complexity = complexity;
-        state->n_rows++;
-        if (work->totals)
-            work->totals[first + r] = total;
+    const ptrdiff_t n = n_passing(*work->state, block, work->rows->may_be_real);
+    int64_t complexity = work->state->complexity;
+    for (ptrdiff_t r = 0; r < n; r++) {
+        complexity += block->growth[r];
         if (work->trace)
             work->trace[first + r] = complexity;
     }
-    return block->rows.n_rows;
+    if (work->totals)
+        memcpy(work->totals + first, block->totals, (size_t)n * sizeof *work->totals);
+    work->state->complexity = complexity;
+    work->state->n_rows += n;
+    return n;
 }
 
 /* The extremes, each of 8 n_strips maxima and minima, which follow them. */
