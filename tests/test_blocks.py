@@ -203,3 +203,18 @@ def _free_gate(largest_total, unit_shift, n_rows):
     """No complexity is allowed, but 1700 queries are free; a price holds for ten errors more."""
     free = (0, 0) if n_rows < 1700 else (-1, NEVER)
     return -1, largest_total + 10, 1700 if n_rows < 1700 else NEVER, *free, *free
+
+
+def test_many_bytes_of_values_are_answered_as_packed_rows(kernel, pack):
+    """More than 8 MB, which are counted as they are packed where that pays."""
+    values = np.tile(np.random.default_rng(5).integers(0, 2, (21, 4001), np.uint8), (100, 1))
+    values[1700, ::3] ^= 1
+    guards = [RadaBound(4001, epsilon=0.999, delta=0.1, seed=2) for _ in range(3)]
+    expected = guards[0].query_many_packed(pack(values), trace=True)
+    found = guards[1].query_many(values, trace=True)
+    assert_array_equal(found.values, expected.values)
+    assert_array_equal(found.complexities, expected.complexities)
+    values[1999, 4000] = 2
+    with pytest.raises(ValueError, match="got 2 at row 1999, sample 4000"):
+        guards[2].query_many(values)
+    assert guards[2].n_queries == 0

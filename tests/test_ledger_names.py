@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import Holdout, RadaBound, store
+from radabound_fast._kernel import are_files
 from radabound_fast.mechanisms import GuessAndCheck, Ladder
 
 if sys.platform == "win32":
@@ -339,3 +340,23 @@ def test_a_holdout_says_the_same(path):
         beside(path, INDEX).unlink()
         for call in (lambda: holdout.query(labels), lambda: Holdout.open(path, labels)):
             refused([call], "guard.db-shm is gone")
+
+
+def test_a_file_is_known_again_by_what_os_stat_found(tmp_path):
+    file = tmp_path / "g\N{LATIN SMALL LETTER U WITH DIAERESIS}.db"
+
+    def seen():
+        return os.fsencode(file), *(number % 2**64 for number in os.stat(file)[1:4])
+
+    file.write_bytes(b"as it was")
+    then = seen()
+    assert are_files([then]) and are_files([then, then])
+    file.write_bytes(b"written to")
+    assert are_files([then])
+    os.link(file, tmp_path / "second")
+    assert not are_files([then]) and not are_files([seen(), then]) and are_files([seen()])
+    (tmp_path / "second").unlink()
+    file.rename(tmp_path / "kept")  # so that the next file has another inode
+    assert not are_files([then])
+    file.write_bytes(b"as it was")
+    assert not are_files([then]) and are_files([seen()])

@@ -22,7 +22,7 @@ from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 
 from radabound_fast import Holdout, HoldoutExhausted, RadaBound  # noqa: E402
 from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder  # noqa: E402
-from radabound_fast.service import contract, server  # noqa: E402
+from radabound_fast.service import contract, server, state  # noqa: E402
 from radabound_fast.service.answering import Answering, Call  # noqa: E402
 from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
 from radabound_fast.service.wire import packed  # noqa: E402
@@ -227,6 +227,29 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
         report = remote.report()  # of its own, whatever others have asked
         assert (report.n_queries, str(report)) == (1, str(here.report()))
         assert service.remote("owner").report().n_queries == 2
+
+
+def test_a_query_does_not_wait_for_a_report(tmp_path, monkeypatch):
+    began, answered = threading.Event(), threading.Event()
+    report_of = state.report_of
+
+    def slow(*given):
+        began.set()
+        assert answered.wait(30)
+        return report_of(*given)
+
+    monkeypatch.setattr(state, "report_of", slow)
+    holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, space=10, delta=0.1)
+    with in_thread(holdout, tmp_path) as service:
+        service.remote().query(ROWS[0], key=0)
+        made = []
+        asking = threading.Thread(target=lambda: made.append(service.remote().report()))
+        asking.start()
+        assert began.wait(30)
+        service.remote(timeout=10).query(ROWS[1], key=1)  # while the report is made
+        answered.set()
+        asking.join(30)
+    assert [report.n_queries for report in made] == [1]  # of what had been asked before
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "f1"])

@@ -231,8 +231,12 @@ class Service:
 
     def _look(self, work: Callable[[Any], Any]) -> Any:
         """Between two transactions; a Reply if there is nothing to tell."""
+        return self._told(partial(self._answering.look, work))
+
+    @staticmethod
+    def _told(work: Callable[[], Any]) -> Any:
         try:
-            return self._answering.look(work)
+            return work()
         except (TypeError, ValueError) as error:
             return refused(error)
         except (OSError, RuntimeError) as error:  # as where a file of it is gone
@@ -245,7 +249,11 @@ class Service:
         return _json(found)
 
     async def _report(self, _: Request, team: Team) -> Response:
-        return _json(self._look(partial(state.report_of, self._answering.holdout, team)))
+        holdout = self._answering.holdout
+        found = self._look(partial(state.asked_by, holdout, team))
+        if not isinstance(found, Reply):  # what takes long is done beside: queries go on
+            found = await asyncio.to_thread(self._told, partial(state.report_of, holdout, *found))
+        return _json(found)
 
     async def _page(self, _: Request, team: Team) -> Response:
         shown = self._look(partial(state.shown, self._answering.holdout, team))

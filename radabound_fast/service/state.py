@@ -82,8 +82,8 @@ def _n_left(guard: Any) -> int | None:
 # ---- the report of a search ------------------------------------------------------------------
 
 
-def report_of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
-    """What `GET /report` tells: of all that was asked, or of what the team asked.
+def asked_by(holdout: Holdout, team: Team, log: Log) -> tuple[Report, list[str] | None]:
+    """The report of all that was asked, and the replies that a team got; None: it is the owner.
 
     Raises
     ------
@@ -91,9 +91,20 @@ def report_of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
         The guard keeps no scores, or nothing was asked yet.
     """
     made = holdout.report()
-    if not team.is_owner:
-        asked = _asked_by(holdout.guard, made.answers, log, team)
-        made = Report.of(holdout.guard, holdout.metric, asked)
+    return made, None if team.is_owner else [call.reply for call in log.last(team.name)]
+
+
+def report_of(holdout: Holdout, made: Report, replies: list[str] | None) -> dict[str, Any]:
+    """What `GET /report` tells of that, which is read by now: for any thread.
+
+    Raises
+    ------
+    ValueError
+        The team asked nothing yet.
+    """
+    if replies is not None:
+        answers = _those_in(replies, made.answers, holdout.guard)
+        made = Report.of(holdout.guard, holdout.metric, answers)
     told: dict[str, Any] = json.loads(made.to_json())
     best = [answer._asdict() for answer in made.ranking(10)]
     return told | {
@@ -102,12 +113,12 @@ def report_of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
     }
 
 
-def _asked_by(
-    search: DeclaredSearch, answers: DeclaredSearchAnswers, log: Log, team: Team
+def _those_in(
+    replies: list[str], answers: DeclaredSearchAnswers, search: DeclaredSearch
 ) -> DeclaredSearchAnswers:
     asked = set()
-    for call in log.last(team.name):
-        told = json.loads(call.reply)
+    for reply in replies:
+        told = json.loads(reply)
         keys = told["keys"] if "keys" in told else [told["key"]]
         reruns = told["reruns"] if "keys" in told else [told["rerun"]]
         for key, rerun in zip(keys, reruns, strict=True):

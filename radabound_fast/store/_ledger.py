@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from radabound_fast._checks import check_choice
-from radabound_fast._kernel import broken_into
+from radabound_fast._kernel import are_files, broken_into
 from radabound_fast.store._description import (
     MOST_BYTES,
     Description,
@@ -187,6 +187,7 @@ class Ledger:
         self._thread = 0  # that began the last transaction
         # paths, each with st_ino, st_dev and st_nlink, as os.stat has them side by side
         self._files: list[tuple[str, tuple[int, int, int]]] = []
+        self._named: list[tuple[bytes, int, int, int]] = []  # the same, for `are_files`
         # before SQLite opens it, and never with open(): closing any descriptor of the file
         # would drop the locks that this process holds on it
         with naming(name):
@@ -329,10 +330,14 @@ class Ledger:
             found = os.stat(file)
             check_one_name(found, file)
             self._files.append((file, found[1:4]))
+            inode, device, n_links = (number % 2**64 for number in found[1:4])
+            self._named.append((os.fsencode(file), inode, device, n_links))
         return progress
 
     def _check_files(self) -> None:
         """Raise if whoever opens the database next would not see what is committed here."""
+        if self._named and are_files(self._named):
+            return
         for file, then in self._files:
             try:
                 found = os.stat(file)

@@ -74,6 +74,9 @@ typedef int64_t pack_row_fn(const struct source *source, ptrdiff_t row, uint64_t
  * the first value outside [0, 1] (nan is outside).  -0.0 is 0. */
 typedef int64_t units_row_fn(const struct source *source, ptrdiff_t row, int32_t *units);
 
+/* Bytes beyond the values being packed that are on their way from memory. */
+enum { FETCHED_AHEAD = 8192 };
+
 struct packer {
     pack_row_fn *pack_row;
     units_row_fn *units_row;

@@ -3,15 +3,25 @@
 enum {
     SHORT_WORDS = 128, /* up to 8192 samples: a block of rows packed here takes 512 KB at most */
     LONG_PERCENT = 10, /* so much more time a block of longer rows takes: sums are kept in between */
+    WAIT_PERCENT = 25, /* and one of rows that would not wait for memory if they were counted at once */
+    FAR_BYTES = 8000000, /* values of a call: more of them are taken to come from memory */
     ROWS_BEFORE = 512, /* which move extremes all the time, and that is slow in a block */
     MOST_PLANNED = 6 << 20, /* signs that are generated: their plan takes a third of a byte each */
 };
 
-ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
-                      const struct sign_store *signs)
+/* The time of a block, over that of its rows one after the other. */
+static int64_t block_percent(const struct kernel *kernel, const struct sign_store *signs)
 {
-    const int64_t percent = kernel->block_percent + kernel->block_once / (signs->n_strips * LANES) +
-                            (signs->n_words > SHORT_WORDS ? LONG_PERCENT : 0);
+    return kernel->block_percent + kernel->block_once / (signs->n_strips * LANES) +
+           (signs->n_words > SHORT_WORDS ? LONG_PERCENT : 0);
+}
+
+/* How many rows are faster as a block, full or not, than one after the other; at most a block has,
+ * or 0: none are. */
+static ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
+                             const struct sign_store *signs)
+{
+    const int64_t percent = block_percent(kernel, signs);
     return percent < 100 ? (ptrdiff_t)(sliced->block_rows * percent / 100) : 0;
 }
 
@@ -19,6 +29,9 @@ int sliced_pays(const struct kernel *kernel, const struct sliced_kernel *sliced,
                 const struct sign_store *signs, const struct loss_rows *rows, ptrdiff_t n_rows)
 {
     const ptrdiff_t least = least_block(kernel, sliced, signs);
+    if (rows_at_once(signs, rows) && block_percent(kernel, signs) + WAIT_PERCENT >= 100 &&
+        n_rows > FAR_BYTES / (signs->n_samples * value_bytes(rows->source.kind)))
+        return 0;
     return least > 0 && n_rows >= least && (rows->in_place || signs->n_words <= SHORT_WORDS) &&
            (signs->lines || signs->n_samples <= MOST_PLANNED / signs->n_vectors);
 }

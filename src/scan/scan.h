@@ -23,11 +23,6 @@
 
 #include "widen.h"
 
-/* How many rows are faster as a block, full or not, than one after the other; at most a block has,
- * or 0: none are. */
-ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
-                      const struct sign_store *signs);
-
 /* Whether so many rows go through faster as blocks, if there is a plan: there are enough of them,
  * and there is room for the packed ones, and for the plan of signs that are not kept. */
 int sliced_pays(const struct kernel *kernel, const struct sliced_kernel *sliced,

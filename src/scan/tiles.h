@@ -20,6 +20,7 @@
 enum {
     UNIT_SHIFT = 24,
     TILE_WORDS = 64,     /* 4096 samples: four strips of signs fill 16 KB of the first cache */
+    NEAR_LINES = 4 * TILE_WORDS, /* of signs, those 16 KB */
     TILE_STRIPS = 8,     /* eight share the sums that real-valued losses are looked up in */
     CHUNK_ROWS = 512,    /* rows that share a sign tile */
     UNIT_TILE_WORDS = 6, /* a tile of real-valued rows, 32 times as wide, is small enough for the */

@@ -31,6 +31,8 @@ static void widen(const struct block *block, ptrdiff_t n_rows)
 {
     const struct sliced_memory *sliced = block->work->sliced;
     const struct extremes extremes = extremes_of(block->work->state);
+    if (n_rows == 0)
+        return;
     if (block->sliced)
         sliced->kernel->scan(sliced->plan, sliced->scratch, block->rows.rows, block->rows.stride,
                              (int)n_rows, &extremes, block->totals, block->growth);
@@ -70,35 +72,64 @@ static ptrdiff_t answer(const struct block *block, ptrdiff_t first)
     return n;
 }
 
-/* If a row does not pass, the extremes go back to where they began, and the rows before it are
- * taken in again: that is rare, and a copy is cheap. */
+/* The extremes, each of 8 n_strips maxima and minima, which follow them. */
+static size_t extremes_bytes(const struct guard_state *state)
+{
+    return (size_t)(2 * state->n_strips * LANES) * sizeof *state->maxima;
+}
+
+static void keep_extremes(const struct work *work)
+{
+    memcpy(work->chunk->before, work->state->maxima, extremes_bytes(work->state));
+}
+
+/* Judges rows that were taken in after the extremes were kept.  If one does not pass, these go back,
+ * and the rows before it are taken in again: that is rare, and a copy is cheap. */
 static ptrdiff_t judge(const struct block *block, ptrdiff_t first)
 {
-    struct guard_state *state = block->work->state;
-    int64_t *before = block->work->chunk->before;
-    const size_t n_bytes = (size_t)(2 * state->n_strips * LANES) * sizeof *before;
-    if (block->rows.n_rows == 0)
-        return 0;
-    memcpy(before, state->maxima, n_bytes); /* the minima follow the maxima */
-    widen(block, block->rows.n_rows);
+    const struct work *work = block->work;
     const ptrdiff_t n_answered = answer(block, first);
     if (n_answered < block->rows.n_rows) {
-        memcpy(state->maxima, before, n_bytes);
-        if (n_answered > 0)
-            widen(block, n_answered);
+        memcpy(work->state->maxima, work->chunk->before, extremes_bytes(work->state));
+        widen(block, n_answered);
     }
     return n_answered;
+}
+
+ptrdiff_t rows_at_once(const struct sign_store *signs, const struct loss_rows *rows)
+{
+    const struct source *source = &rows->source;
+    if (rows->packed || !signs->lines || signs->n_strips * signs->n_words > NEAR_LINES)
+        return 0;
+    const int64_t size = value_bytes(source->kind), n_bytes = signs->n_samples * size;
+    if (source->stride != size || (source->labels && n_bytes > FETCHED_AHEAD))
+        return 0;
+    return n_bytes < FETCHED_AHEAD / 2 ? (ptrdiff_t)(FETCHED_AHEAD / 2 / n_bytes) : 1;
 }
 
 ptrdiff_t judge_tile(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped)
 {
     int64_t totals[CHUNK_ROWS], growth[CHUNK_ROWS];
-    struct block block = {.work = work, .totals = totals, .growth = growth};
-    const ptrdiff_t most = work->rows->in_place ? CHUNK_ROWS : work->chunk->tile_rows;
+    struct block block = {.work = work, .totals = totals, .growth = growth}, part = block;
+    struct chunk read = *work->chunk;
+    const ptrdiff_t most = work->rows->in_place ? CHUNK_ROWS : read.tile_rows;
     const ptrdiff_t n_rows = (ptrdiff_t)smaller(most, last - first);
-    work->chunk->in_units = 0;
-    block.rows =
-        read_tile(work->kernel, work->signs, work->rows, first, n_rows, 0, work->chunk);
+    const ptrdiff_t few = rows_at_once(work->signs, work->rows), step = few ? few : n_rows;
+    ptrdiff_t n_read = 0, n;
+    read.in_units = 0;
+    keep_extremes(work);
+    do {
+        n = (ptrdiff_t)smaller(step, n_rows - n_read);
+        part.rows = read_tile(work->kernel, work->signs, work->rows, first + n_read, n, 0, &read);
+        widen(&part, part.rows.n_rows);
+        if (n_read == 0)
+            block.rows = part.rows;
+        n_read += part.rows.n_rows;
+        read.tile = (uint64_t *)work->chunk->tile + n_read * block.rows.stride;
+        part.totals = totals + n_read;
+        part.growth = growth + n_read;
+    } while (part.rows.n_rows == n && n_read < n_rows);
+    block.rows.n_rows = n_read;
     const ptrdiff_t n_answered = judge(&block, first);
     *stopped = n_answered < n_rows;
     return n_answered;
@@ -132,6 +163,8 @@ ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, ptrdiff_t last, 
                                 .rows = read_block(work, first, n_rows),
                                 .totals = work->sliced->totals,
                                 .growth = work->sliced->growth};
+    keep_extremes(work);
+    widen(&block, block.rows.n_rows);
     const ptrdiff_t n_answered = judge(&block, first);
     *stopped = n_answered < n_rows;
     return n_answered;

@@ -38,6 +38,11 @@ RB_INLINE int can_widen(const struct guard_state *state)
     return state->started && !state->unit_shift;
 }
 
+/* Of values side by side: how many rows are packed before they are counted, so few that the next ones
+ * are on their way from memory meanwhile; 0: that does not pay.  The signs are read again each time,
+ * so they must be stored, and stay in the first cache, as must labels. */
+ptrdiff_t rows_at_once(const struct sign_store *signs, const struct loss_rows *rows);
+
 /* The rows from `first` on up to `last`, as many as a chunk has, or a block of them.  Returns how
  * many are answered; *stopped: the next one is not, or cannot be judged so, and has changed
  * nothing. */
