@@ -216,9 +216,11 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         columns = _columns_of(values) if array.ndim == 2 else None
         listed = isinstance(values, (list, tuple))
         if (listed or columns is not None) and float(np.abs(array).max()) >= 2**53:
-            if columns is None:
-                return np.array(values, object)
-            return side_by_side([as_array(column, name) for column in columns])
+            if columns is not None:
+                return side_by_side([as_array(column, name) for column in columns])
+            exact = np.array(values, object)
+            if any(isinstance(one, (int, np.integer)) for one in exact.flat):
+                return exact
     return array
 
 
