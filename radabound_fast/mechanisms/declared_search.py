@@ -987,7 +987,8 @@ class DeclaredSearch:
         """`query` for a `Holdout` with a metric."""
         query, nats = self._find(key, rerun)
         rows = truth.read(y_pred, 1)
-        return self._one(query, nats, self._measured(truth, rows, np.array([nats])))
+        paid = np.array([self._terms.nats + nats])
+        return self._one(query, nats, self._measured(truth, rows, paid))
 
     def _query_many_predictions(
         self, truth: Truth, y_pred: Any, *, keys: Any, reruns: Any = None
@@ -996,7 +997,8 @@ class DeclaredSearch:
         codes, numbers, nats = self._find_many(keys, reruns)
         rows = truth.read(y_pred, 2)
         _check_one_a_row(codes, len(rows))
-        return self._many(codes, numbers, nats, self._measured(truth, rows, nats))
+        measured = self._measured(truth, rows, self._terms.nats + nats)
+        return self._many(codes, numbers, nats, measured)
 
     def _compare(
         self, truth: Truth | None, rows: list[NDArray[Any]], keys: list[Any], reruns: list[int]
@@ -1015,7 +1017,7 @@ class DeclaredSearch:
         if truth is None:
             found: _Rows = _LossRows(both, self.n_samples, True, self._secret)
         else:
-            found = self._measured(truth, both, nats)
+            found = self._measured(truth, both, self._terms.nats + nats)
         self._many(codes, numbers, nats, found)
         paid = log((1 + self.two_sided) / self.delta) + float(nats.sum())
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
@@ -1034,10 +1036,11 @@ class DeclaredSearch:
             gain, low, high = truth.gain(others, losses, paid)
         return Comparison(gain, low, high if self.two_sided else self._terms.most_gain, paid)
 
-    def _measured(self, truth: Truth, rows: NDArray[Any], nats: Floats) -> _Rows:
+    def _measured(self, truth: Truth, rows: NDArray[Any], paid: Floats) -> _Rows:
+        if truth.counts_errors:
+            return _Rows(*truth.keep_errors(rows, self._secret))
         measure = self._terms.measure
         assert isinstance(measure, Measure)
-        paid = self._terms.nats + nats
         kept = truth.keep(measure, rows, paid, self._terms.nats_of_gains)
         return _Rows(kept, fingerprints_of(rows, self._secret))
 

@@ -24,7 +24,8 @@ NO_DEFAULT = "the classes are not 0 and 1, nor -1 and 1"
 
 def losses(truth: Truth, y_pred: Any, ndim: int) -> Array:
     """Where predicted classes differ from the labels, as bits."""
-    return np.atleast_2d(_kernel.pack_rows(*truth.labels.match(y_pred, ndim)))
+    words = _kernel.pack_rows(*truth.labels.match(y_pred, ndim))
+    return words if ndim == 2 else words[np.newaxis]  # atleast_2d takes as long as the packing
 
 
 def codes(truth: Truth, y_pred: Any, ndim: int) -> Array:

@@ -127,10 +127,21 @@ class Truth:
                 self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
             ]
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
+        return summary
+
+    @property
+    def counts_errors(self) -> bool:
+        """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
+        return self.row.name in COUNTED and self.weighting is None
+
+    def keep_errors(self, rows: Array, secret: bytes) -> tuple[Array, NDArray[np.uint64]]:
+        """How often each row errs, and errs with the baseline; and its keyed hash."""
+        words = rows.astype("<u8", copy=False)
+        hashes, found = _kernel.fingerprints_and_sums(words, self.n_samples, secret)
         if self.baseline is None:
-            return summary
+            return found[:, np.newaxis], hashes
         both, _ = _kernel.sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
-        return np.column_stack([summary, both])
+        return np.array((found, both)).T, hashes
 
     def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
         """How much lower the mean of the second losses is, and the limits of that."""
@@ -320,6 +331,6 @@ class Truth:
 
 def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
     """Keyed hashes of rows of predictions."""
-    flat = np.ascontiguousarray(rows.reshape(len(rows), math.prod(rows.shape[1:])))
-    little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
+    flat = rows if rows.ndim == 2 else rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    little = np.ascontiguousarray(flat, flat.dtype.newbyteorder("<"))
     return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)

@@ -64,13 +64,13 @@ cdef cnp.ndarray hashes_of(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key, int64
     cdef const unsigned char *data = <const unsigned char *>cnp.PyArray_DATA(rows)
     cdef const unsigned char *last = data + n_samples // WORD_BITS * 8
     cdef bint ends_inside = totals != NULL and n_samples % WORD_BITS != 0
+    cdef const unsigned char *secret = key
     cdef fingerprint_rows_fn *hash_rows = _chosen.fingerprint_rows
     if (len(key) != 16 or cnp.PyArray_NDIM(rows) != 2 or n_bytes < 0
             or n_rows and cnp.PyArray_STRIDE(rows, 1) != cnp.PyArray_ITEMSIZE(rows)
             or cnp.PyArray_DIM(rows, 1) * cnp.PyArray_ITEMSIZE(rows) < n_bytes):
         raise ValueError("rows must be contiguous rows of n_bytes or more, and key 16 bytes")
-    words[0] = int.from_bytes(key[:8], "little")
-    words[1] = int.from_bytes(key[8:], "little")
+    words[0], words[1] = little_word(secret), little_word(secret + 8)
     while first < n_rows:
         stop = min(first + CHUNK_ROWS, n_rows)
         with nogil:
