@@ -34,6 +34,18 @@ def clopper_pearson(count, m, a):
     return low, beta.isf(a, count + 1, m - count) if count < m else 1.0
 
 
+@pytest.mark.parametrize("m", [1, 64])
+def test_rows_of_one_word_may_lie_in_any_order(m):
+    losses = np.random.default_rng(m).random((20, m)) < 0.5
+    search, words = DeclaredSearch(m, 20, delta=0.1), pack_losses(losses)
+    values = search.query_many_packed(words, keys=range(20)).values
+    for column in (np.asfortranarray(words), np.repeat(words, 3, axis=1)[:, 1:2]):
+        assert_array_equal(search.query_many_packed(column, keys=range(20)).values, values)
+    holdout = Holdout(np.zeros(m, int), DeclaredSearch(m, 20, delta=0.1), classes=[0, 1])
+    again = holdout.query_many(np.asfortranarray(losses.astype(int)), keys=range(20))
+    assert_array_equal(again.values, values)
+
+
 # ---- intervals ----------------------------------------------------------------------------------
 
 # m, keys: the upper side at error .2 and .02, as printed in docs/searches.md

@@ -73,7 +73,7 @@ def test_another_key_is_another_fingerprint(kernel):
     assert len({*hashes[0], *hashes[1]}) == 40
 
 
-@pytest.mark.parametrize("wrong", ["key", "bytes", "strides", "shape"])
+@pytest.mark.parametrize("wrong", ["key", "bytes", "strides", "shape", "number"])
 def test_fingerprints_check_what_they_read(wrong):
     rows = np.zeros((2, 10), np.uint8)
     arguments = {
@@ -81,9 +81,23 @@ def test_fingerprints_check_what_they_read(wrong):
         "bytes": (rows, 11, b"k" * 16),
         "strides": (rows[:, ::2], 5, b"k" * 16),
         "shape": (rows[0], 10, b"k" * 16),
+        "number": (np.array(1), 1, b"k" * 16),
     }
     with pytest.raises(ValueError, match="rows must be contiguous"):
         _kernel.fingerprints(*arguments[wrong])
+    with pytest.raises(TypeError, match="got NoneType"):
+        _kernel.fingerprints(None, 1, KEY)
+    with pytest.raises(TypeError, match="got NoneType"):
+        _kernel.fingerprints_and_sums(None, 1, KEY)
+
+
+def test_rows_of_one_item_are_contiguous_however_they_lie(kernel):
+    words = np.random.default_rng(0).integers(0, 2**64, (20, 1), np.uint64)
+    hashes, sums = _kernel.fingerprints_and_sums(words, 64, KEY)
+    for column in (words.copy(order="F"), np.repeat(words, 3, axis=1)[:, 1:2], words[::-1][::-1]):
+        again = _kernel.fingerprints_and_sums(column, 64, KEY)
+        assert_array_equal(again, (hashes, sums))
+        assert_array_equal(_kernel.fingerprints(column, 8, KEY), hashes)
 
 
 # whole words and not, of whole bytes and not; 515 rows are more than are hashed between two looks

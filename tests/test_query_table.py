@@ -2,7 +2,9 @@
 
 import copy
 import gc
+import os
 import pickle
+import signal
 import threading
 import weakref
 import zlib
@@ -215,3 +217,114 @@ def test_its_memory_and_its_names_go_with_it():
     del table
     gc.collect()
     assert gone() is None
+
+
+def test_it_is_never_half_made():
+    with pytest.raises(TypeError, match="takes exactly 1 positional argument"):
+        QueryTable.__new__(QueryTable)
+
+
+def test_a_key_that_changes_the_list_which_it_is_in_does_no_harm():
+    class Key:
+        def __hash__(self):
+            keys.clear()
+            return 1
+
+    table, keys = QueryTable(0), [Key()]
+    keys += map(str, range(5000))
+    first, *others = keys
+    assert table.add(keys, np.ones(5001, np.int64), []) == (5001, None, None) and not keys
+    assert table.columns()[0] == [first, *others]
+
+
+def test_without_memory_nothing_changes():
+    """Each allocation of a call fails in turn, at all widths and while the table grows."""
+    testing = pytest.importorskip("_testcapi")
+    rng, n_failed = np.random.default_rng(0), 0
+    table, plain = QueryTable(2), Plain()
+    for width in (1, 7, 15, 31, 62) * 3:
+        k = int(rng.choice([1, 2, 17, 50]))
+        codes = rng.integers(0, 2**width, k)
+        values = [codes // 2, codes * 3.0]
+        one = int(codes[0]), 1, int(values[0][0]), float(values[1][0])
+        listed = [int(code) if code % 2 else (int(code), "a") for code in codes]
+        ones = np.ones(k, np.int64)
+        calls = (table.add_one, one), (table.add, (codes, ones, values))
+        for add, given in (*calls, (table.add, (listed, ones, values))):
+            before = pickle.dumps(table)
+            for n in range(1000):
+                failed = False
+                testing.set_nomemory(n, n + 1)
+                try:
+                    add(*given)
+                except MemoryError:
+                    failed = True
+                finally:
+                    testing.remove_mem_hooks()
+                if not failed:
+                    break
+                n_failed += 1
+                assert pickle.dumps(table) == before
+                again = table.columns()
+                assert table.add(*again)[0] == len(table) == len(again[0])
+        for each in (codes.tolist(), listed):
+            plain.add(each, ones, [values[0], values[1].view(np.int64)])
+        check_same(table, plain)
+    assert n_failed > 100
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_in_the_middle_of_a_call_can_use_it():
+    begun, forked = threading.Event(), threading.Event()
+
+    class Key(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            begun.set()
+            forked.wait(30)
+            return 1
+
+    table = QueryTable(0)
+    thread = threading.Thread(target=table.add_one, args=(Key("a"), 1))
+    thread.start()
+    begun.wait(30)
+    child = os.fork()
+    if child == 0:
+        done = False
+        try:
+            signal.alarm(10)
+            done = table.add_one(7, 1) == (1, None) and len(table.copy()) == 1
+        finally:
+            os._exit(0 if done else 1)
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert table.columns()[0] == ["a"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_by_a_key_is_still_in_the_middle_of_the_call():
+    class Key(str):
+        __slots__ = ()
+        child = None
+
+        def __hash__(self):
+            if Key.child is None:
+                Key.child = os.fork()
+                if Key.child == 0:
+                    with pytest.raises(RuntimeError, match="in the middle of a call"):
+                        table.add_one(7, 1)
+            return 1
+
+    table, done = QueryTable(0), False
+    try:
+        answer = table.add_one(Key("a"), 1)
+        done = Key.child != 0 or answer == (1, None) and table.add_one(7, 1) == (2, None)
+    finally:
+        if Key.child == 0:
+            os._exit(0 if done else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(Key.child, 0)[1]) == 0
+    assert answer == (1, None) and table.columns()[0] == ["a"]

@@ -462,6 +462,20 @@ def test_a_process_that_is_killed_releases_its_file(tmp_path):
 
 
 @posix
+@pytest.mark.parametrize("given", [(), ("x",), (2**40,), (1, 2)])
+def test_a_descriptor_that_was_never_made_closes_no_file(given):
+    code = f"""
+        import os
+        from radabound_fast._kernel import Descriptor
+        before = os.fstat(0)
+        try:
+            Descriptor{given!r}
+        except (TypeError, OverflowError):
+            print(os.fstat(0) == before)
+    """
+    assert in_another_process(code) == "True"
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_forked_worker_neither_holds_nor_breaks_its_parents_lock(tmp_path, replaced):
     # in a process of its own: pytest's may have threads, and forking those is an error here

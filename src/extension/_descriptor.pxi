@@ -27,10 +27,11 @@ cdef class Descriptor:
 
     cdef readonly int number
     cdef long born
+    cdef bint is_mine  # False where not even __cinit__ was run: then the number is 0, standard input
 
     def __cinit__(self, int number):
         _open_descriptors.add(number)
-        self.number, self.born = number, _n_forks
+        self.number, self.born, self.is_mine = number, _n_forks, True
 
     def __dealloc__(self):
         self.close()
@@ -38,14 +39,14 @@ cdef class Descriptor:
     @property
     def closed(self):
         """Whether it is: by `close`, or because its parent has it."""
-        return self.number < 0 or self.born != _n_forks
+        return not self.is_mine or self.born != _n_forks
 
     cpdef close(self):
         """Close the file; again does nothing."""
         cdef int number = self.number
         if self.closed:
             return
-        self.number = -1
+        self.number, self.is_mine = -1, False
         _open_descriptors.discard(number)
         close_descriptor(number)
 

@@ -4,7 +4,7 @@ cdef extern from "scan/rows.h" nogil:
     int64_t check_last_word(uint64_t last, int64_t n_samples)
 
 
-def fingerprints(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key not None):
+def fingerprints(cnp.ndarray rows not None, ptrdiff_t n_bytes, bytes key not None):
     """Keyed hashes of rows.
 
     Parameters
@@ -23,7 +23,7 @@ def fingerprints(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key not None):
     return hashes_of(rows, n_bytes, key, NULL, 0)
 
 
-def fingerprints_and_sums(cnp.ndarray words, int64_t n_samples, bytes key not None):
+def fingerprints_and_sums(cnp.ndarray words not None, int64_t n_samples, bytes key not None):
     """`fingerprints` of packed rows, and `sums_of_rows`: in one go through memory.
 
     Parameters
@@ -57,19 +57,22 @@ cdef cnp.ndarray hashes_of(cnp.ndarray rows, ptrdiff_t n_bytes, bytes key, int64
                            int64_t n_samples):
     """Hashes; with `totals` the ones too, of rows that have none past n_samples."""
     cdef uint64_t words[2]
-    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(rows, 0), stride = cnp.PyArray_STRIDE(rows, 0)
-    cdef ptrdiff_t first = 0, stop, row = 0
-    cdef cnp.ndarray hashes = np.empty(n_rows, np.uint64)
-    cdef uint64_t *hashed = <uint64_t *>cnp.PyArray_DATA(hashes)
+    cdef ptrdiff_t n_rows, stride, first = 0, stop, row = 0
+    cdef cnp.ndarray hashes
+    cdef uint64_t *hashed
     cdef const unsigned char *data = <const unsigned char *>cnp.PyArray_DATA(rows)
     cdef const unsigned char *last = data + n_samples // WORD_BITS * 8
     cdef bint ends_inside = totals != NULL and n_samples % WORD_BITS != 0
     cdef const unsigned char *secret = key
     cdef fingerprint_rows_fn *hash_rows = _chosen.fingerprint_rows
     if (len(key) != 16 or cnp.PyArray_NDIM(rows) != 2 or n_bytes < 0
-            or n_rows and cnp.PyArray_STRIDE(rows, 1) != cnp.PyArray_ITEMSIZE(rows)
+            or cnp.PyArray_DIM(rows, 0) and cnp.PyArray_DIM(rows, 1) > 1
+            and cnp.PyArray_STRIDE(rows, 1) != cnp.PyArray_ITEMSIZE(rows)
             or cnp.PyArray_DIM(rows, 1) * cnp.PyArray_ITEMSIZE(rows) < n_bytes):
         raise ValueError("rows must be contiguous rows of n_bytes or more, and key 16 bytes")
+    n_rows, stride = cnp.PyArray_DIM(rows, 0), cnp.PyArray_STRIDE(rows, 0)
+    hashes = np.empty(n_rows, np.uint64)
+    hashed = <uint64_t *>cnp.PyArray_DATA(hashes)
     words[0], words[1] = little_word(secret), little_word(secret + 8)
     while first < n_rows:
         stop = min(first + CHUNK_ROWS, n_rows)

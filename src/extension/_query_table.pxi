@@ -132,7 +132,7 @@ cdef class QueryTable:
     cdef _Cells _cells
     cdef dict _names  # the codes that are no int in [0, 2**63): cells have -1, -2, ... for them
 
-    def __init__(self, ptrdiff_t n_values):
+    def __cinit__(self, ptrdiff_t n_values):
         self._lock, self._cells, self._names = QuickLock(), _Cells(N_KEYS + n_values), {}
 
     def __len__(self):
@@ -176,15 +176,16 @@ cdef class QueryTable:
                 place_rows(table, memory.given, n_rows, n_before,
                            <int64_t *>cnp.PyArray_DATA(places), <int64_t *>cnp.PyArray_DATA(numbers))
                 odd = self._odd(places, n_odd) if n_odd else None
+            n_queries = n_before if n_odd else table.n_rows
+            answer = n_queries, numbers, odd  # for which there may be no memory
             done = n_odd == 0
-            n_queries = table.n_rows if done else n_before
         finally:
             if not done:
                 take_back_rows(table, n_before)
                 while len(self._names) > n_names:
                     self._names.popitem()
             self._lock.end()
-        return n_queries, numbers, odd
+        return answer
 
     def add_one(self, code, int64_t rerun, *values):
         """`add` of one query, whose values are ints and floats.
@@ -197,7 +198,7 @@ cdef class QueryTable:
         """
         cdef _Cells memory = self._cells
         cdef query_table *table = &memory.table
-        cdef ptrdiff_t column = 0, n_queries
+        cdef ptrdiff_t column = 0, n_before
         cdef Py_ssize_t n_names
         cdef double real
         cdef bint done = False
@@ -206,7 +207,7 @@ cdef class QueryTable:
             raise ValueError(f"values must be {table.n_columns - N_KEYS}, got {len(values)}")
         before = None
         self._lock.take()
-        n_queries, n_names = table.n_rows, len(self._names)
+        n_before, n_names = table.n_rows, len(self._names)
         try:
             memory.one[0], memory.one[1] = <uint64_t>self._number(code), <uint64_t>rerun
             for value in values:
@@ -219,18 +220,18 @@ cdef class QueryTable:
             memory.give_one()
             memory.reserve(1)
             if add_rows(table, memory.given, 1):
-                place_rows(table, memory.given, 1, n_queries, &place, &number)
+                place_rows(table, memory.given, 1, n_before, &place, &number)
                 before = [<int64_t>cell_at(&table.columns[N_KEYS + column], place)
                           for column in range(len(values))]
+            answer = table.n_rows, before  # for which there may be no memory
             done = True
-            n_queries = table.n_rows
         finally:
             if not done:
-                take_back_rows(table, n_queries)
+                take_back_rows(table, n_before)
                 while len(self._names) > n_names:
                     self._names.popitem()
             self._lock.end()
-        return n_queries, before
+        return answer
 
     def columns(self):
         """Everything, in the order in which it was added.
@@ -294,12 +295,14 @@ cdef class QueryTable:
         """Codes as int64."""
         cdef ptrdiff_t row
         cdef int64_t *out
+        cdef tuple own
         if isinstance(codes, np.ndarray):
             return codes
-        numbers = np.empty(len(codes), np.int64)
+        own = tuple(codes)  # to hash one may change the list
+        numbers = np.empty(len(own), np.int64)
         out = <int64_t *>cnp.PyArray_DATA(numbers)
-        for row in range(len(codes)):
-            out[row] = self._number(codes[row])
+        for row in range(len(own)):
+            out[row] = self._number(own[row])
         return numbers
 
     cdef int64_t _number(self, code) except? -1:

@@ -6,7 +6,7 @@ cdef extern from "extension/quick_lock.h":
     bint quick_lock_new(quick_lock *)
     void quick_lock_free(quick_lock *)
     bint quick_lock_is_mine(quick_lock *) noexcept
-    int quick_lock_take(quick_lock *) except? -1
+    int quick_lock_take(quick_lock *, long n_forks, unsigned long forker) except? -1
     void quick_lock_end(quick_lock *) noexcept
 
 
@@ -38,7 +38,7 @@ cdef class QuickLock:
         quick_lock_free(&self.lock)
 
     cdef inline int take(self) except -1:
-        if quick_lock_take(&self.lock):
+        if quick_lock_take(&self.lock, _n_forks, _forker):
             raise broken_into("this guard")
         return 0
 

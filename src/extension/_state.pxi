@@ -1,11 +1,15 @@
 # A guard's state: shared by threads and processes, and each change of it kept whole or not at all.
 
+from cpython.pythread cimport PyThread_get_thread_ident
+
 cdef long _n_forks = 0  # between the first import and this process: cheaper than os.getpid()
+cdef unsigned long _forker = 0  # the thread that made this process, and is its first
 
 
 def _count_fork():
-    global _n_forks
+    global _n_forks, _forker
     _n_forks += 1
+    _forker = PyThread_get_thread_ident()
 
 
 if hasattr(os, "register_at_fork"):
@@ -113,7 +117,7 @@ cdef class SharedState:
 
     @cython.final
     cdef inline bint _forked(self) noexcept nogil:
-        """Whether this is a copy made by os.fork; its lock may never come free."""
+        """Whether this is a copy made by os.fork."""
         return self.born != _n_forks
 
     @cython.final

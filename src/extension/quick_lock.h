@@ -3,7 +3,8 @@
  *
  * A plain count tells who must wait: where there is a GIL, it is held wherever the lock is taken or
  * ended, and where there is none a mutex is, for these few steps.  Only who waits touches Python's
- * lock, which is otherwise taken: whoever ends lets one of them have it.  Python's lock alone reads
+ * lock, which is otherwise taken: whoever ends lets one of them have it.  In a child made by fork no
+ * thread lives but the one that forked, so nobody else has it there or waits.  Python's lock alone reads
  * the clock each time, which takes as long as a third of a query, and PyMutex ignores signals.
  */
 #ifndef RADABOUND_QUICK_LOCK_H
@@ -16,6 +17,7 @@ enum { LOOK_AT_SIGNALS = 50000 }; /* microseconds: not every system wakes who wa
 struct quick_lock {
     Py_ssize_t n_takers;  /* who has it and who waits */
     unsigned long holder; /* the thread that has it; 0: none */
+    long n_forks;         /* before it was taken last */
     PyThread_type_lock next;
 #ifdef Py_GIL_DISABLED
     PyMutex steps;
@@ -87,11 +89,22 @@ static int quick_lock_wait(struct quick_lock *lock)
     return 0;
 }
 
-/* 0: taken.  1: this very thread has it.  -1: a signal handler raised meanwhile. */
-static inline int quick_lock_take(struct quick_lock *lock)
+static void quick_lock_inherit(struct quick_lock *lock, long n_forks, unsigned long forker)
+{
+    lock->n_forks = n_forks;
+    lock->n_takers = lock->holder == forker;
+    lock->holder = lock->n_takers ? forker : 0;
+    PyThread_acquire_lock(lock->next, NOWAIT_LOCK); /* it may have been handed over */
+}
+
+/* After so many forks, the last by the thread `forker`, 0 if there was none.
+ * 0: taken.  1: this very thread has it.  -1: a signal handler raised meanwhile. */
+static inline int quick_lock_take(struct quick_lock *lock, long n_forks, unsigned long forker)
 {
     const unsigned long me = PyThread_get_thread_ident();
     BEGIN_STEPS(lock);
+    if (lock->n_forks != n_forks)
+        quick_lock_inherit(lock, n_forks, forker);
     const int is_mine = lock->holder == me;
     const int is_free = lock->n_takers == 0;
     lock->n_takers += !is_mine;
