@@ -243,11 +243,11 @@ def fingerprints_and_sums(
 
 @final
 class QueryTable:
-    def __init__(self, n_values: int) -> None: ...
+    def __new__(cls, n_values: int) -> Self: ...
     def __len__(self) -> int: ...
     def add(
         self,
-        codes: Sequence[Hashable] | NDArray[np.int64],
+        codes: Sequence[Hashable] | NDArray[Any],
         reruns: NDArray[np.int64],
         values: list[NDArray[Any]],
     ) -> tuple[
@@ -261,9 +261,4 @@ class QueryTable:
     ) -> tuple[list[Hashable] | NDArray[np.int64], NDArray[np.int64], list[NDArray[np.int64]]]: ...
     def copy(self) -> QueryTable: ...
 
-def table_of_columns(
-    names: Sequence[Hashable],
-    codes: NDArray[np.int64],
-    reruns: NDArray[np.int64],
-    *values: NDArray[Any],
-) -> QueryTable: ...
+def table_of_columns(names: Sequence[Hashable], *columns: NDArray[np.int64]) -> QueryTable: ...

@@ -328,3 +328,32 @@ def test_a_child_that_is_forked_by_a_key_is_still_in_the_middle_of_the_call():
             os._exit(0 if done else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(Key.child, 0)[1]) == 0
     assert answer == (1, None) and table.columns()[0] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        np.array([-1, 5, -7]),
+        np.array([2**63, 5, 2**64 - 1], np.uint64),
+        np.array([3, 5, 2**40], ">i8"),
+        np.array([3, 5, 70000, 9], "<i8")[:3],
+        np.array(["x", 5, ("b", 2)], object),
+        np.array([3, -5, 7], np.int32),
+        np.array(["a", "", "b"]),
+    ],
+    ids=lambda codes: str(codes.dtype),
+)
+def test_codes_in_any_array_are_what_they_are_in_a_list(codes):
+    table, ones = QueryTable(0), np.ones(3, np.int64)
+    assert table.add(["a name", -2], ones[:2], []) == (2, None, None)
+    assert table.add(codes, ones, []) == (5, None, None)
+    assert table.add(codes.tolist(), ones, [])[0] == 5
+    assert table.columns()[0] == ["a name", -2, *codes.tolist()]
+
+
+def test_a_pickle_of_a_machine_of_the_other_byte_order_is_read():
+    table = QueryTable(1)
+    table.add(["a", 5, -3], np.array([1, 2, 3]), [np.array([7, 8, -(2**40)])])
+    make, (names, *columns) = table.__reduce__()
+    again = make(names, *(column.astype(column.dtype.newbyteorder()) for column in columns))
+    assert pickle.dumps(again) == pickle.dumps(table)

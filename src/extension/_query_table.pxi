@@ -143,7 +143,7 @@ cdef class QueryTable:
 
         Parameters
         ----------
-        codes : list of hashables, or ndarray of int64, shape (k,)
+        codes : list or ndarray of hashables, shape (k,)
         reruns : ndarray of int64, shape (k,)
         values : list of n_values ndarrays of any 8-byte dtype, shape (k,)
 
@@ -156,6 +156,10 @@ cdef class QueryTable:
         odd : None, or a pair of ndarrays of int64, shapes (n_odd,) and (n_values, n_odd)
             Rows because of which nothing was added, and the values that these queries have.
         """
+        return self._add(codes, False, reruns, values)
+
+    cdef _add(self, codes, bint numbered, reruns, list values):
+        """`add`; `numbered`: codes are as cells have them."""
         cdef _Cells memory = self._cells
         cdef query_table *table = &memory.table
         cdef ptrdiff_t n_rows = len(codes), n_before, n_odd, n_queries
@@ -166,7 +170,7 @@ cdef class QueryTable:
         self._lock.take()
         n_before, n_names = table.n_rows, len(self._names)
         try:
-            columns = [self._numbered(codes), reruns, *values]
+            columns = [codes if numbered else self._numbered(codes), reruns, *values]
             memory.give(columns, n_rows)
             if n_rows > 0:
                 memory.reserve(n_rows)
@@ -297,7 +301,9 @@ cdef class QueryTable:
         cdef int64_t *out
         cdef tuple own
         if isinstance(codes, np.ndarray):
-            return codes
+            if are_numbers(codes):
+                return codes
+            codes = codes.tolist()
         own = tuple(codes)  # to hash one may change the list
         numbers = np.empty(len(own), np.int64)
         out = <int64_t *>cnp.PyArray_DATA(numbers)
@@ -320,9 +326,25 @@ cdef class QueryTable:
         return -1 - place
 
 
-def table_of_columns(names, codes, reruns, *values):
-    """A `QueryTable` as it was pickled."""
+cdef bint are_numbers(cnp.ndarray codes):
+    """Whether codes are int64, and none stands for a name."""
+    cdef ptrdiff_t row
+    cdef given_cells given
+    if (cnp.PyArray_NDIM(codes) != 1 or cnp.PyArray_TYPE(codes) != cnp.NPY_INT64
+            or not cnp.PyArray_ISNOTSWAPPED(codes)):
+        return False
+    given.first = <const char *>cnp.PyArray_DATA(codes)
+    given.stride = cnp.PyArray_STRIDE(codes, 0)
+    for row in range(cnp.PyArray_DIM(codes, 0)):
+        if <int64_t>given_cell(&given, row) < 0:
+            return False
+    return True
+
+
+def table_of_columns(names, *columns):
+    """A `QueryTable` as it was pickled, maybe where bytes have another order."""
+    codes, reruns, *values = [np.asarray(column, np.int64) for column in columns]
     cdef QueryTable table = QueryTable(len(values))
     table._names = {name: place for place, name in enumerate(names)}
-    table.add(codes, reruns, list(values))
+    table._add(codes, True, reruns, values)
     return table
