@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import json
 import logging
@@ -10,6 +11,7 @@ import os
 import ssl
 import stat
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from radabound_fast._checks import check_count, check_positive, counted
@@ -118,15 +120,24 @@ def _serve(args: argparse.Namespace) -> int:
             holdout, tokens, max_body=max_body, body_seconds=seconds,
             tls_cert=args.tls_cert, tls_key=args.tls_key,
         )  # fmt: skip
-        _log_to_stderr()
-        run(server, listener)
+        with _logging_to_stderr():
+            run(server, listener)
     return 0
 
 
-def _log_to_stderr() -> None:
+@contextlib.contextmanager
+def _logging_to_stderr() -> Iterator[None]:
     """What failed and why, which no reply tells, and a halt; the library itself logs nowhere."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("radabound_fast").setLevel(logging.INFO)
+    logger, handler = logging.getLogger("radabound_fast"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _warn(what: str) -> None:

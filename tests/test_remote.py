@@ -5,6 +5,7 @@ import copy
 import http.client
 import http.server
 import json
+import logging
 import os
 import pickle
 import socket
@@ -732,10 +733,13 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     np.save(tmp_path / "y.npy", Y)
     tokens = tokens_file(tmp_path)
     tokens.chmod(mode)
-    monkeypatch.setattr(server, "run", lambda *_: None)
+    logger, levels = logging.getLogger("radabound_fast"), []
+    before = logger.level, list(logger.handlers)
+    monkeypatch.setattr(server, "run", lambda *_: levels.append(logger.level))
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
              str(tokens), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
     assert cli.main(given) == 0
+    assert levels == [logging.INFO] and (logger.level, logger.handlers) == before
     told = capsys.readouterr()
     assert ("chmod 600" in told.err) is is_warned and "with a RadaBound" in told.out
     assert "token-" not in told.out + told.err

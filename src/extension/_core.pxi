@@ -270,6 +270,29 @@ cdef class GuardCore(SharedState):
         """Judges one row of losses, or of predictions against labels; as `query_packed`."""
         return self._query(values, labels, False)
 
+    cdef object packed_at_once(self, words):
+        """As `query_packed`; NotImplemented: nothing has changed, and it must go the long way.
+
+        It runs no Python, whose frames an error would keep.
+        """
+        cdef loss_rows rows
+        cdef chunk_of_rows chunk
+        cdef const sign_store *signs = store_of(self.signs)
+        if not (self.weighting is None and self._is_quick()
+                and _is_packed(words, 1, signs.n_samples)):
+            return NotImplemented
+        packed_as_rows(&rows, cnp.PyArray_DATA(<cnp.ndarray>words), 0)
+        if not rows.in_place:
+            return NotImplemented
+        chunk.tile = chunk.workspace = NULL
+        chunk.tile_rows = 1
+        return self._judge_at_once(&rows, &chunk)
+
+    cdef bint _is_quick(self) noexcept:
+        """Whether a row is one tile, and not worth dropping the GIL for."""
+        cdef const sign_store *signs = store_of(self.signs)
+        return signs.n_words <= TILE_WORDS and signs.n_words * signs.n_strips < GIL_CELLS
+
     cdef object _query(self, object values, object labels, bint packed):
         cdef loss_rows rows
         cdef int64_t counts[STACK_LANES]
@@ -286,7 +309,7 @@ cdef class GuardCore(SharedState):
         chunk.tile = on_a_line(tile)
         chunk.tile_rows = 1
         chunk.workspace = NULL
-        if is_small and signs.n_words <= TILE_WORDS:
+        if self._is_quick():
             answer = self._judge_at_once(&rows, &chunk)
             if answer is not NotImplemented:
                 return answer

@@ -58,6 +58,10 @@ cdef class LossQueries:
             Ignored.
         """
         cdef GuardCore core = self._core
+        if core is not None and not self._logs:  # before what seals errors: it takes 5 ns
+            answer = core.packed_at_once(words)
+            if answer is not NotImplemented and answer is not None:
+                return answer
         outer = handled_exception()
         try:
             with cython.nonecheck(True):
