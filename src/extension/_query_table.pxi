@@ -299,16 +299,17 @@ cdef class QueryTable:
         """Codes as int64."""
         cdef ptrdiff_t row
         cdef int64_t *out
-        cdef tuple own
+        cdef list listed
         if isinstance(codes, np.ndarray):
             if are_numbers(codes):
                 return codes
             codes = codes.tolist()
-        own = tuple(codes)  # to hash one may change the list
-        numbers = np.empty(len(own), np.int64)
+        listed = codes if isinstance(codes, list) else list(codes)
+        numbers = np.empty(len(listed), np.int64)
         out = <int64_t *>cnp.PyArray_DATA(numbers)
-        for row in range(len(own)):
-            out[row] = self._number(own[row])
+        for row in range(len(listed)):
+            with cython.boundscheck(True):  # to hash a code may shorten the list
+                out[row] = self._number(listed[row])
         return numbers
 
     cdef int64_t _number(self, code) except? -1:
