@@ -119,15 +119,15 @@ def lay_out(
 class GuardCore(SharedState):
     @property
     def signs(self) -> SignStore: ...
-    def __init__(
-        self,
+    def __new__(
+        cls,
         signs: SignStore,
         *,
         half_range: bool = ...,
         price: Callable[[int, int, int], tuple[int, int, int, int, int, int, int]] | None = ...,
         rule: HaltingRule | None = ...,
         weighting: Units | None = ...,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def n_rows(self) -> int: ...
     @property

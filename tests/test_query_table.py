@@ -219,11 +219,6 @@ def test_its_memory_and_its_names_go_with_it():
     assert gone() is None
 
 
-def test_it_is_never_half_made():
-    with pytest.raises(TypeError, match="takes exactly 1 positional argument"):
-        QueryTable.__new__(QueryTable)
-
-
 def test_a_key_that_shortens_the_list_which_it_is_in_does_no_harm():
     class Key:
         def __hash__(self):

@@ -222,3 +222,11 @@ def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
         with pytest.raises(ValueError, match=f"^delta must be at least 1e-300, got {delta!r}$"):
             make(delta)
         make(1e-300)
+
+
+@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable, _kernel.Descriptor])
+def test_what_needs_its_arguments_is_not_made_without(kind):
+    with pytest.raises(TypeError, match="takes exactly 1 positional argument"):
+        kind.__new__(kind)
+    with pytest.raises(TypeError):
+        kind.__new__(kind, None)

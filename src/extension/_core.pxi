@@ -45,8 +45,8 @@ cdef class GuardCore(SharedState):
     cdef object price, rule, weighting
     cdef double whole
 
-    def __init__(self, SignStore signs, *, bint half_range=False, price=None, rule=None,
-                 weighting=None):
+    def __cinit__(self, SignStore signs not None, *, bint half_range=False, price=None, rule=None,
+                  weighting=None):
         self.signs = signs
         self.weighting = weighting
         self.whole = store_of(signs).n_samples if weighting is None else weighting.whole
