@@ -270,22 +270,29 @@ cdef class GuardCore(SharedState):
         """Judges one row of losses, or of predictions against labels; as `query_packed`."""
         return self._query(values, labels, False)
 
-    cdef object packed_at_once(self, words):
-        """As `query_packed`; NotImplemented: nothing has changed, and it must go the long way.
+    cdef object at_once(self, object values, object labels, bint packed):
+        """As `_query`; NotImplemented: nothing has changed, and the row must be `counted` first.
 
         It runs no Python, whose frames an error would keep.
         """
         cdef loss_rows rows
+        cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef chunk_of_rows chunk
-        cdef const sign_store *signs = store_of(self.signs)
-        if not (self.weighting is None and self._is_quick()
-                and _is_packed(words, 1, signs.n_samples)):
+        cdef int64_t n_samples = store_of(self.signs).n_samples
+        if self.weighting is not None or not self._is_quick():
             return NotImplemented
-        packed_as_rows(&rows, cnp.PyArray_DATA(<cnp.ndarray>words), 0)
-        if not rows.in_place:
-            return NotImplemented
-        chunk.tile = chunk.workspace = NULL
+        if packed:
+            if not _is_packed(values, 1, n_samples):
+                return NotImplemented
+            packed_as_rows(&rows, cnp.PyArray_DATA(<cnp.ndarray>values), 0)
+        else:
+            if not _is_readable(values, 1, n_samples):
+                return NotImplemented
+            fill_source(<cnp.ndarray>values, labels, &rows.source)
+            values_as_rows(&rows, self.set.packer)
+        chunk.tile = on_a_line(tile)
         chunk.tile_rows = 1
+        chunk.workspace = NULL
         return self._judge_at_once(&rows, &chunk)
 
     cdef bint _is_quick(self) noexcept:
@@ -294,6 +301,11 @@ cdef class GuardCore(SharedState):
         return signs.n_words <= TILE_WORDS and signs.n_words * signs.n_strips < GIL_CELLS
 
     cdef object _query(self, object values, object labels, bint packed):
+        answer = self.at_once(values, labels, packed)
+        return self.counted(values, labels, packed) if answer is NotImplemented else answer
+
+    cdef object counted(self, object values, object labels, bint packed):
+        """As `_query`, for any row that there is."""
         cdef loss_rows rows
         cdef int64_t counts[STACK_LANES]
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
@@ -309,10 +321,6 @@ cdef class GuardCore(SharedState):
         chunk.tile = on_a_line(tile)
         chunk.tile_rows = 1
         chunk.workspace = NULL
-        if self._is_quick():
-            answer = self._judge_at_once(&rows, &chunk)
-            if answer is not NotImplemented:
-                return answer
         if signs.n_strips * LANES <= STACK_LANES:
             chunk.counts = counts
             chunk.totals = &total
