@@ -48,20 +48,20 @@ def fuzz_one(data):
 
 
 def it_was_damaged(draw, way, name):
-    whole, kind, parameters, progress = on_disk(way, name)
-    others = [on_disk(way, draw.choice(list(forge.GUARDS)))[0]]
-    content = damaged(draw, whole, [whole, *others])
+    ours, other = on_disk(way, name), on_disk(way, draw.choice(list(forge.GUARDS)))
+    whole, kind, *_ = ours
+    content = damaged(draw, whole, [whole, other[0]])
     with open(PATH, "wb") as file:
         file.write(content)
     try:
         if forge.refused(kind, way, PATH):
             assert content != whole, "a good file was refused"
-        elif content not in others:  # if nothing uses what was damaged, it is the very same guard
+        elif content != other[0]:  # if nothing uses what was damaged, it is the one or the other
             with open(PATH, "wb") as file:
                 file.write(content)
             guard = kind.load(PATH) if way == "file" else kind.open(PATH)
-            assert guard._parameters() == parameters, "damage went unseen"
-            assert guard._shared._progress().tolist() == progress, "damage went unseen"
+            found = guard._parameters(), guard._shared._progress().tolist()
+            assert found in [each[2:] for each in (ours, other)], "damage went unseen"
             assert way == "database" or content == whole, "damage went unseen"
             if way == "database":
                 guard.close()
