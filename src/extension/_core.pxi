@@ -262,13 +262,17 @@ cdef class GuardCore(SharedState):
 
     # ---- one row -------------------------------------------------------------------------
 
-    cpdef query_packed(self, words):
+    def query_packed(self, words):
         """Judges one packed row.  Answer, or None: withheld, or no row may be judged."""
         return self._query(words, None, True)
 
-    cpdef query(self, values, labels=None):
+    def query(self, values, labels=None):
         """Judges one row of losses, or of predictions against labels; as `query_packed`."""
         return self._query(values, labels, False)
+
+    cdef object _query(self, object values, object labels, bint packed):
+        answer = self.at_once(values, labels, packed)
+        return self.counted(values, labels, packed) if answer is NotImplemented else answer
 
     cdef object at_once(self, object values, object labels, bint packed):
         """As `_query`; NotImplemented: nothing has changed, and the row must be `counted` first.
@@ -281,15 +285,8 @@ cdef class GuardCore(SharedState):
         cdef int64_t n_samples = store_of(self.signs).n_samples
         if self.weighting is not None or not self._is_quick():
             return NotImplemented
-        if packed:
-            if not _is_packed(values, 1, n_samples):
-                return NotImplemented
-            packed_as_rows(&rows, cnp.PyArray_DATA(<cnp.ndarray>values), 0)
-        else:
-            if not _is_readable(values, 1, n_samples):
-                return NotImplemented
-            fill_source(<cnp.ndarray>values, labels, &rows.source)
-            values_as_rows(&rows, self.set.packer)
+        if not _lie_as_rows(&rows, values, labels, self.set.packer, 1, n_samples, packed):
+            return NotImplemented
         chunk.tile = on_a_line(tile)
         chunk.tile_rows = 1
         chunk.workspace = NULL
@@ -299,10 +296,6 @@ cdef class GuardCore(SharedState):
         """Whether a row is one tile, and not worth dropping the GIL for."""
         cdef const sign_store *signs = store_of(self.signs)
         return signs.n_words <= TILE_WORDS and signs.n_words * signs.n_strips < GIL_CELLS
-
-    cdef object _query(self, object values, object labels, bint packed):
-        answer = self.at_once(values, labels, packed)
-        return self.counted(values, labels, packed) if answer is NotImplemented else answer
 
     cdef object counted(self, object values, object labels, bint packed):
         """As `_query`, for any row that there is."""

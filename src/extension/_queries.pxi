@@ -34,23 +34,7 @@ cdef class LossQueries:
             In a process forked after the guard was made, once it was saved or closed, or in the
             middle of another call on this very thread.
         """
-        cdef GuardCore core = self._core
-        answer = NotImplemented
-        if core is not None:  # before what seals errors: it takes 5 ns
-            answer = core.at_once(losses, None, False)
-            if answer is not NotImplemented and answer is not None and not self._logs:
-                return answer
-        outer = handled_exception()
-        try:
-            if answer is NotImplemented:
-                with cython.nonecheck(True):
-                    answer = core.counted(losses, None, False)
-            if answer is None:
-                return self._refuse()
-            return self._noted(answer) if self._logs else answer
-        except BaseException as error:
-            forget_locals(error, outer)
-            raise
+        return self._one(losses, None, False)
 
     def query_packed(self, words, *, guess=None):
         """`query` for losses of 0 and 1 that are bits already.
@@ -63,17 +47,21 @@ cdef class LossQueries:
         guess : object, optional
             Ignored.
         """
+        return self._one(words, None, True)
+
+    @cython.final
+    cdef object _one(self, values, labels, bint packed):
         cdef GuardCore core = self._core
         answer = NotImplemented
-        if core is not None:
-            answer = core.at_once(words, None, True)
+        if core is not None:  # before what seals errors: it takes 5 ns
+            answer = core.at_once(values, labels, packed)
             if answer is not NotImplemented and answer is not None and not self._logs:
                 return answer
         outer = handled_exception()
         try:
             if answer is NotImplemented:
                 with cython.nonecheck(True):
-                    answer = core.counted(words, None, True)
+                    answer = core.counted(values, labels, packed)
             if answer is None:
                 return self._refuse()
             return self._noted(answer) if self._logs else answer
@@ -124,24 +112,14 @@ cdef class PredictionQueries:
         """
         cdef LabelRows rows = self._rows
         cdef LossQueries asked = self._asked
-        cdef GuardCore core = None
-        answer, row = NotImplemented, None
         # what it asks of other guards is refused by `_query`; an int of 1 is one object
         if rows is not None and asked is not None and key is None and rerun is FIRST_RUN:
-            core, row = asked._core, rows.find(y_pred, 1)
-            if core is not None and row is not None:
-                answer = core.at_once(y_pred, row, False)
-                if answer is not NotImplemented and answer is not None and not asked._logs:
-                    return answer
+            row = rows.find(y_pred, 1)
+            if row is not None and asked._core is not None:
+                return asked._one(y_pred, row, False)
         outer = handled_exception()
         try:
-            if core is None or row is None:
-                return self._query(y_pred, guess, key, rerun)
-            if answer is NotImplemented:
-                answer = core.counted(y_pred, row, False)
-            if answer is None:
-                return asked._refuse()
-            return asked._noted(answer) if asked._logs else answer
+            return self._query(y_pred, guess, key, rerun)
         except BaseException as error:
             forget_locals(error, outer)
             raise

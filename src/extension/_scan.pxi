@@ -232,28 +232,35 @@ cdef bint _is_readable(object values, int ndim, int64_t n_samples):
             and value_kind_of(<cnp.ndarray>values) >= 0)
 
 
+cdef bint _lie_as_rows(loss_rows *rows, object values, object labels, const packer *packer,
+                       int ndim, int64_t n_samples, bint packed) except -1:
+    """Describes rows where they lie; False if they must become an array, or another one, first."""
+    cdef cnp.ndarray array
+    if packed:
+        if not _is_packed(values, ndim, n_samples):
+            return False
+        array = <cnp.ndarray>values
+        packed_as_rows(rows, cnp.PyArray_DATA(array), 0 if ndim == 1 else cnp.PyArray_STRIDE(array, 0))
+    else:
+        if not _is_readable(values, ndim, n_samples):
+            return False
+        fill_source(<cnp.ndarray>values, labels, &rows.source)
+        values_as_rows(rows, packer)
+    return True
+
+
 cdef object _as_rows(loss_rows *rows, object values, object labels, const packer *packer,
                      int ndim, int64_t n_samples, bint packed):
-    """Describes rows where they lie; returns the array that keeps them there.
+    """Describes rows; returns the array that keeps them there.
 
     It is `values`, or what packing.py makes of them, which has the rules and the errors.
     """
-    cdef cnp.ndarray array
-    cdef bint fits
-    if packed:
-        fits = _is_packed(values, ndim, n_samples)
-    else:
-        fits = _is_readable(values, ndim, n_samples)
-    if not fits:
+    if not _lie_as_rows(rows, values, labels, packer, ndim, n_samples, packed):
         from radabound_fast import packing
         values = (packing.as_words if packed else packing.as_values)(values, n_samples, ndim)
-    array = <cnp.ndarray?>values
-    if packed:
-        packed_as_rows(rows, cnp.PyArray_DATA(array), 0 if ndim == 1 else cnp.PyArray_STRIDE(array, 0))
-    else:
-        fill_source(array, labels, &rows.source)
-        values_as_rows(rows, packer)
-    return array
+        if not _lie_as_rows(rows, values, labels, packer, ndim, n_samples, packed):
+            raise TypeError(f"packing.py must make rows that can be read, got {type(values)}")
+    return values
 
 
 def bad_bit(n_samples, row):

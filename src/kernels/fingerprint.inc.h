@@ -5,43 +5,10 @@
  * turned(block): N_LANES rows of as many words become words of as many rows, and ones_of(block),
  * the ones among the bits of each lane.
  */
-#include <string.h>
-
 #include "fingerprint.h"
+#include "sip.inc.h"
 
-#define EACH RB_INLINE TARGET
 enum { N_ROWS = 2 * N_LANES };
-
-struct sip {
-    lanes v0, v1, v2, v3;
-};
-
-EACH void round_of(struct sip *s)
-{
-    s->v0 += s->v1, s->v2 += s->v3;
-    s->v1 = rotated(s->v1, 13) ^ s->v0, s->v3 = rotated(s->v3, 16) ^ s->v2;
-    s->v0 = rotated(s->v0, 32);
-    s->v2 += s->v1, s->v0 += s->v3;
-    s->v1 = rotated(s->v1, 17) ^ s->v2, s->v3 = rotated(s->v3, 21) ^ s->v0;
-    s->v2 = rotated(s->v2, 32);
-}
-
-EACH void take_in(struct sip *s, lanes word)
-{
-    s->v3 ^= word;
-    round_of(s);
-    s->v0 ^= word;
-}
-
-EACH void finish(struct sip *s, uint64_t *hashes)
-{
-    const lanes none = {0};
-    s->v2 ^= none + SIP_END;
-    for (int i = 0; i < SIP_LAST_ROUNDS; i++)
-        round_of(s);
-    const lanes hashed = s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
-    memcpy(hashes, &hashed, sizeof hashed);
-}
 
 /* And fetches what comes N_ROWS rows later. */
 EACH void load_turned(const unsigned char *rows, ptrdiff_t stride, lanes *block)
@@ -71,9 +38,7 @@ EACH void hash_block(const unsigned char *rows, ptrdiff_t stride, ptrdiff_t n_by
 {
     const unsigned char *others = rows + N_LANES * stride;
     const lanes none = {0};
-    struct sip s = {none + (key[0] ^ SIP_0), none + (key[1] ^ SIP_1), none + (key[0] ^ SIP_2),
-                    none + (key[1] ^ SIP_3)};
-    struct sip t = s;
+    struct sip s = begun(key), t = s;
     lanes s_ones = none, t_ones = none;
     ptrdiff_t done = 0;
     for (; done + 8 * N_LANES <= n_bytes; done += 8 * N_LANES) {
