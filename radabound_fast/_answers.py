@@ -108,6 +108,18 @@ class Answers(Sequence[AnswerT_co]):
         )
 
 
+class ColumnAnswers(Answers[AnswerT_co]):
+    """Answers that are kept as columns, and made when asked for."""
+
+    _numbers: NDArray[np.int64] | None  # None: up to n_queries
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        if self._numbers is not None:
+            return self._numbers
+        return np.arange(self.n_queries - len(self), self.n_queries) + 1
+
+
 class AnswerStream(Iterator[AnswersT]):
     """What a guard answers to rows, a block of them at a time, up to a halt.
 
@@ -150,7 +162,7 @@ def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
         error.add_note(f"the answers counted before it, {n_answers:,}, are its attribute `answers`")
 
 
-class RadaBoundAnswers(Answers[RadaBoundAnswer]):
+class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
     """What `RadaBound.query_many` answered: `Answers`, and the guard's complexity.
 
     Attributes
@@ -210,12 +222,6 @@ class RadaBoundAnswers(Answers[RadaBoundAnswer]):
             complexities=None,
             rule=self._rule,
         )
-
-    @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        if self._numbers is not None:
-            return self._numbers
-        return np.arange(self.n_queries - len(self), self.n_queries) + 1
 
     @cached_property
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

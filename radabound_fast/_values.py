@@ -23,7 +23,7 @@ Finder = Callable[[Any], int | None]
 # how far off its place a value of `Steps` may be, in steps: sums and products are rounded
 STEP_TOLERANCE = 1e-6
 _FEW = 6  # values that a message shows
-_MOST_QUOTED = 200  # characters of one that is refused
+_MOST_QUOTED = 200  # characters of one
 
 
 class Steps(Sequence[float]):
@@ -212,6 +212,11 @@ def quoted(value: Any) -> str:
         text = repr(value)
     except (RecursionError, ValueError):  # too deep; or an integer of thousands of digits
         return f"a value of type {type(value).__name__}"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Of a line or two at most."""
     return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
+from radabound_fast._values import shortened
 from radabound_fast.metrics import COUNTED
 
 if TYPE_CHECKING:
@@ -300,7 +301,7 @@ def shown_key(key: Any) -> str:
         text = ", ".join(f"{name}={value!r}" for name, value in key.items())
     else:
         text = repr(key)
-    return text if len(text) <= 200 else text[:197] + "..."
+    return shortened(text)
 
 
 def _digits(value: float, *limits: float) -> int:

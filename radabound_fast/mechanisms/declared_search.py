@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._answers import Answers
+from radabound_fast._answers import ColumnAnswers
 from radabound_fast._checks import (
     certainty,
     check_bool,
@@ -283,7 +283,7 @@ class Comparison(NamedTuple):
     nats: float
 
 
-class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
+class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
     """The answers to a block of queries, all of them.
 
     Attributes
@@ -367,12 +367,6 @@ class DeclaredSearchAnswers(Answers[DeclaredSearchAnswer]):
     @cached_property
     def nats(self) -> Floats:
         return np.ascontiguousarray(self._nats)
-
-    @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        if self._numbers is not None:
-            return self._numbers
-        return np.arange(self.n_queries - len(self), self.n_queries) + 1
 
     @cached_property
     def _kept(self) -> NDArray[Any]:
