@@ -27,10 +27,14 @@ LOWEST := "numpy==1.26.*" "scipy==1.11.*" "scikit-learn==1.6.*"
 test-lowest: .venv/test
 	$(PYTHON) -m venv build/lowest
 	build/lowest/bin/python -m pip install --quiet $(LOWEST) joblib tqdm pandas mpmath pytest hypothesis
-	build/lowest/bin/python -m pytest -q -m "not slow and not source" $(addprefix tests/test_,\
-		$(addsuffix .py,kernels blocks widen packing labels guard signs files answers spaces \
-		holdout mechanisms declared_search ladder guess_and_check fixed_sequence rademacher \
-		bounds_binomial integration_sklearn))
+	build/lowest/bin/python -m pytest -q -m "not slow and not source" $(addprefix tests/,$(addsuffix .py,\
+		kernels/test_kernels kernels/test_blocks kernels/test_widen \
+		rows/test_packing rows/test_labels guards/test_guard \
+		rows/test_signs files/test_files guards/test_answers \
+		spaces/test_spaces guards/test_holdout guards/test_mechanisms \
+		guards/test_declared_search guards/test_ladder guards/test_guess_and_check \
+		guards/test_fixed_sequence rows/test_rademacher bounds/test_bounds_binomial \
+		integrations/test_integration_sklearn))
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
@@ -62,7 +66,7 @@ sanitize: .venv/test
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python setup.py -q build --force \
 		--build-base build/sanitize --build-lib build/sanitize/lib
 	$(SANITIZED) -c "from radabound_fast import _kernel; assert 'sanitize' in _kernel.__file__"
-	$(SANITIZED) -m pytest -q tests/test_kernels.py tests/test_blocks.py tests/test_packing.py
+	$(SANITIZED) -m pytest -q tests/kernels/test_kernels.py tests/kernels/test_blocks.py tests/rows/test_packing.py
 
 # the C sources without Python: two compilers here; ARM of 64 and of 32 bits under emulation
 native qemu:

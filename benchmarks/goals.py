@@ -38,10 +38,9 @@ from benchmarks.peers import (
     one_by_one,
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
-from radabound_fast import Holdout, RadaBound, RadaBoundAnswers, _kernel
+from radabound_fast import DeclaredSearch, Holdout, RadaBound, RadaBoundAnswers, _kernel
 from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
-from radabound_fast.files import open_losses
-from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.files.reading import open_losses
 
 CLASSES = ["amx", "avx512", "avx2", "neon"]  # the first kernel that a CPU runs
 MANY_ROWS = 2000

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from radabound_fast import Holdout, pack_losses
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
-from radabound_fast.remote import _new_key
+from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, pack_losses
+from radabound_fast.service.client import _new_key
 from radabound_fast.service.wire import packed
 
 CLIENTS, TURNS, SECONDS = 16, 5, 0.7

@@ -165,7 +165,7 @@ def known_failures(n_runs: int = 100_000) -> str:
 
 def demo_halts() -> str:
     """Where every bound halts the demo's first searches, at equal epsilon and delta."""
-    from radabound_fast import demo
+    from radabound_fast.experiments import demo
 
     split, n_candidates = demo.load_split(), 3000
     labels = split.holdout.late.astype(np.uint8)

@@ -18,8 +18,7 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import Holdout
-from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.metrics import METRICS
 
 PAGE = Path(__file__).with_name("metrics.md")

@@ -13,8 +13,7 @@ import numpy as np
 from marked import fill
 from scipy.special import expit, ndtri
 
-from radabound_fast import Holdout
-from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.metrics import METRICS, Metric
 
 PAGE = Path(__file__).with_name("metrics.md")

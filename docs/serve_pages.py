@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from radabound_fast import HoldoutExhausted
-from radabound_fast.remote import RemoteHoldout
+from radabound_fast.service.client import RemoteHoldout
 
 IMAGES = Path(__file__).parent / "images"
 TEAMS = ("owner", "ada", "boole", "cantor")

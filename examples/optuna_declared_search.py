@@ -16,10 +16,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import Holdout, HoldoutExhausted
-from radabound_fast.demo import load_split
+from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted
+from radabound_fast.experiments.demo import load_split
 from radabound_fast.integrations.optuna import space_of
-from radabound_fast.mechanisms import DeclaredSearch, GuessAndCheck
 
 DELTA = 0.1
 N_TRAIN = 8_000  # flights to train on, beside the 4,000 of the demo

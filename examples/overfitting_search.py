@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
 from radabound_fast import Holdout, HoldoutExhausted
-from radabound_fast.demo import load_split
+from radabound_fast.experiments.demo import load_split
 from radabound_fast.plots import search_figure
 
 EPSILON, DELTA = 0.07, 0.1

@@ -10,9 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from radabound_fast import Holdout
+from radabound_fast import GuessAndCheck, Holdout
 from radabound_fast.integrations.sklearn import HoldoutSearchCV
-from radabound_fast.mechanisms import GuessAndCheck
 
 X, y = load_digits(return_X_y=True)
 X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=900, random_state=0)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
-from radabound_fast._halting import HaltingRule
-from radabound_fast._weighting import Units
+from radabound_fast.guards.halting import HaltingRule
+from radabound_fast.rows.weighting import Units
 from radabound_fast.store import Ledger
 
 _T = TypeVar("_T")

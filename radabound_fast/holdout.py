@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
 import numpy as np
 
 from radabound_fast import _kernel
-from radabound_fast._answers import Answers, AnswerStream
 from radabound_fast._checks import check_choice, read_as
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
-from radabound_fast._saving import Saved
-from radabound_fast._weighting import Weighting
-from radabound_fast.guard import RadaBound
-from radabound_fast.labels import Labels
-from radabound_fast.mechanisms.declared_search import Comparison, DeclaredSearch
-from radabound_fast.mechanisms.fixed_sequence import FixedSequence
+from radabound_fast.guards.answers import Answers, AnswerStream
+from radabound_fast.guards.declared_search import Comparison, DeclaredSearch
+from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.guards.saving import Saved
 from radabound_fast.metrics import (
     MEANS,
     METRICS,
@@ -31,11 +29,13 @@ from radabound_fast.metrics import (
     Truth,
     roc_band,
 )
-from radabound_fast.packing import as_rows
-from radabound_fast.partial import Partial, Task, each_of
+from radabound_fast.rows.labels import Labels
+from radabound_fast.rows.packing import as_rows
+from radabound_fast.rows.partial import Partial, Task, each_of
+from radabound_fast.rows.weighting import Weighting
 
 if TYPE_CHECKING:
-    from radabound_fast.report import Report
+    from radabound_fast.guards.report import Report
     from radabound_fast.store import Durability, Path
 
 
@@ -101,7 +101,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
     >>> 0.04 < answer.value < 0.06
     True
 
-    >>> from radabound_fast.mechanisms import DeclaredSearch
+    >>> from radabound_fast.guards import DeclaredSearch
     >>> search = DeclaredSearch(4000, {"depth": range(1, 11)}, delta=0.1)
     >>> holdout = Holdout(y_true, search, metric="roc_auc", pos_label="dog")
     >>> scores = (y_true == "dog") + rng.normal(size=4000)
@@ -429,7 +429,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Examples
         --------
         >>> import numpy as np
-        >>> from radabound_fast.mechanisms import DeclaredSearch
+        >>> from radabound_fast.guards import DeclaredSearch
         >>> rng = np.random.default_rng(0)
         >>> y_true = rng.integers(0, 2, 4000)
         >>> holdout = Holdout(y_true, DeclaredSearch(4000, 1000, delta=0.1))
@@ -609,7 +609,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         ValueError
             Nothing was asked yet.
         """
-        from radabound_fast.report import Report
+        from radabound_fast.guards.report import Report
 
         if not isinstance(self._guard, DeclaredSearch):
             raise TypeError(

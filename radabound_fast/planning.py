@@ -23,11 +23,12 @@ from radabound_fast._checks import (
     check_probability,
     counted,
 )
-from radabound_fast._halting import HaltingRule
 from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.guard import RadaBound
-from radabound_fast.mechanisms import FixedSequence, GuessAndCheck
+from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.guess_and_check import GuessAndCheck
+from radabound_fast.guards.halting import HaltingRule
+from radabound_fast.guards.radabound import RadaBound
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support import PACKAGE
 
-from radabound_fast import RadaBound, _kernel
-from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
+from radabound_fast import FixedSequence, GuessAndCheck, Ladder, RadaBound, _kernel
+from radabound_fast.experiments.thresholdout import Thresholdout
 
 _spec = importlib.util.spec_from_file_location(
     "signals", Path(__file__).parent / "faults" / "signals.py"
@@ -83,7 +84,7 @@ def raise_interrupt():
 class Interrupt:
     """Interrupts at the place of this number in the library's Python code."""
 
-    def __init__(self, number, interrupt=raise_interrupt, files=("radabound_fast",)):
+    def __init__(self, number, interrupt=raise_interrupt, files=(PACKAGE,)):
         self.left, self.interrupt, self.files = number, interrupt, (*files, "contextlib")
 
     def __enter__(self):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from radabound_fast.remote import RemoteHoldout
+from radabound_fast.service.client import RemoteHoldout
 from radabound_fast.service.server import listening, server_of
 from radabound_fast.service.tokens import Tokens
 from radabound_fast.service.wire import packed
@@ -81,13 +81,13 @@ import asyncio, json, os, signal, sys
 import radabound_fast.service.server
 from radabound_fast import cli
 from radabound_fast.service import app
-from radabound_fast.store import _ledger
+from radabound_fast.store import ledger
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, answer = _ledger.Ledger.commit, app.Service._answer_waiting
+    commit, answer = ledger.Ledger.commit, app.Service._answer_waiting
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -102,7 +102,7 @@ def dying(where):
         if where == "after the reply":
             asyncio.get_running_loop().call_later(0.2, die)
 
-    _ledger.Ledger.commit, app.Service._answer_waiting = committing, answering
+    ledger.Ledger.commit, app.Service._answer_waiting = committing, answering
 
 for line in sys.stdin:
     if not os.fork():

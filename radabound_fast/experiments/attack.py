@@ -16,11 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import HoldoutExhausted, RadaBound, pack_losses
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
 from radabound_fast.experiments.runner import Task
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.guess_and_check import GuessAndCheck
+from radabound_fast.guards.ladder import Ladder
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.rows.packing import pack_losses
 
 N_SAMPLES = 4000
 N_VECTORS = 32

@@ -23,7 +23,7 @@ from radabound_fast._extras import needs
 with needs("reproduce"):
     import pandas as pd
 
-    from radabound_fast import demo
+    from radabound_fast.experiments import demo
 
 N_TRAIN = N_HOLDOUT = 4000
 # at most: the standard error of a true error rate is .0025, or .0032 where fewer rows are left

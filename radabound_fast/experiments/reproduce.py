@@ -9,7 +9,6 @@ from typing import Any
 
 from radabound_fast._checks import check_choice, check_count
 from radabound_fast._extras import check_installed
-from radabound_fast._output import write_figure
 from radabound_fast.experiments import (
     attack,
     climb,
@@ -21,6 +20,7 @@ from radabound_fast.experiments import (
 )
 from radabound_fast.experiments.results import Row
 from radabound_fast.experiments.runner import Task, run, write_csv
+from radabound_fast.files.output import write_figure
 
 FIGURES = {f"figure-{number}": number for number in section5.FIGURES}
 PARTS = (*FIGURES, "table-vi", "attack", "real")

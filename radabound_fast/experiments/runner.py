@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from radabound_fast._extras import needs
-from radabound_fast._output import whole_file
-from radabound_fast._progress import progress
 from radabound_fast.experiments.results import Row, Value
+from radabound_fast.files.output import whole_file
+from radabound_fast.files.progress import progress
 
 with needs("reproduce"):
     from joblib import Parallel, delayed

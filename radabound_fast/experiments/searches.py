@@ -10,10 +10,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import HoldoutExhausted, RadaBound, pack_losses
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
-from radabound_fast.mechanisms import GuessAndCheck, Ladder, Thresholdout
+from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.guess_and_check import GuessAndCheck
+from radabound_fast.guards.ladder import Ladder
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.rows.packing import pack_losses
 
 DELTA = 0.1
 N_VECTORS = 32

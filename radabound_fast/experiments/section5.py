@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from radabound_fast import RadaBound
 from radabound_fast.experiments import greedy
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
 from radabound_fast.experiments.runner import Task
+from radabound_fast.guards.radabound import RadaBound
 
 N_VECTORS = 32
 

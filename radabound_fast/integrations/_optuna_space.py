@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from radabound_fast._extras import needs
-from radabound_fast._values import check_values, token_of, value_from
 from radabound_fast.spaces import Choice, Grid, Space, Steps
+from radabound_fast.spaces._values import check_values, token_of, value_from
 
 with needs("optuna"):
     from optuna import Study, Trial
@@ -106,7 +106,7 @@ class TrialSpace(Space):
     Examples
     --------
     >>> import optuna
-    >>> from radabound_fast.mechanisms import DeclaredSearch
+    >>> from radabound_fast.guards import DeclaredSearch
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
     >>> search = DeclaredSearch(1000, TrialSpace(), delta=0.1)
     >>> def objective(trial):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from radabound_fast._exhausted import HoldoutExhausted
-from radabound_fast.guard import RadaBound
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.planning import what_would_work
 
 if TYPE_CHECKING:
     from radabound_fast.holdout import Holdout
-    from radabound_fast.remote import RemoteHoldout
+    from radabound_fast.service.client import RemoteHoldout
 
     AnyHoldout = Holdout | RemoteHoldout
 

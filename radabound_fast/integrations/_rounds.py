@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count
-from radabound_fast._exhausted import HoldoutExhausted
+from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
     check_error_rates,
     first_withheld,

@@ -1,6 +1,6 @@
 """Dask: workers count blocks of losses, the owner of the guard takes them in, in order.
 
-A block whose rows all pass is taken in by its extremes and totals alone (`radabound_fast.partial`).
+A block whose rows all pass is taken in by its extremes and totals alone (`rows.partial`).
 Of any other the owner fetches the rows and judges them itself, so that the halting query, the
 values and the state are those of `query_many` on the whole array, bit for bit.
 """
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._answers import RadaBoundAnswers, hand_over
 from radabound_fast._checks import check_count
-from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import needs
 from radabound_fast._kernel import bad_bit, sealed
-from radabound_fast.guard import RadaBound
+from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._owner import check_answers, first_withheld
-from radabound_fast.packing import as_values, as_words, pack_losses
-from radabound_fast.partial import Partial, Task
-from radabound_fast.signs import WORD_BITS
+from radabound_fast.rows.packing import as_values, as_words, pack_losses
+from radabound_fast.rows.partial import Partial, Task
+from radabound_fast.rows.signs import WORD_BITS
 
 with needs("dask"):
     from dask import delayed

@@ -9,10 +9,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from radabound_fast import _progress
-from radabound_fast._answers import hand_over
-from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import needs
+from radabound_fast.files import progress as _progress
+from radabound_fast.guards.answers import hand_over
+from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
     check_guesses,
     check_holdout,

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 from radabound_fast._checks import check_choice
-from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._kernel import sealed
+from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._estimators import Response, as_score
 from radabound_fast.integrations._owner import check_holdout, needs_guess, takes_keys
-from radabound_fast.labels import Labels
-from radabound_fast.mechanisms import DeclaredSearch
 from radabound_fast.metrics import METRICS
+from radabound_fast.rows.labels import Labels
 from radabound_fast.spaces import Choice, Grid, Improvements
 
 __all__ = ["HoldoutMetric", "HoldoutScorer"]
@@ -72,7 +72,7 @@ class HoldoutMetric:
     --------
     >>> import numpy as np
     >>> from radabound_fast import Holdout
-    >>> from radabound_fast.mechanisms import DeclaredSearch
+    >>> from radabound_fast.guards import DeclaredSearch
     >>> y_true = np.arange(1000) % 2
     >>> holdout = Holdout(y_true, DeclaredSearch(1000, 50, delta=0.1), metric="accuracy")
     >>> metric = HoldoutMetric(holdout, other_rows="plain")

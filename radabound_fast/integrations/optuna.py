@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from radabound_fast._exhausted import HoldoutExhausted
 from radabound_fast._extras import needs
+from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
     check_guesses,
     check_holdout,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import counted
-from radabound_fast.packing import as_array, as_numbers, check_shape, place_of
+from radabound_fast.rows.packing import as_array, as_numbers, check_shape, place_of
 
 if TYPE_CHECKING:
     from ._truth import Truth

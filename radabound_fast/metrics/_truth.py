@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import check_choice, check_real, counted, read_as
-from radabound_fast._weighting import Weighting
 from radabound_fast.bounds import betting_interval, weighted_interval
-from radabound_fast.labels import Labels
-from radabound_fast.packing import as_array, as_numbers
+from radabound_fast.rows.labels import Labels
+from radabound_fast.rows.packing import as_array, as_numbers
+from radabound_fast.rows.weighting import Weighting
 
 from ._classes import around, errors
 from ._measure import Measure

@@ -25,14 +25,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from radabound_fast import Holdout, HoldoutExhausted, RadaBound
 from radabound_fast._checks import counted
-from radabound_fast._halting import Limits
-from radabound_fast.mechanisms import DeclaredSearch
+from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.halting import Limits
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.holdout import Holdout
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import MANY, ONE, unpacked
-from radabound_fast.store._served import SECONDS_A_DAY, Log, Served, served
+from radabound_fast.store.served import SECONDS_A_DAY, Log, Served, served
 
 # between two times that the log of SQLite is brought into the database
 TIDY_SECONDS = 0.2

@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from radabound_fast import Holdout, __version__
+from radabound_fast import __version__
 from radabound_fast._extras import needs
+from radabound_fast.holdout import Holdout
 from radabound_fast.service import contract, state
 from radabound_fast.service.answering import (
     Answering,
@@ -26,7 +27,7 @@ from radabound_fast.service.answering import (
 )
 from radabound_fast.service.page import page
 from radabound_fast.service.tokens import Team, Tokens
-from radabound_fast.store._served import Log
+from radabound_fast.store.served import Log
 
 with needs("serve"):
     from starlette.applications import Starlette

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import count, takewhile
 
 from radabound_fast._checks import counted
-from radabound_fast.report import shown_key
+from radabound_fast.guards.report import shown_key
 from radabound_fast.service.state import Point, Shown
 from radabound_fast.service.tokens import Team
 

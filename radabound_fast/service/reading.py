@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import Holdout, _kernel
+from radabound_fast import _kernel
 from radabound_fast._extras import needs
-from radabound_fast._formats import _array_header, legible
-from radabound_fast.packing import as_array, side_by_side
+from radabound_fast.files.formats import _array_header, legible
+from radabound_fast.holdout import Holdout
+from radabound_fast.rows.packing import as_array, side_by_side
 from radabound_fast.service.wire import code_dtype
 
 # octets of the labels that codes of a call stand for, where a metric takes labels

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from radabound_fast import Holdout
 from radabound_fast._extras import needs
+from radabound_fast.holdout import Holdout
 from radabound_fast.service.answering import fault
 from radabound_fast.service.app import MAX_BODY, Service
 from radabound_fast.service.tokens import Tokens

@@ -11,16 +11,19 @@ import math
 import time
 from typing import Any, NamedTuple
 
-from radabound_fast import Holdout, RadaBound
 from radabound_fast._checks import counted
+from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
+from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.guess_and_check import GuessAndCheck
+from radabound_fast.guards.ladder import Ladder
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.guards.report import Report, plain
+from radabound_fast.holdout import Holdout
 from radabound_fast.integrations._owner import needs_guess, takes_keys
-from radabound_fast.mechanisms import DeclaredSearch, FixedSequence, GuessAndCheck, Ladder
-from radabound_fast.mechanisms.declared_search import DeclaredSearchAnswers
 from radabound_fast.metrics import METRICS
-from radabound_fast.report import Report, plain
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
-from radabound_fast.store._served import SECONDS_A_DAY, Asker, Log, Served
+from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served
 
 _MOST_SHOWN = 400  # answers on the page
 _NOTHING = Asker(0, 0, 0)

@@ -38,10 +38,10 @@ The file
 moment the path holds either the old state or the new one, whole.
 """
 
-from radabound_fast.store._description import Description, Progress
-from radabound_fast.store._file import StateFile, from_bytes, save_state, to_bytes
-from radabound_fast.store._folder import Path
-from radabound_fast.store._ledger import Durability, Ledger, open_ledger
+from radabound_fast.store.description import Description, Progress
+from radabound_fast.store.file import StateFile, from_bytes, save_state, to_bytes
+from radabound_fast.store.folder import Path
+from radabound_fast.store.ledger import Durability, Ledger, open_ledger
 
 __all__ = [
     "Description",

@@ -256,7 +256,7 @@ cdef object _as_rows(loss_rows *rows, object values, object labels, const packer
     It is `values`, or what packing.py makes of them, which has the rules and the errors.
     """
     if not _lie_as_rows(rows, values, labels, packer, ndim, n_samples, packed):
-        from radabound_fast import packing
+        from radabound_fast.rows import packing
         values = (packing.as_words if packed else packing.as_values)(values, n_samples, ndim)
         if not _lie_as_rows(rows, values, labels, packer, ndim, n_samples, packed):
             raise TypeError(f"packing.py must make rows that can be read, got {type(values)}")

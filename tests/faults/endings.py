@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from trial import Count, Fault, fork, in_child, wait_until
 
-from radabound_fast import RadaBound
-from radabound_fast.mechanisms import Ladder
+from radabound_fast import Ladder, RadaBound
 
 N_SAMPLES = 300
 LOSSES = np.arange(N_SAMPLES) % 3 == 0

@@ -18,7 +18,7 @@ import numpy as np
 from trial import Count, Fault, fork, in_child, wait_until
 
 from radabound_fast import RadaBound, cli
-from radabound_fast.mechanisms import Thresholdout
+from radabound_fast.experiments.thresholdout import Thresholdout
 
 
 class Shooter:

@@ -17,7 +17,7 @@ import numpy as np
 from trial import Count, Fault, fork, in_child, wait_until
 
 from radabound_fast import RadaBound, SignMatrix
-from radabound_fast.mechanisms import Thresholdout
+from radabound_fast.experiments.thresholdout import Thresholdout
 
 N_SAMPLES, N_VECTORS, N_WRITERS = 32768, 32, 4
 PER_WRITER = N_VECTORS // N_WRITERS

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from trial import Count, Fault, alive, fork, in_child, together, wait_until
 
-from radabound_fast import RadaBound
-from radabound_fast.mechanisms import GuessAndCheck, Ladder
+from radabound_fast import GuessAndCheck, Ladder, RadaBound
 
 N_SAMPLES, N_ASKED = 300, 40
 LOSSES = np.arange(N_SAMPLES) % 3 == 0

@@ -17,7 +17,7 @@ import numpy as np
 from damage import damaged
 from draw import Draw, optional
 
-from radabound_fast.files import open_losses, open_predictions
+from radabound_fast.files.reading import open_losses, open_predictions
 
 FOLDER = tempfile.TemporaryDirectory()
 atexit.register(FOLDER.cleanup)

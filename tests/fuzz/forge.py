@@ -13,8 +13,8 @@ import sqlite3
 
 import numpy as np
 
-from radabound_fast import HoldoutExhausted, RadaBound
-from radabound_fast.mechanisms import FixedSequence, GuessAndCheck, Ladder, Thresholdout
+from radabound_fast import FixedSequence, GuessAndCheck, HoldoutExhausted, Ladder, RadaBound
+from radabound_fast.experiments.thresholdout import Thresholdout
 
 M = 70  # not a multiple of 8
 LOSSES = np.random.default_rng(0).random((40, M)) < np.linspace(0.6, 0.1, 40)[:, np.newaxis]

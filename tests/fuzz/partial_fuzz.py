@@ -14,7 +14,7 @@ from draw import REFUSALS, Draw, array_like, in_units, plain_rows, shape_of
 from query_fuzz import Twin, packed_like, plain_bits
 
 from radabound_fast import HoldoutExhausted, RadaBound
-from radabound_fast.partial import Partial
+from radabound_fast.rows.partial import Partial
 
 N_HEAD, N_DIGEST = 68, 32
 

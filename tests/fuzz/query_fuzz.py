@@ -9,7 +9,8 @@ import itertools
 import numpy as np
 from draw import REFUSALS, Draw, array_like, in_units, plain_rows, shape_of
 
-from radabound_fast import HoldoutExhausted, RadaBound, pack_losses, reference
+from radabound_fast import HoldoutExhausted, RadaBound, pack_losses
+from radabound_fast.rows import reference
 
 CALLS = ("query", "query_many", "query_packed", "query_many_packed")
 

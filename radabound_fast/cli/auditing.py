@@ -1,0 +1,487 @@
+"""The replay behind ``radabound audit``: one pass over a file, for a search or a guard per bound.
+
+Queries are counted from 1 in everything that is shown or written.  The mean of a withheld
+query is nowhere: a guard returns the answered prefix only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, log
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import counted
+from radabound_fast._kernel import RadaBoundAnswer
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.theorem7 import PaperBound
+from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.files.answers import Write
+from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
+from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
+from radabound_fast.guards.halting import Limits
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.guards.report import Report, scored, sentence
+from radabound_fast.holdout import Holdout
+from radabound_fast.planning import plan
+from radabound_fast.rows.packing import as_words
+from radabound_fast.spaces import Found, Space
+from radabound_fast.store.folder import undisturbed
+
+SCORES = ("query", "value", "low", "high")
+
+Told = Callable[[], Mapping[str, Any]]  # the columns of a block
+
+
+class Replay(ABC):
+    """A guard or a search, and what is asked of it, block by block.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        What a file of the answers has.
+    n_before : int
+        Queries that were answered before this replay.
+    """
+
+    columns: tuple[str, ...]
+    n_before = 0
+
+    def __init__(self, owner: Any, n_samples: int, packed: bool) -> None:
+        self.metric: str = owner.metric if isinstance(owner, Holdout) else "mean loss"
+        takes_bits = packed and not isinstance(owner, Holdout)
+        self._query_many: Callable[..., Any] = (
+            owner.query_many_packed if takes_bits else owner.query_many
+        )
+        self._unpack = packed and not takes_bits
+        self._n_samples = n_samples
+
+    def ask(self, block: NDArray[Any]) -> Told | None:
+        """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
+        self._see(block)
+        if self.halted or not len(block):
+            return None
+        return self._ask(unpacked(block, self._n_samples) if self._unpack else block)
+
+    def _see(self, block: NDArray[Any]) -> None:  # noqa: B027 a search has no use for it
+        """What kind of rows the file has, of which all may have been answered before."""
+
+    @abstractmethod
+    def _ask(self, block: NDArray[Any]) -> Told: ...
+
+    @property
+    @abstractmethod
+    def halted(self) -> bool:
+        """Whether nothing is answered any more."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str | None:
+        """To paste: the best model, and how far to trust its score; None if none was answered."""
+
+
+class GuardReplay(Replay):
+    """A guard that halts.
+
+    Parameters
+    ----------
+    owner : RadaBound or Holdout
+        A `Holdout`, over a `RadaBound`, is asked about predictions, a `RadaBound` about losses.
+    packed : bool
+        Rows of blocks are words, as `pack_losses` makes them.
+    trace : bool
+        Whether answers tell the complexity after each.
+    keep : bool
+        Whether the complexities are kept, for `complexities`.
+    n_threads : int
+        As for `RadaBound.query_many`.
+
+    Attributes
+    ----------
+    best : RadaBoundAnswer or None
+        The first of those with the lowest upper limit, of this replay.
+    """
+
+    columns = ("bound", *SCORES, "complexity", "delta_prime")
+
+    def __init__(
+        self,
+        owner: RadaBound | Holdout,
+        *,
+        packed: bool = False,
+        trace: bool = False,
+        keep: bool = False,
+        n_threads: int = 1,
+    ) -> None:
+        self.guard: RadaBound = owner if isinstance(owner, RadaBound) else owner.guard
+        super().__init__(owner, self.guard.n_samples, packed)
+        self.n_before = self.guard.n_queries
+        self._options: dict[str, Any] = {"trace": trace, "n_threads": n_threads}
+        self._losses = isinstance(owner, RadaBound)
+        self._declared = True
+        self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
+        self._limits = Limits(self.guard._rule)
+        self._lowest = inf
+        self.best: RadaBoundAnswer | None = None
+
+    def _see(self, block: NDArray[Any]) -> None:
+        if self._losses and block.dtype.kind not in "biu":
+            self._declared = False
+
+    def _ask(self, block: NDArray[Any]) -> Told:
+        answers: RadaBoundAnswers = self._query_many(block, **self._options)
+        if self._complexities is not None and answers.complexities is not None:
+            self._complexities.append(answers.complexities)
+        self._find_best(answers)
+        return lambda: self._columns_of(answers)
+
+    def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
+        lows, highs = self._limits.of(answers.values, answers.numbers, answers._declared)
+        return {
+            "bound": self.guard.bound,
+            "query": answers.numbers,
+            "value": answers.values,
+            "low": lows,
+            "high": highs,
+            "complexity": answers.complexities,
+            "delta_prime": answers.delta_primes,
+        }
+
+    def _find_best(self, answers: RadaBoundAnswers) -> None:
+        # upper limits rise with the mean and along a sequence: only a mean that is lower than all
+        # before it can have the lowest
+        if not len(answers) or not answers.values.min() < self._lowest:
+            return
+        lowest = np.minimum.accumulate(np.append(self._lowest, answers.values))
+        found = answers._some(np.flatnonzero(lowest[1:] < lowest[:-1]))
+        best = found[int(found.highs.argmin())]
+        self._lowest = float(lowest[-1])
+        if self.best is None or best.high < self.best.high:
+            self.best = best
+
+    @property
+    def halted(self) -> bool:
+        return bool(self.guard.halted)
+
+    @property
+    def sentence(self) -> str | None:
+        best, guard = self.best, self.guard
+        if best is None:
+            return None
+        models = counted(guard.n_queries - self.n_before, "model")
+        if self.n_before:
+            models += " of this run"
+        elif guard.halted:
+            models += " before the halt"
+        score, place = scored(best.value, best.low, best.high)
+        return sentence(
+            models,
+            f"query {best.n_queries:,}",
+            f"{self.metric} {score} on {counted(guard.n_samples, 'held-out row')}",
+            f"{place} in the population",
+            guard.delta,
+            f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
+            f"{guard.epsilon:g})",
+        )
+
+    @property
+    def halting_query(self) -> int | None:
+        """The query that was withheld; None if all were answered."""
+        return self.guard.n_queries + 1 if self.guard.halted else None
+
+    @property
+    def n_left(self) -> int:
+        """How many more queries like these would be answered, whatever they are."""
+        return self.guard.n_left(declared=self._declared)
+
+    @property
+    def n_without_signs(self) -> int:
+        """How many queries are answered from the first on whatever they are."""
+        return self.guard._rule.free_left(0, None, self._declared)
+
+    def complexities(self) -> NDArray[np.float64]:
+        """The complexity after each query, the withheld one included."""
+        answered = np.concatenate(self._complexities or [np.empty(0)])
+        return np.append(answered, self.guard.complexity) if self.guard.halted else answered
+
+
+def _provided(guard: RadaBound) -> str:
+    """On which condition the intervals of a guard's answers hold."""
+    bound = BOUNDS[guard.bound]
+    if bound.proved:
+        return "if the order of the models was fixed before any holdout score was seen"
+    if isinstance(bound, PaperBound) and bound.asymptotic:
+        return "by a heuristic"
+    return "as the paper claims, which is not proved"
+
+
+class NamedKeys(Space):
+    """A space of so many configurations, of which some are known, by their names.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Different ones.
+    size : int
+        How many configurations were declared: at least as many.
+    """
+
+    def __init__(self, names: Sequence[str], size: int) -> None:
+        self._names, self._size = list(names), size
+        self._codes = {name: code for code, name in enumerate(names)}
+        if len(names) > size:
+            raise ValueError(
+                f"--space-size must be at least the number of different keys, {len(names):,}, "
+                f"got {size:,}"
+            )
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def find(self, key: Any) -> Found:
+        return self._codes[key], log(self._size)
+
+    def key_of(self, code: Any) -> str:
+        name: str = self._names[code]
+        return name
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "NamedKeys", "size": self._size, "names": self._names}
+
+
+def read_keys(path: str, n_rows: int) -> list[str]:
+    """The lines of a file, one a row.
+
+    Raises
+    ------
+    ValueError
+        There are more or fewer, one is empty, or they are no text.
+    OSError
+        Of the system.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            keys = file.read().split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must hold text in UTF-8: {error}") from error
+    if keys[-1] == "":
+        del keys[-1]
+    if len(keys) != n_rows:
+        raise ValueError(f"{path} must have a line a row, {n_rows:,}, got {len(keys):,}")
+    if "" in keys:
+        raise ValueError(f"{path}: line {keys.index('') + 1:,} must not be empty")
+    return keys
+
+
+class SearchReplay(Replay):
+    """A search over a declared space, which never halts.
+
+    Parameters
+    ----------
+    owner : DeclaredSearch or Holdout
+        A `Holdout`, over a `DeclaredSearch`, is asked about predictions, a search about losses.
+    keys : sequence of str, optional
+        Of every row, in the search's `NamedKeys`.  None: each row is a configuration of its own,
+        and nothing is remembered of it but the best.
+    packed : bool
+        Rows of blocks are words, as `pack_losses` makes them.
+    keep : bool
+        Whether all answers are kept, for the picture.
+
+    Attributes
+    ----------
+    search : DeclaredSearch
+    """
+
+    halted: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        owner: DeclaredSearch | Holdout,
+        keys: Sequence[str] | None,
+        *,
+        packed: bool = False,
+        keep: bool = False,
+    ) -> None:
+        self.search: DeclaredSearch = owner.guard if isinstance(owner, Holdout) else owner
+        super().__init__(owner, self.search.n_samples, packed)
+        paired = self.search._terms.measure.is_paired
+        self._gains = ("gain", "gain_low", "gain_high") if paired else ()
+        self.columns = (*(["key"] if keys else []), *SCORES, *self._gains)
+        self._keys, self._keep, self._n_rows = keys, keep, 0
+        self._kept: list[DeclaredSearchAnswers] = []
+        self._best_rank, self._best_query = inf, 0
+
+    def _ask(self, block: NDArray[Any]) -> Told:
+        first = self._n_rows
+        numbers = np.arange(first, first + len(block))
+        keys = numbers if self._keys is None else self._keys[first : first + len(block)]
+        answers: DeclaredSearchAnswers = self._query_many(block, keys=keys)
+        self._n_rows += len(block)
+        if self._keys is None:
+            self.search._forget()  # no key comes again: memory stays flat
+        best = int(answers._ranks.argmin())
+        is_best = not self._kept or answers._ranks[best] < self._best_rank
+        if is_best:
+            self._best_rank, self._best_query = float(answers._ranks[best]), first + best + 1
+        if self._keep:
+            self._kept.append(answers)
+        elif is_best:
+            self._kept = [answers._only(best)]
+        return lambda: {
+            "key": keys,
+            "query": numbers + 1,
+            "value": answers.values,
+            "low": answers.lows,
+            "high": answers.highs,
+            **{name: getattr(answers, f"{name}s") for name in self._gains},
+        }
+
+    @property
+    def report(self) -> Report:
+        """Of what was asked."""
+        n_queries = self._n_rows if self._keys is None else self.search.n_queries
+        answers = DeclaredSearchAnswers.joined(self._kept)
+        return Report.of(self.search, self.metric, answers, n_queries)
+
+    @property
+    def sentence(self) -> str:
+        report = self.report
+        return report._sentence(
+            f"query {self._best_query:,}" if self._keys is None else report.best.key
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The outcome, as JSON values."""
+        told = self.report._record(self.sentence)
+        own = ("n_queries", "rerun") if self._keys else ("n_queries", "rerun", "key")
+        best = {name: value for name, value in told["best"].items() if name not in own}
+        return told | {"best": {"query": self._best_query} | best}
+
+
+def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
+    """Packed predictions of 0 and 1, one per byte; ValueError if a bit past the last is set."""
+    packed = as_words(words, n_samples).astype("<u8", copy=False)
+    return np.unpackbits(
+        np.ascontiguousarray(packed).view(np.uint8), axis=1, count=n_samples, bitorder="little"
+    )
+
+
+def replay(
+    name: str,
+    blocks: Iterable[NDArray[Any]],
+    replays: Sequence[Replay],
+    write: Write | None = None,
+    n_before: int = 0,
+) -> int:
+    """Ask every block of every guard, until all have halted; returns how many rows were read.
+
+    Parameters
+    ----------
+    name : str
+        Of the file that the blocks are from.
+    blocks : iterable of ndarray
+    replays : sequence of Replay
+    write : callable, optional
+        What is answered is given to it.
+    n_before : int
+        Rows that were asked about before, the first ones: they are read, and not asked about.
+
+    Raises
+    ------
+    ValueError
+        A block is not predictions or losses; the message says which queries of which file.
+    """
+    n_read = 0
+    for whole in blocks:
+        block = whole[max(0, n_before - n_read) :]
+        n_read += len(whole) - len(block)
+        try:
+            # what is counted is written too
+            with contextlib.nullcontext() if write is None else undisturbed(patient=False):
+                for each in replays:
+                    told = each.ask(block)
+                    if write is not None and told is not None:
+                        write(told())
+        except (TypeError, ValueError) as error:
+            where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
+            raise ValueError(f"{name}, {where}: {error}") from error
+        n_read += len(block)
+        if all(each.halted for each in replays):
+            break
+    return n_read
+
+
+def table(replays: Sequence[GuardReplay]) -> str:
+    """For each bound, how many queries were answered, and where and why it halted."""
+    width = max(len("bound"), *(len(each.guard.bound) for each in replays))
+    lines = [f"{'bound':<{width}}  answered  outcome"]
+    for each in replays:
+        guard = each.guard
+        lines.append(f"{guard.bound:<{width}}  {guard.n_queries:>8,}  {_outcome(each)}")
+    return "\n".join(lines)
+
+
+def _outcome(each: GuardReplay) -> str:
+    guard, left = each.guard, each.n_left
+    whole = guard.n_queries + left
+    if not guard.halted and whole >= MOST_QUERIES:
+        return "all answered; so will be as many more as you like, whatever they are"
+    if not guard.halted and left:
+        share = f"{100 * left // whole} % of {whole:,}"
+        return f"all answered; {left:,} more will be, whatever they are ({share})"
+    if not guard.halted:
+        within = f"complexity {guard.complexity:.6f}, budget {guard.budget:.6f}"
+        return f"all answered; the next may be withheld: {within}"
+    halt = f"halted at query {each.halting_query:,}: "
+    if guard.budget < 0 and guard.n_queries == 0:
+        return halt + (
+            f"{counted(guard.n_samples, 'sample')} cannot vouch for any answer at this epsilon "
+            "and delta"
+        )
+    if each.n_without_signs:
+        halt += "the union bound has no more for it, and "
+    if guard.budget < 0:
+        return halt + f"{guard.n_samples:,} samples are too few for the complexity to vouch for any"
+    if guard.complexity <= guard.budget:  # which is that of the answered means
+        return halt + f"the budget, {guard.budget:.6f}, is for smaller means than its own"
+    return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
+
+
+def shortfalls(replays: Sequence[GuardReplay], estimator: str | None) -> list[str]:
+    """A line of the plan for each guard, made with this `estimator`, that answered no query.
+
+    A plan is for the first estimator of a bound: with another there is no line.
+    """
+    lines = []
+    for guard in (each.guard for each in replays if each.halting_query == 1):
+        if estimator in (None, BOUNDS[guard.bound].estimators[0]):
+            planned = plan(guard.n_samples, guard.epsilon, guard.delta, guard.n_vectors)
+            lines.append(planned.shortfall(guard.bound))
+    return [line for line in lines if line is not None]
+
+
+def record(each: GuardReplay, estimator: str | None) -> dict[str, Any]:
+    """The outcome of one guard, made with this `estimator`, as JSON values."""
+    guard = each.guard
+    told = None if each.best is None else each.best._asdict()
+    return {
+        "bound": guard.bound,
+        "estimator": estimator or BOUNDS[guard.bound].estimators[0],
+        "halted": guard.halted,
+        "n_answered": guard.n_queries,
+        "n_answered_before": each.n_before,
+        "halting_query": each.halting_query,
+        "best": told and {"query": told["n_queries"]} | {name: told[name] for name in SHARED[:4]},
+        "sentence": each.sentence,
+        "complexity": guard.complexity,
+        "budget": guard.budget,
+        "n_left": each.n_left,
+        "threshold": guard.threshold,
+        "guarantee": guard.guarantee,
+    }

@@ -1,0 +1,176 @@
+"""``radabound edge``: what a guard on a small machine needs of the desktop."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+from typing import Any
+
+from radabound_fast._checks import counted
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.cli.options import add_option, given
+from radabound_fast.edge import EdgeState, margins_header
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.planning import what_would_work
+
+_MOST_BYTES = 2**28  # of a state file: 2^23 vectors have half of that
+
+
+def add_edge(commands: Any) -> None:
+    parser = commands.add_parser(
+        "edge",
+        help="states and tables for a guard on a small machine",
+        description="What a guard in C on a microcontroller is given by the desktop, and what it "
+        "has kept.",
+    )
+    parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
+    for add in (_add_new_state, _add_show, _add_header, _add_intervals):
+        add(parts)
+
+
+# new-state
+
+
+def _add_new_state(parts: Any) -> None:
+    parser = parts.add_parser(
+        "new-state",
+        help="make the state of a new guard",
+        description="Write the state of a guard that has answered nothing yet: two slots, one "
+        "after the other. One state, one device: two copies know nothing of each other.",
+    )
+    parser.set_defaults(run=_new_state)
+    parser.add_argument("path", metavar="STATE", help="the file to make; it must not exist")
+    add_option(parser, "n_samples", required=True)
+    add_option(parser, "epsilon", required=True)
+    add_option(parser, "bound", help=f"{', '.join(BOUNDS)} (default: bernstein)")
+    for name in ("delta", "n_vectors", "max_queries", "seed"):
+        add_option(parser, name)
+
+
+def _new_state(args: argparse.Namespace) -> int:
+    parameters = given(args, "epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
+    state = EdgeState.new(args.n_samples, **parameters)
+    if state.budget < 0 and state.free_below == 0:  # better told here than by the device
+        needs = what_would_work(RadaBound(args.n_samples, signs="generated", **parameters))
+        raise ValueError(f"the holdout cannot answer a first query{needs}")
+    # never over a state that is in use, and for its owner alone: whoever reads it knows the signs
+    file = os.open(
+        args.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+    )
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(2 * state.to_bytes())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(args.path)
+        raise
+    return 0
+
+
+# show
+
+
+def _add_show(parts: Any) -> None:
+    parser = parts.add_parser(
+        "show",
+        help="say what a guard has spent",
+        description="Read a state, say what was answered under it, and what that is worth. It "
+        "shows neither the seed nor a count.",
+    )
+    parser.set_defaults(run=_show)
+    parser.add_argument("path", metavar="STATE", help="a state file, or both pages of flash")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def _show(args: argparse.Namespace) -> int:
+    content = _content(args.path)
+    state, n_whole = _read(args.path, content), len(EdgeState.whole_slots(content))
+    told = {
+        "n_samples": state.n_samples,
+        "n_vectors": state.n_vectors,
+        "epsilon": state.epsilon,
+        "delta": state.delta,
+        "bound": state.bound,
+        "max_queries": state.max_queries,
+        "n_answered": state.n_answered,
+        "halted": state.halted,
+        "complexity": state.complexity / state.cells,
+        "budget": state.budget / state.cells,
+        "complexity_cells": state.complexity,
+        "budget_cells": state.budget,
+        "n_whole_slots": n_whole,
+        "guarantee": state.guarantee,
+    }
+    if args.json:
+        print(json.dumps(told, indent=2))
+        return 0
+    print(
+        f"{counted(state.n_samples, 'sample')}, epsilon {state.epsilon:g}, delta {state.delta:g}, "
+        f"{state.bound}, {counted(state.n_vectors, 'sign vector')}"
+    )
+    print(
+        f"{'halted after ' if state.halted else ''}{counted(state.n_answered, 'answer')}, "
+        f"complexity {told['complexity']:.4g} of {told['budget']:.4g}, which the device counts as "
+        f"{state.complexity} of {state.budget}"
+    )
+    if n_whole == 1:
+        print(
+            "one of the two slots is not whole: it was cut, or damaged, or lies elsewhere in the "
+            "file, and then a later answer may not be counted here"
+        )
+    print(state.guarantee)
+    return 0
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(_MOST_BYTES)
+
+
+def _read(path: str, content: bytes) -> EdgeState:
+    try:
+        return EdgeState.from_file(content)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+# header
+
+
+def _add_header(parts: Any) -> None:
+    parser = parts.add_parser(
+        "header",
+        help="print a state as an array in C",
+        description="Print one slot of a state as a C header, to be programmed into both slots at "
+        "the factory.",
+    )
+    parser.set_defaults(run=_header)
+    parser.add_argument("path", metavar="STATE", help="made by radabound edge new-state")
+
+
+def _header(args: argparse.Namespace) -> int:
+    print(_read(args.path, _content(args.path)).to_header(), end="")
+    return 0
+
+
+# intervals
+
+
+def _add_intervals(parts: Any) -> None:
+    parser = parts.add_parser(
+        "intervals",
+        help="print the intervals of a declared search as a table in C",
+        description="Print a C header that says, for each count of errors, between which counts "
+        "the truth is, of all models of a declared space at once (mechanisms.DeclaredSearch).",
+    )
+    parser.set_defaults(run=_intervals)
+    for name in ("n_samples", "space_size"):
+        add_option(parser, name, required=True)
+    add_option(parser, "delta")
+
+
+def _intervals(args: argparse.Namespace) -> int:
+    print(margins_header(args.n_samples, args.space_size, args.delta), end="")
+    return 0

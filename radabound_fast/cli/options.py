@@ -1,0 +1,99 @@
+"""Options that several subcommands have, declared once."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_choice
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.files.reading import open_losses, read_values
+from radabound_fast.metrics import METRICS
+
+# what a Holdout measures of predictions
+OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "n_samples": {"type": int, "metavar": "M", "help": "the holdout"},
+    "epsilon": {"type": float, "help": "the error tolerated"},
+    "delta": {"type": float, "required": True, "help": "probability of failure"},
+    "n_vectors": {"type": int, "metavar": "L", "help": "sign vectors (default: 32)"},
+    "bound": {"metavar": "NAME", "help": ", ".join(BOUNDS)},
+    "estimator": {"metavar": "NAME", "help": "plain or half-range"},
+    "max_queries": {
+        "type": int,
+        "metavar": "K",
+        "help": "of a sequence in a fixed order: how many share delta alike",
+    },
+    "space_size": {"type": int, "metavar": "N", "help": "configurations in a declared space"},
+    "metric": {
+        "metavar": "NAME",
+        "help": f"of predictions: {', '.join(METRICS)} (default: error)",
+    },
+    "pos_label": {"metavar": "LABEL", "help": "the positive class"},
+    "clip": {"type": float, "metavar": "P", "help": "least probability of a log loss"},
+    "y_range": {
+        "type": float,
+        "nargs": 2,
+        "metavar": ("LOW", "HIGH"),
+        "help": "of labels that are numbers",
+    },
+    "costs": {
+        "metavar": "FILE",
+        "help": "of mean_cost: a row a true class, a column a predicted one",
+    },
+    "baseline": {
+        "metavar": "FILE",
+        "help": "m predictions of a model fixed beforehand: each model's gain over it is told too",
+    },
+    "seed": {"type": int, "help": "of the signs, for reproduction (default: drawn)"},
+}
+
+
+def add_option(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, name: str, **changes: Any
+) -> None:
+    """Add the option of this name, of which ``changes`` are the subcommand's own.
+
+    What is not given is None, and the library's default is taken.
+    """
+    parser.add_argument(f"--{name.replace('_', '-')}", **(_OPTIONS[name] | changes))
+
+
+def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Those of the options that the subcommand has, and that were given."""
+    return {name: value for name in names if (value := getattr(args, name, None)) is not None}
+
+
+def takes_classes(metric: str | None) -> bool:
+    """Whether predictions are classes, as labels are."""
+    return METRICS[check_choice(METRICS, metric=metric or "error")].takes == "classes"
+
+
+def measured(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
+    """Those of `OF_PREDICTIONS` that were given, as a `Holdout` takes them."""
+    options = given(args, "metric", "clip", "y_range")
+    if args.pos_label is not None:
+        options["pos_label"] = _as_label(args.pos_label, labels)
+    if args.costs is not None:
+        costs = open_losses(args.costs, transpose=False, header=False)
+        options["costs"] = np.concatenate([*costs])
+    if args.baseline is not None:
+        like = labels if takes_classes(args.metric) else None
+        options["baseline"] = read_values(args.baseline, like)
+    return options
+
+
+def _as_label(text: str, labels: NDArray[Any]) -> float | str:
+    if labels.dtype.kind not in "biuf":
+        return text
+    with contextlib.suppress(ValueError):
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None

@@ -1,0 +1,238 @@
+"""``radabound serve``: a holdout as a service."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import json
+import logging
+import os
+import ssl
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from radabound_fast._checks import check_count, check_positive, counted
+from radabound_fast._extras import needs
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, measured
+from radabound_fast.files.reading import open_labels
+from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.guess_and_check import GuessAndCheck
+from radabound_fast.guards.ladder import Ladder
+from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.holdout import Holdout
+
+MECHANISMS: dict[str, Any] = {
+    "radabound": RadaBound,
+    "guess-and-check": GuessAndCheck,
+    "ladder": Ladder,
+    "fixed-sequence": FixedSequence,
+    "declared-search": DeclaredSearch,
+}
+_OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "reruns")
+_OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def add_serve(commands: Any) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="a holdout as a service: teams send predictions, the labels stay here",
+        description="Own the labels and the guard in FILE, which is made if it is not there, and "
+        "answer teams over HTTP. Exact means give away the labels to whoever asks for it "
+        "(SECURITY.md): for teams that are not trusted take guess-and-check or ladder.",
+    )
+    parser.set_defaults(run=_serve, output=None)
+    parser.add_argument("database", metavar="FILE", help="of the guard")
+    parser.add_argument("--labels", required=True, metavar="FILE", help="the m labels")
+    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+    parser.add_argument(
+        "--tokens", required=True, metavar="FILE", help="a line `name token [answers a day]` each"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="0: a free one (default: 8000)")
+    parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key")
+    parser.add_argument("--max-body", type=int, metavar="N", help="octets (default: 16,777,216)")
+    parser.add_argument(
+        "--body-seconds", type=float, metavar="S", help="for a body to come (default: 20)"
+    )
+    parser.add_argument(
+        "--durability", choices=("power", "process"), default="power",
+        help="what answers survive (default: power)",
+    )  # fmt: skip
+    guard = parser.add_argument_group("the guard, where FILE is made")
+    guard.add_argument(
+        "--mechanism", choices=MECHANISMS, help="(default: that of FILE, or radabound)"
+    )
+    for name, of in (
+        ("epsilon", "the error tolerated; not of declared-search and ladder"),
+        ("delta", "probability of failure"),
+        ("bound", f"of radabound: {', '.join(BOUNDS)} (default: bernstein)"),
+        ("n_vectors", "sign vectors of radabound (default: 32)"),
+        ("max_queries", "of radabound, ladder and fixed-sequence"),
+        ("space_size", "of declared-search: keys are whole numbers below it"),
+    ):
+        add_option(guard, name, help=of, **({"required": False} if name == "delta" else {}))
+    guard.add_argument(
+        "--space", metavar="FILE.json", help="of declared-search: a grid, names with lists"
+    )
+    guard.add_argument("--reruns", action="store_true", default=None, help="of declared-search")
+    guard.add_argument("--step", type=float, help="of ladder")
+    metric = parser.add_argument_group(
+        "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
+    )
+    for name in OF_PREDICTIONS:
+        add_option(metric, name)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    with needs("serve"):
+        from radabound_fast.service.app import MAX_BODY
+        from radabound_fast.service.server import BODY_SECONDS, listening, run, server_of
+        from radabound_fast.service.tokens import Tokens
+
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise ValueError("--tls-cert must be given with --tls-key")
+    if args.tls_cert is not None:
+        _check_tls(args.tls_cert, args.tls_key)
+    if not 0 <= args.port < 2**16:
+        raise ValueError(f"--port must be in [0, 65535], got {args.port}")
+    max_body = MAX_BODY if args.max_body is None else check_count(max_body=args.max_body)
+    seconds = args.body_seconds
+    seconds = BODY_SECONDS if seconds is None else check_positive(body_seconds=seconds)
+    tokens = Tokens(args.tokens)
+    labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+    # before the guard: a database is not made for an address that is taken
+    with listening(args.host, args.port) as listener:
+        holdout = _open(args, labels)
+        scheme = "http" if args.tls_cert is None else "https"
+        host, port = listener.getsockname()[:2]
+        where = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        names = counted(len(tokens.teams), "name")
+        print(f"{where} answers {names} with a {type(holdout.guard).__name__}", flush=True)
+        if scheme == "http" and args.host not in _LOOPBACK:
+            _warn("tokens and answers go in clear: give --tls-cert, or put a proxy before it")
+        if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
+            _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
+        server = server_of(
+            holdout, tokens, max_body=max_body, body_seconds=seconds,
+            tls_cert=args.tls_cert, tls_key=args.tls_key,
+        )  # fmt: skip
+        with _logging_to_stderr():
+            run(server, listener)
+    return 0
+
+
+@contextlib.contextmanager
+def _logging_to_stderr() -> Iterator[None]:
+    """What failed and why, which no reply tells, and a halt; the library itself logs nowhere."""
+    logger, handler = logging.getLogger("radabound_fast"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def _warn(what: str) -> None:
+    print(f"radabound serve: {what}", file=sys.stderr, flush=True)
+
+
+def _open(args: argparse.Namespace, labels: Any) -> Holdout:
+    found = _kind_of(args.database) if os.path.exists(args.database) else None
+    wanted = MECHANISMS.get(args.mechanism or "")
+    if found is not None and wanted not in (None, found):
+        raise ValueError(
+            f"--mechanism must be that of {args.database}, a {found.__name__}, got {args.mechanism}"
+        )
+    kind = found or wanted or RadaBound
+    takes = inspect.signature(kind).parameters
+    for option in given(args, *_OPTIONS, "space", "space_size"):
+        if option.removesuffix("_size") not in takes:
+            raise ValueError(f"--{option.replace('_', '-')} must be left out with {_name_of(kind)}")
+    parameters = given(args, *_OPTIONS)
+    if None not in (args.space, args.space_size):
+        raise ValueError("--space must be given without --space-size: it has one")
+    if args.space is not None:
+        parameters["space"] = _grid(args.space)
+    elif args.space_size is not None:
+        parameters["space"] = check_count(space_size=args.space_size)
+    if found is None or parameters:
+        _check_complete(args.database, found, kind, takes, parameters)
+    options = measured(args, labels)
+    try:
+        return Holdout.open(
+            args.database, labels, kind, durability=args.durability, **options, **parameters
+        )
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _check_complete(
+    path: str, found: Any, kind: Any, takes: Any, parameters: dict[str, Any]
+) -> None:
+    """ValueError unless all is given that a new one of this kind needs."""
+    needed = [name for name in (*_OPTIONS, "space") if name in takes]
+    needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
+    if not parameters.keys() >= set(needed):
+        must = " and ".join(f"--{name}" for name in needed)
+        must = must.replace("--space", "--space-size or --space")
+        if found is not None:
+            raise ValueError(
+                f"{path} has its parameters: give {must} as it was made with, or no parameter"
+            )
+        raise ValueError(f"{path} is not there: to make it for {_name_of(kind)} give {must}")
+
+
+def _name_of(kind: Any) -> str:
+    return next(name for name, each in MECHANISMS.items() if each is kind)
+
+
+def _kind_of(path: str) -> Any:
+    """Of the guard in a database."""
+    from radabound_fast.store import open_ledger
+
+    try:
+        ledger = open_ledger(path)
+    except ValueError:
+        return DeclaredSearch  # or nothing of ours, which it says
+    try:
+        name = ledger.description["kind"]
+    finally:
+        ledger.close()
+    for kind in MECHANISMS.values():
+        if kind.__name__ == name:
+            return kind
+    served = ", ".join(kind.__name__ for kind in MECHANISMS.values())
+    raise ValueError(f"{path} holds a {name:.50}, which is not served: {served} are")
+
+
+def _grid(path: str) -> Any:
+    with open(path, encoding="utf-8-sig") as file:
+        try:
+            found = json.load(file)
+        except (ValueError, RecursionError):
+            found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must be JSON, a mapping of names to lists")
+    return found
+
+
+def _check_tls(cert: str, key: str) -> None:
+    """Before a database is made: uvicorn would find out after it."""
+    for path in (cert, key):
+        os.stat(path)
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise ValueError(f"{cert} and {key} must be a certificate and its key: {reason}") from None

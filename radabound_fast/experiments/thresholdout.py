@@ -1,0 +1,188 @@
+"""Thresholdout: the training mean, unless the holdout disagrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_count, check_positive, check_seed, counted
+from radabound_fast.bounds import adaptive
+from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.mechanism import MOST_QUERIES, Mechanism, MechanismAnswer
+from radabound_fast.guards.reader import LossReader
+
+_BELOW_ONE = 1 - 2**-53
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ThresholdoutAnswer(MechanismAnswer):
+    """One answer of `Thresholdout`.
+
+    Attributes
+    ----------
+    value : float
+        The training mean, or the holdout's with noise, which may leave [0, 1].
+    low, high, half_width : float
+        nan: see `Thresholdout.guarantee`.
+    n_queries : int
+        Answers given so far, this one counted.
+    passed : bool
+        True if the training mean stands; False if one of the budget was spent.
+    """
+
+    passed: bool
+
+
+class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
+    """The answered prefix of a block: `Answers` with an array ``passed``."""
+
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
+
+
+class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
+    """The reusable holdout of Dwork et al. [1]_, Figure 1; for comparison.
+
+    With T^ = T + Lap(2 sigma) drawn beforehand, a query with training mean a and holdout mean
+    h is answered by a while ``|h - a| <= T^ + Lap(4 sigma)``; otherwise it spends one of the
+    budget, draws T^ anew and is answered by h + Lap(sigma). The guess of a query is its
+    training mean. Once the budget is spent every query is refused.
+
+    Parameters
+    ----------
+    n_samples : int
+        m, the number of held-out examples; at least 1.
+    threshold : float
+        T, in units of loss; positive.
+    noise : float
+        sigma, the scale of the Laplace noise, in units of loss; positive.
+    budget : int
+        B, how many answers may come from the holdout; 1 to 2**53.
+    seed : int, optional
+        Of the noise, from 0 to 2**64 - 1; for reproduction. Default: drawn from the operating
+        system. Whoever knows the seed can subtract the noise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument outside its rule; the message names it.
+
+    References
+    ----------
+    .. [1] C. Dwork, V. Feldman, M. Hardt, T. Pitassi, O. Reingold and A. Roth, "Generalization
+       in adaptive data analysis and holdout reuse", NIPS 2015, arXiv:1506.02629: Figure 1 and
+       Theorem 25.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> holdout = Thresholdout(4000, threshold=0.04, noise=0.001, budget=10, seed=1)
+    >>> losses = np.arange(4000) % 4 == 0
+    >>> holdout.query(losses, guess=0.26)
+    ThresholdoutAnswer(value=0.26, low=nan, high=nan, n_queries=1, passed=True)
+    >>> answer = holdout.query(losses, guess=0.1)
+    >>> answer.passed, abs(answer.value - 0.25) < 0.01, holdout.spent
+    (False, True, 1)
+    """
+
+    _answers_type = ThresholdoutAnswers
+    _needs_guess = True
+    _arguments = ("n_samples", "threshold", "noise", "budget", "seed")
+    _n_own = 8
+    _shown = ("n_samples", "threshold", "noise", "budget", "spent", "n_queries", "halted")
+
+    def __init__(
+        self,
+        n_samples: int,
+        *,
+        threshold: float,
+        noise: float,
+        budget: int,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(n_samples)
+        self.threshold = check_positive(threshold=threshold)
+        self.noise = check_positive(noise=noise)
+        self.budget = check_count(budget=budget, at_most=MOST_QUERIES)
+        self.seed = check_seed(seed)
+        self._random = np.random.Generator(np.random.PCG64(self.seed))
+        self._spent = 0
+        self._noisy_threshold = self._draw_threshold()
+
+    @property
+    def spent(self) -> int:
+        """How many answers came from the holdout."""
+        self._refresh()
+        return self._spent
+
+    @property
+    def guarantee(self) -> str:
+        """What is known at this size, and what is not."""
+        # the theorem's conditions at their easiest: T = 3 epsilon / 4, k = B, delta near 1
+        epsilon = min(4 * self.threshold / 3, _BELOW_ONE)
+        needed = adaptive.thresholdout_sample_size(self.budget, self.budget, epsilon, _BELOW_ONE)
+        theorem = (
+            "Theorem 25 of Dwork et al. (2015), which is two-sided, finite-sample and proved for "
+            "an adaptive analyst, takes threshold = 3 epsilon/4 and "
+            "noise = epsilon/(96 ln(4k/delta))"
+        )
+        if self.n_samples < needed:
+            return (
+                f"A heuristic: at n_samples = {self.n_samples} it has no valid half-width, so "
+                f"half_width is nan, and an adaptive analyst can make its answers wrong. "
+                f"{theorem}, and with this threshold and budget needs more than {needed:.3g} "
+                f"samples at any k and delta."
+            )
+        return (
+            f"half_width is nan: whether there is a valid one depends on the number of queries k "
+            f"and on delta. {theorem}; bounds.thresholdout_sample_size says how many samples it "
+            f"needs."
+        )
+
+    def _decide(
+        self, rows: LossReader, row: int, guess: float, number: int
+    ) -> ThresholdoutAnswer | str:
+        if self._spent == self.budget:
+            return f"the budget of {counted(self.budget, 'answer')} from the holdout is spent"
+        mean = rows.means[row]
+        if abs(mean - guess) <= self._noisy_threshold + self._laplace(4):
+            return ThresholdoutAnswer(guess, nan, nan, nan, number, passed=True)
+        self._spent += 1
+        self._noisy_threshold = self._draw_threshold()
+        return ThresholdoutAnswer(mean + self._laplace(1), nan, nan, nan, number, passed=False)
+
+    def _own(self) -> NDArray[np.int64]:
+        drawn = self._random.bit_generator.state
+        halves = [half for name in ("state", "inc") for half in divmod(drawn["state"][name], 2**64)]
+        words = np.array([*halves, drawn["has_uint32"], drawn["uinteger"]], np.uint64)
+        threshold = np.array([self._noisy_threshold])
+        return np.concatenate(
+            [np.array([self._spent], np.int64), threshold.view(np.int64), words.view(np.int64)]
+        )
+
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        spent, _, *words = own.view(np.uint64).tolist()
+        noisy_threshold = float(own[1:2].view(np.float64)[0])
+        if spent > min(n_queries, self.budget) or not isfinite(noisy_threshold):
+            raise ValueError("the state has spent more than there is, or has no threshold")
+        # PCG64's increment is odd
+        if len(words) != 6 or not words[3] % 2 or words[4] > 1 or words[5] >= 2**32:
+            raise ValueError("the state has no random numbers of PCG64")
+        self._random.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
+            "has_uint32": words[4],
+            "uinteger": words[5],
+        }
+        self._spent, self._noisy_threshold = spent, noisy_threshold
+
+    def _laplace(self, scale: int) -> float:
+        return float(self._random.laplace(scale=scale * self.noise))
+
+    def _draw_threshold(self) -> float:
+        return self.threshold + self._laplace(2)

@@ -1,0 +1,1 @@
+"""What `radabound audit` reads and writes: predictions, losses, labels, answers and figures."""

@@ -1,0 +1,15 @@
+from radabound_fast.guards.declared_search import ComparedAnswer as ComparedAnswer
+from radabound_fast.guards.declared_search import Comparison as Comparison
+from radabound_fast.guards.declared_search import CrossValidatedAnswer as CrossValidatedAnswer
+from radabound_fast.guards.declared_search import DeclaredSearch as DeclaredSearch
+from radabound_fast.guards.declared_search import DeclaredSearchAnswer as DeclaredSearchAnswer
+from radabound_fast.guards.declared_search import DeclaredSearchAnswers as DeclaredSearchAnswers
+from radabound_fast.guards.fixed_sequence import FixedSequence as FixedSequence
+from radabound_fast.guards.fixed_sequence import FixedSequenceAnswer as FixedSequenceAnswer
+from radabound_fast.guards.guess_and_check import GuessAndCheck as GuessAndCheck
+from radabound_fast.guards.guess_and_check import GuessAndCheckAnswer as GuessAndCheckAnswer
+from radabound_fast.guards.guess_and_check import GuessAndCheckAnswers as GuessAndCheckAnswers
+from radabound_fast.guards.ladder import Ladder as Ladder
+from radabound_fast.guards.ladder import LadderAnswer as LadderAnswer
+from radabound_fast.guards.ladder import LadderAnswers as LadderAnswers
+from radabound_fast.guards.mechanism import Mechanism as Mechanism

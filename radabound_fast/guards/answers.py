@@ -1,0 +1,279 @@
+"""What many queries at once come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from radabound_fast._checks import check_count
+from radabound_fast._kernel import Answer, RadaBoundAnswer, sealed, stored_answer
+from radabound_fast.guards.exhausted import HoldoutExhausted
+
+if TYPE_CHECKING:
+    from radabound_fast.guards.halting import HaltingRule
+
+# what every answer tells, in order
+SHARED = ("value", "low", "high", "half_width", "n_queries")
+
+AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
+AnswersT = TypeVar("AnswersT", bound="Answers[Any]")
+
+
+class Answers(Sequence[AnswerT_co]):
+    """What every guard's `query_many` answered: the queries before the first that was withheld.
+
+    A sequence of `Answer`, and each thing that they tell as an array.
+
+    Attributes
+    ----------
+    values, lows, highs, half_widths : ndarray of float64, shape (n_answered,)
+        As in `Answer`; computed when asked for.
+    numbers : ndarray of int64, shape (n_answered,)
+        ``n_queries`` of each.
+    n_answered : int
+        How many of the queries of this call were answered; the rest were withheld.
+    halted : bool
+        Whether the query after them halted the guard.
+    n_queries : int
+        Answers that the guard has given in all.
+
+    Notes
+    -----
+    ``pandas.DataFrame(answers._asdict())`` has a row per answer and the columns of
+    ``answer._asdict()``; ``pandas.DataFrame(answers)`` has the same, more slowly.
+    """
+
+    def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_queries: int) -> None:
+        self._answers = answers
+        self.halted = halted
+        self.n_queries = n_queries
+
+    def _column(self, name: str, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        return np.array([getattr(answer, name) for answer in self._answers], dtype)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        return self._column("value")
+
+    @cached_property
+    def lows(self) -> NDArray[np.float64]:
+        return self._column("low")
+
+    @cached_property
+    def highs(self) -> NDArray[np.float64]:
+        return self._column("high")
+
+    @cached_property
+    def half_widths(self) -> NDArray[np.float64]:
+        return self._column("half_width")
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        return self._column("n_queries", np.int64)
+
+    @property
+    def n_answered(self) -> int:
+        return len(self)
+
+    def _asdict(self) -> dict[str, Any]:
+        shared = (self.values, self.lows, self.highs, self.half_widths, self.numbers)
+        return dict(zip(SHARED, shared, strict=True)) | self._own_columns()
+
+    def _own_columns(self) -> dict[str, Any]:
+        told = self._answers[0]._asdict() if self._answers else {}
+        own = [name for name in told if name not in SHARED]
+        return {name: self._column(name, type(told[name])) for name in own}
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @overload
+    def __getitem__(self, index: int) -> AnswerT_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[AnswerT_co]: ...
+    def __getitem__(self, index: int | slice) -> AnswerT_co | Sequence[AnswerT_co]:
+        return self._answers[index]
+
+    def __iter__(self) -> Iterator[AnswerT_co]:
+        return iter(self._answers)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n_answered={self.n_answered}, halted={self.halted}, "
+            f"n_queries={self.n_queries})"
+        )
+
+
+class ColumnAnswers(Answers[AnswerT_co]):
+    """Answers that are kept as columns, and made when asked for."""
+
+    _numbers: NDArray[np.int64] | None  # None: up to n_queries
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        if self._numbers is not None:
+            return self._numbers
+        return np.arange(self.n_queries - len(self), self.n_queries) + 1
+
+
+class AnswerStream(Iterator[AnswersT]):
+    """What a guard answers to rows, a block of them at a time, up to a halt.
+
+    Parameters
+    ----------
+    ask : callable
+        ``ask(rows)`` with a slice of the rows returns their `Answers`.
+    nothing : callable
+        ``nothing()`` returns those after a halt between two blocks, by another process.
+    n_rows, block : int
+        Rows in all, and in a block.
+    """
+
+    def __init__(
+        self, ask: Callable[[slice], AnswersT], nothing: Callable[[], AnswersT], n_rows: int,
+        block: int,
+    ) -> None:  # fmt: skip
+        self._ask, self._nothing = ask, nothing
+        self._row, self._n_rows, self._block = 0, n_rows, check_count(block=block)
+
+    @sealed
+    def __next__(self) -> AnswersT:
+        if self._row >= self._n_rows:
+            raise StopIteration
+        rows = slice(self._row, min(self._n_rows, self._row + self._block))
+        try:
+            answers = self._ask(rows)
+        except HoldoutExhausted:
+            if self._row == 0:
+                raise
+            answers = self._nothing()
+        self._row = self._n_rows if answers.halted else rows.stop
+        return answers
+
+
+def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
+    """Put answers that were counted before an error on it, as its attribute `answers`."""
+    error.answers = answers  # type: ignore[attr-defined]
+    if n_answers:
+        error.add_note(f"the answers counted before it, {n_answers:,}, are its attribute `answers`")
+
+
+class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
+    """What `RadaBound.query_many` answered: `Answers`, and the guard's complexity.
+
+    Attributes
+    ----------
+    values, lows, highs, half_widths, numbers, n_answered, halted, n_queries
+        As in `Answers`.
+    complexity, delta_prime : float
+        The guard's after the call, a withheld query included; delta_prime is computed when asked
+        for.
+    complexities, delta_primes : ndarray of float64, shape (n_answered,), or None
+        The same after each answer; only with ``trace=True``.
+    """
+
+    def __init__(
+        self,
+        values: NDArray[np.float64],
+        *,
+        numbers: NDArray[np.int64] | None = None,  # None: up to n_queries
+        declared: bool | NDArray[np.bool_],
+        halted: bool,
+        n_queries: int,
+        complexity: float,
+        complexities: NDArray[np.float64] | None,
+        rule: HaltingRule,
+    ) -> None:
+        self.values, self.halted, self.n_queries = values, halted, n_queries
+        self.complexity, self.complexities = complexity, complexities
+        self._numbers, self._declared, self._rule = numbers, declared, rule
+
+    @classmethod
+    def joined(cls, blocks: Iterable[Self]) -> Self:
+        """Several blocks as one, without a trace; the state after them is the last one's."""
+        blocks = list(blocks)
+        last = blocks[-1]
+        return cls(
+            np.concatenate([block.values for block in blocks]),
+            numbers=np.concatenate([block.numbers for block in blocks]),
+            declared=np.concatenate(
+                [np.broadcast_to(block._declared, len(block)) for block in blocks]
+            ),
+            halted=last.halted,
+            n_queries=last.n_queries,
+            complexity=last.complexity,
+            complexities=None,
+            rule=last._rule,
+        )
+
+    def _some(self, rows: NDArray[np.intp]) -> Self:
+        """Those of some rows, without a trace."""
+        return type(self)(
+            self.values[rows],
+            numbers=self.numbers[rows],
+            declared=np.broadcast_to(self._declared, len(self))[rows],
+            halted=self.halted,
+            n_queries=self.n_queries,
+            complexity=self.complexity,
+            complexities=None,
+            rule=self._rule,
+        )
+
+    @cached_property
+    def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self._rule.interval(self.values, self.numbers, self._declared)
+
+    @cached_property
+    def lows(self) -> NDArray[np.float64]:
+        return self._interval[0]
+
+    @cached_property
+    def highs(self) -> NDArray[np.float64]:
+        return self._interval[1]
+
+    @cached_property
+    def half_widths(self) -> NDArray[np.float64]:
+        widths: NDArray[np.float64] = self._rule.half_width(self.values, self.lows, self.highs)
+        return widths
+
+    @cached_property
+    def delta_prime(self) -> float:
+        return self._rule.delta_prime(self.complexity)
+
+    @cached_property
+    def delta_primes(self) -> NDArray[np.float64] | None:
+        if self.complexities is None:
+            return None
+        # complexities never fall, and rarely rise: each run of equal ones is looked up once
+        starts = np.flatnonzero(np.diff(self.complexities, prepend=np.nan) != 0)
+        found = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
+        return np.repeat(found, np.diff(starts, append=self.n_answered))
+
+    def _own_columns(self) -> dict[str, Any]:
+        unknown = np.full(len(self), np.nan)
+        return {
+            "complexity": unknown if self.complexities is None else self.complexities,
+            "delta_prime": unknown if self.delta_primes is None else self.delta_primes,
+        }
+
+    @cached_property
+    def _answers(self) -> list[RadaBoundAnswer]:  # type: ignore[override]
+        columns = [column.tolist() for column in self._asdict().values()]
+        return [
+            stored_answer(value, complexity, number, (low, high, half_width, delta_prime))
+            for value, low, high, half_width, number, complexity, delta_prime in zip(
+                *columns, strict=True
+            )
+        ]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        computed = ("lows", "highs", "half_widths", "delta_prime", "delta_primes")
+        known = {name: getattr(self, name) for name in computed}
+        return self.__dict__ | known | {"_rule": None}  # what is stored needs no bound

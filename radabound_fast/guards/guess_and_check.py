@@ -1,0 +1,331 @@
+"""Guess and check: an adaptive analyst pays for surprises only."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, floor, isclose, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import (
+    certainty,
+    check_bool,
+    check_delta,
+    check_fraction,
+    check_probability,
+)
+from radabound_fast.bounds import adaptive
+from radabound_fast.bounds._roots import root
+from radabound_fast.bounds.kl import kl_tolerance
+from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.mechanism import Mechanism, MechanismAnswer, cut
+from radabound_fast.guards.reader import LossReader
+
+# the furthest that affordable() counts; floats hold every integer up to here
+_MOST_PASSES = 2**53
+# guess_and_check_code(1, 0, 0.0): of the transcript before the first query, in nats
+_FIRST_CODE = 2 * log(2)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GuessAndCheckAnswer(MechanismAnswer):
+    """One answer of `GuessAndCheck`.
+
+    Attributes
+    ----------
+    value : float
+        The guess itself when it passed; else the centre of the bin that holds the mean, not
+        clipped to [0, 1].
+    low, high : float
+        The true mean is between them: within epsilon of the value, in [0, 1].
+    half_width : float
+        epsilon.
+    n_queries : int
+        Answers given so far, this one counted.
+    passed : bool
+        True if the guess stands.
+    step : int
+        Which bin that is, counted from the guess: 0 when it passed, below 0 for means below it.
+    """
+
+    passed: bool
+    step: int
+
+
+class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
+    """The answered prefix of a block: `Answers` with arrays ``passed`` and ``steps``."""
+
+    @cached_property
+    def passed(self) -> NDArray[np.bool_]:
+        return self._column("passed", np.bool_)
+
+    @cached_property
+    def steps(self) -> NDArray[np.int64]:
+        return self._column("step", np.int64)
+
+
+class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
+    """Checks guesses of mean losses on a holdout; valid whatever the analyst does.
+
+    Every query brings a guess of its mean loss, made from earlier answers and from data
+    independent of the holdout: a cross-validation error, say. A guess that is good enough
+    is returned as it is and costs almost nothing; otherwise the answer is one of a row of
+    bins on either side of it, and what that reveals is paid for.
+
+    Parameters
+    ----------
+    n_samples : int
+        m, the number of held-out examples; at least 1.
+    epsilon : float
+        The half-width of every answer, in units of loss; 0 < epsilon < 1.
+    delta : float
+        Probability that any answer ever given is further than epsilon from the truth;
+        0 < delta < 1.
+    low_error : bool, default True
+        True: tolerances from the binary relative entropy, which are far wider at small (or
+        large) means. False: from Hoeffding's inequality, the same for every guess; it halts
+        earlier, and answers every failed guess until then.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For an argument outside its rule; the message names it. `query` also raises ValueError
+        for a first guess that leaves no room, while another would: nothing is spent.
+
+    Notes
+    -----
+    The length of the code [1]_, with b failures, of steps j, among t - 1 answers::
+
+        ln(1/q_t) = ln(t(t+1)) + ln((b+1)(b+2)) + ln C(t-1, b) + sum [ln 2 + ln(|j|(|j|+1))]
+
+    is such that q sums to at most 1 over all transcripts (Kraft). Given its transcript a query
+    is a fixed function, so by the union bound all exact means lie, with probability 1 - delta,
+    as near the truth as an inequality with failure ``delta q_t`` says: Hoeffding's ``width_t``,
+    or the Chernoff interval [kl-(mean, b_t), kl+(mean, b_t)] with
+    ``b_t = (ln(2/delta) + ln(1/q_t)) / m``. The tolerance tau of a guess leaves room for that:
+    ``epsilon - width_t``, or the largest tau such that every mean within tau of the guess has
+    its interval inside guess +- epsilon. Below epsilon/10 the query is refused.
+
+    A mean further away than tau lies in a bin: the j-th on either side reaches eta to both sides
+    of its centre ``guess +- (tau + (2j - 1) eta)``, which is the answer. eta is Hoeffding's
+    tolerance, which holds around any centre, or epsilon/10 if that is more: then the answer is
+    given only if tau, taken around it, is epsilon/10 or more. Else it is withheld, and the
+    object halts.
+
+    Tolerances, bins and steps depend on the transcript and the guess alone, never on the
+    losses; what is shown here leaks nothing.
+
+    References
+    ----------
+    .. [1] After R. Rogers, A. Roth, A. Smith, N. Srebro, O. Thakkar and B. Woodworth,
+       "Guaranteed validity for empirical approaches to adaptive data analysis", AISTATS 2020;
+       the code and its proof are this library's (docs/theory.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check = GuessAndCheck(4000, epsilon=0.05, delta=0.1)
+    >>> losses = np.arange(4000) % 4 == 0
+    >>> check.query(losses, guess=0.26).value
+    0.26
+    >>> answer = check.query(losses, guess=0.40)
+    >>> answer.passed, answer.step, round(answer.value, 4)
+    (False, -3, 0.2569)
+    """
+
+    _answers_type = GuessAndCheckAnswers
+    _needs_guess = True
+    _arguments = ("n_samples", "epsilon", "delta", "low_error")
+    _n_own = 4
+    _shown = (*_arguments, "n_queries", "halted")
+
+    def __init__(
+        self, n_samples: int, *, epsilon: float, delta: float, low_error: bool = True
+    ) -> None:
+        super().__init__(n_samples)
+        self.epsilon = check_probability(epsilon=epsilon)
+        self.delta = check_delta(delta)
+        self.low_error = check_bool(low_error=low_error)
+        self._failures = 0
+        # nats that the steps of the failures so far cost
+        self._paid = 0.0
+        self._spent = _FIRST_CODE
+        self._last_guess = 0.5
+
+    @property
+    def failures(self) -> int:
+        """How many guesses failed and were answered."""
+        self._refresh()
+        return self._failures
+
+    @property
+    def spent(self) -> float:
+        """Length of the transcript so far in nats, ln(1/q_t): what the next answer pays.
+
+        ln 4 before the first query, the price of having a code at all.
+        """
+        self._refresh()
+        return self._spent
+
+    @property
+    def tolerance(self) -> float:
+        """tau for the next query if it repeats the last guess (1/2 before the first query).
+
+        How far a guess may be from the exact mean and pass. A query is refused once this is
+        below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
+        guess. Negative or 0: no room at all.
+        """
+        self._refresh()
+        return self._tolerance(self._last_guess, self._spent)
+
+    def affordable(self, guess: float | None = None) -> int:
+        """Passes left if all goes well: if every guess from here on is this one and passes.
+
+        Parameters
+        ----------
+        guess : float, optional
+            A typical guess, in [0, 1]; it matters with ``low_error=True``. Default: the last
+            guess (1/2 before the first query).
+
+        Returns
+        -------
+        int
+            0 if the next query would be refused; at most 2**53.
+        """
+        if guess is not None:
+            guess = check_fraction(guess=guess)
+        self._check_owner()
+        self._refresh()
+        wanted = self._last_guess if guess is None else guess
+        with self._lock:
+            if self._halted:
+                return 0
+            following, failures, paid = self._n_queries + 1, self._failures, self._paid
+
+        def refused(passes: int) -> bool:
+            nats = adaptive.guess_and_check_code(following + passes, failures, paid)
+            return not self._has_room(wanted, nats)
+
+        # with every pass the code only grows, so the first refusal ends the run
+        return bisect_left(range(_MOST_PASSES), True, key=refused)
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed, when, and proved by what."""
+        inequality = (
+            "the Chernoff (relative entropy) bound" if self.low_error else "Hoeffding's inequality"
+        )
+        promise = (
+            f"With probability at least {certainty(self.delta)} every returned answer is within "
+            f"epsilon = {self.epsilon} of the true mean loss. Two-sided, finite-sample, valid "
+            f"for an adaptive analyst, whatever is asked; proved by Kraft's inequality for a code "
+            f"of the transcript, the union bound and {inequality}. Assumed: independent held-out "
+            f"examples; losses in [0, 1] and guesses chosen from earlier answers and from data "
+            f"independent of the holdout."
+        )
+        if not self._has_room(self._roomiest, _FIRST_CODE):
+            promise += f" n_samples = {self.n_samples} is too small to answer even one query."
+        return promise
+
+    def _check_guess(self, guess: float | None) -> float:
+        checked = super()._check_guess(guess)
+        self._check_first(checked)
+        return checked
+
+    def _check_guesses(self, guesses: Any, n_rows: int) -> list[float]:
+        checked = super()._check_guesses(guesses, n_rows)
+        for guess in checked[:1]:
+            self._check_first(guess)
+        return checked
+
+    def _check_first(self, guess: float) -> None:
+        """ValueError if this guess would end an unused object, and another would not."""
+        if self._n_queries or self._has_room(guess, _FIRST_CODE):
+            return
+        if self.n_queries or self.halted or not self._has_room(self._roomiest, _FIRST_CODE):
+            return  # it is used, or too small for any guess
+        edge = self._edge_of_room(guess)
+        ends = f"at most {edge:g} or at least {1 - edge:g}"
+        if self._roomiest > 0.0:
+            ends = f"from {edge:g} to {1 - edge:g}"
+        raise ValueError(
+            f"guess must be {ends} for a first answer with n_samples={self.n_samples}, "
+            f"epsilon={self.epsilon:g} and delta={self.delta:g}, got {guess:g}"
+            + ("; pass the error rate, not the accuracy" if guess > 0.5 else "")
+        )
+
+    def _edge_of_room(self, guess: float) -> float:
+        """The guess up to 1/2 that has room and is nearest to one without, to four digits."""
+        best, low = self._roomiest, min(guess, 1.0 - guess)
+        edge = root(
+            lambda g: self._tolerance(g, _FIRST_CODE) - self.epsilon / 10, *sorted((best, low))
+        )
+        return (floor if best < low else ceil)(1e4 * edge) / 1e4
+
+    @property
+    def _roomiest(self) -> float:
+        """The guess with the largest tolerance: 0, or 1/2 if epsilon is large."""
+        return max((0.0, 0.5), key=lambda guess: self._tolerance(guess, _FIRST_CODE))
+
+    def _has_room(self, guess: float, nats: float) -> bool:
+        return self._tolerance(guess, nats) >= self.epsilon / 10
+
+    def _tolerance(self, centre: float, nats: float) -> float:
+        """The largest tau around this centre under a code of this length; below 0: none."""
+        if not self.low_error:
+            return self._flat_tolerance(nats)
+        return kl_tolerance(centre, (nats + log(2 / self.delta)) / self.n_samples, self.epsilon)
+
+    def _flat_tolerance(self, nats: float) -> float:
+        """The same by Hoeffding's inequality, around any centre."""
+        return self.epsilon - adaptive.code_width(nats, self.n_samples, self.delta)
+
+    def _decide(
+        self, rows: LossReader, row: int, guess: float, number: int
+    ) -> GuessAndCheckAnswer | str:
+        if not self._has_room(guess, self._spent):
+            return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"
+        found = self._bin_of(rows.means[row], guess)
+        if found is None:
+            return "the guess failed, and its answer may be more than epsilon from the truth"
+        value, step = found
+        if step != 0:
+            self._failures += 1
+            self._paid += adaptive.failure_code(step)
+        self._last_guess = guess
+        self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
+        low, high = cut(value - self.epsilon), cut(value + self.epsilon)
+        return GuessAndCheckAnswer(value, low, high, self.epsilon, number, step == 0, step)
+
+    def _bin_of(self, mean: float, guess: float) -> tuple[float, int] | None:
+        """Centre and number of the bin that holds a mean; None if it has no answer."""
+        tau = self._tolerance(guess, self._spent)
+        beyond = abs(mean - guess) - tau
+        if beyond <= 0:
+            return guess, 0
+        eta = max(self._flat_tolerance(self._spent), self.epsilon / 10)
+        step = max(1, ceil(beyond / (2 * eta)))
+        side = 1 if mean > guess else -1
+        centre = guess + side * (tau + (2 * step - 1) * eta)
+        if eta > self._flat_tolerance(self._spent) and not self._has_room(centre, self._spent):
+            return None
+        return centre, side * step
+
+    def _own(self) -> NDArray[np.int64]:
+        floats = np.array([self._paid, self._spent, self._last_guess])
+        return np.concatenate([np.array([self._failures], np.int64), floats.view(np.int64)])
+
+    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
+        (failures,) = own[:-3].tolist()
+        paid, spent, last_guess = own[-3:].view(np.float64).tolist()
+        # which checks what it is given
+        expected = adaptive.guess_and_check_code(n_queries + 1, failures, paid)
+        if not isclose(spent, expected) or paid < failures * adaptive.failure_code(1) * (1 - 1e-9):
+            raise ValueError("the state has spent what no code costs")
+        check_fraction(last_guess=last_guess)
+        self._failures, self._paid = failures, paid
+        self._spent, self._last_guess = spent, last_guess

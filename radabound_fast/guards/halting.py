@@ -1,0 +1,272 @@
+"""The halting rule of one configuration: a bound, priced as integers for the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from radabound_fast._checks import check_choice, check_count, check_delta, check_probability
+from radabound_fast._kernel import UNIT_SHIFT, GuardCore
+from radabound_fast.bounds import BOUNDS, Bound, Stage
+from radabound_fast.bounds._limits import at_least, at_most
+from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.bounds.weighted import WeightedSequence
+
+if TYPE_CHECKING:
+    from radabound_fast.rows.weighting import Units
+
+NO_LIMIT = 2**63 - 1
+NOTHING = -1, NO_LIMIT
+_MOST_LISTED = 2**18  # counts whose limits are kept, in 16 bytes each
+
+# budget; the largest total and the number of rows that the gate holds for; totals up to and from
+# which a row needs no signs, of declared 0-1 losses and of real ones
+Gate = tuple[int, int, int, int, int, int, int]
+
+
+class HaltingRule:
+    """When a query is answered, given the sum of the extremes: a function, no state.
+
+    The parameters are those of `RadaBound`, which documents them.
+    """
+
+    def __init__(
+        self,
+        n_samples: int,
+        n_vectors: int,
+        epsilon: float,
+        delta: float,
+        bound: str,
+        estimator: str | None,
+        two_sided: bool | None,
+        max_queries: int | None,
+        units: Units | None = None,
+    ) -> None:
+        self.epsilon = check_probability(epsilon=epsilon)
+        self.delta = check_delta(delta)
+        self.bound = BOUNDS[check_choice(BOUNDS, bound=bound)]
+        self._total = n_samples << UNIT_SHIFT  # in units, of a row that errs everywhere
+        if units is not None:
+            self.bound, self._total = weighted(self.bound, units), units.total
+        self.estimator = self.bound.estimators[0] if estimator is None else estimator
+        check_choice(self.bound.estimators, estimator=self.estimator)
+        self.two_sided = self.bound.sides[0] if two_sided is None else two_sided
+        self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
+        self.n_samples, self.n_vectors = n_samples, n_vectors
+        self.has_weights = units is not None
+        self.threshold = self.bound.threshold(self.delta)
+        self.free = self.bound.free(n_samples, self.epsilon, self.delta, self.max_queries)
+
+    @property
+    def guarantee(self) -> str:
+        """In words."""
+        return self.bound.guarantee(
+            self.n_samples,
+            self.n_vectors,
+            self.epsilon,
+            self.delta,
+            estimator=self.estimator,
+            two_sided=self.two_sided,
+            max_queries=self.max_queries,
+        )
+
+    def delta_prime(self, complexity: float) -> float:
+        """delta' at a complexity, clipped at 1; nan where the bound has no tail."""
+        if self.bound.log_tail is None:
+            return math.nan
+        excess = self.epsilon - 2.0 * complexity
+        log_tail = self.bound.log_tail(excess, self.n_samples, self.n_vectors)
+        return min(1.0, math.exp(log_tail + math.log(2.0) if self.two_sided else log_tail))
+
+    def free_left(self, n_queries: int, mean: float | None, declared: bool) -> int:
+        """How many queries more need no signs after so many answers, at most 2**62.
+
+        Those whose mean is this one, to the nearest that there is; None: whatever their means.
+        `declared`: of losses declared 0 or 1.
+        """
+        if self.free is None:
+            return 0
+        from fractions import Fraction  # which is slow to import
+
+        declared = declared and not self.has_weights
+        unit_shift = 0 if declared else UNIT_SHIFT
+        everything = self._everything(unit_shift)
+        total = None if mean is None else round(Fraction(mean) * everything)
+
+        def passes(stage: Stage) -> bool:
+            low, high = self._ranges(stage, unit_shift)[0 if declared else 1]
+            return high - low <= 1 if total is None else total <= low or total >= high
+
+        return self.free.end_of(passes, n_queries) - n_queries
+
+    def interval(self, values: Any, n_queries: Any, declared: Any) -> tuple[Any, Any]:
+        """Where the truths of answers lie; as `Bound.interval`, of this configuration.
+
+        `declared` may be an array, of answers to losses of both kinds.
+        """
+        if isinstance(declared, np.ndarray):
+            lows, highs = np.empty(len(values)), np.empty(len(values))
+            for flag in (True, False):
+                some = declared == flag
+                lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
+            return lows, highs
+        return self.bound.interval_given(self.free, values, n_queries, self.epsilon, declared)
+
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        """How far the truth may be from an answer: epsilon, unless its interval says more."""
+        wide_below = lows <= at_least(values - self.epsilon, 0.0)
+        wide_above = highs >= at_most(values + self.epsilon, 1.0)
+        nearer = at_least(values - lows, highs - values)
+        if isinstance(nearer, float):
+            return self.epsilon if wide_below and wide_above else nearer
+        return np.where(wide_below & wide_above, self.epsilon, nearer)
+
+    def n_left(self, found: GuardCore, mean: float | None, declared: bool) -> int:
+        """How many queries more are answered whatever they are, at most 2**62.
+
+        `mean` and `declared` are those of `free_left`, which counts what needs no signs.  If the
+        budget covers rows that agree with every vector at once, there is no limit.
+        """
+        from fractions import Fraction
+
+        if found.halted:
+            return 0
+        everything = self._everything(found.unit_shift)
+        total = math.ceil(Fraction(1.0 if mean is None else mean) * everything)
+        budget = self.price(max(found.largest, total), found.unit_shift, found.n_rows)[0]
+        if self._worst(found, total) <= budget:
+            return MOST_QUERIES
+        # the half-range of one row is 0
+        first = self.estimator == "half-range" and not found.started and budget >= 0
+        return max(int(first), self.free_left(found.n_rows, mean, declared))
+
+    def _worst(self, found: GuardCore, total: int) -> int:
+        """The most that the extremes can sum up to with more rows, each of this total at most."""
+        both = self.estimator == "half-range"
+        if not found.started:
+            return total * self.n_vectors * (2 if both else 1)
+        maxima, minima = found.extremes()
+        worst = int(np.maximum(maxima, total).sum())
+        return worst - int(np.minimum(minima, -total).sum()) if both else worst
+
+    def price(self, largest_total: int, unit_shift: int, n_rows: int) -> Gate:
+        """The gate of ``struct guard_state`` in src/scan/scan.h, in units of 2**-unit_shift.
+
+        That of the next query after `n_rows` answers, whose sums were at most `largest_total`.
+        The budget is stepped to the edge of the bound's own predicate at the complexities that
+        integers stand for, so that the integer test and the bound never disagree.
+        """
+        everything = self._everything(unit_shift)
+        ranges = 2 if self.estimator == "half-range" else 1
+        cells = float(ranges) * float(self.n_vectors) * float(everything)
+        given: dict[str, Any] = {
+            "n_samples": self.n_samples,
+            "n_vectors": self.n_vectors,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "two_sided": self.two_sided,
+            "largest_mean": largest_total / everything,
+        }
+
+        def passes(total: int) -> bool:
+            complexity = total / cells
+            admitted = self.bound.admits(complexity, **given)
+            return admitted and not self.delta_prime(complexity) > self.threshold
+
+        budget = last_that_passes(passes, math.floor(self.bound.budget(**given) * cells))
+        priced = largest_total if self.bound.log_tail is None else NO_LIMIT
+        if self.free is None:
+            return budget, priced, NO_LIMIT, *NOTHING, *NOTHING
+        stage = self.free.stage(n_rows)
+        declared, real = self._ranges(stage, unit_shift)
+        return budget, priced, stage.n_queries, *declared, *real
+
+    def _everything(self, unit_shift: int) -> int:
+        """The sum of a row that errs everywhere."""
+        return max(1, self._total >> UNIT_SHIFT - unit_shift)
+
+    def _ranges(self, stage: Stage, unit_shift: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Up to and from which totals a row needs no signs: of declared losses, of real ones."""
+        everything = self._everything(unit_shift)
+        top, bottom = stage.low_mean.as_integer_ratio()
+        lows = stage.low_count << unit_shift, top * everything // bottom
+        declared, real = ((low, everything - low) if low >= 0 else NOTHING for low in lows)
+        return declared, real
+
+
+def weighted(bound: Bound, units: Units) -> WeightedSequence:
+    """The bound for rows that weigh differently, or belong together."""
+    if not bound.proved:
+        raise ValueError(
+            f"bound must be 'fixed-sequence' with sample_weight or groups, for which no other is "
+            f"proved, got {bound.name!r}"
+        )
+    return WeightedSequence(
+        name=bound.name,
+        source=bound.source,
+        proved=bound.proved,
+        estimators=bound.estimators,
+        sides=bound.sides,
+        weights=units.of_groups,
+        counts=units.counts,
+        largest=units.largest,
+        squares=units.squares,
+    )
+
+
+def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
+    """The largest integer that passes a test that is true up to some point; -1 if 0 does not.
+
+    `start` is a guess: the search gallops from it.
+    """
+    if not passes(0):
+        return -1
+    low = high = max(0, start)
+    step = 1
+    while not passes(low):
+        low, high, step = max(0, low - step), low, 2 * step
+    while low == high or passes(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
+
+class Limits:
+    """Lows and highs of answers of one guard, in their order; of counts that come again looked up.
+
+    Parameters
+    ----------
+    rule : HaltingRule
+        The guard's.
+    """
+
+    def __init__(self, rule: HaltingRule) -> None:
+        self._rule = rule
+        self._has_counts = (
+            rule.free is not None and not rule.has_weights and rule.n_samples <= _MOST_LISTED
+        )
+        self._price = math.nan  # in nats, of a query: it only rises
+        self._known = np.empty((2, 0))  # at this price, by the count
+
+    def of(self, values: Any, numbers: Any, declared: Any) -> tuple[Any, Any]:
+        """As `HaltingRule.interval`."""
+        rule, m = self._rule, self._rule.n_samples
+        are_counts = self._has_counts and not isinstance(declared, np.ndarray) and declared
+        if rule.free is None or not are_counts or not len(values):
+            return rule.interval(values, numbers, declared)
+        price, last = rule.free.nats(numbers[[0, -1]]).tolist()
+        if price != last:
+            return rule.interval(values, numbers, declared)
+        if price != self._price:
+            self._price, self._known = price, np.full((2, m + 1), np.nan)
+        counts = np.rint(values * m).astype(np.intp)
+        fresh = np.unique(counts[np.isnan(self._known[0, counts])])
+        if len(fresh):
+            same_price = np.full(len(fresh), numbers[0])
+            self._known[:, fresh] = rule.interval(fresh / m, same_price, True)
+        return self._known[0, counts], self._known[1, counts]

@@ -1,0 +1,349 @@
+"""What a search over a declared space came to: a sentence to paste, a table and a picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from radabound_fast import __version__
+from radabound_fast._checks import certainty, counted
+from radabound_fast.metrics import COUNTED
+from radabound_fast.spaces._values import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from radabound_fast.guards.declared_search import (
+        DeclaredSearch,
+        DeclaredSearchAnswer,
+        DeclaredSearchAnswers,
+    )
+
+_SHOWN = 10  # models in a table
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a `DeclaredSearch` came to; its `report`, or that of its `Holdout`, makes one.
+
+    ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
+    picture and the ten best models too.
+
+    Attributes
+    ----------
+    metric : str
+        A name in `radabound_fast.metrics.METRICS`, or "mean loss".
+    n_samples : int
+        m, the size of the holdout.
+    n_queries : int
+        Different models asked about.
+    space_size : int or None
+        N, how many configurations were declared; None: without end, or nobody knows.
+    delta : float
+        The probability that any interval misses.
+    guarantee : str
+        What holds, and what is assumed.
+    best : DeclaredSearchAnswer
+        As `DeclaredSearch.best`.
+    answers : DeclaredSearchAnswers
+        All of them, in the order in which they were first asked.
+    baseline : float or None
+        The metric of the baseline, if there is one.
+    n_folds : int or None
+        Of the cross-validation, if it was one: limits are of its fold models, on average.
+    """
+
+    metric: str
+    n_samples: int
+    n_queries: int
+    space_size: int | None
+    delta: float
+    guarantee: str
+    answers: DeclaredSearchAnswers
+    baseline: float | None
+    n_folds: int | None
+
+    @property
+    def best(self) -> DeclaredSearchAnswer:
+        return self.answers._best
+
+    @classmethod
+    def of(
+        cls,
+        search: DeclaredSearch,
+        metric: str | None = None,
+        answers: DeclaredSearchAnswers | None = None,
+        n_queries: int | None = None,
+    ) -> Report:
+        """The report of a search so far, by default under the name of what it measures.
+
+        Parameters
+        ----------
+        search : DeclaredSearch
+        metric : str, optional
+        answers : DeclaredSearchAnswers, optional
+            Its answers, or the best of them; by default all that it remembers.
+        n_queries : int, optional
+            How many models these are, or are the best of.
+
+        Raises
+        ------
+        ValueError
+            Nothing was asked yet.
+        """
+        if answers is None:
+            answers = search.answers  # once: of a search on disk others may add to them
+        if not len(answers):
+            raise ValueError("there is nothing to report: no model was asked about")
+        measure = search._terms.measure
+        return cls(
+            metric=metric or measure.name,
+            n_samples=search.n_samples,
+            n_queries=len(answers) if n_queries is None else n_queries,
+            space_size=search.size,
+            delta=search.delta,
+            guarantee=search.guarantee,
+            answers=answers,
+            baseline=measure.baseline_value(answers._kept),
+            n_folds=search.n_folds,
+        )
+
+    def __str__(self) -> str:
+        best = self.best
+        key = shown_key(best.key)
+        called = key if isinstance(best.key, dict) else f"key {key}"
+        if self._shows is not None:  # the key is all that was shown before
+            called = f"number {best.n_queries}"
+        return self._sentence(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
+
+    def _sentence(self, called: str) -> str:
+        """To paste, where the best model is called so."""
+        best, folds = self.best, ""
+        if self.n_folds is not None:
+            folds = (
+                f" for its {self.n_folds} fold models on average (a refitted model is another one)"
+            )
+        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
+        used, where = "its scores", f"a space{size} that was declared beforehand"
+        if self._shows is not None:
+            used, where = f"what it was shown, {self._shows}", "that"
+        score, place = self._told(best.value, best.low, best.high)
+        text = sentence(
+            counted(self.n_queries, "model"),
+            called,
+            f"{self.metric} {score} {self._rows}",
+            f"{place} in the population{folds}",
+            self.delta,
+            f"however the search used {used} (radabound_fast.DeclaredSearch over {where})",
+        )
+        if self.baseline is None:
+            return text
+        told = best._asdict()
+        gain, limits = told["gain"], (told["gain_low"], told["gain_high"])
+        is_worse = gain < 0 and self.answers._terms.two_sided
+        if is_worse:
+            gain, limits = -gain, (-limits[1], -limits[0])
+        if self.metric in COUNTED:
+            how = f"It errs {'more' if is_worse else 'less'} often than the baseline"
+        else:
+            how = f"Its mean loss is {'higher' if is_worse else 'lower'} than that of the baseline"
+        score, place = self._told(gain, *limits, is_gain=True)
+        return text + (
+            f" {how} by {score}, and in the population by {place}, if the baseline was fixed "
+            "before any holdout score was seen."
+        )
+
+    @property
+    def _shows(self) -> str | None:
+        """All that the search sees of the holdout, where its keys are that."""
+        return self.answers._terms.space.shows
+
+    @property
+    def _rows(self) -> str:
+        weighted = " with weights or groups" if self.answers._terms.measure.is_weighted else ""
+        if self.n_folds is None:
+            return f"on {counted(self.n_samples, 'held-out row')}{weighted}"
+        rows = f"{counted(self.n_samples, 'row')}{weighted}"
+        return f"in {self.n_folds}-fold cross-validation on {rows}"
+
+    def _told(
+        self, value: float, low: float, high: float, *, is_gain: bool = False
+    ) -> tuple[str, str]:
+        """A number, and where its truth is."""
+        terms = self.answers._terms
+        if terms.two_sided:
+            return scored(value, low, high)
+        if is_gain or terms.measure.greater_is_better:
+            digits = _digits(value, low)
+            return shown(value, digits), f"at least {_outward(low, -1, digits)}"
+        digits = _digits(value, high)
+        return shown(value, digits), f"at most {_outward(high, 1, digits)}"
+
+    def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
+        """The n best models, the best first, by the limit that counts: `low` or `high`."""
+        order = np.argsort(self.answers._ranks, kind="stable")[:n]
+        return [self.answers[row] for row in order.tolist()]
+
+    def to_json(self) -> str:
+        """All but the answers that are not the best, as JSON; keys as they are, or as text."""
+        told = {"version": __version__} | self._record(str(self))
+        return json.dumps(told, indent=2, default=plain)
+
+    def _record(self, said: str) -> dict[str, Any]:
+        return {
+            "metric": self.metric,
+            "n_samples": self.n_samples,
+            "n_queries": self.n_queries,
+            "space_size": self.space_size,
+            "delta": self.delta,
+            "n_folds": self.n_folds,
+            "baseline": self.baseline,
+            "best": self.best._asdict(),
+            "sentence": said,
+            "guarantee": self.guarantee,
+        }
+
+    def plot(self) -> Figure:
+        """All scores in order with their intervals, the best so far, and the baseline.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is missing: it is the extra ``plot``.
+        """
+        from radabound_fast.plots import report_figure
+
+        answers = self.answers
+        used = "the scores" if self._shows is None else "what it was shown"
+        whose = "" if self.n_folds is None else " of the fold models"
+        return report_figure(
+            answers.values,
+            answers.lows,
+            answers.highs,
+            _best_so_far(answers),
+            baseline=self.baseline,
+            metric=self.metric,
+            title=f"{counted(self.n_queries, 'model')} {self._rows}",
+            subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
+            f"however the search used {used}",
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [answer._asdict() for answer in self.ranking(_SHOWN)]
+        names = [
+            name
+            for name in rows[0]
+            if name not in ("half_width", "nats")
+            and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
+        ]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{cell}</td>" for cell in _cells(row, names)) + "</tr>"
+            for row in rows
+        )
+        return (
+            f"<p>{html.escape(str(self))}</p>{self._picture()}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p><small>{html.escape(self.guarantee)}</small></p>"
+        )
+
+    def _picture(self) -> str:
+        """As an image within the page; nothing where matplotlib is missing."""
+        try:
+            figure = self.plot()
+        except ModuleNotFoundError:
+            return ""
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        data = base64.b64encode(png.getvalue()).decode()
+        text = html.escape(f"Scores of {self.n_queries:,} models with their intervals", quote=True)
+        return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+
+
+def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
+    """What is said of the best of some models, whatever vouches for it.
+
+    Parameters
+    ----------
+    models, called : str
+        How many there are; the best of them.
+    score, place : str
+        Its score on the holdout, and where that is in the population.
+    delta, provided : float, str
+        That holds with probability ``1 - delta``, under this condition.
+    """
+    return (
+        f"The best of {models} is {called}: {score}, and {place}, with probability "
+        f"{certainty(delta)}, {provided}."
+    )
+
+
+def scored(value: float, low: float, high: float) -> tuple[str, str]:
+    """A number, and its interval, rounded outward."""
+    digits = _digits(value, low, high)
+    between = f"between {_outward(low, -1, digits)} and {_outward(high, 1, digits)}"
+    return shown(value, digits), between
+
+
+def shown_key(key: Any) -> str:
+    """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
+    if isinstance(key, dict):
+        text = ", ".join(f"{name}={value!r}" for name, value in key.items())
+    else:
+        text = repr(key)
+    return shortened(text)
+
+
+def _digits(value: float, *limits: float) -> int:
+    """Decimals that tell a number from its limits: 4, of large ones 2, or more."""
+    width = max(abs(value - limit) for limit in limits)
+    needed = 1 - math.floor(math.log10(width)) if width > 0.0 else 0
+    usual = 4 if max(map(abs, (value, *limits))) < 10 else 2
+    return min(max(usual, needed), 30)
+
+
+def shown(number: float, digits: int) -> str:
+    """A number for people; nothing is less than zero by a sign alone."""
+    return f"{number:z,.{digits}f}"
+
+
+def _outward(limit: float, side: int, digits: int) -> str:
+    """A limit, rounded away from the middle: -1 down, 1 up."""
+    ten = 10**digits
+    return shown(side * math.ceil(side * limit * ten - 1e-9) / ten, digits)
+
+
+def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
+    """What a table has of an answer, as HTML."""
+    usual = _digits(row["value"], row["value"] + row["half_width"])
+    gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
+    for name in names:
+        value = row[name]
+        if name == "key":
+            yield html.escape(shown_key(value))
+        elif isinstance(value, float):
+            yield shown(value, gains if name.startswith("gain") else usual)
+        else:
+            yield f"{value:,}" if isinstance(value, int) else html.escape(value)
+
+
+def plain(value: Any) -> Any:
+    """What JSON has no word for: NumPy's numbers as numbers, all else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _best_so_far(answers: DeclaredSearchAnswers) -> NDArray[np.int64]:
+    """The place of the best answer among the first, for each number of them; first of equals."""
+    lowest = np.minimum.accumulate(answers._ranks)
+    is_new = np.append(True, lowest[1:] < lowest[:-1])
+    return np.maximum.accumulate(np.where(is_new, np.arange(len(lowest)), 0))

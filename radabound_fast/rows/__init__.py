@@ -1,0 +1,1 @@
+"""What an array becomes: labels, packed losses, signs, signed sums and their extremes."""

@@ -1,0 +1,107 @@
+"""SQLite as the ledger and the record of a search use it: connections, errors, new databases."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import pathlib
+import sqlite3
+import tempfile
+from collections.abc import Callable
+
+from radabound_fast.store.folder import (
+    BUSY_SECONDS,
+    naming,
+    part_prefix,
+    put_new,
+    sync_folder,
+    why_not_written,
+)
+
+# a statement of ours takes a few dozen steps of SQLite's machine
+MOST_STEPS = 100_000
+
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
+_ERRNO_OF = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+}
+# 0: text that is not UTF-8; ERROR: a schema that is not ours
+_BROKEN = (
+    0,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+)
+
+
+def connect(path: str, wait_ms: int) -> sqlite3.Connection:
+    """A connection to a file that exists, which commits when it is told to.
+
+    What it reads may be a forger's: what a schema says is not run, what a page says not believed.
+    """
+    connection = sqlite3.connect(
+        f"{pathlib.Path(path).as_uri()}?mode=rw",
+        uri=True,
+        timeout=wait_ms / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    return connection
+
+
+def explained(error: Exception, path: str, name: str | None = None) -> Exception:
+    """SQLite's error as one of Python's own, with the name of the file."""
+    name = name or path
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
+    damaged = f"{name} is damaged or not a database of a guard or a search"
+    if code in _BUSY:
+        return TimeoutError(f"{name} was busy for {BUSY_SECONDS:g} seconds; nothing was counted")
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return ValueError(f"{damaged}: it takes too many steps")
+    if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
+        return ValueError(f"{damaged}: {error}")
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and _can_write(path):
+        # without an extension: its header says that it is of a form that SQLite only reads
+        return ValueError(f"{damaged}: its header is of a form that cannot be written")
+    if code not in _ERRNO_OF:  # SQLite does not tell why it could not write
+        reason = why_not_written(os.path.dirname(path))
+        if reason is not None and reason.errno is not None:
+            return OSError(reason.errno, os.strerror(reason.errno), name)
+    known = _ERRNO_OF.get(code)
+    return OSError(known or errno.EIO, os.strerror(known) if known else str(error), name)
+
+
+def _can_write(path: str) -> bool:
+    return os.access(path, os.W_OK) and why_not_written(os.path.dirname(path)) is None
+
+
+def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """Have `fill` make a database at `target`, whole or not at all; in the folder's turn.
+
+    Raises
+    ------
+    FileExistsError
+        Something is there.
+    OSError
+        It cannot be written.
+    """
+    folder, prefix = os.path.dirname(target), part_prefix(target)
+    with (
+        naming(name),
+        tempfile.TemporaryDirectory(prefix=prefix, suffix=".tmp", dir=folder) as scratch,
+    ):
+        part = os.path.join(scratch, "part")
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            with contextlib.closing(connect(part, 0)) as database:
+                fill(database)
+        except sqlite3.Error as error:
+            raise explained(error, part, name) from None
+        put_new(part, target)
+        sync_folder(folder)

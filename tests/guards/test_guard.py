@@ -1,0 +1,322 @@
+"""RadaBound: Algorithm 1 by hand, the halting edge of every bound, and the protocol."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses, plan
+from radabound_fast.rows import reference
+
+PAPER = bounds.PAPER_BOUNDS
+ESTIMATORS = ["plain", "half-range"]
+
+
+def coins(seed, n_queries, n_samples, rate=0.3):
+    return np.random.default_rng(seed).random((n_queries, n_samples)) < rate
+
+
+def guard_of(n_samples=4000, **kwargs):
+    parameters = {"epsilon": 0.05, "delta": 0.1, "bound": "mclt", "seed": 1} | kwargs
+    return RadaBound(n_samples, **parameters)
+
+
+def state_of(guard):
+    state = guard._state()
+    return {
+        key: value.tolist() if hasattr(value, "tolist") else value for key, value in state.items()
+    }
+
+
+def test_algorithm_1_traced_by_hand():
+    """m = 8, l = 2, seed 0: the known words end in 6f and 3f, so that the signs are
+
+        sigma_1 = + + + + - + + -        sigma_2 = + + + + + + - -
+
+    f1 errs at samples 0, 4:      S = 0, 2     maxima 0, 2    R = 2/16
+    f2 errs at samples 4, 7:      S = -2, 0    maxima 0, 2    R = 2/16
+    f3 errs at samples 0 to 3:    S = 4, 4     maxima 4, 4    R = 8/16
+
+    mclt at epsilon .9: .65 sqrt(4 * 2 * 8 / (2 + 4 sqrt(2) + 20)) = .98879 and 1 - Phi of it is
+    .1614, under .3 (1 - .3) = .21; at R = 1/2 the excess is negative, delta' is 1/2, over it.
+    """
+    guard = RadaBound(8, epsilon=0.9, delta=0.3, n_vectors=2, bound="mclt", seed=0)
+    assert guard.threshold == pytest.approx(0.21)
+    first = guard.query([1, 0, 0, 0, 1, 0, 0, 0])
+    assert (first.value, first.complexity, first.n_queries) == (0.25, 0.125, 1)
+    assert first.delta_prime == pytest.approx(0.1614, abs=1e-4)
+    second = guard.query([0, 0, 0, 0, 1, 0, 0, 1])
+    assert (second.value, second.complexity, second.n_queries) == (0.25, 0.125, 2)
+    with pytest.raises(HoldoutExhausted) as caught:
+        guard.query([1, 1, 1, 1, 0, 0, 0, 0])
+    assert (caught.value.n_queries, caught.value.complexity) == (2, 0.5)
+    assert (caught.value.delta_prime, caught.value.threshold) == (0.5, guard.threshold)
+    assert guard.halted and guard.complexity == 0.5 and guard.n_left() == 0
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("bound", PAPER)
+def test_a_guard_is_the_reference_algorithm(bound, estimator):
+    losses = coins(3, 200, 500)
+    log_tail = bounds.BOUNDS[bound].log_tail
+    for epsilon in [0.12, 0.15, 0.2]:
+        guard = RadaBound(500, epsilon=epsilon, delta=0.1, bound=bound, estimator=estimator, seed=8)
+
+        def rule(complexity, epsilon=epsilon):
+            return log_tail(epsilon - 2 * complexity, 500, 32) <= math.log(0.1 * (1 - 0.1))
+
+        expected, complexities = reference.radabound(
+            reference.signs(8, 32, 500), losses, rule, half_range=estimator == "half-range"
+        )
+        answers = guard.query_many(losses, trace=True)
+        assert_array_equal(answers.values, expected)
+        assert_array_equal(answers.complexities, complexities[: len(expected)])
+        assert answers.complexity == guard.complexity == complexities[-1]
+        assert answers.halted == guard.halted == (len(expected) < len(losses))
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("bound", PAPER)
+def test_the_integer_edge_agrees_with_the_bound(bound, estimator, two_sided):
+    """One below, at and one above the integer budget, asked of the bound's own tail."""
+    for n_samples, epsilon in [(4000, 0.05), (1000, 0.3), (200, 0.9)]:
+        guard = guard_of(
+            n_samples, epsilon=epsilon, bound=bound, estimator=estimator, two_sided=two_sided
+        )
+        budget, cells = guard._core.budget, guard._core.cells
+        assert budget > 0
+        assert guard.budget == budget / cells
+        for total, allowed in [(budget - 1, True), (budget, True), (budget + 1, False)]:
+            assert (guard._rule.delta_prime(total / cells) <= guard.threshold) == allowed
+            log_tail = guard._rule.bound.log_tail(epsilon - 2 * (total / cells), n_samples, 32)
+            sides = math.log(2) if two_sided else 0.0
+            assert (log_tail + sides <= math.log(guard.threshold)) == allowed
+
+
+@pytest.mark.parametrize("bound", bounds.BOUNDS)
+def test_every_way_of_asking_gives_the_same(bound):
+    losses = coins(4, 300, 1000)
+    guards = [guard_of(1000, epsilon=0.12, bound=bound) for _ in range(6)]
+    one_by_one, values = guards[0], []
+    try:
+        for row in losses:
+            values.append(one_by_one.query(row).value)
+    except HoldoutExhausted as halt:
+        assert halt.n_queries == len(values)
+    many = guards[1].query_many(losses)
+    packed = guards[2].query_many_packed(pack_losses(losses))
+    threaded = guards[3].query_many(losses, n_threads=2)
+    real = guards[4].query_many(losses.astype(np.float64))
+    parts = [
+        guards[5].query_many(part).values
+        for part in np.array_split(losses, 7)
+        if not guards[5].halted
+    ]
+    for answers in [
+        many.values,
+        packed.values,
+        threaded.values,
+        real.values,
+        np.concatenate(parts),
+    ]:
+        assert_array_equal(answers, values)
+    for guard in guards[1:]:
+        assert state_of(guard) == state_of(one_by_one)
+
+
+def test_a_halted_guard_stays_halted():
+    guard = guard_of(100, epsilon=0.05)  # m is too small for epsilon: no query can be answered
+    assert guard.budget < 0 and guard.n_left() == 0
+    assert "no query" in guard.guarantee.lower()
+    losses = np.zeros(100, bool)
+    for ask in [
+        lambda: guard.query(losses),
+        lambda: guard.query(losses),
+        lambda: guard.query_packed(pack_losses(losses)),
+        lambda: guard.query_many(losses[np.newaxis]),
+        lambda: guard.query_many_packed(pack_losses(losses)[np.newaxis]),
+    ]:
+        with pytest.raises(HoldoutExhausted) as caught:
+            ask()
+        assert caught.value.n_queries == 0
+        assert guard.halted
+
+
+def test_query_many_returns_the_prefix_and_withholds_the_rest():
+    losses = coins(5, 400, 1000)
+    guard = guard_of(1000, epsilon=0.09)
+    answers = guard.query_many(losses, trace=True)
+    assert answers.halted and 0 < answers.n_answered < 400
+    assert len(answers.values) == len(answers.complexities) == len(answers.delta_primes)
+    assert answers.n_queries == guard.n_queries == answers.n_answered
+    assert answers.complexity == guard.complexity > answers.complexities[-1]
+    assert answers.delta_prime > guard.threshold >= answers.delta_primes.max()
+    assert (np.diff(answers.complexities) >= 0).all()
+
+
+def test_no_queries_give_no_answers():
+    guard = guard_of(100, epsilon=0.3)
+    answers = guard.query_many(np.empty((0, 100)), trace=True)
+    assert answers.n_answered == 0 and not answers.halted and len(answers.complexities) == 0
+    assert guard.n_queries == 0 and guard.complexity == 0.0
+
+
+def test_real_valued_losses_are_judged_after_rounding():
+    losses = np.random.default_rng(6).random((5, 1000))
+    guard = guard_of(1000, epsilon=0.2)
+    binary = coins(7, 3, 1000)
+    values = [guard.query(row).value for row in [*binary, *losses]]
+    expected = np.concatenate([binary.mean(axis=1), np.rint(losses * 2**24).mean(axis=1) / 2**24])
+    assert_array_equal(values, expected)
+    batch = guard_of(1000, epsilon=0.2)
+    answers = batch.query_many(np.concatenate([binary.astype(float), losses]), trace=True)
+    assert_array_equal(answers.values, expected)
+    assert state_of(batch) == state_of(guard)
+
+
+def test_the_budget_survives_the_change_of_units():
+    guard = guard_of(1000, epsilon=0.2)
+    before = guard.budget
+    guard.query(np.full(1000, 0.25))
+    assert guard.budget == pytest.approx(before, abs=1e-4)
+    assert guard.budget >= before  # finer units come closer to the edge, from below
+
+
+BAD_LOSSES = [
+    ([0.5] * 99 + [math.nan], ValueError, "nan"),
+    ([0.5] * 99 + [math.inf], ValueError, "inf"),
+    ([0.5] * 99 + [-0.1], ValueError, "-0.1"),
+    ([0.5] * 99 + [1.5], ValueError, "1.5"),
+    ([0] * 99 + [2], ValueError, "2"),
+    ([0] * 99, ValueError, "99"),
+    (np.zeros((100, 1)), ValueError, "100, 1"),
+    ([], ValueError, "losses"),
+    (np.ma.masked_equal(np.arange(100) % 2, 1), ValueError, "mask"),
+    (np.zeros(100, complex), TypeError, "complex"),
+    (np.zeros(100, "M8[s]"), TypeError, "datetime"),
+    (["a"] * 100, TypeError, "losses"),
+    (None, ValueError, "losses"),
+]
+
+
+@pytest.mark.parametrize(("losses", "error", "message"), BAD_LOSSES)
+def test_bad_losses_change_nothing(losses, error, message):
+    guard = guard_of(100, epsilon=0.6)
+    guard.query(coins(1, 1, 100)[0])
+    before = state_of(guard)
+    with pytest.raises(error, match=message) as caught:
+        guard.query(losses)
+    assert "losses" in str(caught.value)
+    assert state_of(guard) == before
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("bad_row", [0, 1, 127, 128, 2047, 2048, 4999])
+def test_a_bad_row_takes_the_whole_call_back(bad_row, n_threads):
+    losses = coins(2, 5000, 100).astype(np.float64)
+    losses[bad_row, 7] = np.nan
+    guard = guard_of(100, epsilon=0.9)
+    guard.query(losses[-1] if bad_row != 4999 else losses[0])
+    before = state_of(guard)
+    with pytest.raises(ValueError, match=f"nan.*{bad_row}|{bad_row}.*nan"):
+        guard.query_many(losses, n_threads=n_threads)
+    assert state_of(guard) == before
+
+
+def test_a_bit_past_the_end_is_refused():
+    guard = guard_of(100, epsilon=0.6)
+    words = np.zeros(2, np.uint64)
+    words[1] = np.uint64(1) << np.uint64(36)  # bit 100
+    before = state_of(guard)
+    with pytest.raises(ValueError, match="past"):
+        guard.query_packed(words)
+    with pytest.raises(ValueError, match="past"):
+        guard.query_many_packed(np.stack([words * np.uint64(0), words]))
+    assert state_of(guard) == before
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "message"),
+    [
+        ({"epsilon": 0}, ValueError, r"epsilon must be in \(0, 1\), got 0"),
+        ({"epsilon": 1.0}, ValueError, r"epsilon must be in \(0, 1\), got 1"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be finite, got nan"),
+        ({"epsilon": True}, TypeError, "epsilon must be a real number, got True"),
+        ({"epsilon": "0.1"}, TypeError, "epsilon must be a real number, got '0.1'"),
+        ({"delta": -0.1}, ValueError, r"delta must be in \(0, 1\), got -0.1"),
+        ({"bound": "hoeffding"}, ValueError, "bound must be one of 'bernstein'.*got 'hoeffding'"),
+        ({"bound": None}, ValueError, "bound must be one of"),
+        ({"estimator": "median"}, ValueError, "estimator must be one of 'plain', 'half-range'"),
+        ({"n_vectors": 0}, ValueError, "n_vectors must be at least 1, got 0"),
+        ({"seed": 1.5}, TypeError, "seed must be an integer, got 1.5"),
+        (
+            {"bound": "fixed-sequence", "estimator": "plain"},
+            ValueError,
+            "'half-range', got 'plain'",
+        ),
+        ({"bound": "fixed-sequence", "two_sided": False}, ValueError, "two_sided must be True"),
+        ({"two_sided": 1}, TypeError, "two_sided"),
+        ({"max_queries": 0}, ValueError, "max_queries must be at least 1, got 0"),
+    ],
+)
+def test_bad_parameters_are_named(kwargs, error, message):
+    with pytest.raises(error, match=message):
+        guard_of(**kwargs)
+
+
+def test_an_answer_says_what_it_is():
+    answer = guard_of(1000, epsilon=0.2).query(coins(1, 1, 1000)[0])
+    assert answer.half_width == 0.2
+    assert 0 < answer.delta_prime <= 0.09
+    assert repr(answer.value) in repr(answer)
+
+
+def test_a_withheld_mean_is_nowhere():
+    losses = np.arange(100) % 7 == 0  # mean .15
+    guard = guard_of(100, epsilon=0.05)
+    with pytest.raises(HoldoutExhausted) as caught:
+        guard.query(losses)
+    told = [str(caught.value), repr(caught.value), repr(caught.value.__dict__), repr(guard)]
+    assert not any("0.15" in text for text in told)
+
+
+def test_generated_signs_answer_alike():
+    losses = coins(9, 300, 5000)
+    stored, generated = (guard_of(5000, signs=signs) for signs in ["stored", "generated"])
+    assert_array_equal(stored.query_many(losses).values, generated.query_many(losses).values)
+    assert stored.complexity == generated.complexity
+
+
+def test_two_sided_doubles_delta_prime():
+    losses = coins(1, 1, 4000)[0]
+    one, two = (guard_of(two_sided=sides).query(losses) for sides in [False, True])
+    assert two.delta_prime == pytest.approx(2 * one.delta_prime)
+
+
+def refusal_of(guard, losses):
+    with pytest.raises(HoldoutExhausted) as caught:
+        while True:
+            guard.query(losses)
+    return caught.value.n_queries, str(caught.value)
+
+
+@pytest.mark.parametrize("bound", bounds.BOUNDS)
+def test_a_first_query_that_is_withheld_says_what_would_work_and_nothing_of_its_mean(bound):
+    messages = set()
+    for rate in (0.2, 0.4):
+        guard = RadaBound(100, epsilon=0.05, delta=0.1, bound=bound, seed=1)
+        n_queries, message = refusal_of(guard, np.arange(100) < 100 * rate)
+        assert n_queries == 0
+        assert message.startswith("the holdout cannot answer a first query: at complexity ")
+        messages.add(message.partition("withheld")[2])
+    assert messages == {f"; {plan(100, 0.05, 0.1).shortfall(bound)}"}
+
+
+def test_one_answer_is_no_plural():
+    rows = np.random.default_rng(0).random((2, 400)) < 0.5
+    guard = RadaBound(400, epsilon=0.084, delta=0.1, bound="mclt", seed=1)
+    guard.query(rows[0])
+    n_queries, message = refusal_of(guard, rows[1])
+    assert n_queries == 1 and message.startswith("the holdout is spent after 1 answer: ")

@@ -1,0 +1,205 @@
+"""The logger "radabound_fast": a line a halt, at DEBUG a line a call, and nothing by itself."""
+
+import logging
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from radabound_fast import (
+    DeclaredSearch,
+    GuessAndCheck,
+    Holdout,
+    HoldoutExhausted,
+    Ladder,
+    RadaBound,
+)
+from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.integrations.metric import HoldoutMetric
+from radabound_fast.spaces import Improvements, epoch_of
+
+M = 1000
+HALTED = "%s of 1000 samples halted after %d answers: the next is withheld, and all after it"
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def lines(caplog, level):
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "radabound_fast" and record.levelno == level
+    ]
+
+
+GUARDS = {
+    "RadaBound": lambda: RadaBound(M, epsilon=0.1, delta=0.1, bound="mclt", seed=0),
+    "GuessAndCheck": lambda: GuessAndCheck(M, epsilon=0.1, delta=0.1),
+    "Thresholdout": lambda: Thresholdout(M, threshold=0.05, noise=0.001, budget=3, seed=0),
+}
+
+
+def spend(guard, rng, *, many, calls=5000):
+    """Queries of coins until it halts, and twice more."""
+    refused = 0
+    for _ in range(calls):
+        losses = rng.random((20 if many else 1, M)) < 0.5
+        try:
+            if many:
+                guard.query_many(losses, guesses=np.full(20, 0.5))
+            else:
+                guard.query(losses[0], guess=0.5)
+        except HoldoutExhausted:
+            refused += 1
+        if refused > 2:
+            return
+    raise AssertionError("it never halted")
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("kind", GUARDS)
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_a_halt_is_one_line_however_often_it_is_asked_again(caplog, rng, kind, many, level):
+    with caplog.at_level(level, "radabound_fast"):
+        guard = GUARDS[kind]()
+        spend(guard, rng, many=many)
+    assert lines(caplog, logging.INFO) == [HALTED % (kind, guard.n_queries)]
+    asked = lines(caplog, logging.DEBUG)
+    if level == logging.INFO:
+        assert asked == []
+    elif not many:
+        assert len(asked) == guard.n_queries > 0
+        assert asked[0].startswith(f"{kind} answered query 1: ")
+
+
+def test_a_guard_that_was_found_halted_says_nothing(caplog, rng, tmp_path):
+    path = tmp_path / "guard.db"
+    with RadaBound.open(path, M, epsilon=0.1, delta=0.1, bound="mclt", seed=0) as guard:
+        spend(guard, rng, many=False)
+    with (
+        caplog.at_level(logging.INFO, "radabound_fast"),
+        RadaBound.open(path) as found,
+        pytest.raises(HoldoutExhausted),
+    ):
+        found.query(np.zeros(M))
+    assert lines(caplog, logging.INFO) == []
+
+
+def test_another_process_s_halt_is_a_line_where_it_is_met(caplog, rng, tmp_path):
+    path = tmp_path / "guard.db"
+    with (
+        RadaBound.open(path, M, epsilon=0.1, delta=0.1, bound="mclt", seed=0) as one,
+        RadaBound.open(path) as two,
+        caplog.at_level(logging.INFO, "radabound_fast"),
+    ):
+        spend(one, rng, many=False)
+        with pytest.raises(HoldoutExhausted):
+            two.query(np.zeros(M))
+    assert lines(caplog, logging.INFO) == 2 * [HALTED % ("RadaBound", one.n_queries)]
+
+
+@pytest.mark.parametrize("way", ["query", "query_packed", "predictions", "frames"])
+def test_every_way_to_one_answer_is_a_debug_line(caplog, rng, way):
+    from radabound_fast import pack_losses
+
+    losses = rng.random(M) < 0.25
+    with caplog.at_level(logging.DEBUG, "radabound_fast"):
+        guard = RadaBound(M, epsilon=0.3, delta=0.1, seed=0)
+        holdout = Holdout(np.zeros(M, int), guard)
+        asks = {
+            "query": lambda: guard.query(losses),
+            "query_packed": lambda: guard.query_packed(pack_losses(losses)),
+            "predictions": lambda: Holdout(np.zeros(M, int), guard, classes=[0, 1]).query(
+                losses.astype(int)
+            ),
+            "frames": lambda: Holdout(np.array(["a"] * M), guard, classes=["a", "b"]).query(
+                np.where(losses, "b", "a")
+            ),
+        }
+        answer = asks[way]()
+    assert holdout.n_queries == 1
+    assert lines(caplog, logging.DEBUG) == [f"RadaBound answered query 1: {answer.value:.6g}"]
+
+
+def test_a_block_is_one_debug_line(caplog, rng):
+    losses = rng.random((30, M)) < 0.2
+    with caplog.at_level(logging.DEBUG, "radabound_fast"):
+        for guard in (
+            RadaBound(M, epsilon=0.3, delta=0.1, seed=0, bound="fixed-sequence"),
+            Ladder(M, step=0.05, delta=0.1),
+        ):
+            guard.query_many(losses)
+        DeclaredSearch(M, 100, delta=0.1).query_many(losses, keys=range(30))
+    kinds = ("RadaBound", "Ladder", "DeclaredSearch")
+    assert lines(caplog, logging.DEBUG) == [
+        f"{kind} answered 30 queries in one call, 30 in all" for kind in kinds
+    ]
+
+
+def test_a_search_names_the_key(caplog, rng):
+    with caplog.at_level(logging.DEBUG, "radabound_fast"):
+        search = DeclaredSearch(M, {"depth": range(5)}, delta=0.1)
+        search.query(np.arange(M) < 200, key={"depth": 3})
+    assert lines(caplog, logging.DEBUG) == [
+        "DeclaredSearch answered query 1, key {'depth': 3}: 0.2"
+    ]
+
+
+def test_no_line_has_a_value_that_the_search_is_not_shown(caplog, rng):
+    y = rng.integers(0, 2, M)
+    with caplog.at_level(logging.DEBUG, "radabound_fast"):
+        holdout = Holdout(y, DeclaredSearch(M, Improvements(11), delta=0.1), metric="accuracy")
+        metric = HoldoutMetric(holdout)
+        for share in (0.23, 0.31):
+            metric(y, y ^ (np.arange(M) < share * M))
+        both = DeclaredSearch(M, Improvements(11) * epoch_of(5), delta=0.1)
+        both.query(np.arange(M) < 0.27 * M, key=((0, ()), 3))
+    assert lines(caplog, logging.DEBUG) == [
+        "DeclaredSearch answered query 1, key (0, ())",
+        "DeclaredSearch answered query 2, key (1, ((1, 2),))",
+        "DeclaredSearch answered query 1, key ((0, ()), 3)",
+    ]
+
+
+def test_a_level_that_is_set_later_is_for_guards_that_are_made_later(caplog, rng):
+    before = RadaBound(M, epsilon=0.3, delta=0.1)
+    with caplog.at_level(logging.DEBUG, "radabound_fast"):
+        before.query(np.zeros(M))
+        assert lines(caplog, logging.DEBUG) == []
+        after = pickle.loads(pickle.dumps(DeclaredSearch(M, 3, delta=0.1)))
+        after.query(np.zeros(M, bool), key=0)
+    assert len(lines(caplog, logging.DEBUG)) == 1
+    after.query(np.zeros(M, bool), key=1)  # the level is back
+    assert len(lines(caplog, logging.DEBUG)) == 1
+
+
+QUIET = """
+import sys
+import radabound_fast, numpy
+guard = radabound_fast.RadaBound(100, epsilon=0.3, delta=0.1)
+for _ in range(2):
+    try:
+        for _ in range(100000):
+            guard.query(numpy.random.random(100) < 0.5)
+    except radabound_fast.HoldoutExhausted:
+        print("halted")
+import logging
+print([type(handler).__name__ for handler in logging.getLogger("radabound_fast").handlers])
+logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
+radabound_fast.RadaBound(100, epsilon=0.01, delta=0.1)._note_halt(0, 100)
+"""
+
+
+def test_nobody_hears_what_nobody_asked_for():
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[:2] == ["halted", "halted"]
+    assert done.stdout.splitlines()[2] in ("['NullHandler']", "[]")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("radabound_fast INFO RadaBound of 100 samples halted after 0 answers")

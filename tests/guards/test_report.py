@@ -1,0 +1,246 @@
+"""What a search came to: its sentence, JSON, table and picture."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from radabound_fast import DeclaredSearch, Holdout, RadaBound
+from radabound_fast.cli import main
+from radabound_fast.spaces import Choice
+
+M = 2000
+RNG = np.random.default_rng(5)
+LABELS = RNG.integers(0, 2, M)
+BASELINE = LABELS ^ (RNG.random(M) < 0.25)
+DEPTHS = range(1, 31)
+PREDICTIONS = {
+    depth: LABELS ^ (RNG.random(M) < 0.3 - 0.004 * depth + 0.02 * (depth % 3)) for depth in DEPTHS
+}
+
+
+def holdout_of(**options):
+    search = DeclaredSearch(M, {"depth": DEPTHS}, delta=0.1, **options.pop("search", {}))
+    return Holdout(LABELS, search, **options)
+
+
+def asked(holdout):
+    for depth, predictions in PREDICTIONS.items():
+        holdout.query(predictions, key={"depth": depth})
+    return holdout
+
+
+@pytest.mark.parametrize("metric", ["error", "accuracy", "f1"])
+def test_the_sentence_has_the_best_model_its_value_and_interval_rounded_outwards(metric):
+    holdout = asked(holdout_of(metric=metric))
+    report, best = holdout.report(), holdout.guard.best
+    assert report.best == best and report.metric == metric
+    found = re.fullmatch(
+        r"The best of 30 models is depth=(\d+): (\w+) (\d\.\d{4}) on 2,000 held-out rows, and "
+        r"between (\d\.\d{4}) and (\d\.\d{4}) in the population, with probability 0\.9, however "
+        r"the search used its scores \(radabound_fast\.DeclaredSearch over a space of 30 "
+        r"configurations that was declared beforehand\)\.",
+        str(report),
+    )
+    depth, name, value, low, high = found.groups()
+    assert int(depth) == best.key["depth"] and name == metric
+    assert float(value) == pytest.approx(best.value, abs=5.1e-5)
+    assert best.low - 1e-4 < float(low) <= best.low and best.high <= float(high) < best.high + 1e-4
+
+
+def test_one_side_alone_is_told_as_one_side():
+    said = str(asked(holdout_of(search={"two_sided": False}, baseline=BASELINE)).report())
+    assert "and at most 0." in said and "in the population by at least 0." in said
+    said = str(asked(holdout_of(search={"two_sided": False}, metric="recall")).report())
+    assert "and at least 0." in said and "at most" not in said
+
+
+@pytest.mark.parametrize(("baseline", "how"), [(BASELINE, "less"), (LABELS, "more")])
+def test_a_gain_over_the_baseline_is_told_in_the_direction_that_it_has(baseline, how):
+    report = asked(holdout_of(baseline=baseline)).report()
+    best, said = report.best, str(report).rpartition("It errs ")[2]
+    sign = 1 if how == "less" else -1
+    assert said.startswith(f"{how} often than the baseline by {sign * best.gain:.4f}, and ")
+    condition = ", if the baseline was fixed before any holdout score was seen."
+    assert said.endswith(condition) and "baseline was fixed before" in report.guarantee
+    found = re.search(r"between (-?\d\.\d+) and (-?\d\.\d+)$", said.removesuffix(condition))
+    low, high = map(float, found.groups())
+    ends = sorted([sign * best.gain_low, sign * best.gain_high])
+    assert low <= ends[0] < low + 1e-4 and high - 1e-4 < ends[1] <= high
+    assert report.baseline == np.mean(baseline != LABELS)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"metric": "neg_mean_squared_error", "y_range": (0, 2)}, -0.25),
+        ({"metric": "neg_mean_absolute_error", "y_range": (0, 2)}, -0.5),
+        ({"metric": "neg_log_loss", "clip": 0.01}, -math.log(2)),
+        ({"metric": "mean_cost", "costs": [[-1, -1], [-1, -0.5]]}, None),
+        ({"metric": "accuracy"}, None),
+    ],
+)
+@pytest.mark.parametrize("good", [True, False])
+def test_of_any_mean_the_baseline_has_its_own_value_and_the_gain_its_own_words(
+    options, value, good
+):
+    halves = value is not None
+    baseline = np.full(M, 0.5) if halves else BASELINE
+    holdout = Holdout(LABELS, DeclaredSearch(M, 3, delta=0.1), baseline=baseline, **options)
+    holdout.query(LABELS if good else 1 - LABELS, key=1)
+    report = holdout.report()
+    if not halves:  # as a model
+        other = Holdout(LABELS, DeclaredSearch(M, 3, delta=0.1), **options)
+        value = other.query(BASELINE, key=0).value
+    assert report.baseline == pytest.approx(value)
+    if options["metric"] == "accuracy":
+        assert f" It errs {'less' if good else 'more'} often than the baseline by 0." in str(report)
+    elif report.best.gain >= 0:
+        assert " Its mean loss is lower than that of the baseline by " in str(report)
+    else:
+        assert " Its mean loss is higher than that of the baseline by " in str(report)
+
+
+def test_json_has_the_best_answer_and_what_is_guaranteed():
+    report = asked(holdout_of(baseline=BASELINE)).report()
+    told = json.loads(report.to_json())
+    assert told["best"] == report.best._asdict() and told["sentence"] == str(report)
+    assert (told["n_samples"], told["n_queries"], told["space_size"]) == (M, 30, 30)
+    assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
+
+
+def test_keys_are_told_as_json_has_them():
+    search = DeclaredSearch(M, {"depth": [np.int64(3), np.int64(4)]}, delta=0.1)
+    search.query(np.zeros(M, bool), key={"depth": np.int64(4)})
+    assert json.loads(search.report().to_json())["best"]["key"] == {"depth": 4}
+    search = DeclaredSearch(M, Choice([(1, 2.5), (2, 2.5)]), delta=0.1)
+    search.query(np.zeros(M, bool), key=(2, 2.5))
+    assert json.loads(search.report().to_json())["best"]["key"] == [2, 2.5]
+
+
+@pytest.mark.parametrize("metric", ["error", "accuracy"])
+def test_the_ranking_is_by_the_limit_that_counts_and_begins_with_the_best(metric):
+    report = asked(holdout_of(metric=metric)).report()
+    ranked = report.ranking()
+    assert ranked[0] == report.best and len(ranked) == 30 and report.ranking(7) == ranked[:7]
+    limits = [each.high if metric == "error" else -each.low for each in ranked]
+    assert limits == sorted(limits)
+
+
+def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
+    search = DeclaredSearch(M, Choice([f"<b>{i}</b>" for i in range(30)]), delta=0.1)
+    for i, losses in enumerate(PREDICTIONS.values()):
+        search.query(losses ^ LABELS, key=f"<b>{i}</b>")
+    page = search.report()._repr_html_()
+    assert page.count("<tr>") == 11 and "data:image/png;base64," in page
+    assert "<b>" not in page and f"&lt;b&gt;{search.best.key[3:-4]}&lt;/b&gt;" in page
+
+
+def test_a_notebook_shows_the_report_of_a_cross_validation_and_every_rerun():
+    folds = asked(holdout_of(search={"n_folds": 5})).report()._repr_html_()
+    assert "<th>truth_of</th>" in folds and "<td>the 5 fold models on average</td>" in folds
+    holdout = holdout_of(search={"reruns": True})
+    holdout.query(LABELS, key={"depth": DEPTHS[0]})
+    assert "<th>rerun</th>" not in holdout.report()._repr_html_()
+    holdout.query(1 - LABELS, key={"depth": DEPTHS[0]}, rerun=2)  # which is not the best
+    assert "<th>rerun</th>" in holdout.report()._repr_html_()
+
+
+# errors of a thousandth, or of a million, are told as well as those of a class
+@pytest.mark.parametrize("unit", [1e-12, 1e-3, 1.0, 1e6])
+def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
+    own = {"metric": "neg_mean_squared_error", "y_range": (0, unit)}
+    rng = np.random.default_rng(1)
+    y_true = unit * rng.random(M)
+    search = DeclaredSearch(M, 10, delta=0.1)
+    holdout = Holdout(y_true, search, baseline=np.full(M, unit / 2), **own)
+    holdout.query(np.clip(y_true + 0.1 * unit * rng.normal(size=M), 0, unit), key=0)
+    report = holdout.report()
+    best, numbers = report.best, r"(-?[\d.,]+)"
+    score, gain = (
+        [float(found.replace(",", "")) for found in re.search(told, str(report)).groups()]
+        for told in (
+            rf"error {numbers} on .* and between {numbers} and {numbers} in the population",
+            rf"baseline by {numbers}, and in the population by between {numbers} and {numbers}, ",
+        )
+    )
+    for told, low, value, high in (
+        (score, best.low, best.value, best.high),
+        (gain, best.gain_low, best.gain, best.gain_high),
+    ):
+        near = (high - low) / 10
+        assert told[0] == pytest.approx(value, rel=0, abs=near)
+        assert low - near <= told[1] <= low and high <= told[2] <= high + near
+    cells = re.findall(r"<td>(.*?)</td>", report._repr_html_())
+    assert float(cells[0].replace(",", "")) == pytest.approx(best.value, rel=0, abs=near)
+
+
+def test_the_picture_of_a_cross_validation_says_whose_intervals_it_has():
+    for search, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
+        figure = asked(holdout_of(search=search)).report().plot()
+        said = " ".join(
+            part.get_text() for part in figure.findobj(lambda part: hasattr(part, "get_text"))
+        )
+        assert f"Every interval{whose} holds, with probability 0.9, however" in said
+
+
+def test_nothing_is_less_than_zero_by_a_sign_alone():
+    holdout = holdout_of(metric="neg_brier_score")
+    holdout.query(LABELS, key={"depth": DEPTHS[0]})
+    assert "neg_brier_score 0.0000 on" in str(holdout.report())
+    assert "-0.0000" not in holdout.report()._repr_html_()
+
+
+@pytest.mark.parametrize("search", [{}, {"n_folds": 5}])
+def test_weights_and_groups_are_told_with_the_rows(search):
+    for options in ({"sample_weight": np.arange(1, M + 1)}, {"groups": np.arange(M) // 4}):
+        said = str(asked(holdout_of(search=search, **options)).report())
+        assert "rows with weights or groups" in said
+    assert "weights or groups" not in str(asked(holdout_of(search=search)).report())
+
+
+def test_the_picture_has_every_score_and_the_best_so_far():
+    report = asked(holdout_of(baseline=BASELINE)).report()
+    (axes,) = report.plot().axes
+    dots, best, baseline = axes.lines
+    np.testing.assert_array_equal(dots.get_ydata(), report.answers.values)
+    so_far = np.array([report.answers.highs[: n + 1].argmin() for n in range(30)])
+    assert best.get_ydata()[-1] == report.answers.values[so_far[-1]] == report.best.value
+    assert sorted(set(best.get_ydata())) == sorted(set(report.answers.values[so_far]))
+    assert set(baseline.get_ydata()) == {report.baseline}
+
+
+def test_a_report_needs_a_search_that_keeps_scores_and_an_answer():
+    with pytest.raises(ValueError, match="nothing to report: no model was asked about"):
+        holdout_of().report()
+    with pytest.raises(TypeError, match="report needs a DeclaredSearch, this guard is a RadaBound"):
+        Holdout(LABELS, epsilon=0.1, delta=0.1).report()
+
+
+def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):
+    path = tmp_path / "search.db"
+    search = {"space": {"depth": DEPTHS}, "delta": 0.1}
+    with Holdout.open(path, LABELS, DeclaredSearch, metric="accuracy", **search) as holdout:
+        asked(holdout)
+        expected = holdout.report()
+    picture = tmp_path / "report.png"
+    assert main(["report", str(path), "--plot", str(picture)]) == 0
+    assert capsys.readouterr().out == f"{expected}\n"
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert main(["report", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sentence"] == str(expected)
+
+
+def test_the_command_says_in_a_line_what_is_no_search(tmp_path, capsys):
+    RadaBound.open(tmp_path / "guard.db", M, epsilon=0.1, delta=0.1).close()
+    DeclaredSearch.open(tmp_path / "empty.db", M, 10, delta=0.1).close()
+    for name, said in [
+        ("guard.db", "is not the record of a search"),
+        ("empty.db", "nothing to report"),
+        ("none.db", "No such file"),
+    ]:
+        assert main(["report", str(tmp_path / name)]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1

@@ -1,0 +1,372 @@
+"""A guard whose rows weigh differently, or belong together: equality, coverage, what is kept.
+
+By Result 28 a run of a coverage test misses with probability at most delta, so that a correct
+program has more misses than `most_failures` with probability at most 1e-6 a test.
+"""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.stats import binom
+
+from radabound_fast import Holdout, HoldoutExhausted, Ladder, RadaBound, bounds, pack_losses
+from radabound_fast.rows import reference
+from radabound_fast.rows.weighting import Units
+
+GIVEN = {"epsilon": 0.1, "delta": 0.2, "bound": "fixed-sequence", "n_vectors": 9, "seed": 3}
+WIDE = GIVEN | {"epsilon": 0.4}
+
+
+def most_failures(n_runs, delta):
+    return int(binom.isf(1e-6, n_runs, delta))
+
+
+def parts(m, seed=71):
+    """Weights of 1 to 7, and groups of a few rows."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, 8, m), rng.integers(0, max(1, m // 3), m)
+
+
+# ---- the same as the definition ------------------------------------------------------------------
+
+
+def expected_of(guard, weights, groups, losses):
+    """What reference.py answers by the rule of the bound, without the union part."""
+    _, codes = np.unique(groups, return_inverse=True)
+    n_groups = codes.max() + 1
+    signs = reference.signs(guard.seed, guard.n_vectors, n_groups)
+    rule = guard._rule.bound
+    passes = lambda complexity: rule.admits(  # noqa: E731
+        complexity, n_groups, guard.n_vectors, guard.epsilon, guard.delta
+    )
+    return reference.radabound(signs, losses, passes, True, weights, codes)
+
+
+# one row, a word and one under and over it, several words, and a prime
+@pytest.mark.parametrize("m", [1, 63, 64, 65, 200, 331])
+@pytest.mark.parametrize("kind", ["weights", "groups", "both"])
+def test_answers_and_complexities_equal_the_reference_on_every_kernel(kernel, kind, m):
+    weights, groups = parts(m)
+    own = {"sample_weight": weights, "groups": groups}
+    if kind != "both":
+        own = {name: one for name, one in own.items() if kind in name}
+    losses = np.random.default_rng(m).random((30, m)) < 0.3
+    # an epsilon at which all are answered, so that both see all of them
+    guard = RadaBound(m, **GIVEN | {"epsilon": 0.999, "max_queries": 1}, **own)
+    answers = guard.query_many(losses, trace=True)
+    units = own.get("sample_weight", np.ones(m, int)), own.get("groups", np.arange(m))
+    if guard._units is None:
+        pytest.skip("one row has no weight")
+    expected, complexities = expected_of(guard, *units, losses)
+    n = len(expected)  # until signs alone do not pass
+    assert_array_equal(answers.values[:n], expected)
+    assert_array_equal(answers.complexities[:n], complexities[:n])
+    assert n == 30 or m < 100
+    # each call alone, packed, as floats, and by predictions
+    for ask in (
+        lambda one: RadaBound.query(one, losses[0]),
+        lambda one: one.query_packed(pack_losses(losses[0])),
+        lambda one: one.query(losses[0].astype(float)),
+        lambda one: one.query_many_packed(pack_losses(losses[:1]))[0],
+        lambda one: Holdout(np.zeros(m, int), one, classes=[0, 1]).query(losses[0].astype(int)),
+    ):
+        one = RadaBound(m, **GIVEN | {"epsilon": 0.999}, **own)
+        answer = ask(one)
+        assert answer.value == answers[0].value
+        assert answer.value == np.average(
+            losses[0], weights=np.broadcast_to(own.get("sample_weight", 1), m)
+        )
+
+
+def test_real_valued_losses_are_rounded_to_units_of_the_heaviest_group():
+    m = 200
+    weights, groups = parts(m)
+    losses = np.random.default_rng(72).random((3, m))
+    guard = RadaBound(m, **GIVEN | {"epsilon": 0.9}, sample_weight=weights / 3, groups=groups)
+    answers = guard.query_many(losses)
+    assert answers.values == pytest.approx(np.average(losses, axis=1, weights=weights), abs=1e-6)
+    units = guard._units
+    exact = np.array([np.bincount(units.codes, units.weights * f) for f in losses])
+    rows = units.rows(losses, None, False, 2).astype(float) * 2**24
+    assert np.abs(rows - exact).max() <= 0.5 + 4.0  # each loss is rounded to 2**-24 before
+
+
+@pytest.mark.parametrize("weights", [None, 1.0, 0.3])
+def test_rows_that_weigh_the_same_are_a_guard_without_weights(weights):
+    m = 500
+    losses = np.random.default_rng(73).random((50, m)) < 0.2
+    own = {"groups": np.arange(m)[::-1]}
+    if weights is not None:
+        own["sample_weight"] = np.full(m, weights)
+    guard, plain = RadaBound(m, **GIVEN, **own), RadaBound(m, **GIVEN)
+    assert repr(guard) == repr(plain) and guard.guarantee == plain.guarantee
+    assert guard.query_many(losses)._asdict().keys() == plain.query_many(losses)._asdict().keys()
+    assert_array_equal(guard._core._progress(), plain._core._progress())
+
+
+@pytest.mark.parametrize("n_vectors", [1, 32, 256])
+@pytest.mark.parametrize("complexity", [0.0, 0.001, 0.02])
+def test_at_equal_weights_the_bound_is_the_self_bounding_split(complexity, n_vectors):
+    for m in (1, 100, 4000):
+        weighted = bounds.weighted_half_width(complexity, 1 / m, 1 / m, n_vectors, 0.1)
+        plain = bounds.self_bounding_half_width(complexity, m, n_vectors, 0.1)
+        assert weighted == pytest.approx(plain, rel=1e-13)
+
+
+def test_the_budget_is_the_largest_complexity_that_is_admitted():
+    weights, groups = parts(3000)
+    for epsilon in (0.03, 0.06, 0.1, 0.3):
+        guard = RadaBound(
+            3000, **GIVEN | {"epsilon": epsilon, "n_vectors": 64}, sample_weight=weights
+        )
+        row, given = guard._rule.bound, (guard.n_groups, 64, epsilon, 0.2)
+        budget = row.budget(*given)
+        assert (budget >= 0) == row.admits(0.0, *given)
+        if budget >= 0:
+            assert row.admits(budget, *given)
+            assert not row.admits(budget + 1e-9, *given)
+            assert guard.budget == pytest.approx(budget, rel=1e-4)
+
+
+# ---- refused ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", ["bernstein", "bernstein-split", "mclt"])
+@pytest.mark.parametrize("own", [{"sample_weight": [1, 2, 3]}, {"groups": [0, 0, 1]}])
+def test_bounds_that_are_not_proved_for_weights_are_refused_by_name(bound, own):
+    with pytest.raises(ValueError, match=f"bound must be 'fixed-sequence' .* got '{bound}'"):
+        RadaBound(3, epsilon=0.5, delta=0.5, bound=bound, **own)
+
+
+@pytest.mark.parametrize(
+    ("own", "error", "message"),
+    [
+        ({"sample_weight": [1, 2]}, ValueError, "sample_weight"),
+        ({"sample_weight": [1, 2, 0]}, ValueError, "positive and finite, got 0 at sample 2"),
+        ({"sample_weight": [1e308] * 3}, ValueError, "must have a sum that is finite"),
+        ({"sample_weight": [1, 1, 1e9]}, ValueError, r"at least 2\*\*-24 of the weight .* got 1.0"),
+        ({"sample_weight": ["a", "b", "c"]}, TypeError, "sample_weight must be real numbers"),
+        ({"groups": [0, 1]}, ValueError, "groups"),
+    ],
+)
+def test_bad_weights_and_groups_are_refused(own, error, message):
+    with pytest.raises(error, match=message):
+        RadaBound(3, **GIVEN, **own)
+
+
+def test_weights_are_the_guard_s_or_the_holdout_s_and_not_a_mechanism_s():
+    y_true, weights = [0, 1, 1], [1, 2, 3]
+    guard = RadaBound(3, **GIVEN, sample_weight=weights)
+    with pytest.raises(TypeError, match="sample_weight must be given to the guard itself"):
+        Holdout(y_true, guard, sample_weight=weights)
+    with pytest.raises(ValueError, match="or in a fixed order a FixedSequence, got a Ladder"):
+        Holdout(y_true, Ladder(3, step=0.1, delta=0.1), sample_weight=weights)
+    with pytest.raises(ValueError, match="baseline needs a DeclaredSearch, got a RadaBound"):
+        Holdout(y_true, **GIVEN, sample_weight=weights, baseline=y_true)
+    assert Holdout(y_true, **GIVEN, sample_weight=weights).guard.guarantee == guard.guarantee
+
+
+def test_workers_cannot_count_for_it():
+    guard = RadaBound(300, **GIVEN, groups=parts(300)[1])
+    for owner in (guard, Holdout(np.arange(300) % 2, guard)):
+        with pytest.raises(TypeError, match="a guard with sample_weight or groups has no task"):
+            owner.task()
+
+
+def test_an_error_in_a_row_changes_nothing():
+    weights, groups = parts(100)
+    guard = RadaBound(100, **GIVEN, sample_weight=weights, groups=groups)
+    before = guard._core._progress().copy()
+    for bad in (np.full(100, 1.5), np.full(100, 2), np.zeros(99), np.zeros((2, 100))):
+        with pytest.raises(ValueError, match="losses"):
+            guard.query(bad)
+    with pytest.raises(ValueError, match="words"):
+        guard.query_packed(np.zeros(3, np.uint64))
+    assert_array_equal(guard._core._progress(), before)
+
+
+# ---- told and kept ------------------------------------------------------------------------------
+
+
+def test_what_is_left_is_answered_whatever_it_is_and_a_halt_is_final():
+    m = 600
+    weights, groups = parts(m)
+    guard = RadaBound(
+        m, **GIVEN | {"epsilon": 0.2, "max_queries": 40}, sample_weight=weights, groups=groups
+    )
+    left = guard.n_left()
+    assert left >= 40 and guard.n_left(0.5, declared=True) == left
+    losses = np.random.default_rng(74).random((5000, m)) < 0.5
+    answers = guard.query_many(losses)
+    assert answers.halted and len(answers) >= left
+    assert (answers.half_widths <= 0.2).all()
+    with pytest.raises(HoldoutExhausted, match="the holdout is spent"):
+        guard.query(losses[0])
+
+
+def test_a_guard_that_can_answer_nothing_says_so():
+    guard = RadaBound(50, **GIVEN | {"epsilon": 0.01}, sample_weight=parts(50)[0])
+    assert guard.guarantee.startswith("No query can be answered") and guard.n_left() == 0
+    with pytest.raises(HoldoutExhausted, match="cannot answer a first query"):
+        guard.query(np.ones(50))
+
+
+def test_its_intervals_are_of_result_23_within_epsilon():
+    weights, groups = parts(2000)
+    guard = RadaBound(
+        2000, **GIVEN | {"max_queries": 10}, sample_weight=weights, groups=groups
+    )  # fmt: skip
+    losses = np.random.default_rng(75).random((3, 2000)) < 0.05
+    answers = guard.query_many(losses)
+    units = guard._units
+    for answer in answers:
+        nats = math.log(4 * 10 / (0.4 * 0.2))
+        if answer.n_queries == 1:  # the dyadic weight is the larger
+            nats = math.log(4 * 2 / (0.4 * 0.2))
+        expected = bounds.weighted_interval(answer.value, units.of_groups, units.counts, nats)
+        assert (answer.low, answer.high) == pytest.approx(expected)
+    assert "weighted mean is within 0.1" in guard.guarantee and "n_groups=" in repr(guard)
+
+
+def test_a_file_and_a_database_have_a_hash_of_the_weights(tmp_path):
+    m = 300
+    weights, groups = parts(m)
+    own, losses = {"sample_weight": weights, "groups": groups}, np.arange(m) % 5 == 0
+    guard = RadaBound(m, **WIDE, **own)
+    first = guard.query(losses)
+    guard.save(tmp_path / "guard")
+    for wrong in ({}, {"groups": groups}, {"sample_weight": weights[::-1], "groups": groups}):
+        with pytest.raises(ValueError, match="must be those with which .* was made"):
+            RadaBound.load(tmp_path / "guard", **wrong)
+    again = RadaBound.load(tmp_path / "guard", **own)
+    assert again.n_queries == 1 and again.query(losses).value == first.value
+
+    path = tmp_path / "guard.db"
+    with RadaBound.open(path, m, **WIDE, **own) as made:
+        made.query(losses)
+    for wrong in ({}, {"sample_weight": weights}, {"n_samples": m, **WIDE}):
+        with pytest.raises(ValueError, match="must be those with which .* was made"):
+            RadaBound.open(path, **wrong)
+    for right in (own, {"n_samples": m, **WIDE, **own}):
+        with RadaBound.open(path, **right) as found:
+            assert found.query(losses).value == first.value
+    plain = tmp_path / "plain.db"
+    RadaBound.open(plain, m, **WIDE).close()
+    with pytest.raises(ValueError, match="must be those with which .* was made"):
+        RadaBound.open(plain, **own)
+    with pytest.raises(FileNotFoundError):
+        RadaBound.open(tmp_path / "none.db", **own)
+
+
+def test_a_holdout_with_weights_lives_in_a_database(tmp_path):
+    y_true, (weights, groups) = np.arange(300) % 2, parts(300)
+    own = {"sample_weight": weights, "groups": groups}
+    y_pred = np.where(np.arange(300) % 7 == 0, 1 - y_true, y_true)
+    with Holdout.open(tmp_path / "h.db", y_true, **WIDE, **own) as made:
+        first = made.query(y_pred)
+    assert first.value == np.average(y_pred != y_true, weights=weights)
+    with Holdout.open(tmp_path / "h.db", y_true, **own) as again:
+        assert again.n_queries == 1
+    with pytest.raises(ValueError, match="must be those with which .* was made"):
+        Holdout.open(tmp_path / "h.db", y_true)
+
+
+def test_units_are_exact_for_whole_weights_and_equal_for_equal_ones():
+    weights, groups = parts(500)
+    units = Units.of(500, weights, groups)
+    ratio = units.weights / weights
+    assert (ratio == ratio[0]).all() and math.log2(ratio[0]).is_integer()
+    sums = np.bincount(units.codes, units.weights)
+    assert 2**22 <= sums.max() <= 2**24
+    assert units.fingerprint() == Units.of(500, 8 * weights, groups).fingerprint()
+    assert units.fingerprint() != Units.of(500, weights, None).fingerprint()
+    assert pickle.loads(pickle.dumps(units)).fingerprint() == units.fingerprint()
+    # beside heavy rows a group of many light ones
+    heavy = Units.of(4, [0.1, 0.1, 0.1, 2.9], [0, 0, 0, 1])
+    assert heavy.squares == pytest.approx((0.3**2 + 2.9**2) / 3.2**2)
+
+
+# ---- coverage -----------------------------------------------------------------------------------
+
+
+def weights_of(kind, m, rng):
+    if kind == "steep":  # the heaviest weighs a thousand times the lightest
+        return np.geomspace(1, 1000, m)
+    if kind == "one heavy":
+        return np.where(np.arange(m) == 0, m / 5, 1.0)
+    return rng.uniform(0.5, 2.0, m)
+
+
+@pytest.mark.parametrize("kind", ["steep", "one heavy", "mild"])
+@pytest.mark.parametrize(("m", "truth"), [(60, 0.5), (400, 0.1), (400, 0.5)])
+def test_no_answer_of_a_fixed_sequence_is_off_by_more_than_epsilon(kind, m, truth):
+    """100 runs of 30 coins, seed 76, delta .3; an epsilon at which it halts on the way."""
+    rng, missed, n_halts, n_answers = np.random.default_rng(76), 0, 0, 0
+    weights = weights_of(kind, m, rng)
+    shares = weights / weights.sum()
+    squares = (shares**2).sum()
+    # that of the fifth query, say, by its share of delta
+    epsilon = min(0.95, math.sqrt(squares * math.log(4 * 24 / (0.4 * 0.3)) / 2))
+    for run in range(100):
+        guard = RadaBound(
+            m, epsilon=epsilon, delta=0.3, bound="fixed-sequence", n_vectors=16,
+            seed=run, max_queries=8, sample_weight=weights,
+        )  # fmt: skip
+        answers = guard.query_many(rng.random((30, m)) < truth)
+        n_halts, n_answers = n_halts + answers.halted, n_answers + len(answers)
+        outside = (answers.lows > truth) | (answers.highs < truth)
+        missed += bool((abs(answers.values - truth) > epsilon).any() or outside.any())
+    assert missed <= most_failures(100, 0.3)
+    assert n_halts > 50 and n_answers > 100
+
+
+def shattering(rng, shares, k, copies=16):
+    """Means of k coins on one sample and, for l sign vectors, their half-range complexity."""
+    losses = rng.random((k, len(shares))) < 0.5
+    sums = (losses * shares) @ rng.choice([-1.0, 1.0], (len(shares), copies))
+    return losses @ shares, (sums.max(axis=0) - sums.min(axis=0)).mean() / 2
+
+
+@pytest.mark.parametrize("kind", ["steep", "one heavy", "mild"])
+def test_the_weighted_bound_holds_for_many_coins_at_once(kind):
+    """400 runs, seed 77, delta .3: the worst of 200 coins against 2 R~ and the rest."""
+    rng, missed, nearest = np.random.default_rng(77), 0, 0.0
+    shares = weights_of(kind, 300, rng)
+    shares = shares / shares.sum()
+    for _ in range(400):
+        means, complexity = shattering(rng, shares, 200)
+        squares = float((shares**2).sum())
+        width = bounds.weighted_half_width(complexity, shares.max(), squares, 16, 0.3)
+        worst = abs(means - 0.5).max()
+        missed += worst > width
+        nearest = max(nearest, worst / width)
+    assert missed <= most_failures(400, 0.3)
+    assert nearest > 0.1
+
+
+def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not():
+    """200 runs, seed 78, delta .2: 60 patients with 1 to 40 rows, all wrong or all right."""
+    rng = np.random.default_rng(78)
+    missed = alone = 0
+    for run in range(200):
+        groups = np.repeat(np.arange(60), rng.integers(1, 41, 60))
+        m, truth, rows = len(groups), 0.3, []
+        for _ in range(10):
+            rows.append((rng.random(60) < truth)[groups])
+        for own in ({"groups": groups}, {}):
+            # for each the least epsilon at which ten queries are answered
+            squares = (np.bincount(groups) ** 2).sum() / m**2 if own else 1 / m
+            epsilon = 1.001 * math.sqrt(squares * math.log(4 * 10 / (0.4 * 0.2)) / 2)
+            guard = RadaBound(
+                m, epsilon=epsilon, delta=0.2, bound="fixed-sequence", seed=run,
+                max_queries=10, **own,
+            )  # fmt: skip
+            answers = guard.query_many(np.array(rows))
+            out = bool((abs(answers.values - truth) > epsilon).any())
+            assert len(answers) == 10
+            missed, alone = missed + (out if own else 0), alone + (0 if own else out)
+    assert missed <= most_failures(200, 0.2)
+    assert alone > 150

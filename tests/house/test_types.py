@@ -1,0 +1,33 @@
+"""mypy --strict finds nothing, and the extension is what its .pyi says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = str(ROOT / "pyproject.toml")
+
+pytestmark = pytest.mark.source
+
+
+def run(*command):
+    return subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_mypy_strict_is_clean():
+    done = run("mypy", "--config-file", CONFIG)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_extension_matches_its_stub():
+    done = run("mypy.stubtest", "radabound_fast._kernel", "--mypy-config-file", CONFIG)
+    assert done.returncode == 0, done.stdout
+
+
+def test_ruff_is_clean():
+    done = run("ruff", "check")
+    assert done.returncode == 0, done.stdout

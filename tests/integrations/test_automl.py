@@ -1,0 +1,232 @@
+"""The recipes of docs/integrations.md for AutoML, run by the tools themselves."""
+
+import importlib.util
+import re
+import socket
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.source
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "automl_reports.py"
+if not SCRIPT.exists() or not find_spec("sklearn"):
+    pytest.skip("needs docs/ and scikit-learn", allow_module_level=True)
+
+spec = importlib.util.spec_from_file_location("automl_reports", SCRIPT)
+reports = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(reports)
+
+SENTENCE = (
+    r"The best of (\d+) models is .*: (error|accuracy) (0\.\d+) on 900 held-out rows, and between"
+)
+
+
+def check(printed, least, quality):
+    n_models, metric, value = re.search(SENTENCE, printed).groups()
+    assert int(n_models) >= least
+    assert abs((metric == "accuracy") - float(value)) < quality, printed
+
+
+def skip_without(*packages):
+    for package in packages:
+        if not find_spec(package):
+            pytest.skip(f"{package} is not installed")
+
+
+# ---- tools of their own --------------------------------------------------------------------
+
+
+def test_flaml_searches_with_keys():
+    skip_without("flaml", "lightgbm")
+    program = reports.script("FLAML").replace("max_iter=100", "max_iter=25")
+    check(reports.run(program), least=10, quality=0.1)
+
+
+# the recipe up to its last call, and then a guard that halts, which is asked without keys
+HALTS = """
+for withheld in ("raise", "stop", "worst"):
+    holdout = Holdout(y_holdout, epsilon=0.06, delta=0.1, bound="mclt", seed=0)
+    metric, automl, ended = HoldoutMetric(holdout, withheld=withheld), AutoML(), "to the end"
+    try:
+        automl.fit(
+            X, y, X_val=X_holdout, y_val=y_holdout, metric=error, task="classification",
+            estimator_list=["extra_tree"], max_iter=25, time_budget=-1, seed=0, verbose=0,
+            custom_hp={"extra_tree": {
+                name: {"domain": tune.choice(values), "init_value": values[0]}
+                for name, values in grid.items()
+            }},
+            sample=False, retrain_full=False,
+        )
+    except BaseException as stop:
+        ended = type(stop).__name__
+    best = automl.best_loss < 0.2 and sorted(automl.best_config) == sorted(grid)
+    print(withheld, ended, holdout.halted, best)
+"""
+
+
+def test_a_halt_in_flaml_is_what_the_table_says():
+    skip_without("flaml", "lightgbm")
+    recipe = reports.recipe("FLAML").partition("AutoML().fit(")[0].replace(", key=others[5]", "")
+    assert reports.run(reports.program(recipe + HALTS)).splitlines() == [
+        "raise HoldoutExhausted True True",
+        "stop KeyboardInterrupt True True",
+        "worst to the end True True",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tool", "least", "quality"),
+    [("TPOT", 10, 0.1), ("mljar-supervised", 3, 0.1), ("AutoGluon", 5, 0.1)],
+)
+def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
+    module, requirements, _ = reports.TOOLS[tool]
+    check(
+        reports.run(reports.script(tool), reports.python_with(module, requirements)), least, quality
+    )
+
+
+def test_every_picture_is_in_the_page():
+    page = reports.PAGE.read_text()
+    for _, _, picture in reports.TOOLS.values():
+        assert picture is None or f"](images/{picture})" in page
+        assert picture is None or (reports.IMAGES / picture).exists()
+
+
+# ---- scikit-learn --------------------------------------------------------------------------
+
+
+def test_grid_search_with_a_scorer():
+    printed = reports.run(reports.script("scikit-learn's searches", after=AFTER_GRID))
+    check(printed, least=6, quality=0.25)
+    assert printed.splitlines()[-1] == "True"
+
+
+AFTER_GRID = """
+best = search.cv_results_["mean_test_score"].max()
+print(abs(best - (1 - min(holdout.guard.answers.values))) < 1e-12)
+"""
+
+
+def test_make_scorer_in_two_processes_is_one_guard():
+    after = "print(holdout.n_queries, holdout.halted, search.best_score_ < 0)"
+    assert reports.run(reports.script("make_scorer", after=after)).split() == ["8", "False", "True"]
+
+
+HALVING = """
+from sklearn.experimental import enable_halving_search_cv
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.model_selection import HalvingGridSearchCV, PredefinedSplit
+
+grid = {"max_depth": [2, 4, 8], "criterion": ["gini", "entropy"]}
+space = grid | {"n_estimators": range(1, 28)}
+split = PredefinedSplit(np.repeat([-1, 0], [len(y), len(y_holdout)]))
+rows = np.vstack([X, X_holdout]), np.append(y, y_holdout)
+for resource in ({"resource": "n_estimators", "min_resources": 3, "max_resources": 27}, {}):
+    holdout = Holdout(y_holdout, DeclaredSearch(len(y_holdout), space, delta=0.1))
+    search = HalvingGridSearchCV(
+        ExtraTreesClassifier(random_state=0), grid, cv=split, refit=False, error_score="raise",
+        scoring=HoldoutMetric(holdout).scorer(), return_train_score=False, **resource,
+    )
+    try:
+        search.fit(*rows)
+        keys = [key["n_estimators"] for key in holdout.guard.answers.keys]
+        print(len(keys), sorted(set(keys)) == sorted(search.n_resources_))
+    except ValueError as error:
+        print(error, holdout.n_queries)
+"""
+
+
+def test_halving_asks_on_every_rung_and_by_samples_it_is_refused():
+    told, refused = reports.run(reports.program(HALVING)).splitlines()
+    n_asked, rungs = told.split()
+    assert int(n_asked) > 6 and rungs == "True"
+    assert refused.startswith("y_true must be the holdout's labels") and refused.endswith(" 0")
+
+
+# ---- studies and clusters ------------------------------------------------------------------
+
+OPTUNA_BEFORE = """
+import optuna
+from optuna.storages import GrpcStorageProxy, JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+range_of_depths = {"max_depth": [4, 5, 6, 7, 8]}
+
+def suggest(trial):
+    depth = trial.suggest_int("max_depth", 4, 8)
+    return DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y).predict(X_holdout)
+
+storage = STORAGE
+"""
+OPTUNA_AFTER = "print(len(study.trials), holdout.n_queries, len(holdout.guard.answers.keys))"
+
+WORKERS = """
+import subprocess, sys, time
+from pathlib import Path
+
+PORT = int(sys.argv[1])
+if PORT:
+    served = subprocess.Popen([sys.executable, "served.py", str(PORT)])
+    import grpc
+    grpc.channel_ready_future(grpc.insecure_channel(f"localhost:{PORT}")).result(timeout=60)
+workers = [subprocess.Popen([sys.executable, "worker.py"], stdout=subprocess.PIPE, text=True)
+           for _ in range(2)]
+print([worker.communicate()[0].split() for worker in workers])
+if PORT:
+    served.terminate()
+"""
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return one.getsockname()[1]
+
+
+@pytest.mark.parametrize("grpc", [False, True])
+def test_processes_share_an_optuna_study_and_one_record(grpc, tmp_path):
+    skip_without("optuna", *(["grpc"] if grpc else []))
+    port = free_port() if grpc else 0
+    journal = 'JournalStorage(JournalFileBackend("journal.log"))'
+    storage = f'GrpcStorageProxy(host="localhost", port={port})' if grpc else journal
+    before = OPTUNA_BEFORE.replace("STORAGE", storage)
+    worker = reports.script("Optuna in several processes", before, OPTUNA_AFTER)
+    (tmp_path / "worker.py").write_text(worker)
+    (tmp_path / "served.py").write_text(
+        "import sys\nfrom optuna.storages import JournalStorage, run_grpc_proxy_server\n"
+        "from optuna.storages.journal import JournalFileBackend\n"
+        f"run_grpc_proxy_server({journal}, host='localhost', port=int(sys.argv[1]))\n"
+    )
+    (tmp_path / "all.py").write_text(WORKERS)
+    done = subprocess.run(
+        [sys.executable, "all.py", str(port)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    counts = re.findall(r"'(\d+)', '(\d+)', '(\d+)'", done.stdout)
+    assert len(counts) == 2, done.stdout + done.stderr
+    # of the process that ended last
+    n_trials, n_queries, n_keys = max([int(count) for count in told] for told in counts)
+    assert n_trials == 10 and n_queries == n_keys
+    assert 1 <= n_queries <= 5  # depths; the same one again is no other query
+
+
+@pytest.mark.slow  # a cluster of two
+def test_ray_tune_asks_with_its_configurations(tmp_path):
+    skip_without("ray", "tensorboardX")
+    before = (
+        "import ray\nray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
+        f"path = {str(tmp_path / 'ray.db')!r}\n"
+    )
+    after = "print(holdout.n_queries)\nray.shutdown()"
+    printed = reports.run(reports.script("Ray Tune", before, after), timeout=300)
+    check(printed, least=2, quality=0.5)

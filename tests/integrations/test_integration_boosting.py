@@ -1,0 +1,632 @@
+"""LightGBM and XGBoost: rounds in order, each asked once, and training ends at the halt."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+if not find_spec("sklearn"):
+    pytest.skip("scikit-learn is not installed", allow_module_level=True)
+
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.model_selection import train_test_split
+
+from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted, RadaBound
+from radabound_fast.spaces import Grid, epoch_of
+
+DATA = {"two classes": load_breast_cancer, "ten classes": load_digits}
+N_ROUNDS = 12
+N_HOLDOUT = 300
+
+
+class Lightgbm:
+    """Both tools in the same few words."""
+
+    name = "lightgbm"
+    rank = {"objective": "lambdarank"}
+
+    def __init__(self, n_classes, **parameters):
+        objective = {"objective": "multiclass", "num_class": n_classes}
+        self.parameters = {"objective": "binary"} if n_classes == 2 else objective
+        self.parameters |= {"num_leaves": 4, "verbosity": -1, "num_threads": 1, "seed": 0}
+        self.parameters |= parameters
+
+    def hook(self, holdout, X_holdout, **options):
+        from radabound_fast.integrations.lightgbm import guarded_rounds
+
+        return guarded_rounds(holdout, X_holdout, **options)
+
+    def fit(self, X, y, hooks=(), *, onto=None, n_rounds=N_ROUNDS, group=None, **options):
+        import lightgbm
+
+        data = lightgbm.Dataset(X, y, group=group)
+        return lightgbm.train(
+            self.parameters, data, n_rounds, callbacks=list(hooks), init_model=onto, **options
+        )
+
+    def cross_validate(self, X, y, hooks):
+        import lightgbm
+
+        return lightgbm.cv(self.parameters, lightgbm.Dataset(X, y), 4, callbacks=hooks)
+
+    def with_own_objective(self, gradients):
+        def objective(scores, data):
+            return gradients(scores, data.get_label())
+
+        self.parameters["objective"] = objective
+        return {}
+
+    def scores(self, booster, X, n_rounds):
+        return booster.predict(X, num_iteration=n_rounds)
+
+    def n_rounds(self, booster):
+        return booster.current_iteration()
+
+    def best(self, booster):
+        """How many rounds are best."""
+        return booster.best_iteration
+
+    def stopping(self, X, y, after=2):
+        """Options of early stopping by X and y, and its hook."""
+        import lightgbm
+
+        return {"valid_sets": [lightgbm.Dataset(X, y)]}, lightgbm.early_stopping(
+            after, verbose=False
+        )
+
+
+class Xgboost:
+    name = "xgboost"
+    rank = {"objective": "rank:pairwise"}
+
+    def __init__(self, n_classes, **parameters):
+        objective = {"objective": "multi:softprob", "num_class": n_classes}
+        self.parameters = {"objective": "binary:logistic"} if n_classes == 2 else objective
+        self.parameters |= {"max_depth": 2, "nthread": 1, "seed": 0} | parameters
+
+    def hook(self, holdout, X_holdout, **options):
+        from radabound_fast.integrations.xgboost import GuardedRounds
+
+        return GuardedRounds(holdout, X_holdout, **options)
+
+    def fit(self, X, y, hooks=(), *, onto=None, n_rounds=N_ROUNDS, group=None, **options):
+        import xgboost
+
+        data = xgboost.DMatrix(X, y, group=group)
+        return xgboost.train(
+            self.parameters, data, n_rounds, callbacks=list(hooks), xgb_model=onto, **options
+        )
+
+    def cross_validate(self, X, y, hooks):
+        import xgboost
+
+        return xgboost.cv(self.parameters, xgboost.DMatrix(X, y), 4, callbacks=hooks)
+
+    def with_own_objective(self, gradients):
+        del self.parameters["objective"]
+        return {"obj": lambda scores, data: gradients(scores, data.get_label())}
+
+    def scores(self, booster, X, n_rounds):
+        return booster.inplace_predict(X, iteration_range=(0, n_rounds))
+
+    def n_rounds(self, booster):
+        return booster.num_boosted_rounds()
+
+    def best(self, booster):
+        return booster.best_iteration + 1
+
+    def stopping(self, X, y, after=2):
+        import xgboost
+
+        evals = {"evals": [(xgboost.DMatrix(X, y), "valid")], "verbose_eval": False}
+        return evals, xgboost.callback.EarlyStopping(rounds=after)
+
+
+@pytest.fixture(params=[Lightgbm, Xgboost], ids=["lightgbm", "xgboost"])
+def tool(request):
+    if not find_spec(request.param.name):
+        pytest.skip(f"{request.param.name} is not installed")
+    return request.param
+
+
+@pytest.fixture
+def xgboost():
+    return pytest.importorskip("xgboost")
+
+
+@pytest.fixture
+def lightgbm():
+    return pytest.importorskip("lightgbm")
+
+
+def split(data):
+    """X, X_holdout, y, y_holdout."""
+    X, y = DATA[data](return_X_y=True)
+    return train_test_split(X, y, test_size=N_HOLDOUT, random_state=0)
+
+
+def holdout_of(y, epsilon=0.5, **options):
+    return Holdout(y, epsilon=epsilon, delta=0.1, bound="mclt", seed=0, **options)
+
+
+def told(hook):
+    return [(n_rounds, answer.value) for n_rounds, answer in hook.answers]
+
+
+def logistic(scores, labels):
+    """Gradient and second derivative of the logistic loss."""
+    chance = 1 / (1 + np.exp(-scores))
+    return chance - labels, chance * (1 - chance)
+
+
+# ---- the answers, and the round that is best -----------------------------------------------
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("n_before", [0, 7])
+def test_every_fourth_round_of_the_ensemble_is_asked_and_the_best_is_kept(tool, data, n_before):
+    """Also of one that was begun before: what is asked is what the booster says of the rounds."""
+    X, X_holdout, y, y_holdout = split(data)
+    boosting = tool(len(np.unique(y)))
+    before = boosting.fit(X, y, n_rounds=n_before) if n_before else None
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=4)
+    booster = boosting.fit(X, y, [hook], onto=before)
+    errors = {}
+    for n_rounds in range(4, n_before + N_ROUNDS + 1, 4):
+        scores = boosting.scores(booster, X_holdout, n_rounds)
+        codes = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
+        if n_rounds > n_before:
+            errors[n_rounds] = np.mean(codes != y_holdout)
+    assert told(hook) == list(errors.items())
+    assert boosting.best(booster) == min(errors, key=errors.get)
+    if tool is Xgboost:  # LightGBM returns the rounds up to the best
+        assert boosting.n_rounds(booster) == n_before + N_ROUNDS
+
+
+def test_the_first_of_equals_is_best(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = tool(2, learning_rate=1e-9)  # no round changes a class
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    booster = boosting.fit(X, y, [hook])
+    assert len(hook.answers) == 4 and len(set(dict(told(hook)).values())) == 1
+    assert boosting.best(booster) == 3
+
+
+def test_training_ends_at_the_halt_with_the_best_answered_round(tool):
+    X, X_holdout, y, y_holdout = split("ten classes")
+    for epsilon in np.arange(0.105, 0.08, -0.002):  # the first that is too small for all rounds
+        holdout = holdout_of(y_holdout, epsilon=epsilon)
+        hook = tool(10).hook(holdout, X_holdout, every=1)
+        booster = tool(10).fit(X, y, [hook])
+        if holdout.halted:
+            break
+    assert 0 < holdout.n_queries < N_ROUNDS
+    assert [n_rounds for n_rounds, _ in hook.answers] == list(range(1, holdout.n_queries + 1))
+    if tool is Xgboost:  # the withheld one was trained, and is not best
+        assert tool(10).n_rounds(booster) == holdout.n_queries + 1
+    errors = dict(told(hook))
+    assert tool(10).best(booster) == min(errors, key=errors.get)
+
+
+def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    holdout = holdout_of(y_holdout)
+    booster = tool(2).fit(X, y, [tool(2).hook(holdout, X_holdout, every=N_ROUNDS + 1)])
+    assert holdout.n_queries == 0
+    assert tool(2).n_rounds(booster) == N_ROUNDS
+
+
+def test_rounds_of_a_declared_search_are_asked_by_key(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    search = DeclaredSearch(N_HOLDOUT, Grid({"depth": [2, 3]}) * epoch_of(N_ROUNDS), delta=0.1)
+    hook = tool(2).hook(
+        Holdout(y_holdout, search),
+        X_holdout,
+        every=4,
+        key=lambda n_rounds: ({"depth": 2}, n_rounds - 1),
+    )
+    plain = tool(2).hook(holdout_of(y_holdout), X_holdout, every=4)
+    booster = tool(2).fit(X, y, [hook])
+    assert tool(2).best(booster) == tool(2).best(tool(2).fit(X, y, [plain]))
+    assert told(hook) == told(plain)
+    keys = [answer.key for _, answer in hook.answers]
+    assert keys == [({"depth": 2}, epoch) for epoch in (3, 7, 11)]
+
+
+def test_a_hook_that_is_used_again_forgets_the_training_before(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    holdout = holdout_of(y_holdout)
+    hook = tool(2).hook(holdout, X_holdout, every=6)
+    tool(2).fit(X, y, [hook])
+    tool(2, learning_rate=1e-9).fit(X, y, [hook])  # all rounds are worse
+    assert holdout.n_queries == 4 and len(hook.answers) == 2
+    assert tool(2, learning_rate=1e-9).best(tool(2).fit(X, y, [hook])) in (6, 12)
+
+
+def test_what_was_answered_before_an_interrupt_is_on_the_hook(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = tool(2)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=2)
+    whole = boosting.hook(holdout_of(y_holdout), X_holdout, every=2)
+    boosting.fit(X, y, [whole])
+    ask, n_asked = hook._rounds.ask, []
+
+    def interrupted(*arguments):
+        n_asked.append(1)
+        if len(n_asked) == 4:
+            raise KeyboardInterrupt
+        return ask(*arguments)
+
+    hook._rounds.ask = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        boosting.fit(X, y, [hook])
+    assert told(hook) == told(whole)[:3]
+
+
+@pytest.mark.parametrize("halts", [False, True])
+@pytest.mark.parametrize("hook_first", [False, True])
+def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
+    tool, halts, hook_first
+):
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = tool(2, learning_rate=1.0)
+    options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50])
+    stopped = boosting.fit(X, y, [stopping], n_rounds=100, **options)
+    assert boosting.n_rounds(stopped) < 100
+
+    options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50])
+    holdout = holdout_of(y_holdout)
+    hook = boosting.hook(holdout, X_holdout, every=1)
+    if halts:
+        query, n_asked = holdout.query, []
+
+        class Halts:
+            guard, classes, n_samples = holdout.guard, [0, 1], N_HOLDOUT
+
+            def query(self, predictions, key=None):
+                n_asked.append(1)
+                if len(n_asked) > 1:
+                    raise HoldoutExhausted("spent", n_queries=1)
+                return query(predictions)
+
+        hook._rounds.holdout = Halts()
+    hooks = [hook, stopping] if hook_first else [stopping, hook]
+    booster = boosting.fit(X, y, hooks, n_rounds=100, **options)
+    assert boosting.best(booster) == (1 if halts else boosting.best(stopped))
+
+
+@pytest.mark.parametrize("hook_first", [False, True])
+def test_early_stopping_that_does_not_stop_names_the_best_round_too(tool, hook_first):
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting, best = tool(2), []
+    for hooked in (False, True):
+        options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50], after=1000)
+        hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=1)
+        hooks = [hook, stopping] if hook_first else [stopping, hook]
+        booster = boosting.fit(X, y, hooks if hooked else [stopping], **options)
+        best.append(boosting.best(booster))
+    assert best[0] == best[1] != min(hook.answers, key=lambda told: told[1].value)[0]
+
+
+def test_a_best_round_of_the_model_that_is_continued_does_not_stay(xgboost):
+    X, X_holdout, y, y_holdout = split("two classes")
+    before = Xgboost(2).fit(X, y, [Xgboost(2).hook(holdout_of(y_holdout), X_holdout, every=2)])
+    assert before.attr("best_iteration") is not None
+    hook = Xgboost(2).hook(holdout_of(y_holdout), X_holdout, every=10**6)
+    assert Xgboost(2).fit(X, y, [hook], onto=before).attr("best_iteration") is None
+
+
+# ---- what the scores mean ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["reg:logistic", "binary:logitraw", "binary:hinge"])
+def test_xgboosts_objectives_of_two_classes(xgboost, objective):
+    """By the sign of the raw score, which is what each of them is fitted for."""
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = Xgboost(2, objective=objective, base_score=0.5)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    booster = boosting.fit(X, y, [hook])
+    limit = 0.5 if objective == "binary:hinge" else 0.0  # its base is no logit
+    for n_rounds, value in told(hook):
+        raw = booster.predict(
+            xgboost.DMatrix(X_holdout), iteration_range=(0, n_rounds), output_margin=True
+        )
+        codes = boosting.scores(booster, X_holdout, n_rounds) if limit else raw > 0
+        assert value == np.mean(codes != y_holdout)
+        assert value < 0.15
+
+
+@pytest.mark.filterwarnings("ignore:.*updater:UserWarning")
+def test_xgboosts_update_of_a_model_begins_at_its_first_round(xgboost):
+    X, X_holdout, y, y_holdout = split("two classes")
+    before = Xgboost(2).fit(X, y)
+    update = {"process_type": "update", "updater": "refresh", "lambda": 50.0, "verbosity": 0}
+    boosting = Xgboost(2, **update)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=2)
+    booster = boosting.fit(X, y, [hook], onto=before)
+    errors = [
+        (n_rounds, np.mean((boosting.scores(booster, X_holdout, n_rounds) > 0.5) != y_holdout))
+        for n_rounds in range(2, N_ROUNDS + 1, 2)
+    ]
+    assert told(hook) == errors
+
+
+def test_xgboosts_objective_of_ones_own_is_read_as_the_one_that_is_named(xgboost):
+    """Without a name it is refused, below."""
+    X, X_holdout, y, y_holdout = split("two classes")
+    boosting = Xgboost(2)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    booster = boosting.fit(
+        X, y, [hook], obj=lambda scores, data: logistic(scores, data.get_label())
+    )
+    for n_rounds, value in told(hook):
+        codes = boosting.scores(booster, X_holdout, n_rounds) > 0.5
+        assert value == np.mean(codes != y_holdout) < 0.15
+
+
+def test_xgboosts_softmax_gives_class_numbers(xgboost):
+    X, X_holdout, y, y_holdout = split("ten classes")
+    answers = []
+    for objective in ("multi:softmax", "multi:softprob"):
+        boosting = Xgboost(10, objective=objective)
+        hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+        boosting.fit(X, y, [hook])
+        answers.append(told(hook))
+    assert answers[0] == answers[1]
+    assert answers[0][-1][1] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("data", "parameters"),
+    [
+        ("ten classes", {"objective": "ova"}),
+        ("two classes", {"objective": "xentropy"}),
+        ("two classes", {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}),
+    ],
+)
+def test_lightgbms_other_objectives_and_forests(lightgbm, data, parameters):
+    X, X_holdout, y, y_holdout = split(data)
+    boosting = Lightgbm(len(np.unique(y)), **parameters)
+    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    booster = boosting.fit(X, y, [hook])
+    for n_rounds, value in told(hook):
+        scores = boosting.scores(booster, X_holdout, n_rounds)
+        codes = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.5
+        assert value == np.mean(codes != y_holdout)
+
+
+# ---- refused before any query --------------------------------------------------------------
+
+
+def refused(tool, error, message, n_classes=2, y=None, options=None, **parameters):
+    """A training that ends with this error before anything is asked."""
+    X, X_holdout, found, y_holdout = split("two classes")
+    boosting = tool(n_classes, **parameters)
+    options = options(boosting) if options else {}
+    holdout = holdout_of(y_holdout)
+    with pytest.raises(error, match=message):
+        boosting.fit(
+            X,
+            found if y is None else y(found),
+            [boosting.hook(holdout, X_holdout, every=1)],
+            **options,
+        )
+    assert holdout.n_queries == 0 and not holdout.halted
+
+
+def test_an_objective_of_ones_own_gives_raw_scores(tool):
+    refused(
+        tool,
+        ValueError,
+        r"objective must be one of .*got (a function|reg:squarederror \(the default, where an)",
+        options=lambda boosting: boosting.with_own_objective(logistic),
+    )
+
+
+def test_regression_gives_no_classes(tool):
+    named = {"objective": "regression" if tool is Lightgbm else "reg:squarederror"}
+    refused(tool, ValueError, "objective must be one of .*got reg", **named)
+
+
+def test_ranks_are_no_classes(tool):
+    refused(
+        tool,
+        ValueError,
+        "objective must be one of .*got (lambdarank|rank:pairwise)",
+        options=lambda boosting: {"group": [100, 169]},
+        **tool.rank,
+    )
+
+
+@pytest.mark.parametrize("alias", ["boosting", "boosting_type", "boost"])
+def test_lightgbms_dart_is_refused_by_any_name(lightgbm, alias):
+    refused(Lightgbm, ValueError, "boosting must not be dart", **{alias: "dart"})
+
+
+@pytest.mark.parametrize("booster", ["dart", "gblinear"])
+@pytest.mark.filterwarnings("ignore:.*gblinear:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")  # max_depth is not gblinear's
+def test_xgboosts_boosters_that_change_earlier_rounds_are_refused(xgboost, booster):
+    refused(Xgboost, ValueError, f"booster must not be {booster}", booster=booster)
+
+
+def test_several_labels_a_sample_are_refused(xgboost):
+    refused(
+        Xgboost,
+        ValueError,
+        r"the booster must give one score a sample, got shape \(300, 2\)",
+        y=lambda y: np.stack([y, 1 - y], axis=1),
+    )
+
+
+def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    holdout = holdout_of(y_holdout)
+    with pytest.raises(TypeError, match=r"got (lightgbm|xgboost)\.cv: its folds are cut from the"):
+        tool(2).cross_validate(X, y, [tool(2).hook(holdout, X_holdout)])
+    assert holdout.n_queries == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"every": 0}, ValueError, "every must be at least 1, got 0"),
+        ({"holdout": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "must be a Holdout"),
+        (
+            {"holdout": Holdout([0, 1] * 150, GuessAndCheck(300, epsilon=0.3, delta=0.1))},
+            ValueError,
+            "a RadaBound or a Ladder, which need no guesses, got GuessAndCheck",
+        ),
+        (
+            {"X_holdout": np.zeros((299, 30))},
+            ValueError,
+            "X_holdout must have the holdout's 300 samples, got 299",
+        ),
+        (
+            {"classes": [0, 2]},
+            ValueError,
+            r"classes must be classes of the holdout, got 2: Holdout",
+        ),
+        (
+            {"key": lambda n_rounds: n_rounds},
+            TypeError,
+            "key must be a function of the number of rounds with a DeclaredSearch, and None other",
+        ),
+        (
+            {"holdout": Holdout([0, 1] * 150, DeclaredSearch(300, 12, delta=0.1))},
+            TypeError,
+            "key must be a function .* got None with DeclaredSearch",
+        ),
+        ({"classes": [1, 1]}, ValueError, r"classes must be distinct, got \[1, 1\]"),
+    ],
+)
+def test_bad_arguments_are_refused_before_training(tool, change, error, message):
+    X, X_holdout, y, y_holdout = split("two classes")
+    options = {"holdout": holdout_of(y_holdout), "X_holdout": X_holdout} | change
+    with pytest.raises(error, match=message):
+        tool(2).hook(**options)
+
+
+def test_a_holdout_that_can_answer_nothing_says_what_would_work(tool):
+    X, X_holdout, y, y_holdout = split("two classes")
+    needs = r"mclt needs epsilon 0\.\d+ with 300 samples or [\d,]+ samples at epsilon 0.01"
+    with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*{needs}"):
+        tool(2).hook(holdout_of(y_holdout, epsilon=0.01), X_holdout)
+
+
+def test_no_round_is_best_if_the_first_answer_is_withheld(tool):
+    X, X_holdout, y, y_holdout = split("ten classes")
+    holdout = next(  # enough for models that are all alike, if for any
+        holdout
+        for holdout in (holdout_of(y_holdout, epsilon) for epsilon in np.arange(0.03, 0.1, 0.001))
+        if holdout.budget > 0
+    )
+    hook = tool(10).hook(holdout, X_holdout, every=1)
+    with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs") as caught:
+        tool(10).fit(X, y, [hook])
+    assert holdout.halted and caught.value.n_queries == 0 and hook.answers == []
+
+
+# ---- which label each class number is ------------------------------------------------------
+
+
+def test_classes_missing_in_training_are_mapped_by_the_models_own(tool):
+    """A model of three digits, whose class numbers are 0, 1, 2, for a holdout of all ten."""
+    X, X_holdout, y, y_holdout = split("ten classes")
+    known = np.array([3, 5, 9])
+    keep = np.isin(y, known)
+    boosting = tool(3)
+    holdout = holdout_of(y_holdout)
+    hook = boosting.hook(holdout, X_holdout, every=6, classes=known)
+    booster = boosting.fit(X[keep], np.searchsorted(known, y[keep]), [hook])
+    for n_rounds, value in told(hook):
+        predicted = known[boosting.scores(booster, X_holdout, n_rounds).argmax(axis=1)]
+        assert value == np.mean(predicted != y_holdout)
+        assert 0.6 < value < 0.8  # it cannot know seven of ten
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        (range(4), {}, "classes must say which label each of the booster's 3 class numbers is"),
+        ([0, 1, 3], {}, "since the holdout's classes are not 0 to 2: np.unique"),
+        (["a", "b", "c"], {}, "classes must say which label"),
+        (range(4), {"classes": range(4)}, "a label for each of the booster's 3 classes, got 4"),
+    ],
+)
+def test_classes_that_are_not_known_are_asked_for(tool, labels, options, message):
+    X, X_holdout, y, y_holdout = split("ten classes")
+    holdout = holdout_of(np.array(labels)[y_holdout % len(labels)])
+    boosting = tool(3)
+    with pytest.raises(ValueError, match=message):
+        boosting.fit(X, y % 3, [boosting.hook(holdout, X_holdout, **options)])
+    assert holdout.n_queries == 0
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["no", "yes"], [7, -7], [0.5, 1.5], [True, False], [("a", 1), ("b", 2)], ["a", 1]],
+    ids=str,
+)
+def test_labels_of_every_kind_are_named_by_number(tool, names):
+    X, X_holdout, y, y_holdout = split("two classes")
+    labels = np.fromiter((names[code] for code in y_holdout), object, N_HOLDOUT)
+    by_number = tool(2).hook(holdout_of(y_holdout), X_holdout, every=4)
+    by_name = tool(2).hook(holdout_of(labels), X_holdout, every=4, classes=names)
+    tool(2).fit(X, y, [by_number])
+    tool(2).fit(X, y, [by_name])
+    assert told(by_number) == told(by_name) and len(by_name.answers) == 3
+
+
+def test_a_holdout_may_lack_a_class_of_the_model(tool):
+    X, X_holdout, y, y_holdout = split("ten classes")
+    keep = y_holdout != 4
+    holdout = holdout_of(y_holdout[keep], classes=range(10))
+    boosting = tool(10)
+    hook = boosting.hook(holdout, X_holdout[keep], every=6)
+    booster = boosting.fit(X, y, [hook])
+    n_rounds, value = told(hook)[-1]
+    predicted = boosting.scores(booster, X_holdout[keep], n_rounds).argmax(axis=1)
+    assert value == np.mean(predicted != y_holdout[keep])
+
+
+# ---- the tools' classifiers and data -------------------------------------------------------
+
+
+def test_lightgbms_classifier_takes_the_callback(lightgbm):
+    X, X_holdout, y, y_holdout = split("two classes")
+    names = np.array(["no", "yes"])
+    hook = Lightgbm(2).hook(
+        holdout_of(names[y_holdout]), X_holdout, every=3, classes=np.unique(names[y])
+    )
+    model = lightgbm.LGBMClassifier(n_estimators=N_ROUNDS, verbosity=-1, n_jobs=1)
+    model.fit(X, names[y], callbacks=[hook])
+    error = np.mean(model.predict(X_holdout) != names[y_holdout])
+    assert error == min(dict(told(hook)).values()) == model.best_score_["holdout"]["error"]
+    assert model.best_iteration_ == next(n for n, value in told(hook) if value == error)
+
+
+def test_xgboosts_classifier_takes_the_callback(xgboost):
+    X, X_holdout, y, y_holdout = split("two classes")
+    hook = Xgboost(2).hook(holdout_of(y_holdout), X_holdout, every=3)
+    model = xgboost.XGBClassifier(n_estimators=N_ROUNDS, callbacks=[hook], n_jobs=1)
+    model.fit(X, y)
+    error = np.mean(model.predict(X_holdout) != y_holdout)
+    assert error == min(dict(told(hook)).values()) == model.best_score
+    assert model.best_iteration + 1 == next(n for n, value in told(hook) if value == error)
+
+
+def test_xgboost_takes_its_own_matrix_with_its_missing_values(xgboost):
+    X, X_holdout, y, y_holdout = split("two classes")
+    X, X_holdout = X.copy(), X_holdout.copy()
+    X[::3, :20], X_holdout[::3, :20] = -999, -999
+    answers = []
+    data = xgboost.DMatrix(X, y, missing=-999)
+    for rows in (
+        xgboost.DMatrix(X_holdout, missing=-999),
+        np.where(X_holdout == -999, np.nan, X_holdout),
+    ):
+        hook = Xgboost(2).hook(holdout_of(y_holdout), rows, every=3)
+        xgboost.train(Xgboost(2).parameters, data, N_ROUNDS, callbacks=[hook])
+        answers.append(told(hook))
+    assert answers[0] == answers[1]

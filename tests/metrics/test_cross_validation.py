@@ -1,0 +1,232 @@
+"""A declared search by cross-validation: what it answers, what it refuses, and what it keeps."""
+
+import math
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from radabound_fast import DeclaredSearch, Holdout, bounds
+from radabound_fast.guards.declared_search import CrossValidatedAnswer
+from radabound_fast.metrics import FOLDED, METRICS
+
+M, K, DELTA, N_KEYS = 400, 5, 0.1, 50
+NATS = math.log(2 / DELTA) + math.log(N_KEYS)
+rng = np.random.default_rng(61)
+Y = (rng.random(M) < 0.3).astype(int)
+CHANCES = np.clip(0.6 * Y + 0.4 * rng.random(M), 0, 1)
+SAYS = {
+    "classes": (CHANCES > 0.5).astype(int) ^ (rng.random(M) < 0.1),
+    "probabilities": CHANCES,
+    "numbers": CHANCES,
+}
+OPTIONS = {
+    "neg_log_loss": {"clip": 0.01},
+    "neg_mean_absolute_error": {"y_range": (0, 1)},
+    "neg_mean_squared_error": {"y_range": (0, 1)},
+    "mean_cost": {"costs": [[0, 1], [5, 0]]},
+}
+
+
+def search_of(**given):
+    return DeclaredSearch(M, N_KEYS, **{"delta": DELTA, "n_folds": K} | given)
+
+
+def answer_by(name, search=None, **given):
+    options = OPTIONS.get(name, {})
+    holdout = Holdout(Y, search or search_of(), metric=name, **options, **given)
+    return holdout.query(SAYS[METRICS[name].takes], key=7)
+
+
+# ---- the bound ---------------------------------------------------------------------------------
+
+
+def test_the_interval_is_hoeffding_s_for_the_rows_of_one_fold():
+    low, high = bounds.cross_validation_interval(0.3, 1000, 5, 2.5)
+    assert high - 0.3 == pytest.approx(math.sqrt(2.5 / (2 * 200)), rel=1e-12)
+    assert 0.3 - low == pytest.approx(high - 0.3, rel=1e-12)
+    lows, highs = bounds.cross_validation_interval(np.array([0.01, 0.3, 0.99]), 1000, 5, 2.5)
+    assert lows[0] == 0.0 and highs[2] == 1.0 and (lows[1], highs[1]) == (low, high)
+    # a nat more a row, and no rows but one a fold
+    several = bounds.cross_validation_interval(0.5, 10, 10, np.array([0.0, 0.125]))
+    assert several[1] == pytest.approx([0.5, 0.75])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((1.5, 100, 5, 1.0), "means must be in \\[0, 1\\], got 1.5"),
+        ((0.5, 0, 5, 1.0), "n_effective must be positive, got 0.0"),
+        ((0.5, 100, 1, 1.0), "n_folds must be at least 2, got 1"),
+        ((0.5, 100, 5, -1.0), "nats must be finite and at least 0, got -1.0"),
+    ],
+)
+def test_the_bound_refuses_bad_arguments_by_name(given, message):
+    with pytest.raises(ValueError, match=message):
+        bounds.cross_validation_interval(*given)
+
+
+# ---- what a search answers ----------------------------------------------------------------------
+
+
+def test_losses_have_the_interval_of_one_fold_s_rows():
+    losses = SAYS["classes"] != Y
+    for given in (losses, losses * 0.75):
+        answer = search_of().query(given, key=3)
+        assert answer.value == np.mean(given)
+        expected = bounds.cross_validation_interval(answer.value, M, K, NATS)
+        assert (answer.low, answer.high) == expected
+    search = search_of()
+    assert search.interval(int(losses.sum()), key=3) == search.interval(losses.mean(), key=3)
+    many = search.query_many(np.stack([losses, losses]), keys=[3, 4])
+    assert [(one.low, one.high) for one in many] == list(zip(many.lows, many.highs, strict=True))
+
+
+ROWS_WORTH = {
+    "recall": Y.sum(),
+    "specificity": M - Y.sum(),
+    "balanced_accuracy": 4 / (1 / Y.sum() + 1 / (M - Y.sum())),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_a_metric_s_value_is_as_ever_and_its_limits_are_of_one_fold(name):
+    answer = answer_by(name)
+    plain = answer_by(name, search_of(n_folds=None))
+    assert answer.value == plain.value
+    ends = (-1.0, 0.0) if name.startswith("neg_") else (0.0, 1.0)
+    ends = {"neg_log_loss": (math.log(0.01), 0.0), "mean_cost": (0.0, 5.0)}.get(name, ends)
+    reach = (ends[1] - ends[0]) * math.sqrt(K * NATS / (2 * ROWS_WORTH.get(name, M)))
+    assert answer.low == pytest.approx(max(ends[0], answer.value - reach), rel=1e-9)
+    assert answer.high == pytest.approx(min(ends[1], answer.value + reach), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - set(FOLDED)))
+def test_a_metric_that_is_no_mean_over_rows_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"metric must be a mean over rows.* {name!r} is proved"):
+        Holdout(Y, search_of(), metric=name)
+
+
+def test_gains_and_comparisons_are_refused():
+    with pytest.raises(ValueError, match="baseline must be left out in a search with n_folds"):
+        Holdout(Y, search_of(), baseline=Y)
+    holdout = Holdout(Y, search_of())
+    with pytest.raises(ValueError, match="compare needs a search without n_folds"):
+        holdout.compare(Y, 1 - Y, key_a=1, key_b=2)
+    assert holdout.n_queries == 0
+
+
+@pytest.mark.parametrize("name", ["error", "accuracy", "neg_brier_score"])
+def test_weights_and_groups_count_by_their_squares(name):
+    weights, groups = rng.uniform(0.5, 2.0, M), np.arange(M) // 3
+    answer = answer_by(name, sample_weight=weights, groups=groups)
+    of_groups = np.bincount(groups, weights) / weights.sum()
+    reach = math.sqrt(K * NATS * (of_groups**2).sum() / 2)
+    plain = answer_by(name, search_of(n_folds=None), sample_weight=weights, groups=groups)
+    assert answer.value == plain.value
+    assert answer.half_width == pytest.approx(reach, rel=1e-9)
+
+
+def test_one_side_is_for_a_nat_of_two_less():
+    losses = SAYS["classes"] != Y
+    answer = search_of(two_sided=False).query(losses, key=3)
+    nats = NATS - math.log(2)
+    assert answer.low == 0.0
+    assert answer.high == bounds.cross_validation_interval(answer.value, M, K, nats)[1]
+
+
+def test_repeats_are_averaged_by_the_row():
+    """Result 27: the mean of several cross-validations has the interval of one."""
+    repeats = rng.random((3, M)) < 0.2
+    answer = search_of().query(repeats.mean(axis=0), key=0)
+    assert answer.value == pytest.approx(repeats.mean(), abs=2.0**-24)
+
+
+# ---- whose truth it is --------------------------------------------------------------------------
+
+
+def test_answers_guarantee_repr_and_report_say_that_it_is_the_fold_models():
+    search = search_of()
+    holdout = Holdout(Y, search)
+    answer = holdout.query(SAYS["classes"], key=7)
+    assert type(answer) is CrossValidatedAnswer
+    assert answer.truth_of == "the 5 fold models on average"
+    assert "truth_of='the 5 fold models on average'" in repr(answer)
+    assert search.answers._asdict().keys() == answer._asdict().keys()
+    assert pickle.loads(pickle.dumps(answer)) == answer
+    assert "n_folds=5" in repr(search)
+    assert "of the 5 fold models of every answer, averaged over the rows" in search.guarantee
+    assert "Of a model trained again on all rows nothing is said." in search.guarantee
+    report = holdout.report()
+    assert "in 5-fold cross-validation on 400 rows" in str(report)
+    assert "for its 5 fold models on average (a refitted model is another one)" in str(report)
+    assert '"n_folds": 5' in report.to_json()
+    assert not hasattr(search_of(n_folds=None).query(Y, key=0), "truth_of")
+
+
+@pytest.mark.parametrize(
+    ("n_folds", "error", "message"),
+    [
+        (1, ValueError, "n_folds must be at least 2, got 1"),
+        (M + 1, ValueError, f"n_folds must be at most n_samples, {M}, got {M + 1}"),
+        (5.0, TypeError, "n_folds must be an integer, got 5.0"),
+        (True, TypeError, "n_folds must be an integer, got True"),
+    ],
+)
+def test_bad_folds_are_refused(n_folds, error, message):
+    with pytest.raises(error, match=message):
+        search_of(n_folds=n_folds)
+
+
+# ---- kept ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [None, "accuracy", "neg_brier_score"])
+def test_an_opened_search_keeps_its_folds_and_refuses_others(tmp_path, name):
+    path = tmp_path / "search.db"
+    given = {"space": N_KEYS, "delta": DELTA, "n_folds": K}
+    made = Holdout.open(path, Y, DeclaredSearch, metric=name, **given)
+    answer = made.query(SAYS[METRICS[name or "error"].takes], key=7)
+    for again in (Holdout.open(path, Y, DeclaredSearch), pickle.loads(pickle.dumps(made))):
+        assert again.guard.n_folds == K
+        assert again.guard.best == answer and again.guard.best.truth_of == answer.truth_of
+    assert DeclaredSearch.open(path).best == answer
+    for other in (4, None):
+        with pytest.raises(ValueError, match=f"n_folds must be 5, with which .* got {other}"):
+            Holdout.open(path, Y, DeclaredSearch, metric=name, **given | {"n_folds": other})
+
+
+# ---- the recipe for FLAML -----------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "searches.md"
+
+DATA = """
+import numpy as np
+from radabound_fast import DeclaredSearch
+rng = np.random.default_rng(66)
+X = rng.normal(size=(303, 4))
+y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=303) > 0).astype(int)
+"""
+
+
+@pytest.mark.source
+@pytest.mark.slow
+def test_the_recipe_for_flaml_gives_every_trial_its_interval(tmp_path):
+    pytest.importorskip("flaml")
+    (code,) = re.findall(r"```python\n(import json\n.*?)```", PAGE.read_text(), re.S)
+    script = tmp_path / "recipe.py"
+    script.write_text(DATA + code)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"error (\S+), between (\S+) and (\S+)", done.stdout)
+    assert len(lines) == 10
+    reach = math.sqrt(5 * math.log(2 * 16 / 0.1) / 600)  # five folds of 60 rows at least
+    for error, low, high in np.array(lines, float):
+        assert low == pytest.approx(max(0, error - reach), abs=0.0011)
+        assert high == pytest.approx(min(1, error + reach), abs=0.0011)

@@ -1,0 +1,909 @@
+"""Metrics of a holdout: scikit-learn's values, what is refused, and what is kept."""
+
+import copy
+import itertools
+import json
+import pickle
+import sqlite3
+import warnings
+
+import numpy as np
+import pytest
+
+from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, Ladder, RadaBound, bounds
+from radabound_fast.metrics import METRICS
+
+metrics = pytest.importorskip("sklearn.metrics")
+
+M = 500
+RNG = np.random.default_rng(20)
+Y = (RNG.random(M) < 0.1).astype(int)
+SCORES = np.round(Y + RNG.normal(size=M), 1)  # with many ties
+CLASSES = (SCORES > 0.8).astype(int)
+CHANCES = 1 / (1 + np.exp(3 - 2 * SCORES))
+THREE = RNG.integers(0, 3, M)
+CHANCES_OF_3 = RNG.dirichlet([1, 1, 1], M)
+TARGETS = RNG.normal(size=M).clip(-4, 4)
+GUESSES = (TARGETS + RNG.normal(size=M)).clip(-4, 4)
+COSTS = [[0, 1, 2.5], [5, 0, 1], [-1, 3, 0]]
+
+
+def holdout_of(metric, y_true=Y, *, space=1000, delta=0.1, two_sided=True, **options):
+    search = DeclaredSearch(len(y_true), space, delta=delta, two_sided=two_sided)
+    return Holdout(y_true, search, metric=metric, **options)
+
+
+def log_loss(y_true, chances, clip):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # clipped rows do not add up to 1
+        if chances.ndim == 1:
+            chances = np.stack([1 - chances, chances], axis=1)
+        return -metrics.log_loss(y_true, np.maximum(chances, clip))
+
+
+# metric, what it is asked, options, what scikit-learn says
+def cases():
+    sk, strings = metrics, np.array(["no", "yes"])
+    yield "error", Y, CLASSES, {}, 1 - sk.accuracy_score(Y, CLASSES)
+    yield "accuracy", Y, CLASSES, {}, sk.accuracy_score(Y, CLASSES)
+    yield "accuracy", THREE, (THREE + Y) % 3, {}, sk.accuracy_score(THREE, (THREE + Y) % 3)
+    mixed = RNG.integers(0, 3, M)
+    for one in (mixed, THREE, np.zeros(M, int)):
+        yield "balanced_accuracy", THREE, one, {}, sk.balanced_accuracy_score(THREE, one)
+    yield "balanced_accuracy", Y, CLASSES, {}, sk.balanced_accuracy_score(Y, CLASSES)
+    for pos_label in (0, 1):
+        own = {"pos_label": pos_label}
+        for one in (CLASSES, Y, 1 - Y, np.zeros(M, int), np.ones(M, int)):
+            for name in ("precision", "recall", "f1"):
+                score = getattr(sk, f"{name}_score")
+                yield name, Y, one, own, score(Y, one, zero_division=0, **own)
+            yield "specificity", Y, one, own, sk.recall_score(Y, one, pos_label=1 - pos_label)
+    yield (
+        "f1", strings[Y], strings[CLASSES], {"pos_label": "no"},
+        sk.f1_score(strings[Y], strings[CLASSES], pos_label="no"),
+    )  # fmt: skip
+    for one in (SCORES, SCORES.astype(np.float32), -SCORES, np.zeros(M), CLASSES, Y * 2.0):
+        yield "roc_auc", Y, one, {}, sk.roc_auc_score(Y, one)
+    yield "roc_auc", 2 * Y - 1, SCORES, {}, sk.roc_auc_score(Y, SCORES)
+    yield "roc_auc", strings[Y], SCORES, {"pos_label": "yes"}, sk.roc_auc_score(Y, SCORES)
+    for one in (CHANCES, CLASSES * 1.0, np.full(M, 0.1), np.stack([1 - CHANCES, CHANCES], 1)):
+        for clip in (0.001, 0.2):
+            yield "neg_log_loss", Y, one, {"clip": clip}, log_loss(Y, one, clip)
+        yield "neg_brier_score", Y, one, {}, -sk.brier_score_loss(Y, one)
+    yield "neg_log_loss", THREE, CHANCES_OF_3, {"clip": 0.01}, log_loss(THREE, CHANCES_OF_3, 0.01)
+    yield (
+        "neg_brier_score", THREE, CHANCES_OF_3, {},
+        -sk.brier_score_loss(THREE, CHANCES_OF_3, labels=[0, 1, 2]),
+    )  # fmt: skip
+    own = {"y_range": (-4, 4)}
+    for one in (GUESSES, TARGETS, np.zeros(M), np.full(M, 4)):
+        error, square = sk.mean_absolute_error(TARGETS, one), sk.mean_squared_error(TARGETS, one)
+        yield "neg_mean_absolute_error", TARGETS, one, own, -error
+        yield "neg_mean_squared_error", TARGETS, one, own, -square
+    pairs = zip(THREE, mixed, strict=True)
+    mean = np.mean([COSTS[true][predicted] for true, predicted in pairs])
+    yield "mean_cost", THREE, mixed, {"costs": COSTS}, mean
+
+
+CASES = list(cases())
+# the first of each
+ONE_OF_EACH = list({case[0]: case for case in reversed(CASES)}.values())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_the_value_is_scikit_learn_s(case):
+    metric, y_true, predictions, options, expected = case
+    answer = holdout_of(metric, y_true, **options).query(predictions, key=0)
+    assert answer.value == pytest.approx(expected, rel=0, abs=1e-12)
+    assert answer.low <= answer.value <= answer.high
+
+
+# two rows; around a word of 64 bits, whose last bits are no samples; and around a tile of words
+@pytest.mark.parametrize("m", [2, 3, 63, 64, 65, 129, 4031])
+@pytest.mark.parametrize("dtype", [bool, np.int8, float])
+def test_counts_and_areas_are_scikit_learn_s_at_awkward_sizes(kernel, m, dtype):
+    rng = np.random.default_rng(m)
+    y_true = np.append([0, 1], rng.integers(0, 2, m - 2))
+    rows = rng.integers(0, 2, (5, m))
+    scores = rng.integers(0, 4, (5, m)) / 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = {"zero_division": 0}
+        expected = {
+            "accuracy": [metrics.accuracy_score(y_true, row) for row in rows],
+            "balanced_accuracy": [metrics.balanced_accuracy_score(y_true, row) for row in rows],
+            "precision": [metrics.precision_score(y_true, row, **own) for row in rows],
+            "recall": [metrics.recall_score(y_true, row, **own) for row in rows],
+            "specificity": [metrics.recall_score(y_true, row, pos_label=0) for row in rows],
+            "f1": [metrics.f1_score(y_true, row, **own) for row in rows],
+            "roc_auc": [metrics.roc_auc_score(y_true, row) for row in scores],
+        }
+    for name, values in expected.items():
+        given = scores if name == "roc_auc" else rows.astype(dtype)
+        answers = holdout_of(name, y_true).query_many(given, keys=range(5))
+        np.testing.assert_allclose(answers.values, values, rtol=0, atol=1e-12)
+        assert (answers.lows <= answers.values).all() and (answers.values <= answers.highs).all()
+
+
+def test_every_metric_has_a_case():
+    assert {case[0] for case in CASES} == set(METRICS)
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_many_at_once_are_answered_as_one_by_one(case):
+    metric, y_true, predictions, options, _ = case
+    rows = np.stack([predictions, predictions[::-1], np.sort(predictions, axis=0)])
+    many, one = (holdout_of(metric, y_true, **options) for _ in range(2))
+    answers = many.query_many(rows, keys=[5, 0, 999])
+    alone = [one.query(row, key=key) for row, key in zip(rows, [5, 0, 999], strict=True)]
+    assert [answer._asdict() for answer in answers] == [answer._asdict() for answer in alone]
+    assert answers.lows.tolist() == [answer.low for answer in alone]
+    stream = holdout_of(metric, y_true, **options).iter_query_many(rows, block=2, keys=[5, 0, 999])
+    assert [answer._asdict() for block in stream for answer in block] == [
+        answer._asdict() for answer in alone
+    ]
+    assert many.guard.answers._asdict().keys() == one.guard.answers._asdict().keys()
+
+
+def test_probabilities_of_several_classes_are_streamed():
+    rows = np.stack([CHANCES_OF_3, CHANCES_OF_3[::-1], np.full((M, 3), 1 / 3)])
+    many, stream = (holdout_of("neg_brier_score", THREE) for _ in "12")
+    expected = many.query_many(rows, keys=range(3))
+    blocks = list(stream.iter_query_many(rows, block=2, keys=range(3)))
+    assert [len(block) for block in blocks] == [2, 1]
+    assert np.concatenate([block.values for block in blocks]).tolist() == expected.values.tolist()
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_no_rows_have_no_answers(case):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    answers = holdout.query_many(np.stack([predictions])[:0], keys=[])
+    assert len(answers) == 0 and answers.values.shape == answers.lows.shape == (0,)
+    assert holdout.query(predictions, key=0).n_queries == 1
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_a_dearer_key_has_a_wider_interval_and_one_side_a_nearer_limit(case):
+    metric, y_true, predictions, options, _ = case
+    wider = holdout_of(metric, y_true, **options).query(predictions, key=0)
+    narrow = holdout_of(metric, y_true, space=1, **options).query(predictions, key=0)
+    assert wider.low < narrow.low and narrow.high < wider.high
+    one = holdout_of(metric, y_true, two_sided=False, **options).query(predictions, key=0)
+    if METRICS[metric].greater_is_better:
+        assert wider.low < one.low and wider.high < one.high
+        assert one.half_width == one.value - one.low
+    else:
+        assert one.high < wider.high and one.low < wider.low
+        assert one.half_width == one.high - one.value
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_a_holdout_with_a_metric_may_be_pickled_copied_and_kept_on_disk(case, tmp_path):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    answer = holdout.query(predictions, key=7)
+    copies = pickle.loads(pickle.dumps(holdout)), copy.deepcopy(holdout)
+    for other in copies:
+        assert other.metric == metric
+        assert other.query(predictions, key=7)._asdict() == answer._asdict()
+    path = tmp_path / "search.db"
+    make = {"space": 1000, "delta": 0.1}
+    stored = Holdout.open(path, y_true, DeclaredSearch, metric=metric, **options, **make)
+    stored.query(predictions, key=7)
+    again = Holdout.open(path, y_true, DeclaredSearch)  # the metric in the file
+    assert again.metric == metric
+    for search in (stored.guard, again.guard, DeclaredSearch.open(path)):
+        assert search.best._asdict() == answer._asdict()
+    assert again.query(predictions, key=7)._asdict() == answer._asdict()
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_an_answer_and_its_search_hold_no_label(case):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    answer = holdout.query(predictions, key=7)
+    for thing in (answer, holdout.guard):
+        assert len(pickle.dumps(thing)) < 1200 < M * 4
+
+
+def test_the_default_and_the_error_of_the_table_are_one():
+    plain = Holdout(Y, DeclaredSearch(M, 1000, delta=0.1))
+    assert plain.metric == "error"
+    row = METRICS["error"]
+    told = plain.query(CLASSES, key=1)
+    from radabound_fast.metrics import Truth
+    from radabound_fast.rows.labels import Labels
+
+    truth = Truth(Labels(Y), "error", {})
+    kept = truth.keep(truth.measure(b"0" * 16), truth.read(CLASSES, 1), np.zeros(1))
+    lows, highs = row.interval(truth.measure(b"0" * 16), kept, np.log(20) + told.nats)
+    assert (told.low, told.high) == (lows[0], highs[0])
+
+
+def test_the_best_has_the_highest_low_where_more_is_better():
+    holdout = holdout_of("roc_auc")
+    for key, scores in enumerate((SCORES, -SCORES, SCORES * 0)):
+        holdout.query(scores, key=key)
+    assert holdout.guard.best.key == 0
+    holdout = holdout_of("mean_cost", costs=[[0, 1], [9, 0]])
+    for key, classes in enumerate((1 - Y, Y, CLASSES)):
+        holdout.query(classes, key=key)
+    assert holdout.guard.best.key == 1
+
+
+def test_without_positives_predicted_precision_is_0_and_nothing_is_known():
+    answer = holdout_of("precision").query(np.zeros(M, int), key=0)
+    assert (answer.value, answer.low, answer.high) == (0.0, 0.0, 1.0)
+    nobody = holdout_of("f1", np.zeros(M, int), classes=[0, 1]).query(np.zeros(M, int), key=0)
+    assert (nobody.value, nobody.low, nobody.high) == (0.0, 0.0, 1.0)
+
+
+def test_a_balanced_accuracy_is_of_the_classes_that_there_are():
+    holdout = holdout_of("balanced_accuracy", THREE, classes=[0, 1, 2, 3])
+    predictions = np.where(RNG.random(M) < 0.1, 3, THREE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = metrics.balanced_accuracy_score(THREE, predictions)
+    assert holdout.query(predictions, key=0).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
+    y_true = np.array(["cat", "dog"])[Y]
+    holdout = holdout_of("neg_log_loss", y_true, clip=0.01)
+    pairs = np.stack([1 - CHANCES, CHANCES], axis=1)
+    assert holdout.query(pairs, key=0).value == pytest.approx(log_loss(Y, CHANCES, 0.01))
+    with pytest.raises(ValueError, match="pos_label must be given for one probability"):
+        holdout.query(CHANCES, key=1)
+    assert holdout.n_queries == 1
+
+
+# ---- what is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "y_true", "error", "message"),
+    [
+        ("auc", {}, Y, ValueError, "metric must be one of 'error', 'accuracy'.*got 'auc'"),
+        ("f1", {"pos_label": 2}, Y, ValueError, r"one of the classes \[0, 1\], got 2"),
+        ("f1", {}, Y + 1, ValueError, "pos_label must be given with metric='f1'"),
+        ("f1", {}, THREE, ValueError, "metric='f1' needs two classes, got 3 classes"),
+        ("roc_auc", {}, THREE, ValueError, "needs two classes, got 3 classes"),
+        ("roc_auc", {}, Y * 0, ValueError, "needs two classes, got 1 class"),
+        ("recall", {"classes": [0, 1]}, Y * 0, ValueError, "y_true must hold both classes"),
+        ("accuracy", {"pos_label": 1}, Y, TypeError, "pos_label must be left out with metric='acc"),
+        ("f1", {"clip": 0.1}, Y, TypeError, "clip must be left out.*'f1', which has pos_label"),
+        ("neg_log_loss", {}, Y, TypeError, "clip must be given with metric='neg_log_loss'"),
+        ("neg_log_loss", {"clip": 0.5}, Y, ValueError, r"clip must be in \(0, 0.5\), got 0.5"),
+        ("neg_brier_score", {"pos_label": 1}, THREE, ValueError, "left out with 3 classes"),
+        ("neg_mean_squared_error", {}, TARGETS, TypeError, "y_range must be given"),
+        ("neg_mean_squared_error", {"y_range": 3}, TARGETS, TypeError, r"\(low, high\), got 3"),
+        ("neg_mean_squared_error", {"y_range": (1, 1)}, TARGETS, ValueError, "low < high"),
+        ("neg_mean_squared_error", {"y_range": (0, 1)}, TARGETS, ValueError, "y_true must lie in"),
+        ("neg_mean_absolute_error", {"y_range": (0, 1)}, ["a"] * M, TypeError, "must be numbers"),
+        ("mean_cost", {}, Y, TypeError, "costs must be given"),
+        ("mean_cost", {"costs": COSTS}, Y, ValueError, r"shape \(2, 2\), by classes, got \(3, 3\)"),
+        ("mean_cost", {"costs": [[1, 1], [1, 1]]}, Y, ValueError, "costs must differ, got 1.0"),
+        ("mean_cost", {"costs": [[0, np.inf], [1, 0]]}, Y, ValueError, "costs must be finite"),
+        (
+            "mean_cost",
+            {"costs": [[0, 1e308], [-1e308, 0]]},
+            Y,
+            ValueError,
+            r"differences that are finite, got -1e\+308 and 1e\+308",
+        ),
+        (
+            "neg_mean_squared_error",
+            {"y_range": (-9, 1e200)},
+            TARGETS,
+            ValueError,
+            "positive finite",
+        ),
+        ("neg_mean_squared_error", {"y_range": (0, 1e-200)}, Y * 0, ValueError, "positive finite"),
+        ("neg_mean_squared_error", {"y_range": (0, 10**400)}, Y, ValueError, "finite in float64"),
+        ("neg_log_loss", {"clip": 10**400}, Y, ValueError, "clip must be finite in float64, got 1"),
+        ("mean_cost", {"costs": [[0, 10**400], [1, 0]]}, Y, ValueError, "costs must be finite in"),
+        (
+            "neg_mean_squared_error",
+            {"y_range": (0, 1)},
+            [10**400] * M,
+            ValueError,
+            "y_true must lie",
+        ),
+        ("mean_cost", {"costs": [[0, None], [1, 0]]}, Y, ValueError, "costs must have no missing"),
+        ("", {}, Y, ValueError, "metric must be one of 'error'.*got ''"),
+        ("mean_cost", {"costs": [["a", "b"], [1, 0]]}, Y, TypeError, "costs must be real numbers"),
+        ("roc_auc", {"baseline": CLASSES}, Y, ValueError, "gains are of means, error, accuracy"),
+        ("accuracy", {"baseline": CLASSES + 1}, Y, ValueError, "known classes"),
+    ],
+)
+def test_what_a_metric_cannot_do_is_named_and_binds_nothing(
+    metric, options, y_true, error, message
+):
+    search = DeclaredSearch(M, 10, delta=0.1)
+    with pytest.raises(error, match=message):
+        Holdout(y_true, search, metric=metric, **options)
+    assert Holdout(Y, search, metric="f1").metric == "f1"
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "y_true", "predictions", "error", "message"),
+    [
+        ("f1", {}, Y, SCORES, ValueError, "known classes"),
+        ("f1", {}, Y, CLASSES[1:], ValueError, "length 500"),
+        ("roc_auc", {}, Y, np.where(Y == 1, np.nan, SCORES), ValueError, "finite, got nan at samp"),
+        ("roc_auc", {}, Y, np.full(M, np.inf), ValueError, "finite, got inf at sample 0"),
+        ("roc_auc", {}, Y, ["a"] * M, TypeError, "y_pred must be real numbers"),
+        ("roc_auc", {}, Y, np.full(M, 2**60 + 1), ValueError, "exact in float64"),
+        ("roc_auc", {}, Y, [None] * M, ValueError, "missing values, got one at sample 0"),
+        ("roc_auc", {}, Y, [2**64 + i for i in range(M)], ValueError, "exact in float64, got"),
+        ("roc_auc", {}, Y, [10**400] * M, ValueError, "finite in float64, got 10+ at sample 0"),
+        ("neg_brier_score", {}, Y, [10**400] * M, ValueError, "finite in float64"),
+        ("neg_mean_squared_error", {"y_range": (0, 1)}, Y, [10**400] * M, ValueError, "finite"),
+        ("roc_auc", {}, Y, np.zeros((M, 2)), ValueError, "one dimension"),
+        ("neg_log_loss", {"clip": 0.01}, Y, SCORES, ValueError, r"in \[0, 1\], got -?[\d.]+ at"),
+        ("neg_log_loss", {"clip": 0.01}, Y, CHANCES * np.nan, ValueError, "got nan at sample 0"),
+        ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES, ValueError, "each of 3 classes"),
+        ("neg_log_loss", {"clip": 0.01}, THREE, CHANCES_OF_3 / 2, ValueError, "divide them by"),
+        ("neg_brier_score", {}, Y, CHANCES_OF_3, ValueError, "2 prob.*name all by Holdout"),
+        ("neg_brier_score", {}, THREE, CHANCES_OF_3[:, :2], ValueError, r"got shape \(500, 2\)$"),
+        ("neg_brier_score", {}, Y * 0, CHANCES, ValueError, "1 class, got .*name all by"),
+        (
+            "neg_mean_squared_error", {"y_range": (-4, 4)}, TARGETS, GUESSES * 9, ValueError,
+            r"lie in y_range = \[-4.0, 4.0\], got .*: clip it",
+        ),
+        ("mean_cost", {"costs": COSTS}, THREE, THREE + 1, ValueError, "known classes"),
+    ],
+)  # fmt: skip
+def test_predictions_that_a_metric_cannot_judge_change_nothing(
+    metric, options, y_true, predictions, error, message
+):
+    holdout = holdout_of(metric, y_true, **options)
+    with pytest.raises(error, match=message):
+        holdout.query(predictions, key=0)
+    with pytest.raises((TypeError, ValueError)):
+        holdout.query_many([predictions, predictions], keys=[0, 1])
+    assert holdout.n_queries == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        ("error", {}),
+        ("mean_cost", {"costs": [[0, 1], [2, 0]]}),
+        ("roc_auc", {}),
+        ("neg_log_loss", {"clip": 0.1}),
+        ("neg_brier_score", {}),
+        ("neg_mean_absolute_error", {"y_range": (-1, 1)}),
+    ],
+)
+def test_zeros_of_either_sign_are_one_prediction(metric, options):
+    holdout = holdout_of(metric, **options)
+    answer = holdout.query(CLASSES.astype(float), key=0)
+    assert holdout.query(np.where(CLASSES, 1.0, -0.0), key=0) == answer
+    if metric in ("neg_log_loss", "neg_brier_score"):
+        both = np.stack([1.0 - CLASSES, CLASSES], axis=1)
+        answer = holdout.query(both, key=1)
+        assert holdout.query(np.where(both, 1.0, -0.0), key=1) == answer
+    assert holdout.n_queries == 1 + (metric in ("neg_log_loss", "neg_brier_score"))
+
+
+# np.float16(0.3) and np.float32(0.3) are above 0.3, np.float16(0.1) is below 0.1
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+@pytest.mark.parametrize("high", [0.1, 0.3, 1e6])
+def test_numbers_that_were_clipped_in_their_own_dtype_are_within_the_range(dtype, high):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # float16 has no 1e6
+        largest = np.finfo(dtype).max if np.isinf(dtype(high)) else dtype(high)
+    own = {"y_range": (0, high)}
+    holdout = holdout_of("neg_mean_absolute_error", np.zeros(M), **own)
+    answer = holdout.query(np.full(M, largest), key=0)
+    assert answer.low <= answer.value
+    assert answer.value == pytest.approx(-min(float(largest), high))
+    for wrong in (np.inf, np.nan, 1.01 * high, -0.01 * high):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.full(M, wrong).astype(dtype)
+        if np.isinf(values).any() and not np.isinf(wrong):
+            continue
+        with pytest.raises(ValueError, match="y_pred must lie in y_range"):
+            holdout.query(values, key=1)
+    assert holdout.n_queries == 1
+
+
+# the mean of m times 1.1 may be 1.1000000000000003
+@pytest.mark.parametrize("m", [1, 2, 3, 7, 20, 59])
+@pytest.mark.parametrize("n_folds", [None, 2])
+def test_no_rounding_puts_a_value_outside_its_limits(m, n_folds):
+    if n_folds is not None and m < n_folds:
+        pytest.skip("more folds than rows")
+    for most in (0.1, 0.3, 0.7, 1.1, 3.3, 1e6 / 3):
+        numbers = {"metric": "neg_mean_squared_error", "y_range": (0, most)}
+        absolute = {"metric": "neg_mean_absolute_error", "y_range": (0, most)}
+        costs = {"metric": "mean_cost", "costs": [[most, 0], [most / 3, 0]], "classes": [0, 1]}
+        given = [{}, {"sample_weight": 0.1 + np.arange(m) ** 0.5}, {"groups": np.arange(m) // 2}]
+        given += [{"baseline": np.zeros(m, int)}] * (n_folds is None)
+        for own, more in itertools.product((numbers, absolute, costs), given):
+            search = DeclaredSearch(m, 9, delta=0.5, n_folds=n_folds)
+            holdout = Holdout(np.zeros(m, int), search, **own, **more)
+            for key, y_pred in enumerate((0, 1) if own is costs else (0.0, most / 3, most)):
+                answer = holdout.query(np.full(m, y_pred), key=key)
+                assert answer.low <= answer.value <= answer.high
+                if "baseline" in more:
+                    assert answer.gain_low <= answer.gain <= answer.gain_high
+
+
+def test_scores_are_not_rounded_to_ties_by_the_rows_beside_them():
+    whole, halves = 2**53 + Y, Y / 2  # NumPy makes floats of both
+    holdout = holdout_of("roc_auc")
+    with pytest.raises(ValueError, match="be exact in float64, got 9007199254740993 at row 0"):
+        holdout.query_many([whole, halves], keys=[0, 1])
+    with pytest.raises(ValueError, match="be exact in float64, got 9007199254740993 at sample"):
+        holdout.query([*whole.tolist()[:-1], 0.5], key=0)
+    assert holdout.query_many([whole - 2**53, halves], keys=[0, 1]).values.tolist() == [1.0, 1.0]
+
+
+def test_errors_may_be_as_large_as_a_float():
+    holdout = holdout_of("neg_mean_absolute_error", 1e200 * Y, y_range=(0, 1e200))
+    assert holdout.query(np.zeros(M), key=0).value == pytest.approx(-1e200 * Y.mean())
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        None,
+        RadaBound(M, epsilon=0.5, delta=0.5),
+        Ladder(M, step=0.1, delta=0.1),
+        GuessAndCheck(M, epsilon=0.1, delta=0.1),
+    ],
+)
+def test_other_guards_say_which_metric_they_have(guard):
+    own = {} if guard is not None else {"epsilon": 0.5, "delta": 0.5}
+    for options in ({"metric": "roc_auc"}, {"baseline": CLASSES}, {"clip": 0.1}):
+        with pytest.raises(ValueError, match="needs a DeclaredSearch, .*got a .*error rates"):
+            Holdout(Y, guard, **options, **own)
+    with pytest.raises(ValueError, match="metric must be one of"):
+        Holdout(Y, guard, metric="auc", **own)
+    assert Holdout(Y, guard, metric="error", **own).metric == "error"
+
+
+def test_a_search_answers_one_metric_of_one_holdout():
+    search = DeclaredSearch(M, 10, delta=0.1)
+    Holdout(Y, search, metric="f1")
+    for other in ({"metric": "recall"}, {"metric": "f1", "pos_label": 0}, {"metric": "error"}):
+        with pytest.raises(ValueError, match="a search of its own for each .* population's f1"):
+            Holdout(Y, search, **other)
+    with pytest.raises(ValueError, match="a search of its own"):
+        Holdout(1 - Y, search, metric="f1")
+    for ask in (search.query, search.query_packed, lambda losses, key: search.interval(3, key=key)):
+        with pytest.raises(ValueError, match="answers the population's f1: ask its Holdout"):
+            ask(CLASSES != Y, key=0)
+    asked = DeclaredSearch(M, 10, delta=0.1)
+    Holdout(Y, asked).query(CLASSES, key=0)
+    with pytest.raises(ValueError, match="this one answers the true mean loss"):
+        Holdout(Y, asked, metric="f1")
+
+
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_a_key_stands_for_one_model_by_any_metric(case):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(metric, y_true, **options)
+    holdout.query(predictions, key=3)
+    with pytest.raises(ValueError, match=r"key must stand for one model, got 3 \(rerun 1\)"):
+        holdout.query(predictions[::-1], key=3)
+    assert holdout.n_queries == 1 and holdout.query(predictions, key=3).n_queries == 1
+
+
+def test_a_record_opens_for_its_metric_and_baseline_alone(tmp_path):
+    path = tmp_path / "search.db"
+    make = {"space": 1000, "delta": 0.1}
+    Holdout.open(path, Y, DeclaredSearch, metric="accuracy", baseline=CLASSES, **make)
+    wrong = (
+        {"metric": "f1"}, {"metric": "accuracy"}, {}, {"metric": "error", "baseline": CLASSES},
+        {"baseline": 1 - CLASSES},
+    )  # fmt: skip
+    for other in wrong:
+        with pytest.raises(ValueError, match="metric, its options and baseline must be those"):
+            Holdout.open(path, Y, DeclaredSearch, **other)
+    assert Holdout.open(path, Y, DeclaredSearch, baseline=CLASSES).metric == "accuracy"
+    empty = DeclaredSearch.open(tmp_path / "plain.db", M, 10, delta=0.1)
+    with pytest.raises(ValueError, match=r"opened by Holdout\.open"):
+        Holdout(Y, empty, metric="f1")
+    with pytest.raises(ValueError, match="needs a DeclaredSearch, .*got a RadaBound"):
+        Holdout.open(tmp_path / "guard.db", Y, metric="f1", epsilon=0.5, delta=0.5)
+    assert not (tmp_path / "guard.db").exists()
+
+
+def test_no_frame_of_an_error_holds_labels_or_losses():
+    holdout = holdout_of("roc_auc")
+    with pytest.raises(ValueError, match="finite") as caught:
+        holdout.query(np.full(M, np.nan), key=0)
+    trace = caught.value.__traceback__.tb_next
+    while trace is not None:
+        assert not trace.tb_frame.f_locals
+        trace = trace.tb_next
+
+
+# ---- is B better than A? -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["error", "accuracy"])
+@pytest.mark.parametrize("m", [1, 63, 64, 65, 500])
+def test_the_gain_is_the_difference_of_both_scores(metric, m):
+    rng = np.random.default_rng(m)
+    y_true, baseline = rng.integers(0, 2, (2, m))
+    rows = rng.integers(0, 2, (5, m))
+    holdout = holdout_of(metric, y_true, classes=[0, 1], baseline=baseline)
+    answers = holdout.query_many(rows, keys=range(5))
+    errors, of_baseline = (rows != y_true).sum(1), (baseline != y_true).sum()
+    assert (answers.gains * m).round(9).tolist() == (of_baseline - errors).tolist()
+    nats = np.log(2 / 0.1) + np.log(1000) + np.log(2)  # scores and gains have half of delta each
+    for row, answer in zip(rows, answers, strict=True):
+        wrong, base = row != y_true, baseline != y_true
+        counts = int((base & ~wrong).sum()), int((wrong & ~base).sum())
+        limits = bounds.paired_interval(*counts, m, nats)
+        assert (answer.gain_low, answer.gain_high) == pytest.approx(limits, abs=1e-12)
+        scores = bounds.binomial_interval(int(wrong.sum()), m, nats)
+        low, high = scores if metric == "error" else (1 - scores[1], 1 - scores[0])
+        assert (answer.low, answer.high) == pytest.approx((low, high), abs=1e-12)
+    columns = answers._asdict()
+    assert list(columns)[-3:] == ["gain", "gain_low", "gain_high"]
+    assert [answer._asdict()["gain_low"] for answer in answers] == columns["gain_low"].tolist()
+
+
+def test_one_sided_gains_have_a_lower_limit_alone():
+    holdout = holdout_of("error", baseline=CLASSES, two_sided=False)
+    answer = holdout.query(Y, key=0)
+    nats = np.log(1 / 0.1) + np.log(1000) + np.log(2) + np.log(4 / 3)
+    expected = bounds.paired_interval(int((CLASSES != Y).sum()), 0, M, nats)[0]
+    assert (answer.gain_low, answer.gain_high) == (pytest.approx(expected), 1.0)
+
+
+def test_without_a_baseline_there_is_no_gain():
+    holdout = holdout_of("accuracy")
+    answer = holdout.query(CLASSES, key=0)
+    for thing, name in ((answer, "gain"), (holdout.guard.answers, "gains")):
+        with pytest.raises(AttributeError, match=name):
+            getattr(thing, name)
+    for name in ("gain_lows", "gain_highs"):
+        with pytest.raises(AttributeError, match="gains are of a Holdout that has a baseline"):
+            getattr(holdout.guard.answers, name)
+
+
+@pytest.mark.parametrize("metric", [None, "error", "accuracy"])
+@pytest.mark.parametrize("baseline", [None, CLASSES])
+def test_two_models_of_a_search_are_compared_at_the_price_of_both_keys(metric, baseline):
+    holdout = holdout_of(metric, baseline=baseline)
+    told = holdout.compare(Y, CLASSES, key_a=3, key_b=4)
+    n_wrong = int((CLASSES != Y).sum())
+    nats = np.log(2 / 0.1) + 2 * np.log(1000) - np.log(2)
+    low, high = bounds.paired_interval(n_wrong, 0, M, nats)
+    assert (told.gain, told.gain_low, told.gain_high) == pytest.approx((n_wrong / M, low, high))
+    assert told.nats == pytest.approx(nats)
+    assert holdout.n_queries == 2  # both were asked about
+    back = holdout.compare(CLASSES, Y, key_a=4, key_b=3)
+    assert (back.gain_low, back.gain_high) == pytest.approx((-high, -low))
+    assert holdout.n_queries == 2
+    with pytest.raises(ValueError, match=r"one model, got 3"):
+        holdout.compare(1 - Y, CLASSES, key_a=3, key_b=4)
+    with pytest.raises(ValueError, match="must be two models, got 3 twice"):
+        holdout.compare(Y, Y, key_a=3, key_b=3)
+
+
+def test_a_one_sided_comparison_pays_for_an_ordered_pair():
+    holdout = holdout_of("error", two_sided=False)
+    told = holdout.compare(Y, CLASSES, key_a=3, key_b=4)
+    nats = np.log(1 / 0.1) + 2 * np.log(1000) + np.log(4 / 3)
+    low, _ = bounds.paired_interval(int((CLASSES != Y).sum()), 0, M, nats)
+    assert (told.gain_low, told.gain_high) == (pytest.approx(low), 1.0)
+
+
+MEANS = [case for case in ONE_OF_EACH if METRICS[case[0]].keeps == "limits"]
+
+
+@pytest.mark.parametrize("two_sided", [True, False])
+@pytest.mark.parametrize("case", MEANS, ids=lambda case: case[0])
+def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tmp_path):
+    metric, y_true, one, options, _ = case
+    other = one[::-1].copy()
+    holdout = holdout_of(metric, y_true, baseline=other, two_sided=two_sided, **options)
+    answers = holdout.query_many([one, other], keys=[0, 1])
+    sign = 1 if METRICS[metric].greater_is_better else -1
+    expected = sign * (answers.values - answers.values[1])
+    np.testing.assert_allclose(answers.gains, expected, rtol=0, atol=1e-12)
+    assert (answers.gain_lows < answers.gains).all() and (answers.gains < answers.gain_highs).all()
+    truth = holdout._truth
+    span = truth.most - truth.least
+    losses, before = (truth.row.summary(truth, truth.read(rows, 1))[0] for rows in (one, other))
+    extra = 0.0 if two_sided else np.log(4 / 3)
+    nats = np.log((1 + two_sided) / 0.1) + np.log(1000) + np.log(2) + extra
+    low, high = bounds.betting_interval(0.5 + (before - losses) / (2 * span), nats)
+    high = 2 * high - 1 if two_sided else 1
+    assert answers[0].gain_low == pytest.approx((2 * low - 1) * span)
+    assert answers[0].gain_high == pytest.approx(high * span)
+    copied = pickle.loads(pickle.dumps(holdout))
+    assert copied.query(one, key=0)._asdict() == holdout.query(one, key=0)._asdict()
+    path, own = tmp_path / "search.db", {"space": 1000, "delta": 0.1, "two_sided": two_sided}
+    stored = Holdout.open(
+        path, y_true, DeclaredSearch, metric=metric, baseline=other, **options, **own
+    )
+    assert stored.query(one, key=0).gain_low == answers[0].gain_low
+    assert DeclaredSearch.open(path).best.gain_low == answers[0].gain_low
+    told = holdout.compare(one, other, key_a=0, key_b=1)
+    assert told.gain == pytest.approx(expected[0], abs=1e-12)
+    assert told.gain_low < answers[0].gain_low  # both keys are paid for
+    assert holdout.n_queries == 2
+
+
+def test_an_error_names_the_predictions_that_it_is_about():
+    for given, fault in ((Y[:5], "length"), (Y.astype(str), "numbers"), (Y + 7, "known classes")):
+        for metric in ("error", "accuracy", "balanced_accuracy"):
+            holdout = holdout_of(metric)
+            with pytest.raises((TypeError, ValueError), match=f"^y_pred must .*{fault}"):
+                holdout.query(given, key=0)
+            if metric == "balanced_accuracy":
+                continue
+            with pytest.raises((TypeError, ValueError), match=f"^baseline must .*{fault}"):
+                holdout_of(metric, baseline=given)
+            with pytest.raises((TypeError, ValueError), match=f"^y_pred_a must .*{fault}"):
+                holdout.compare(given, Y, key_a=0, key_b=1)
+            with pytest.raises((TypeError, ValueError), match=f"^y_pred_b must .*{fault}"):
+                holdout.compare(Y, given, key_a=0, key_b=1)
+            for own in (
+                {"key_a": -1, "key_b": 1},
+                {"key_b": -1, "key_a": 1},
+                {"rerun_a": 2, "key_a": 0, "key_b": 1},
+                {"rerun_b": 2, "key_a": 0, "key_b": 1},
+            ):
+                with pytest.raises(ValueError, match=f"^{next(iter(own))} must be "):
+                    holdout.compare(Y, Y, **own)
+            assert holdout.n_queries == 0
+    with pytest.raises(ValueError, match="^y_score must be finite, got nan at sample 0"):
+        holdout_of("roc_auc").roc_band(np.where(np.arange(len(Y)), 0.5, np.nan), key=0)
+
+
+def test_compare_says_what_it_is_for():
+    with pytest.raises(ValueError, match="compare is of means, error, .*'f1'"):
+        holdout_of("f1").compare(Y, CLASSES, key_a=1, key_b=2)
+    with pytest.raises(TypeError, match="compare needs a DeclaredSearch, this guard is a Rada"):
+        Holdout(Y, epsilon=0.5, delta=0.5).compare(Y, CLASSES, key_a=1, key_b=2)
+
+
+def test_adapters_that_take_less_for_better_take_error_rates():
+    from radabound_fast.integrations._owner import check_error_rates
+
+    with pytest.raises(ValueError, match="holdout must have metric='error' here, got 'f1'"):
+        check_error_rates(holdout=holdout_of("f1"))
+    assert check_error_rates(holdout=holdout_of("error")).metric == "error"
+
+
+def test_a_study_of_optuna_maximizes_an_area_and_tells_of_gains():
+    optuna = pytest.importorskip("optuna")
+    from radabound_fast.integrations.optuna import TrialSpace, guarded_objective
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def fit_predict(trial):
+        return SCORES + trial.suggest_int("noise", 0, 5) * SCORES[::-1]
+
+    holdout = holdout_of("roc_auc", space=TrialSpace())
+    with pytest.raises(ValueError, match="study must maximize one value, the holdout roc_auc"):
+        optuna.create_study().optimize(guarded_objective(holdout, fit_predict), n_trials=1)
+    study = optuna.create_study(direction="maximize")
+    study.optimize(guarded_objective(holdout, fit_predict), n_trials=4)
+    assert study.best_value == max(answer.value for answer in holdout.guard.answers)
+    paired = holdout_of("accuracy", space=TrialSpace(), baseline=CLASSES)
+    study = optuna.create_study(direction="maximize")
+    study.optimize(
+        guarded_objective(paired, lambda trial: Y * (trial.suggest_int("one", 0, 1))), n_trials=2
+    )
+    attrs = study.best_trial.user_attrs
+    assert attrs["holdout_gain_low"] == paired.guard.best.gain_low
+
+
+# ---- weights, groups, and curves -------------------------------------------------------------
+
+WEIGHTS = RNG.exponential(size=M) + 0.1
+WEIGHTED = [
+    ("error", Y, CLASSES, {}, 1 - metrics.accuracy_score(Y, CLASSES, sample_weight=WEIGHTS)),
+    ("accuracy", Y, CLASSES, {}, metrics.accuracy_score(Y, CLASSES, sample_weight=WEIGHTS)),
+    (
+        "neg_log_loss", Y, CHANCES.clip(0.001, 0.999), {"clip": 0.001},
+        -metrics.log_loss(Y, CHANCES.clip(0.001, 0.999), sample_weight=WEIGHTS),
+    ),
+    (
+        "neg_brier_score", Y, CHANCES, {},
+        -metrics.brier_score_loss(Y, CHANCES, sample_weight=WEIGHTS),
+    ),
+    (
+        "neg_mean_absolute_error", TARGETS, GUESSES, {"y_range": (-4, 4)},
+        -metrics.mean_absolute_error(TARGETS, GUESSES, sample_weight=WEIGHTS),
+    ),
+    (
+        "neg_mean_squared_error", TARGETS, GUESSES, {"y_range": (-4, 4)},
+        -metrics.mean_squared_error(TARGETS, GUESSES, sample_weight=WEIGHTS),
+    ),
+    (
+        "mean_cost", THREE, (THREE + Y) % 3, {"costs": COSTS},
+        np.average(np.array(COSTS)[THREE, (THREE + Y) % 3], weights=WEIGHTS),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WEIGHTED, ids=lambda case: case[0])
+def test_a_weighted_value_is_scikit_learn_s(case, tmp_path):
+    metric, y_true, predictions, options, expected = case
+    holdout = holdout_of(metric, y_true, sample_weight=WEIGHTS, **options)
+    answer = holdout.query(predictions, key=3)
+    assert answer.value == pytest.approx(expected, rel=0, abs=1e-12)
+    assert answer.low < answer.value < answer.high
+    assert answer._asdict() == holdout.query_many([predictions], keys=[3])[0]._asdict()
+    other = pickle.loads(pickle.dumps(holdout))
+    assert other.query(predictions, key=3)._asdict() == answer._asdict()
+    path = tmp_path / "search.db"
+    own = {"metric": metric, "space": 1000, "delta": 0.1, **options}
+    with Holdout.open(path, y_true, DeclaredSearch, sample_weight=WEIGHTS, **own) as stored:
+        assert stored.query(predictions, key=3)._asdict() == answer._asdict()
+    for wrong in ({}, {"sample_weight": WEIGHTS + 1}, {"sample_weight": WEIGHTS, "groups": Y}):
+        with pytest.raises(ValueError, match="must be those with which"):
+            Holdout.open(path, y_true, DeclaredSearch, **wrong)
+
+
+def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
+    groups = np.arange(M) // 5
+    holdout = holdout_of("error", sample_weight=WEIGHTS, groups=groups)
+    answer = holdout.query(CLASSES, key=0)
+    nats = np.log(2 / 0.1) + np.log(1000)
+    weights = np.bincount(groups, WEIGHTS)
+    expected = bounds.weighted_interval(answer.value, weights, 1, nats)
+    assert (answer.low, answer.high) == pytest.approx(expected)
+    assert "weighted error" in holdout.guarantee
+    of_objects = holdout_of("error", sample_weight=WEIGHTS.astype(object), groups=groups)
+    assert of_objects.query(CLASSES, key=0)._asdict() == answer._asdict()
+    alone = holdout_of("error", groups=[f"patient {row}" for row in range(M)])
+    told = alone.query(CLASSES, key=0)
+    assert told.value == np.mean(CLASSES != Y)
+    exact = bounds.binomial_interval(int((CLASSES != Y).sum()), M, nats)
+    assert told.low < exact[0] and exact[1] < told.high  # a little: values may be any in [0, 1]
+    assert told.high - told.low < 1.15 * (exact[1] - exact[0])
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "error", "message"),
+    [
+        ("f1", {"groups": Y}, ValueError, "left out with metric='f1': they are for means, error"),
+        (
+            "roc_auc",
+            {"sample_weight": WEIGHTS},
+            ValueError,
+            "sample_weight and groups must be left",
+        ),
+        ("error", {"sample_weight": WEIGHTS[1:]}, ValueError, "sample_weight must have length 500"),
+        ("error", {"sample_weight": WEIGHTS * Y}, ValueError, "positive and finite, got 0.0 at s"),
+        ("error", {"sample_weight": ["a"] * M}, TypeError, "sample_weight must be real numbers"),
+        ("error", {"sample_weight": [None] * M}, ValueError, "weight must have no missing values"),
+        ("error", {"sample_weight": [10**400] * M}, ValueError, "weight must be finite in float64"),
+        ("error", {"groups": Y[1:]}, ValueError, "groups must have length 500"),
+        ("error", {"groups": [None] * M}, ValueError, "groups must have no missing values"),
+        ("error", {"groups": Y, "baseline": Y}, ValueError, "baseline must be left out beside"),
+    ],
+)
+def test_weights_and_groups_that_make_no_sense_are_named(metric, options, error, message):
+    with pytest.raises(error, match=message):
+        holdout_of(metric, **options)
+
+
+def test_neither_the_paper_s_bounds_nor_comparisons_have_weights_or_groups():
+    for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
+        with pytest.raises(ValueError, match="bound must be 'fixed-sequence' with sample_weight"):
+            Holdout(Y, epsilon=0.5, delta=0.5, **options)
+    with pytest.raises(ValueError, match="compare is of means, .*without weights"):
+        holdout_of("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)
+
+
+@pytest.mark.parametrize("scores", [SCORES, -SCORES, np.zeros(M), RNG.random(M)])
+def test_the_band_is_around_scikit_learn_s_curve(scores):
+    holdout = holdout_of("roc_auc")
+    band = holdout.roc_band(scores, key=5)
+    fpr, tpr, thresholds = metrics.roc_curve(Y, scores, drop_intermediate=False)
+    for found, expected in ((band.fpr, fpr), (band.tpr, tpr), (band.thresholds, thresholds)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    nats = np.log(2 / 0.1) + np.log(1000)
+    n_positive = int(Y.sum())
+    widths = bounds.roc_band(M - n_positive, n_positive, nats)
+    assert (band.fpr_half_width, band.tpr_half_width, band.nats) == pytest.approx((*widths, nats))
+    assert holdout.n_queries == 1
+    with pytest.raises(ValueError, match="one model, got 5"):
+        holdout.roc_band(scores + Y, key=5)
+    with pytest.raises(ValueError, match="roc_band needs metric='roc_auc', this holdout has 'f1'"):
+        holdout_of("f1").roc_band(scores, key=5)
+
+
+# ---- who else may have written the record ------------------------------------------------------
+
+SIZES = [M - int(Y.sum()), int(Y.sum())]
+F1 = {
+    "name": "f1", "sizes": SIZES, "least": 0.0, "most": 1.0, "options": {"pos_label": 1},
+    "baseline": None, "weighting": None,
+}  # fmt: skip
+
+
+def forged(path, metric, kept):
+    """A record of one answer by F1, of which somebody has changed the metric and what is kept."""
+    own = {"metric": "f1", "space": 1000, "delta": 0.1}
+    Holdout.open(path, Y, DeclaredSearch, **own).query(CLASSES, key=3)
+    database = sqlite3.connect(path, isolation_level=None)
+    (text,) = database.execute("SELECT description FROM search").fetchone()
+    described = json.loads(text) | {"metric": metric}
+    text = json.dumps(described, sort_keys=True)
+    database.execute("UPDATE search SET description = ?", (text,))
+    if kept is not None:
+        database.execute("UPDATE asked SET kept = ?", (json.dumps(kept),))
+    database.close()
+
+
+def test_a_record_that_is_written_as_a_search_writes_it_is_read(tmp_path):
+    forged(tmp_path / "search.db", F1, [3, 5])
+    answer = DeclaredSearch.open(tmp_path / "search.db").best
+    hits = SIZES[1] - 5
+    assert answer.value == 2 * hits / (2 * hits + 8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "f2"}, {"name": None}, {"name": ["f1"]}, {"name": "error"},
+        {"sizes": [M]}, {"sizes": [1, 2, 3]}, {"sizes": []}, {"sizes": None}, {"sizes": [1.5, 2]},
+        {"sizes": [-1, 5]}, {"sizes": [True, 5]}, {"least": 1.0}, {"least": "a"}, {"most": None},
+        {"options": {"pos_label": 2}}, {"options": {"clip": 0.1}}, {"options": []},
+        {"baseline": [1, 2]}, {"baseline": 3}, {"weighting": "x"}, {"weighting": -1}, {"more": 1},
+        {"name": "error", "sizes": [M], "baseline": [1], "options": {}},
+    ],
+)  # fmt: skip
+def test_a_metric_that_no_search_writes_is_named_as_damage(change, tmp_path):
+    path = tmp_path / "search.db"
+    forged(path, F1 | change, None)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        DeclaredSearch.open(path)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        Holdout.open(path, Y, DeclaredSearch)
+
+
+@pytest.mark.parametrize("metric", ["x", [], 5, {}])
+def test_a_metric_of_the_wrong_type_is_named_as_damage(metric, tmp_path):
+    forged(tmp_path / "search.db", metric, None)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        DeclaredSearch.open(tmp_path / "search.db")
+
+
+@pytest.mark.parametrize(
+    "kept", [[], [1], [1, 2, 3], [-1, 2], [1.0, 2], [SIZES[0] + 1, 0], [0, SIZES[1] + 1], [True, 1]]
+)
+def test_counts_that_no_search_keeps_are_named_as_damage(kept, tmp_path):
+    forged(tmp_path / "search.db", F1, kept)
+    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+        _ = DeclaredSearch.open(tmp_path / "search.db").answers
+
+
+@pytest.mark.parametrize(
+    ("change", "kept", "fits"),
+    [
+        ({"name": "roc_auc"}, [2 * SIZES[0] * SIZES[1]], True),
+        ({"name": "roc_auc"}, [2 * SIZES[0] * SIZES[1] + 1], False),
+        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [60, 20], True),
+        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [60, 51], False),
+        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [M, 20], False),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3, -0.1], True),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.1, -0.3], False),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3], False),
+        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3, 1], False),
+    ],
+)
+def test_what_is_kept_must_be_possible(change, kept, fits, tmp_path):
+    forged(tmp_path / "search.db", F1 | change, kept)
+    search = DeclaredSearch.open(tmp_path / "search.db")
+    if fits:
+        assert search.best.low <= search.best.value <= search.best.high
+    else:
+        with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
+            _ = search.best

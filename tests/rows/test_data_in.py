@@ -1,0 +1,208 @@
+"""One loss vector in whatever holds it: the same answer, or one clear error and nothing spent."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from radabound_fast import Holdout, RadaBound, pack_losses
+from radabound_fast.rows.packing import as_words
+
+N_SAMPLES = 1003  # no multiple of 8
+LOSSES = np.random.default_rng(0).random(N_SAMPLES) < 0.3
+LABELS = np.random.default_rng(1).integers(0, 3, N_SAMPLES)
+
+
+class Tensor:
+    """Nothing but DLPack, as a tensor that knows no NumPy."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+def pandas_series(dtype=None, index=None):
+    import pandas as pd
+
+    shuffled = np.random.default_rng(2).permutation(N_SAMPLES) if index == "shuffled" else None
+    return lambda values: pd.Series(values, dtype=dtype, index=shuffled)
+
+
+def arrow_column(values, *, start=0, n_chunks=1):
+    import pyarrow as pa
+
+    # `start` rows before the first, of which the column knows nothing any more
+    padded = np.concatenate([values[:start], values])
+    column = pa.array(padded)[start:]
+    if n_chunks == 1:
+        return column
+    cuts = np.linspace(0, len(values), n_chunks + 1).astype(int)
+    return pa.chunked_array(
+        [column[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)], column.type
+    )
+
+
+def polars_series(values, *, n_chunks=1):
+    import polars as pl
+
+    parts = [pl.Series(part) for part in np.array_split(values, n_chunks)]
+    return pl.concat(parts, rechunk=False)
+
+
+def tensor_of(library):
+    def make(values):
+        if library == "torch":
+            import torch
+
+            return torch.from_numpy(values)
+        import jax.numpy as jnp
+
+        return jnp.array(values)
+
+    return make
+
+
+# name: (packages it needs, how it holds an array)
+CONTAINERS = {
+    "list": ((), list),
+    "ndarray": ((), np.asarray),
+    "DLPack alone": ((), Tensor),
+    "pandas": (("pandas",), pandas_series()),
+    "pandas, another index": (("pandas",), pandas_series(index="shuffled")),
+    "pyarrow": (("pyarrow",), arrow_column),
+    "pyarrow from bit 3": (("pyarrow",), lambda v: arrow_column(v, start=3)),
+    "pyarrow from bit 16": (("pyarrow",), lambda v: arrow_column(v, start=16)),
+    "pyarrow in chunks": (("pyarrow",), lambda v: arrow_column(v, start=5, n_chunks=4)),
+    "polars": (("polars",), polars_series),
+    "polars in chunks": (("polars",), lambda v: polars_series(v, n_chunks=3)),
+    "torch": (("torch",), tensor_of("torch")),
+    "jax": (("jax",), tensor_of("jax")),
+}
+
+
+@pytest.fixture(params=CONTAINERS)
+def held(request):
+    packages, hold = CONTAINERS[request.param]
+    missing = [name for name in packages if not find_spec(name)]
+    if missing:
+        pytest.skip(f"{missing[0]} is not installed")
+    return hold
+
+
+def guard_of():
+    return RadaBound(N_SAMPLES, epsilon=0.2, delta=0.1, bound="mclt", seed=0)
+
+
+def answer_of(losses):
+    guard = guard_of()
+    answer = guard.query(losses)
+    return answer.value, answer.complexity, guard.n_queries
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
+def test_a_container_does_not_change_the_answer(held, dtype):
+    losses = LOSSES * 0.375 if dtype is np.float64 else LOSSES.astype(dtype)
+    if held is CONTAINERS["jax"][1] and losses.dtype.itemsize == 8:
+        pytest.skip("jax has no 64-bit numbers unless told to")
+    assert answer_of(held(losses)) == answer_of(losses)
+
+
+def test_bits_of_every_container_are_the_same(held):
+    assert_array_equal(pack_losses(held(LOSSES)), pack_losses(LOSSES))
+
+
+def test_predictions_of_every_container_are_compared_by_position(held):
+    predictions = np.where(LOSSES, (LABELS + 1) % 3, LABELS).astype(np.int32)
+    expected = Holdout(LABELS, guard_of()).query(predictions).value
+    assert expected == LOSSES.mean()
+    assert (
+        Holdout(held(LABELS.astype(np.int32)), guard_of()).query(held(predictions)).value
+        == expected
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["boolean", "Int8", "Float64", "bool[pyarrow]", "double[pyarrow]"]
+)
+def test_nullable_columns_of_pandas_are_losses_until_one_is_missing(dtype):
+    pd = pytest.importorskip("pandas")
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    column = pd.Series(LOSSES).astype(dtype)
+    assert answer_of(column) == answer_of(LOSSES)
+    column[17] = pd.NA
+    guard = guard_of()
+    with pytest.raises(
+        ValueError, match="losses must have no missing values, got one at sample 17"
+    ):
+        guard.query(column)
+    assert guard.n_queries == 0
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_nulls_of_arrow_columns_are_refused(library):
+    module = pytest.importorskip(library)
+    values = LOSSES.tolist()
+    values[17] = None
+    column = module.array(values) if library == "pyarrow" else module.Series(values)
+    for ask in (guard_of().query, pack_losses, guard_of().query_packed):
+        with pytest.raises(ValueError, match="must have no missing values, got one at sample 17"):
+            ask(column)
+
+
+@pytest.mark.parametrize("start", [0, 8, 64, 1, 13])
+@pytest.mark.parametrize("n_samples", [960, 1000, 1001])  # whole words, whole bytes, neither
+def test_a_bool_column_is_a_packed_row_without_a_copy_where_it_is_whole_words(start, n_samples):
+    pa = pytest.importorskip("pyarrow")
+    column = pa.array(np.concatenate([np.zeros(start, bool), LOSSES, np.zeros(99, bool)]))
+    column = column[start : start + n_samples]
+    words = as_words(column, n_samples)
+    buffer = np.frombuffer(column.buffers()[1], np.uint8)
+    assert np.shares_memory(words, buffer) == (start % 8 == 0 and n_samples == 960)
+    guards = [RadaBound(n_samples, epsilon=0.2, delta=0.1, bound="mclt", seed=0) for _ in range(2)]
+    assert guards[0].query_packed(column).value == guards[1].query(LOSSES[:n_samples]).value
+
+
+def test_rows_of_frames_are_queries_in_order():
+    rows = np.random.default_rng(3).random((5, N_SAMPLES)) < 0.3
+    expected = guard_of().query_many(rows).values
+    for library, make in [
+        ("pandas", lambda m: m.DataFrame(rows, index=[4, 2, 0, 1, 3])),
+        ("polars", lambda m: m.DataFrame(rows, schema=[f"s{i}" for i in range(N_SAMPLES)])),
+    ]:
+        module = pytest.importorskip(library)
+        assert_array_equal(guard_of().query_many(make(module)).values, expected)
+
+
+@pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
+def test_labels_and_predictions_may_be_columns_of_strings(library):
+    module = pytest.importorskip(library)
+    names = np.array(["cat", "dog", "eel"])
+    make = module.array if library == "pyarrow" else module.Series
+    labels = make(names[LABELS].tolist())
+    predictions = make(names[np.where(LOSSES, (LABELS + 1) % 3, LABELS)].tolist())
+    assert Holdout(labels, guard_of()).query(predictions).value == LOSSES.mean()
+
+
+def test_categories_of_pandas_are_compared_by_value():
+    pd = pytest.importorskip("pandas")
+    names = np.array(["cat", "dog", "eel"])
+    predicted = names[np.where(LOSSES, (LABELS + 1) % 3, LABELS)]
+    labels = pd.Series(pd.Categorical(names[LABELS], categories=["eel", "cat", "dog"]))
+    predictions = pd.Series(pd.Categorical(predicted, categories=["dog", "eel", "cat"]))
+    assert Holdout(labels, guard_of()).query(predictions).value == LOSSES.mean()
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")
+def test_a_tensor_with_a_gradient_is_refused():
+    import torch
+
+    tensor = torch.zeros(N_SAMPLES, requires_grad=True)
+    with pytest.raises(TypeError, match="losses must be readable by NumPy"):
+        guard_of().query(tensor)

@@ -1,0 +1,615 @@
+"""Losses counted anywhere and taken in by their guard: what `query_many` gives, bit for bit."""
+
+import contextlib
+import hashlib
+import itertools
+import pickle
+import random
+import struct
+import subprocess
+import sys
+import traceback
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from support import in_package
+
+from radabound_fast import Holdout, HoldoutExhausted, Ladder, RadaBound, pack_losses
+from radabound_fast.bounds import BOUNDS
+from radabound_fast.rows import reference
+from radabound_fast.rows.partial import Partial, Task
+
+SEED = 5
+# one sample and one word; one past a word; a tile of real-valued losses, and one past it; the last
+# word short
+SIZES = [1, 64, 65, 384, 385, 1000]
+# vectors: one, a strip, one past it, past the eight strips that share a tile
+VECTORS = [1, 8, 9, 70]
+
+
+def guard_of(m=1000, n_vectors=12, bound="mclt", epsilon=0.088, seed=SEED, **parameters):
+    return RadaBound(
+        m, epsilon=epsilon, delta=0.1, n_vectors=n_vectors, bound=bound, seed=seed, **parameters
+    )
+
+
+def losses_of(kind, n_queries=60, m=1000, rate=0.1):
+    rng = np.random.default_rng(17)
+    base = rng.random(m) < 0.02
+    losses = base ^ (rng.random((n_queries, m)) < rate)
+    if kind == "bits":
+        return losses
+    losses = losses.astype(np.float32)
+    if kind == "real":
+        losses[:, ::3] *= 0.25
+    if kind == "mixed":  # the first real-valued loss comes late, and in the last sample
+        losses[n_queries // 2 :, -1] = 0.3
+    return losses
+
+
+KINDS = ["bits", "floats", "real", "mixed"]
+
+
+def cuts_of(m):
+    """Ways to cut the samples: whole, the first word, every word."""
+    words = list(range(0, m, 64))
+    ways = [[0], [0, 64], words]
+    return [[*way, m] for way in ways if way[-1] < m]
+
+
+def parts_of(task, losses, cut, *, packed=False):
+    parts = []
+    for start, stop in itertools.pairwise(cut):
+        shard = losses[:, start:stop]
+        if packed:
+            parts.append(task.reduce_packed(pack_losses(shard), start=start))
+        else:
+            parts.append(task.reduce(shard, start=start))
+    return parts
+
+
+def state_of(guard):
+    return {name: np.asarray(value).tolist() for name, value in guard._state().items()}
+
+
+def assert_same(answers, expected):
+    for name in ("halted", "n_queries", "complexity", "delta_prime"):
+        assert_array_equal(getattr(answers, name), getattr(expected, name))
+    for name, column in expected._asdict().items():
+        assert_array_equal(answers._asdict()[name], column)
+
+
+# ---- what a partial is -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", SIZES)
+def test_partials_add_up_to_the_reference_integers(kernel, kind, m):
+    losses = losses_of(kind, m=m)
+    for n_vectors, cut in itertools.product(VECTORS, cuts_of(m)):
+        task = guard_of(m, n_vectors).task()
+        parts = parts_of(task, losses, cut)
+        whole = sum(parts)
+        units = np.rint(losses * 2.0**whole.unit_shift).astype(np.int64)
+        sums = reference.signed_sums(reference.signs(SEED, n_vectors, m), units)
+        assert whole.unit_shift == (24 if ((losses > 0) & (losses < 1)).any() else 0)
+        assert whole.is_whole and whole.declared == (kind == "bits") and len(whole) == 60
+        assert_array_equal(whole.sums, [sums.max(axis=0), sums.min(axis=0)])
+        assert_array_equal(whole.totals, units.sum(axis=1))
+        if kind == "bits":
+            packed = sum(parts_of(task, losses, cut, packed=True))
+            assert packed.packed and not whole.packed
+            assert_array_equal(packed.sums, whole.sums)
+            assert_array_equal(packed.totals, whole.totals)
+
+
+@pytest.mark.parametrize("kind", ["bits", "mixed"])
+def test_the_sums_of_a_part_are_those_of_its_samples(kernel, kind):
+    losses = losses_of(kind)
+    signs = reference.signs(SEED, 12, 1000)
+    for start, stop in [(0, 64), (64, 576), (576, 1000), (960, 1000)]:
+        part = guard_of().task().reduce(losses[:, start:stop], start=start)
+        units = np.rint(losses[:, start:stop] * 2.0**part.unit_shift).astype(np.int64)
+        assert_array_equal(part.sums, reference.signed_sums(signs[:, start:stop], units))
+        assert part.sums.dtype == (np.int64 if part.unit_shift else np.int32)
+        assert part.spans == ((start, stop),) and not part.is_whole
+
+
+def test_parts_add_up_in_any_order():
+    losses = losses_of("mixed")
+    parts = parts_of(guard_of().task(), losses, [0, 64, 448, 960, 1000])
+    expected = guard_of().task().reduce(losses)
+    for order in itertools.permutations(parts):
+        a, b, c, d = order
+        for whole in (((a + b) + c) + d, a + (b + (c + d)), (a + c) + (b + d)):
+            assert whole.spans == ((0, 1000),)
+            assert_array_equal(whole.sums, expected.sums)
+            assert_array_equal(whole.totals, expected.totals)
+            assert (whole.unit_shift, whole.declared) == (24, False)
+
+
+def test_generated_signs_count_alike():
+    losses = losses_of("bits")
+    one, other = (guard_of(signs=signs).task() for signs in ("stored", "generated"))
+    assert (one.signs, other.signs) == ("stored", "generated")
+    for cut in cuts_of(1000):
+        assert_array_equal(
+            sum(parts_of(one, losses, cut)).sums, sum(parts_of(other, losses, cut)).sums
+        )
+
+
+def test_parts_that_are_too_large_to_keep_are_counted_under_generated_signs(monkeypatch):
+    from radabound_fast.rows import partial
+
+    losses = losses_of("bits")
+    expected = parts_of(guard_of().task(), losses, [0, 448, 1000])
+    partial._store.cache_clear()
+    monkeypatch.setattr(partial, "MOST_KEPT_BYTES", 0)
+    parts = parts_of(guard_of().task(), losses, [0, 448, 1000])
+    for part, kept in zip(parts, expected, strict=True):
+        assert_array_equal(part.sums, kept.sums)
+    assert not partial._store(SEED, 1000, 12, "stored", 0, 448).stored
+    assert partial._store(SEED, 1000, 12, "stored", 0, 1000).stored
+    partial._store.cache_clear()
+
+
+# ---- what a guard makes of it --------------------------------------------------------------
+
+# some halt early, some late, some by the union part, some not at all
+RUNS = [
+    *((bound, epsilon) for bound in BOUNDS for epsilon in (0.088, 0.118, 0.2)),
+    ("fixed-sequence", 0.04),
+    ("fixed-sequence", 0.057),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("bound", "epsilon"), RUNS)
+@pytest.mark.parametrize("block", [1, 7, 150])
+def test_taking_partials_is_asking_query_many(bound, epsilon, kind, block):
+    losses = losses_of(kind, 150)
+    here, there = guard_of(bound=bound, epsilon=epsilon), guard_of(bound=bound, epsilon=epsilon)
+    task = pickle.loads(pickle.dumps(there.task()))
+    blocks = [losses[row : row + block] for row in range(0, 150, block)]
+    partials = (sum(parts_of(task, rows, [0, 448, 1000])) for rows in blocks)
+    fetched = []
+    answers = there.take(partials, fetch=lambda i: (fetched.append(i), blocks[i])[1])
+    assert_same(answers, here.query_many(losses))
+    assert state_of(there) == state_of(here)
+    # hardly anything but the halt is fetched
+    assert fetched == ([answers.n_answered // block] if answers.halted else [])
+
+
+@pytest.mark.parametrize("kind", ["bits", "real"])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.06), ("fixed-sequence", 0.03)])
+def test_a_halt_at_every_place_of_every_block_is_found(bound, epsilon, kind, packed):
+    if packed and kind == "real":
+        pytest.skip("real-valued losses cannot be packed")
+    rng = np.random.default_rng(4)
+    calm = np.tile(rng.random(1000) < 0.02, (12, 1))  # rows that are alike add nothing
+    agreeing = np.asarray(guard_of()._signs) > 0  # with a sign vector each
+    for place in range(13):
+        losses = calm.copy()
+        losses[place:] = agreeing[place:]
+        if kind == "real":
+            losses = losses * np.float32(0.75)
+        here = guard_of(bound=bound, epsilon=epsilon)
+        expected = here.query_many(losses)
+        assert expected.n_answered == place and expected.halted == (place < 12)
+        for cut in ([0, 1000], [0, 64, 1000]):
+            there = guard_of(bound=bound, epsilon=epsilon)
+            blocks = np.split(losses, 3)
+            partials = [sum(parts_of(there.task(), rows, cut, packed=packed)) for rows in blocks]
+            given = [pack_losses(rows) for rows in blocks] if packed else blocks
+            answers = there.take(partials, fetch=given.__getitem__)
+            assert_same(answers, expected)
+            assert state_of(there) == state_of(here)
+
+
+@pytest.mark.parametrize("m", SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_awkward_sizes_are_taken_alike(m, kind):
+    losses = losses_of(kind, 20, m)
+    for n_vectors in VECTORS:
+        here, there = (
+            guard_of(m, n_vectors, "fixed-sequence", 0.6 if m < 100 else 0.2) for _ in "12"
+        )
+        blocks = np.split(losses, 4)
+        for cut in cuts_of(m):
+            partials = [sum(parts_of(there.task(), rows, cut)) for rows in blocks]
+            answers = there.take(partials, fetch=blocks.__getitem__)
+            assert_same(answers, here.query_many(losses))
+            assert state_of(there) == state_of(here)
+            if here.halted:
+                break
+
+
+def test_no_rows_are_no_queries():
+    guard = guard_of()
+    empty = guard.task().reduce(np.zeros((0, 1000)))
+    parts = parts_of(guard.task(), np.zeros((0, 1000), bool), [0, 64, 1000])
+    assert guard.take([]).n_answered == guard.take([empty, sum(parts)]).n_answered == 0
+    assert guard.n_queries == 0 and not guard._core.started
+
+
+def test_partials_after_the_halt_are_not_asked_for():
+    guard, losses = guard_of(epsilon=0.05), losses_of("bits")
+    asked = []
+
+    def partials():
+        for number, rows in enumerate(np.split(losses, 20)):
+            asked.append(number)
+            yield guard.task().reduce(rows)
+
+    answers = guard.take(partials(), fetch=np.split(losses, 20).__getitem__)
+    assert answers.halted and asked == list(range(answers.n_answered // 3 + 1))
+    with pytest.raises(HoldoutExhausted):
+        guard.take([guard.task().reduce(losses)])
+
+
+def test_guards_of_one_seed_share_partials():
+    losses = losses_of("bits")
+    partial = guard_of().task().reduce(losses)
+    for bound in BOUNDS:
+        here, there = guard_of(bound=bound), guard_of(bound=bound)
+        assert_same(there.take([partial], fetch=lambda i: losses), here.query_many(losses))
+
+
+def test_what_is_taken_is_committed_and_another_process_may_halt_between(tmp_path):
+    path, losses = tmp_path / "guard.db", losses_of("bits")
+    parameters = {"epsilon": 0.12, "delta": 0.1, "n_vectors": 12, "bound": "mclt", "seed": SEED}
+    halts_it = (
+        "import sys, numpy as np; from radabound_fast import RadaBound\n"
+        "with RadaBound.open(sys.argv[1]) as guard:\n"
+        "    guard.query_many(np.random.default_rng(1).random((2000, 1000)) < 0.5)\n"
+        "    assert guard.halted"
+    )
+    with RadaBound.open(path, 1000, **parameters) as guard, RadaBound.open(path) as other:
+
+        def partials():
+            yield guard.task().reduce(losses[:20])
+            assert other.n_queries == 20
+            subprocess.run([sys.executable, "-c", halts_it, str(path)], check=True)
+            yield guard.task().reduce(losses[20:40])
+            pytest.fail("it went on")
+
+        answers = guard.take(partials())  # nothing is fetched, since nothing may be judged
+        assert answers.halted and answers.n_answered == 20
+        assert answers.n_queries == guard.n_queries == other.n_queries > 20
+        assert_array_equal(answers.numbers, np.arange(20) + 1)
+
+
+@pytest.mark.parametrize(("bound", "epsilon"), [("mclt", 0.06), ("fixed-sequence", 0.057)])
+def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilon):
+    """The last partial may be counted without having been told, as with `query_many`."""
+    blocks = np.split(losses_of("bits", 40), 4)
+    guard = guard_of(bound=bound, epsilon=epsilon)
+    known = [state_of(guard)]
+    for rows in blocks:
+        if not guard.halted:
+            guard.query_many(rows)
+            known.append(state_of(guard))
+    partials = [guard.task().reduce(rows) for rows in blocks]
+    n_seen, number = set(), 0
+    while True:
+        guard = guard_of(bound=bound, epsilon=epsilon)
+        try:
+            with interrupt_at(number):
+                guard.take(partials, fetch=blocks.__getitem__)
+        except KeyboardInterrupt as stop:
+            assert state_of(guard) in known
+            n_told = len(getattr(stop, "answers", []))
+            n_seen.add((guard.n_queries, n_told))
+            assert n_told <= guard.n_queries <= n_told + 10 or not hasattr(stop, "answers")
+        else:
+            break
+        number += 1 if bound == "mclt" else 61  # there is far more Python in its price
+    assert number > 50 and len(n_seen) > 2
+    assert state_of(guard) == known[-1]
+
+
+# ---- predictions ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [2, 3, 4], ["cat", "dog", "emu"], [0.5, None]])
+def test_the_task_of_a_holdout_takes_predictions(classes):
+    if None in classes:
+        classes = [("a",), "b"]
+    table = np.empty(len(classes), object)
+    table[:] = classes
+    if not isinstance(classes[0], tuple):
+        table = np.array(classes)
+    codes = np.random.default_rng(8).integers(0, len(classes), 1000)
+    predictions = table[(codes + losses_of("bits")) % len(classes)]
+    here, there = (Holdout(table[codes], guard_of(epsilon=0.07)) for _ in "12")
+    task = pickle.loads(pickle.dumps(there.task()))
+    blocks = np.split(predictions, 6)
+    for cut in ([0, 1000], [0, 64, 448, 1000]):
+        partials = [sum(parts_of(task, rows, cut)) for rows in blocks]
+        assert all(partial.declared and not partial.packed for partial in partials)
+    answers = there.take(partials, fetch=blocks.__getitem__)
+    assert answers.halted
+    assert_same(answers, here.query_many(predictions))
+    assert state_of(there.guard) == state_of(here.guard)
+
+
+def test_a_holdout_takes_packed_losses_as_well():
+    losses = losses_of("bits")
+    holdout, guard = Holdout(np.zeros(1000, int), guard_of(), classes=[0, 1]), guard_of()
+    packed = [holdout.task().reduce_packed(pack_losses(rows)) for rows in np.split(losses, 3)]
+    answers = holdout.take(packed, fetch=lambda i: pack_losses(np.split(losses, 3)[i]))
+    assert_same(answers, guard.query_many(losses))
+
+
+def test_only_a_radabound_takes_partials():
+    holdout = Holdout(np.arange(1000) % 2, Ladder(1000, step=0.1, delta=0.1))
+    for ask in (holdout.task, lambda: holdout.take([])):
+        with pytest.raises(TypeError, match="only a RadaBound takes partials, .* is a Ladder"):
+            ask()
+    with pytest.raises(TypeError, match="only the task of a Holdout"):
+        guard_of().task().pack(np.zeros((1, 1000)))
+
+
+# ---- what does not fit, and who may know -----------------------------------------------------
+
+
+def test_what_does_not_fit_is_refused_and_what_was_counted_is_told():
+    guard, losses = guard_of(), losses_of("bits")
+    good = guard.task().reduce(losses[:10])
+    cases = [
+        (None, TypeError, "partial 1 must be a Partial, got NoneType"),
+        (guard_of(seed=6).task().reduce(losses), ValueError, "partial 1 is of another guard's"),
+        (guard_of(n_vectors=13).task().reduce(losses), ValueError, "of another guard's signs"),
+        (
+            guard.task().reduce(losses[:, 64:128], start=64),
+            ValueError,
+            r"partial 1 must have all samples, got Partial\(60 rows at 64 of 1000 samples\)",
+        ),
+    ]
+    for n_before, (partial, error, message) in enumerate(cases):
+        with pytest.raises(error, match=message) as caught:
+            guard.take([good, partial], fetch=lambda i: losses)
+        assert len(caught.value.answers) == 10
+        assert guard.n_queries == 10 * (n_before + 1)
+
+
+@pytest.mark.parametrize("wrap", [lambda guard: guard, lambda guard: Holdout([0] * 200, guard)])
+def test_one_partial_alone_is_refused_by_the_arguments_name(wrap):
+    guard = RadaBound(200, epsilon=0.3, delta=0.1, seed=0)
+    partial = guard.task().reduce(np.zeros((2, 200), bool))
+    for given in (partial, None, 3):
+        expected = f"^partials must be an iterable of Partial, got {type(given).__name__}$"
+        with pytest.raises(TypeError, match=expected):
+            wrap(guard).take(given)
+    assert guard.n_queries == 0
+
+
+@pytest.mark.parametrize("blob", [5, 10**15, "text", None, [1, 2]])
+def test_what_is_no_bytes_is_refused_and_a_number_is_no_length(blob):
+    with pytest.raises(TypeError, match=f"^blob must be bytes, got {type(blob).__name__}$"):
+        Partial.from_bytes(blob)
+
+
+def test_rows_that_are_needed_and_not_given_or_others_are_refused_before_anything_changes():
+    losses = losses_of("bits", 150)
+    guard = guard_of()
+    partial = guard.task().reduce(losses)
+    before = state_of(guard)
+    wrong = [losses[:-1], losses[::-1], losses.astype(float), pack_losses(losses), losses[:, :-1]]
+    with pytest.raises(ValueError, match="fetch must return the rows of partial 0, .* got None"):
+        guard.take([partial])
+    for rows in wrong:
+        with pytest.raises(ValueError, match=r"got others|must have length 1000"):
+            guard.take([partial], fetch=lambda i, rows=rows: rows)
+        assert state_of(guard) == before and not guard.halted
+    assert guard.take([partial], fetch=lambda i: losses).halted
+
+
+def test_parts_that_do_not_belong_together_do_not_add_up():
+    task, losses = guard_of().task(), losses_of("bits")
+    part = task.reduce(losses[:, :448])
+    cases = [
+        (task.reduce(losses[:, 64:512], start=64), "overlap: both have sample 64"),
+        (part, "overlap: both have sample 0"),
+        (task.reduce(losses), "overlap: both have sample 0"),
+        (task.reduce(losses[1:, 448:], start=448), "of 60 and of 59 rows do not add up"),
+        (guard_of(seed=6).task().reduce(losses[:, 448:], start=448), "with other signs"),
+    ]
+    for other, message in cases:
+        with pytest.raises(ValueError, match=message):
+            part + other
+    with pytest.raises(TypeError):
+        part + 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "error", "message"),
+    [
+        ((2, 1000), 1, ValueError, "start must be a multiple of 64, got 1"),
+        ((2, 1000), -64, ValueError, "start must be a multiple of 64, got -64"),
+        ((2, 1000), 0.5, TypeError, "start must be an integer, got 0.5"),
+        ((2, 63), 0, ValueError, "or a multiple of 64 of them, got 63 samples from 0 on"),
+        ((2, 1001), 0, ValueError, "up to the last of 1000, .* got 1,001 samples"),
+        ((2, 64), 960, ValueError, "got 64 samples from 960 on"),
+        ((2, 64), 1024, ValueError, "got 64 samples from 1024 on"),
+        ((1000,), 0, ValueError, "losses must have two dimensions"),
+        ((2, 0), 0, ValueError, "losses must not be empty"),
+    ],
+)
+def test_samples_that_no_part_has_are_refused(shape, start, error, message):
+    with pytest.raises(error, match=message):
+        guard_of().task().reduce(np.zeros(shape), start=start)
+
+
+def test_words_that_no_part_has_are_refused():
+    task = guard_of().task()
+    for words, start, error, message in [
+        (np.zeros((2, 17), np.uint64), 0, ValueError, "words must end with sample 1000, got 17"),
+        (np.zeros((2, 2), np.uint64), 960, ValueError, "must end with sample 1000, got 2 words"),
+        (np.full((2, 1), 2**40, np.uint64), 960, ValueError, "no bit set past n_samples = 40"),
+        (np.zeros((2, 16), np.uint8), 0, TypeError, "words must be uint64"),
+        (np.zeros(16, np.uint64), 0, ValueError, "got 0 samples"),
+        (np.zeros((2, 1), np.uint64), 1024, ValueError, "from 1024 on"),
+    ]:
+        with pytest.raises(error, match=message):
+            task.reduce_packed(words, start=start)
+
+
+def test_a_value_that_is_no_loss_is_told_by_its_place():
+    losses = losses_of("real")
+    losses[30, 500] = 1.5
+    task = guard_of().task()
+    for rows, start, place in [(losses, 0, 500), (losses[:, 448:], 448, 52)]:
+        with pytest.raises(ValueError, match=f"got 1.5 at row 30, sample {place}$"):
+            task.reduce(rows, start=start)
+
+
+def test_neither_seed_nor_labels_nor_totals_are_in_a_repr():
+    guard = guard_of(seed=123456789)
+    holdout = Holdout(np.full(1000, "emu"), guard, classes=["emu", "owl"])
+    partial = guard.task().reduce(np.arange(1000)[np.newaxis] < 321)
+    for told in (repr(guard.task()), repr(holdout.task()), repr(partial), str(partial)):
+        assert not any(secret in told for secret in ("123456789", "emu", "321"))
+    assert repr(holdout.task()) == "Task(n_samples=1000, n_vectors=12)"
+
+
+def fails(*_):
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda guard, losses: guard.task().reduce(losses * 2.0),
+        lambda guard, losses: guard.task().reduce(losses[:, :63]),
+        lambda guard, losses: guard.task().reduce_packed(np.full((3, 16), 2**64 - 1, np.uint64)),
+        lambda guard, losses: Holdout(losses[0], guard).task().reduce(losses + 7),
+        lambda guard, losses: guard.take([guard.task().reduce(losses[:5]), None]),
+        lambda guard, losses: guard.take([guard.task().reduce(losses)]),
+        lambda guard, losses: guard.take([guard.task().reduce(losses)], fetch=fails),
+        lambda guard, losses: guard.take([guard.task().reduce(losses)], fetch=lambda i: ~losses),
+        lambda guard, losses: Holdout(losses[0], guard).take(
+            [guard.task().reduce(losses)], fetch=lambda i: losses
+        ),
+        lambda guard, losses: next(guard.iter_query_many(losses * 2.0, block=9)),
+        lambda guard, losses: next(Holdout(losses[0], guard).iter_query_many(losses + 7, block=9)),
+    ],
+)
+def test_no_error_keeps_what_it_was_about(ask):
+    """No frame of the library below this file's has a variable: losses, totals, labels."""
+    with pytest.raises((TypeError, ValueError, ZeroDivisionError)) as caught:
+        ask(guard_of(), losses_of("bits", 150))
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    ours = [frame for frame in frames if in_package(frame)]
+    assert [frame.f_code.co_name for frame in ours if frame.f_locals] == []
+    assert len(frames) > 1
+
+
+# ---- bytes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cut", [[0, 1000], [0, 64], [448, 1000]])
+def test_a_partial_comes_back_from_its_bytes_and_from_a_pickle(kind, cut):
+    for n_rows in (0, 1, 60):
+        (part,) = parts_of(guard_of().task(), losses_of(kind)[:n_rows], cut)
+        for back in (Partial.from_bytes(part.to_bytes()), pickle.loads(pickle.dumps(part))):
+            assert back.to_bytes() == part.to_bytes()
+            assert_array_equal(back.sums, part.sums)
+            assert_array_equal(back.totals, part.totals)
+            assert back.sums.dtype == part.sums.dtype and back.spans == part.spans
+            assert (back.declared, back.packed) == (part.declared, part.packed)
+    scattered = sum(parts_of(guard_of().task(), losses_of(kind), [0, 64, 128, 192])[::2])
+    assert Partial.from_bytes(scattered.to_bytes()).spans == ((0, 64), (128, 192))
+
+
+def test_the_bytes_are_those_of_the_format():
+    """Written down: another layout is another version."""
+    part = RadaBound(65, epsilon=0.5, delta=0.5, n_vectors=2, seed=7).task()
+    blob = part.reduce_packed(np.array([[5], [0]], np.uint64)).to_bytes()
+    assert blob[:8] == b"\x89RADP\r\n\x1a"
+    assert struct.unpack_from("<IIQQQQBBBB", blob, 8) == (1, 2, len(blob), 65, 2, 1, 0, 1, 1, 4)
+    assert struct.unpack_from("<4q", blob, 68) == (0, 64, 2, 0)  # a span, the totals
+    assert len(blob) == 68 + 32 + 4 * 4 + 32
+
+
+def test_altered_bytes_are_refused():
+    (part,) = parts_of(guard_of().task(), losses_of("bits"), [0, 64])
+    blob = part.to_bytes()
+    for n in range(0, len(blob), 7):
+        for wrong in (blob[:n], blob[:n] + bytes([blob[n] ^ 1]) + blob[n + 1 :]):
+            with pytest.raises(ValueError, match="partial"):
+                Partial.from_bytes(wrong)
+    with pytest.raises(ValueError, match="partial"):
+        Partial.from_bytes(blob + b"\0")
+
+
+def test_forged_numbers_are_refused():
+    whole = guard_of().task().reduce(losses_of("bits"))
+    (part,) = parts_of(guard_of().task(), losses_of("bits"), [0, 64])
+    forged = [
+        replace(whole, totals=whole.totals - whole.totals.max()),
+        replace(whole, totals=whole.totals * 0 + 1001),
+        replace(whole, sums=whole.sums[::-1].copy()),
+        replace(whole, sums=whole.sums * 1000),
+        replace(whole, sums=np.full_like(whole.sums, -(2**63))),
+        replace(whole, unit_shift=7),
+        replace(whole, spans=((0, 64),)),
+        replace(part, spans=((0, 1000),)),
+        replace(part, spans=((0, 65),)),
+        replace(part, spans=((1, 64),)),
+        replace(part, spans=((64, 0),)),
+        replace(part, spans=((-64, 64),)),
+        replace(part, spans=((0, 64), (64, 128))),
+        replace(part, spans=((64, 128), (0, 64))),
+        replace(part, spans=((0, 2000),)),
+        replace(part, spans=()),
+        replace(part, sums=part.sums + part.totals[:, np.newaxis].astype(np.int32) + 1),
+        replace(part, n_samples=0),
+        replace(part, n_vectors=0),
+        replace(part, n_vectors=4),
+        replace(part, n_samples=2**40, n_vectors=2**23 - 1),
+        replace(part, totals=part.totals[:-1]),
+    ]
+    for number, partial in enumerate(forged):
+        with pytest.raises(ValueError):
+            Partial.from_bytes(partial.to_bytes())
+            pytest.fail(f"number {number}")
+
+
+def test_forged_bytes_are_refused_or_taken_and_nothing_else_happens():
+    """Bytes of the head or the body are changed, and the checksum with them."""
+    rng, losses = random.Random(0), losses_of("bits", 5)
+    task = guard_of(n_vectors=3).task()
+    blobs = [
+        task.reduce(losses).to_bytes(),
+        (task.reduce(losses[:, :64]) + task.reduce(losses[:, 128:192], start=128)).to_bytes(),
+    ]
+    outcomes = set()
+    for _ in range(3000):
+        blob = bytearray(rng.choice(blobs))
+        for _ in range(rng.choice((1, 1, 3))):
+            place = rng.choice((rng.randrange(12, 68), rng.randrange(68, len(blob) - 32)))
+            blob[place] = rng.choice((0, 1, 255, blob[place] ^ (1 << rng.randrange(8))))
+        blob[16:24] = struct.pack("<Q", len(blob))
+        content = bytes(blob[:-32])
+        try:
+            partial = Partial.from_bytes(content + hashlib.sha256(content).digest())
+        except ValueError:
+            outcomes.add("refused")
+            continue
+        with contextlib.suppress(TypeError, ValueError):  # words are fetched, or other rows
+            guard_of(n_vectors=3).take([partial], fetch=lambda i: losses)
+            outcomes.add("taken")
+    assert outcomes == {"taken", "refused"}
+
+
+def test_a_task_is_small_and_a_whole_partial_too():
+    guard = guard_of(n_vectors=32)
+    assert len(pickle.dumps(guard.task())) < 300
+    partial = guard.task().reduce(losses_of("bits", 1000))
+    assert len(pickle.dumps(partial)) < 40 * 1000 and len(partial.to_bytes()) < 40 * 1000
+    assert isinstance(guard.task(), Task) and guard.task() == guard.task()

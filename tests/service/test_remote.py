@@ -1,0 +1,826 @@
+"""RemoteHoldout: a `Holdout` for whoever asks, without labels, retries and all."""
+
+import contextlib
+import copy
+import http.client
+import http.server
+import json
+import logging
+import os
+import pickle
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+
+from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
+
+from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted  # noqa: E402  # noqa: E402
+from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
+from radabound_fast.service import client as remote
+from radabound_fast.service.client import RemoteHoldout  # noqa: E402
+
+M = 900
+RNG = np.random.default_rng(21)
+Y = RNG.integers(0, 2, M)
+FIXED = {"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence", "seed": 1}
+
+
+@pytest.fixture
+def service(tmp_path):
+    with in_thread(Holdout.open(tmp_path / "guard.db", Y, **FIXED), tmp_path) as running:
+        yield running
+
+
+def row(error=0.2):
+    return np.where(RNG.random(M) < error, 1 - Y, Y)
+
+
+def test_it_takes_predictions_as_a_holdout_does_and_refuses_them_before_they_leave(service):
+    holdout, here = service.remote(), Holdout(Y, **FIXED)
+    for given in (Y, Y.tolist(), Y.astype(float), Y.astype(bool), Y.astype(np.int8)[::-1][::-1]):
+        assert holdout.query(given).value == here.query(given).value == 0.0
+    for bad in (Y[:-1], Y + 1, Y.astype(str), Y[np.newaxis], np.full(M, np.nan)):
+        with pytest.raises((TypeError, ValueError)) as mine:
+            holdout.query(bad)
+        with pytest.raises(mine.type) as other:
+            here.query(bad)
+        assert str(mine.value) == str(other.value)
+    assert holdout.n_queries == 5 and holdout.classes == [0, 1] and holdout.n_samples == M
+    assert "token" not in repr(holdout)
+
+
+REFUSED = {
+    "GuessAndCheck": (
+        GuessAndCheck, {"epsilon": 0.2, "delta": 0.1},
+        [{}, {"guess": 2}, {"guess": "x"}, {"guess": 0.2, "key": 1}],
+        [{}, {"guesses": [0.1]}, {"guesses": [0.1, 0.1], "keys": [1, 2]}],
+    ),
+    "DeclaredSearch": (
+        DeclaredSearch, {"space": 10, "delta": 0.1},
+        [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"}],
+        [{}, {"keys": 3}, {"keys": [1]}, {"keys": "ab"}, {"keys": [1, 2], "reruns": [1]}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_holdout_refuses_is_refused_in_its_words(tmp_path, name):
+    kind, parameters, ones, many = REFUSED[name]
+    opened = Holdout.open(tmp_path / "g.db", Y, kind, **parameters)
+    with in_thread(opened, tmp_path) as service:
+        asked, here = service.remote(), Holdout(Y, kind(M, **parameters))
+        for calls, method, given in ((ones, "query", Y), (many, "query_many", [Y, Y])):
+            for named in calls:
+                raised = []
+                for one in (here, asked):
+                    with pytest.raises((TypeError, ValueError)) as error:
+                        getattr(one, method)(given, **named)
+                    raised.append((error.type, str(error.value)))
+                assert raised[0] == raised[1]
+        assert asked.n_queries == 0
+
+
+def test_what_json_has_no_word_for_is_refused_before_it_leaves(service):
+    asked = service.remote()
+    for named in ({"guess": np.nan}, {"key": np.inf}):
+        with pytest.raises(ValueError, match="keys and guesses must be finite"):
+            asked.query(Y, **named)
+    with pytest.raises(TypeError, match=r"guesses must be a sequence, one a row, got 0\.1"):
+        asked.query_many([Y], guesses=0.1)
+    assert asked.query(Y, rerun=1).n_queries == 1  # as a Holdout takes it
+
+
+def test_it_may_be_copied_pickled_and_shared(service):
+    holdout = service.remote()
+    copies = [copy.copy(holdout), copy.deepcopy(holdout), pickle.loads(pickle.dumps(holdout))]
+    numbers = []
+
+    def ask(one):
+        for _ in range(5):
+            numbers.append(one.query(row()).n_queries)
+
+    threads = [threading.Thread(target=ask, args=(one,)) for one in [holdout, holdout, *copies]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 26))
+    for one in copies:
+        one.close()
+
+
+def test_a_halt_is_the_exception_that_it_is(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    with in_thread(holdout, tmp_path) as service:
+        asked = service.remote()
+        answers = asked.query_many(RNG.integers(0, 2, (400, M)))
+        assert answers.halted and asked.halted and len(answers) == answers.n_queries
+        with pytest.raises(HoldoutExhausted, match="is spent after") as halt:
+            asked.query(row())
+        assert halt.value.n_queries == len(answers) and halt.value.complexity is None
+        assert service.remote("blue").halted
+        with pytest.raises(TypeError, match="report needs a DeclaredSearch"):
+            asked.report()
+
+
+def test_a_wrong_token_or_url_is_told_at_once(service):
+    with pytest.raises(PermissionError, match="a token of the service"):
+        RemoteHoldout(service.url, token="somebody-else's-token")
+    for url in ("127.0.0.1:1", "ftp://x", "http://", ""):
+        with pytest.raises(ValueError, match="url must be http"):
+            RemoteHoldout(url, token="x")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
+        RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "token", ["secret-token-0123456\n", "secret-token-ж0123456", "secret token", "", "\x00secret"]
+)
+def test_a_token_that_no_header_holds_is_refused_without_it(token):
+    with pytest.raises(ValueError, match="token must be visible characters of ASCII") as refused:
+        RemoteHoldout("http://127.0.0.1:9", token=token, timeout=60)
+    assert "secret" not in str(refused.value) and refused.value.__cause__ is None
+    with pytest.raises(TypeError, match="token must be a string, got NoneType"):
+        RemoteHoldout("http://127.0.0.1:9", token=None)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hidden@127.0.0.1:9", "http://127.0.0.1:9/a b", "http://127.0.0.1:9/?hidden",
+            "http://127.0.0.1:9/#x", "http://127.0.0.1:9/\x7f"],
+)  # fmt: skip
+def test_a_url_that_is_more_than_an_address_is_refused_at_once(url):
+    with pytest.raises(ValueError, match="url must") as refused:
+        RemoteHoldout(url, token="x", timeout=60)
+    assert "me:hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://[2001:db8::1]", ("2001:db8::1", 443)),  # whose end is no port
+        ("http://[::1]/under/", ("::1", 80)),
+        ("http://[::1]:8000", ("::1", 8000)),
+        ("https://holdout.example", ("holdout.example", 443)),
+    ],
+)
+def test_the_port_is_that_of_the_url_or_of_its_scheme(url, address, monkeypatch):
+    asked = []
+
+    def nowhere(address, *_, **__):
+        asked.append(address)
+        raise PermissionError("not sent")
+
+    monkeypatch.setattr(socket, "create_connection", nowhere)
+    with pytest.raises(PermissionError):
+        RemoteHoldout(url, token="x")
+    assert asked == [address]
+
+
+@pytest.mark.parametrize("url", ["http://here:x", "http://here:65536", "http://here:0", "http://"])
+def test_a_url_without_a_host_or_with_no_port_is_refused_with_it(url):
+    with pytest.raises(ValueError, match=f"^url must be http://host:port .*got '{url}'$"):
+        RemoteHoldout(url, token="x")
+
+
+@pytest.mark.parametrize("url", [None, 8000, b"http://here"])
+def test_a_url_that_is_no_string_is_refused_by_its_type(url):
+    with pytest.raises(TypeError, match=f"^url must be a string, got {type(url).__name__}$"):
+        RemoteHoldout(url, token="x")
+
+
+def test_a_service_that_speaks_no_tls_is_told_at_once(monkeypatch):
+    def answered_in_clear(*_):
+        error = ssl.SSLError(1, "wrong version number")
+        error.reason = "WRONG_VERSION_NUMBER"  # as OpenSSL 3.0 has it
+        raise error
+
+    monkeypatch.setattr(RemoteHoldout, "_send", answered_in_clear)
+    monkeypatch.setattr(remote.time, "sleep", None)
+    with pytest.raises(ConnectionError, match=r"https://here speaks no TLS: is it http://\?$"):
+        RemoteHoldout("https://here", token="x")
+
+
+@pytest.mark.parametrize("host", ["holdout.example", "192.0.2.1", "[2001:db8::1]"])
+def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
+    def nowhere(*_):
+        raise PermissionError("not sent")
+
+    monkeypatch.setattr(RemoteHoldout, "_send", nowhere)
+    with pytest.warns(UserWarning, match="in clear: take https"), pytest.raises(PermissionError):
+        RemoteHoldout(f"http://{host}:80", token="x")
+    for url in (f"https://{host}", "http://127.9.9.9", "http://[::1]:1", "http://localhost"):
+        with warnings.catch_warnings(), pytest.raises(PermissionError):
+            warnings.simplefilter("error")
+            RemoteHoldout(url, token="x")
+
+
+class _Elsewhere(http.server.BaseHTTPRequestHandler):
+    """Sends everybody to another address, or is too slow for it."""
+
+    def do_GET(self):
+        self.server.asked.append(self.headers["Authorization"])
+        self.send_response(self.server.status)
+        self.send_header("Location", self.server.to)
+        body = b'{"error": {"type": "TimeoutError", "message": "too slow"}}'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body if self.server.status == 408 else bytes(len(body)))
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reason"),
+    [(301, ValueError, "it replied 301"), (307, ValueError, "it replied 307"),
+     (308, ValueError, "it replied 308"), (408, TimeoutError, "^too slow$")],
+)  # fmt: skip
+def test_a_redirect_is_not_followed_nor_is_what_is_told_asked_again(
+    status, error, reason, monkeypatch
+):
+    servers = [http.server.HTTPServer(("127.0.0.1", 0), _Elsewhere) for _ in range(2)]
+    threads = [threading.Thread(target=server.serve_forever) for server in servers]
+    for server, thread in zip(servers, threads, strict=True):
+        server.asked, server.status = [], status
+        server.to = f"http://127.0.0.1:{servers[1].server_port}/state"
+        thread.start()
+    # no proxy of the environment either
+    monkeypatch.setenv("http_proxy", servers[1].server_address[0])
+    try:
+        with pytest.raises(error, match=reason):
+            RemoteHoldout(f"http://127.0.0.1:{servers[0].server_port}", token="x", timeout=60)
+        assert servers[0].asked == ["Bearer x"] and servers[1].asked == []
+    finally:
+        for server, thread in zip(servers, threads, strict=True):
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+class _Flaky(http.server.BaseHTTPRequestHandler):
+    """A proxy that fails in every way once, and passes on what comes after."""
+
+    def do_GET(self):
+        self._pass(None)
+
+    def do_POST(self):
+        self._pass(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def _pass(self, body):
+        way = self.server.ways.pop(0) if body is not None and self.server.ways else "pass"
+        keys = self.headers.get("Idempotency-Key")
+        if body is not None:
+            self.server.keys.append(keys)
+        if way == "drop the call":
+            self.close_connection = True
+            return
+        if way in ("500", "502"):  # with a page of its own
+            self.send_error(int(way))
+            return
+        sent = dict(self.headers.items())
+        names = {name.replace("-", "_"): value for name, value in sent.items()
+                 if name in ("Authorization", "Idempotency-Key")}  # fmt: skip
+        status, _, reply = self.server.service.send(
+            self.command, self.path, body, team=None, **names
+        )
+        if way == "drop the reply":
+            self.close_connection = True
+            return
+        reply_sent = reply[:5] if way == "cut the reply" else reply
+        if way == "another reply":
+            reply = reply_sent = b"<p>Accept our terms"
+        elif way == "another object":
+            reply = reply_sent = b'{"status": "queued"}'
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply_sent)
+        self.close_connection = way != "pass"
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def behind_a_proxy(service, ways):
+    proxy = http.server.HTTPServer(("127.0.0.1", 0), _Flaky)
+    proxy.service, proxy.keys, proxy.ways = service, [], ways
+    thread = threading.Thread(target=proxy.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        with RemoteHoldout(url, token=TOKENS["red"], timeout=30) as holdout:
+            yield proxy, holdout
+    finally:
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()
+
+
+def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
+    with behind_a_proxy(
+        service, ["drop the call", "502", "500", "drop the reply", "cut the reply"]
+    ) as (proxy, holdout):
+        predictions = row()
+        answer = holdout.query(predictions)
+        assert answer.n_queries == 1 and answer.value == np.mean(predictions != Y)
+        assert len(proxy.keys) == 6 and len(set(proxy.keys)) == 1
+        assert holdout.query(predictions).n_queries == 2 and len(set(proxy.keys)) == 2
+    assert service.get("/state")[1]["you"]["n_answers"] == 2
+
+
+@pytest.mark.parametrize("way", ["another reply", "another object"])
+def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service, way):
+    with (
+        behind_a_proxy(service, [way]) as (_, holdout),
+        pytest.raises(ConnectionError, match="replied 200, and whether the call was counted is"),
+    ):
+        holdout.query(row())
+    assert service.get("/state")[1]["you"]["n_answers"] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_asks_though_a_thread_of_its_parent_had_the_lock(service):
+    script = f"""
+import os, signal
+from radabound_fast.service.client import RemoteHoldout
+holdout = RemoteHoldout({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
+(connection,) = holdout._idle
+holdout._lock.acquire()
+if not os.fork():
+    signal.alarm(20)
+    holdout.close()
+    os._exit(holdout.n_queries)
+_, status = os.wait()
+holdout._lock.release()
+assert status == 0 and holdout._idle == [connection] and holdout.n_queries == 0
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_after_a_failure_connections_that_lay_idle_are_not_tried_one_by_one(service, monkeypatch):
+    holdout = service.remote()
+    for _ in range(8):  # as threads leave them
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        holdout._idle.append(connection)
+    for connection in holdout._idle:  # as a service leaves them that is started anew
+        connection.sock.shutdown(socket.SHUT_RDWR)
+    slept = []
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    assert holdout.n_queries == 0 and len(slept) == 1
+
+
+def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_path):
+    holdout = Holdout.open(tmp_path / "guard.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path, max_body=1000) as service:
+        holdout = service.remote()
+        sent = []
+        holdout._send = lambda *_: sent.append(1)
+        with pytest.raises(ValueError, match="at most 1,000 octets, got 1,1"):
+            holdout.query_many([row()] * 10)
+        assert not sent
+        del holdout._send
+        assert len(holdout.query_many([row()] * 8)) == 8
+
+
+def test_it_needs_neither_the_extra_nor_a_database():
+    program = (
+        "import sys; sys.modules.update({name: None for name in ('starlette', 'uvicorn',"
+        " 'httptools', 'uvloop', 'pyarrow', 'scipy', 'sqlite3')});"
+        "import radabound_fast.service.client"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_certificate_of_ones_own_is_trusted_where_it_is_named(tmp_path):
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
+         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl makes no certificate here")
+    given = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
+    holdout = Holdout.open(tmp_path / "g.db", Y, **FIXED)
+    with in_thread(holdout, tmp_path, **given) as service:
+        url = service.url.replace("http:", "https:")
+        asked = RemoteHoldout(url, token=TOKENS["red"], cafile=tmp_path / "cert.pem")
+        assert asked.query(Y).value == 0.0
+        asked.close()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            RemoteHoldout(url, token=TOKENS["red"])
+
+
+# ---- inside other tools --------------------------------------------------------------------------
+
+
+def test_joblib_takes_it(service):
+    pytest.importorskip("joblib")
+    from radabound_fast.integrations.joblib import guarded_map
+
+    rows = np.array([row() for _ in range(4)])
+    judged = list(guarded_map(service.remote(), rows.__getitem__, range(4), n_jobs=1))
+    assert [answer.n_queries for _, answer in judged] == [1, 2, 3, 4]
+    assert [answer.value for _, answer in judged] == np.mean(rows != Y, axis=1).tolist()
+
+
+def test_joblib_takes_one_that_needs_guesses_and_one_with_keys(tmp_path):
+    pytest.importorskip("joblib")
+    from radabound_fast.integrations.joblib import guarded_map
+
+    for name, kind, given in (
+        ("a", GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}),
+        ("b", DeclaredSearch, {"space": {"depth": [1, 2]}, "delta": 0.1}),
+    ):
+        holdout = Holdout.open(tmp_path / name, Y, kind, **given)
+        with in_thread(holdout, tmp_path) as service:
+            asked = service.remote()
+            guesses = kind is GuessAndCheck
+            fit = (lambda _: (row(), 0.2)) if guesses else (lambda _: row())
+            if guesses:
+                with pytest.raises(ValueError, match="guesses must be True"):
+                    guarded_map(asked, fit, [{"depth": 1}])
+            judged = list(guarded_map(asked, fit, [{"depth": 1}, {"depth": 2}], guesses=guesses))
+            assert len(judged) == 2 and asked.n_queries == 2
+
+
+def test_scikit_learn_takes_it(tmp_path):
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+    from sklearn.tree import DecisionTreeClassifier
+
+    from radabound_fast.integrations.sklearn import HoldoutSearchCV
+
+    parts = train_test_split(*load_breast_cancer(return_X_y=True), test_size=300, random_state=0)
+    X, X_holdout, y, y_holdout = parts
+    found = []
+    with in_thread(Holdout.open(tmp_path / "g.db", y_holdout, **FIXED), tmp_path) as service:
+        for guard in (Holdout(y_holdout, **FIXED), service.remote()):
+            search = HoldoutSearchCV(
+                DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, guard=guard
+            )
+            search = clone(search).fit(X, y, X_holdout=X_holdout)
+            found.append((search.best_params_, search.cv_results_["answer"].tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "no"), ((0, 1), None)])
+@pytest.mark.parametrize("metric", ["roc_auc", "neg_log_loss", "f1"])
+def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric, labels, positive):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    from radabound_fast.integrations.sklearn import HoldoutSearchCV
+
+    y = np.array(labels)[Y]
+    X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
+    X_train, y_train = X + RNG.normal(size=X.shape), y
+    given = {"metric": metric, "pos_label": positive}
+    if metric == "neg_log_loss":
+        given["clip"] = 0.01
+    space, found = {"C": [0.01, 1.0]}, []
+    opened = Holdout.open(tmp_path / "g.db", y, DeclaredSearch, space=space, delta=0.1, **given)
+    with in_thread(opened, tmp_path) as service:
+        here = Holdout(y, DeclaredSearch(M, space, delta=0.1), **given)
+        assert service.remote().pos_label == here.pos_label == (positive or 1)
+        for guard in (here, service.remote()):
+            search = HoldoutSearchCV(LogisticRegression(), space, guard=guard)
+            search.fit(X_train, y_train, X_holdout=X)
+            found.append(search.cv_results_["answer"].tolist())
+    assert found[0] == found[1] and len(found[0]) == 2
+
+
+def test_where_the_metric_has_no_positive_class_there_is_none(service):
+    assert service.remote().pos_label is None
+
+
+def test_optuna_takes_it(service):
+    optuna = pytest.importorskip("optuna")
+    from radabound_fast.integrations.optuna import guarded_objective
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    objective = guarded_objective(
+        service.remote(), lambda trial: np.arange(M) < trial.suggest_int("end", 0, M)
+    )
+    study = optuna.create_study()
+    study.optimize(objective, n_trials=5, n_jobs=2)
+    assert len(objective.answers) == 5
+    assert sorted(t.user_attrs["holdout_n_queries"] for t in study.trials) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.skipif(not find_spec("lightgbm"), reason="lightgbm is not installed")
+def test_boosting_takes_it(service):
+    import lightgbm
+
+    from radabound_fast.integrations.lightgbm import guarded_rounds
+
+    X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
+    hook = guarded_rounds(service.remote(), X, every=2)
+    lightgbm.train(
+        {"objective": "binary", "verbose": -1, "num_threads": 1}, lightgbm.Dataset(X, Y), 6,
+        callbacks=[hook],
+    )  # fmt: skip
+    assert [n for n, _ in hook.answers] == [2, 4, 6]
+
+
+def test_what_is_no_holdout_is_refused_by_them(service):
+    pytest.importorskip("joblib")
+    from radabound_fast.integrations.joblib import guarded_map
+
+    for other in (None, service, Holdout(Y, **FIXED).guard, RemoteHoldout):
+        with pytest.raises(TypeError, match="must be a Holdout, which holds the labels"):
+            guarded_map(other, row, [1])
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+def test_the_command_serves_ends_and_goes_on(tmp_path):
+    options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
+    with Command(tmp_path, Y, *options) as command:
+        with command.start().remote() as asked:
+            assert asked.query(row(), guess=0.2).n_queries == 1
+        assert command.stop() == 143  # as SIGTERM has it
+        assert sorted(path.name for path in tmp_path.glob("guard.db*")) == ["guard.db"]
+        command.options = []  # all is in the file
+        with command.start().remote() as asked:
+            assert asked.query(row(), guess=0.2).n_queries == 2
+        command.stop()
+
+
+def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
+    """The library itself logs nowhere, and a test that looks for its records does not see that."""
+    np.save(tmp_path / "y.npy", Y)
+    arguments = [
+        *("serve", tmp_path / "guard.db", "--labels", tmp_path / "y.npy"),
+        *("--tokens", tokens_file(tmp_path), "--port", "0"),
+        *("--epsilon", "0.1", "--delta", "0.1", "--bound", "mclt"),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "radabound_fast", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        service = Running(int(process.stdout.readline().split()[0].rpartition(":")[2]))
+        with service.remote() as holdout:
+            assert holdout.query_many(RNG.random((4000, M)) < 0.5).halted
+        (tmp_path / "guard.db").unlink()
+        assert service.get("/health", None)[0] == 503
+    finally:
+        process.terminate()
+        _, logged = process.communicate(timeout=30)
+    halt, failure = logged.splitlines()
+    assert "INFO RadaBound of 900 samples halted after" in halt
+    assert "ERROR RuntimeError: " in failure and "is gone, which an open guard needs" in failure
+
+
+def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
+    (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
+    labels = np.where(Y, "yes", "no")
+    options = ["--mechanism", "declared-search", "--space", tmp_path / "space.json", "--delta",
+               "0.1", "--metric", "f1", "--pos-label", "yes"]  # fmt: skip
+    with Command(tmp_path, labels, *options) as command:
+        with command.start().remote() as asked:
+            predictions = np.where(row(), "yes", "no")
+            answer = asked.query(predictions, key={"depth": 2, "leaf": np.int64(10)})
+            search = DeclaredSearch(M, {"depth": [1, 2, 3], "leaf": [1, 10]}, delta=0.1)
+            here = Holdout(labels, search, metric="f1", pos_label="yes")
+            assert answer.value == here.query(predictions, key={"depth": 2, "leaf": 10}).value
+            assert asked.report().best["key"] == {"depth": 2, "leaf": 10}
+        command.stop()
+
+
+SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ([], "is not there: to make it for radabound give --epsilon and --delta"),
+        (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
+        (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
+        (SEARCH, "for declared-search give --delta and --space-size or --space"),
+        (["--mechanism", "ladder"], "for ladder give --delta"),
+        ([*SEARCH, "--space", "no.json"], "no.json"),
+        (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
+        ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
+        ([*SEARCH, "--space", "list.json"], "list.json must be JSON, a mapping of names to lists"),
+        ([*SEARCH, "--space", "bad.json"], "bad.json must be JSON, a mapping of names to lists"),
+        ([*SEARCH, "--space-size", "0"], "space_size must be at least 1, got 0"),
+        ([*SEARCH, "--space-size", "5", "--metric", "nope"], "metric must be one of"),
+        ([*SEARCH, "--space-size", "5", "--metric", "f1", "--pos-label", "x"], "--pos-label must"),
+        ([*SEARCH, "--space-size", "5", "--metric", "neg_log_loss"], "clip must be given"),
+        ([*SEARCH, "--space-size", "5", "--step", ".1"], "--step must be left out with declared-"),
+        (
+            ["--epsilon", ".1", "--delta", ".1", "--space-size", "5"],
+            "--space-size must be left out",
+        ),
+        (["--mechanism", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
+        (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
+        (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
+        (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
+        (["--epsilon", ".1", "--delta", ".1", "--body-seconds", "inf"], "must be finite, got inf"),
+        (
+            ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
+            "must be a certificate and its key",
+        ),
+        (
+            ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "no.pem"]],
+            "no.pem: No such file",
+        ),
+        (["--epsilon", "0.1", "--delta", "0.1", "--tls-cert", "x"], "--tls-key"),
+        (["--epsilon", "0.1", "--delta", "0.1", "--max-body", "0"], "max_body must be at least 1"),
+    ],
+)
+def test_the_command_refuses_in_one_line_and_makes_nothing(
+    tmp_path, capsys, monkeypatch, more, reason
+):
+    from radabound_fast import cli
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "bad.json").write_text("[" * 100_000)
+    np.save(tmp_path / "y.npy", Y)
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    assert cli.main([*given, *more]) == 2
+    said = capsys.readouterr().err
+    assert reason in said and said.count("\n") == 1 and not (tmp_path / "g.db").exists()
+
+
+def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
+    from radabound_fast import cli
+
+    np.save(tmp_path / "y.npy", Y)
+    parameters = {"threshold": 0.1, "noise": 0.01, "budget": 10}
+    Holdout.open(tmp_path / "g.db", Y, Thresholdout, **parameters).close()
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    assert cli.main(given) == 2
+    assert "a Thresholdout, which is not served: RadaBound, Gu" in capsys.readouterr().err
+
+
+def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
+    """A baseline, costs, and a clip, said as `radabound audit` takes them."""
+    np.save(tmp_path / "costs.npy", costs := np.array([[0.0, 1.0], [4.0, 0.0]]))
+    np.save(tmp_path / "baseline.npy", baseline := row(0.4))
+    y_range = ["--y-range", "0", "1"]
+    for name, options, given in (
+        ("a", ["--metric", "mean_cost", "--costs", tmp_path / "costs.npy", "--baseline",
+               tmp_path / "baseline.npy"],
+         {"metric": "mean_cost", "costs": costs, "baseline": baseline}),
+        ("b", ["--metric", "neg_log_loss", "--clip", "0.01"],
+         {"metric": "neg_log_loss", "clip": 0.01}),
+        ("c", ["--metric", "neg_mean_squared_error", *y_range],
+         {"metric": "neg_mean_squared_error", "y_range": (0, 1)}),
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        search = DeclaredSearch(M, 10, delta=0.1)
+        predictions = row() if name == "a" else np.clip(0.5 * Y + 0.3 * RNG.random(M), 0, 1)
+        here = Holdout(Y, search, **given).query(predictions, key=3)
+        with Command(tmp_path / name, Y, *SEARCH, "--space-size", "10", *options) as command:
+            with command.start().remote() as asked:
+                there = asked.query(predictions, key=3)
+            command.stop()
+        assert (there.value, there.low, there.high) == (here.value, here.low, here.high)
+        assert name != "a" or there.gain == here.gain
+
+
+def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
+    from radabound_fast import cli
+
+    np.save(tmp_path / "y.npy", Y)
+    Holdout.open(tmp_path / "g.db", Y, **FIXED).close()
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
+    assert cli.main([*given, "--mechanism", "ladder", "--delta", "0.1"]) == 2
+    assert "--mechanism must be that of" in capsys.readouterr().err
+    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--bound", "fixed-sequence"]):
+        assert cli.main([*given, *part]) == 2
+        told = capsys.readouterr().err
+        assert "has its parameters: give --epsilon and --delta as it was made with, or no" in told
+    assert cli.main([*given, "--epsilon", "0.2", "--delta", "0.1"]) == 2
+    assert "epsilon must be 0.1, with which" in capsys.readouterr().err
+    np.save(tmp_path / "y.npy", 1 - Y)
+    assert cli.main(given) == 2
+    assert "was made for another holdout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o600, False), (0o640, True), (0o602, True)])
+def test_a_file_of_tokens_that_others_may_open_is_warned_of(
+    tmp_path, capsys, monkeypatch, mode, is_warned
+):
+    from radabound_fast import cli
+    from radabound_fast.service import server
+
+    np.save(tmp_path / "y.npy", Y)
+    tokens = tokens_file(tmp_path)
+    tokens.chmod(mode)
+    logger, levels = logging.getLogger("radabound_fast"), []
+    before = logger.level, list(logger.handlers)
+    monkeypatch.setattr(server, "run", lambda *_: levels.append(logger.level))
+    given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
+             str(tokens), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
+    assert cli.main(given) == 0
+    assert levels == [logging.INFO] and (logger.level, logger.handlers) == before
+    told = capsys.readouterr()
+    assert ("chmod 600" in told.err) is is_warned and "with a RadaBound" in told.out
+    assert "token-" not in told.out + told.err
+    assert cli.main([*given, "--host", "0.0.0.0"]) == 0
+    assert "tokens and answers go in clear" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
+    from radabound_fast import cli
+
+    for name in [name for name in sys.modules if name.startswith("radabound_fast.service")]:
+        monkeypatch.delitem(sys.modules, name)
+    for package in ("starlette", "uvicorn"):
+        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, package, None)
+    given = ["serve", "g.db", "--labels", "y.npy", "--tokens", "t.txt"]
+    assert cli.main(given) == 2
+    assert 'pip install ".[serve]"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "must have a line `name token` for everybody"),
+        ("red", "line 1: must be a name, a token, and at most a limit, got 1 words"),
+        ("# x\n\nred short", "line 3: a token must have at least 16 characters"),
+        ("r/d token-0123456789ab", "line 1: a name must be letters"),
+        ("red sha256:12", "line 1: sha256: must be followed by 64 hexadecimal digits"),
+        ("red token-0123456789ab -5", "line 1: a limit must be a whole number"),
+        ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
+        ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
+        ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
+        ("red token-0123456789ж", "line 1: a token must be visible characters of ASCII"),
+        (b"\xff\xfe", "must be text in UTF-8"),
+    ],
+)
+def test_a_file_of_tokens_is_refused_by_its_line_and_without_a_token(tmp_path, text, reason):
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match="t.txt") as refused:
+        Tokens(path)
+    assert reason in str(refused.value) and "0123" not in str(refused.value)
+
+
+def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path):
+    import hashlib
+
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    digest = hashlib.sha256(b"a token of mine").hexdigest()
+    path.write_text(f"red sha256:{digest} 7\nowner owner-token-0123456789\n")
+    tokens = Tokens(path)
+    assert tokens.team_of(b"a token of mine") == ("red", 7)
+    assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
+
+
+def test_files_of_an_editor_that_marks_utf_8_are_read(tmp_path):
+    from radabound_fast.cli.serve import _grid
+    from radabound_fast.service.tokens import Tokens
+
+    path = tmp_path / "t.txt"
+    path.write_text("owner owner-token-0123456789\r\nred red-token-0123456789\r\n", "utf-8-sig")
+    assert [team.name for team in Tokens(path).teams] == ["owner", "red"]
+    path.write_text('{"depth": [1, 2]}', "utf-8-sig")
+    assert _grid(path) == {"depth": [1, 2]}
+
+
+def test_the_pauses_between_two_tries_grow_and_end(monkeypatch):
+    slept = []
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    monkeypatch.setattr(remote.random, "uniform", lambda *_: 1.0)
+    now = iter(np.arange(0, 10_000, 0.01).tolist())
+    monkeypatch.setattr(remote.time, "monotonic", lambda: next(now) + sum(slept))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionError):
+        RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=60)
+    assert slept[:3] == [0.05, 0.1, 0.2] and max(slept) == 5.0 and 50 < sum(slept) <= 60

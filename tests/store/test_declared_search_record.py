@@ -1,0 +1,399 @@
+"""What was asked, in a database that processes share: a record that no interval rests on."""
+
+import _thread
+import math
+import multiprocessing
+import os
+import pickle
+import sqlite3
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from radabound_fast import DeclaredSearch, Holdout, RadaBound, pack_losses
+from radabound_fast.spaces import InOrder, ensemble_of, epoch_of
+
+M = 1000
+GRID = {"depth": [1, 2, 3], "leaf": range(100)}
+
+
+def coin(seed, rate=0.2):
+    return np.random.default_rng(seed).random(M) < rate
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "search.db"
+
+
+def test_who_opens_it_sees_what_all_have_asked(path):
+    one = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    two = DeclaredSearch.open(path)
+    assert two._parameters() == one._parameters() and two.space == one.space
+    first = one.query(coin(0), key={"depth": 1, "leaf": 7})
+    second = two.query(coin(1, 0.1).astype(float), key={"depth": 2, "leaf": 7})
+    assert (first.n_queries, second.n_queries) == (1, 2) and one.n_queries == two.n_queries == 2
+    for search in (one, two, DeclaredSearch.open(path, M, GRID, delta=0.1)):
+        assert search.answers.keys == [first.key, second.key]
+        # the last digit of limits is another for many at once
+        assert_allclose(search.answers.highs, [first.high, second.high], rtol=1e-12)
+        assert search.best.key == second.key and search.best.high == second.high
+    alone = DeclaredSearch(M, GRID, delta=0.1)
+    assert alone.query(coin(0), key={"depth": 1, "leaf": 7}).high == first.high
+
+
+def test_one_key_is_one_model_for_all(path):
+    one = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    two = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    key, other = {"depth": 1, "leaf": 7}, {"depth": 1, "leaf": 8}
+    one.query(coin(0), key=key)
+    assert two.query(coin(0), key=key).n_queries == 1
+    assert two.query(coin(0).astype(float), key=key).n_queries == 1  # the same, told otherwise
+    with pytest.raises(ValueError, match="key must stand for one model, got {'depth': 1, 'leaf'"):
+        two.query(coin(1), key=key)
+    with pytest.raises(ValueError, match="key must stand for one model"):
+        two.query_many(np.stack([coin(2), coin(3)]), keys=[other, key])
+    assert one.n_queries == 1  # nothing of the block was added
+    block = two.query_many_packed(
+        pack_losses(np.stack([coin(2), coin(0), coin(2)])), keys=[other, key, other]
+    )
+    assert block.numbers.tolist() == [2, 2, 2] and one.n_queries == 2
+
+
+def test_a_block_is_numbered_as_without_a_record_whatever_repeats(path):
+    """Keys asked before, of which the record alone may know, and keys twice in the block."""
+    rng = np.random.default_rng(0)
+    losses = np.array([coin(seed) for seed in range(12)])
+    alone = DeclaredSearch(M, 100, delta=0.1)
+    owners = [DeclaredSearch.open(path, M, 100, delta=0.1) for _ in range(2)]
+    for number in range(20):
+        keys = rng.integers(0, min(12, 3 + number), rng.integers(0, 9))
+        told = owners[number % 2].query_many(losses[keys], keys=keys.tolist())
+        expected = alone.query_many(losses[keys], keys=keys.tolist())
+        assert told.numbers.tolist() == expected.numbers.tolist()
+        assert told.n_queries == expected.n_queries == alone.n_queries
+
+
+@pytest.mark.parametrize(
+    ("space", "keys"),
+    [
+        (2**80, [0, 2**80 - 1]),
+        (InOrder(), [1, 10**20]),
+        (epoch_of(5) * epoch_of(7), [(0, 6), (4, 0)]),
+        (ensemble_of({"a": [1, "x", None, True]}), [[{"a": 1}, {"a": 1}], [{"a": True}]]),
+    ],
+)
+def test_keys_of_any_kind_come_back(path, space, keys):
+    search = DeclaredSearch.open(path, M, space, delta=0.1, reruns=True)
+    for seed, key in enumerate(keys):
+        search.query(coin(seed), key=key, rerun=seed + 1)
+    again = DeclaredSearch.open(path)
+    assert [again.space.find(key) for key in again.answers.keys] == [
+        search.space.find(key) for key in keys
+    ]
+    assert again.answers.reruns.tolist() == [1, 2]
+    assert again.query(coin(0), key=keys[0]).n_queries == 2
+
+
+class Halving:
+    def nats(self, key):
+        return key * math.log(2)
+
+
+def test_a_space_of_ones_own_is_passed_each_time(path):
+    DeclaredSearch.open(path, M, Halving(), delta=0.1).query(coin(0), key=3)
+    with pytest.raises(ValueError, match="space must be passed again"):
+        DeclaredSearch.open(path)
+    again = DeclaredSearch.open(path, M, Halving(), delta=0.1)
+    assert again.answers.keys == [3]
+
+
+@pytest.mark.parametrize(
+    ("named", "parameter"),
+    [
+        ({"n_samples": 999}, "n_samples"),
+        ({"space": {"depth": [1, 2, 3], "leaf": range(99)}}, "space"),
+        ({"space": 300}, "space"),
+        ({"delta": 0.2}, "delta"),
+        ({"reruns": True}, "reruns"),
+        ({"two_sided": False}, "two_sided"),
+    ],
+)
+def test_other_parameters_than_those_in_the_file_raise(path, named, parameter):
+    given = {"n_samples": M, "space": GRID, "delta": 0.1}
+    DeclaredSearch.open(path, **given)
+    with pytest.raises(ValueError, match=f"^{parameter} must be .*with which .*search.db was made"):
+        DeclaredSearch.open(path, **(given | named))
+
+
+def test_a_holdout_opens_for_its_labels_alone(path):
+    labels = coin(9, 0.5).astype(int)
+    with Holdout.open(path, labels, DeclaredSearch, space=GRID, delta=0.1) as holdout:
+        high = holdout.query(labels ^ coin(0), key={"depth": 1, "leaf": 7}).high
+    again = Holdout.open(path, labels.astype(float), DeclaredSearch)
+    assert again.guard.answers.highs.tolist() == [pytest.approx(high, rel=1e-12)]
+    assert again.n_queries == 1
+    with pytest.raises(ValueError, match="was made for another holdout"):
+        Holdout.open(path, 1 - labels, DeclaredSearch)
+    with pytest.raises(ValueError, match="was made for another holdout"):
+        DeclaredSearch.open(path, holdout_id="mine")
+
+
+def test_nothing_in_the_file_holds_losses_or_labels(path):
+    labels = coin(9, 0.5).astype(int)
+    holdout = Holdout.open(path, labels, DeclaredSearch, space=GRID, delta=0.1)
+    holdout.query(labels ^ coin(0), key={"depth": 1, "leaf": 7})
+    content = path.read_bytes()
+    for bits in (coin(0), labels):
+        assert pack_losses(bits).tobytes()[:8] not in content
+    assert oct(path.stat().st_mode & 0o777) == "0o600" or os.name == "nt"
+    assert os.listdir(path.parent) == ["search.db"]  # nothing is left beside it
+
+
+def ask(task):
+    search, seeds = task
+    for seed in seeds:
+        search.query(coin(seed), key={"depth": 1, "leaf": seed})
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_workers_write_to_one_record(path, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system cannot {method}")
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1, durability="process")
+    search.query(coin(0), key={"depth": 1, "leaf": 0})
+    with warnings.catch_warnings(), multiprocessing.get_context(method).Pool(3) as pool:
+        warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads
+        pool.map(ask, [(search, range(start, start + 12)) for start in (0, 6, 12)])
+    assert search.n_queries == 24
+    assert sorted(key["leaf"] for key in search.answers.keys) == list(range(24))
+
+
+def test_threads_write_to_one_record(path):
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1, durability="process")
+    failed = []
+
+    def run(start):
+        try:
+            ask((search, range(start, start + 10)))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(start,)) for start in (0, 5, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and search.n_queries == 20
+
+
+def test_a_copy_of_an_opened_search_writes_to_the_same_record(path):
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    pickle.loads(pickle.dumps(search)).query(coin(0), key={"depth": 1, "leaf": 7})
+    assert search.n_queries == 1 and search.best.key == {"depth": 1, "leaf": 7}
+    search.close()
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
+
+
+def test_a_record_that_is_not_there_raises(path, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        DeclaredSearch.open(path)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        DeclaredSearch.open(tmp_path / "none" / "search.db", M, GRID, delta=0.1)
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="search.db"):
+        search.query(coin(0), key={"depth": 1, "leaf": 7})
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("harm", ["text", "empty", "guard", "cut", "table", "description"])
+def test_what_is_no_record_of_a_search_raises(path, harm):
+    if harm == "text":
+        path.write_text("not a database, but long enough for a header of one hundred bytes" * 9)
+    elif harm == "empty":
+        path.touch()
+    elif harm == "guard":
+        RadaBound.open(path, M, epsilon=0.1, delta=0.1).close()
+    else:
+        DeclaredSearch.open(path, M, GRID, delta=0.1)
+        if harm == "cut":
+            path.write_bytes(path.read_bytes()[:6000])
+        else:
+            statement = {
+                "table": "ALTER TABLE asked ADD COLUMN more",
+                "description": "UPDATE search SET description = '[1]'",
+            }[harm]
+            database = sqlite3.connect(path)
+            database.execute(statement)
+            database.commit()
+            database.close()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="search.db"):
+        DeclaredSearch.open(path)
+    assert path.read_bytes() == before
+
+
+def test_a_description_that_makes_no_search_raises(path):
+    DeclaredSearch.open(path, M, GRID, delta=0.1)
+    database = sqlite3.connect(path)
+    database.execute("UPDATE search SET description = replace(description, 'grids', 'girds')")
+    database.commit()
+    database.close()
+    with pytest.raises(ValueError, match="search.db does not hold a search"):
+        DeclaredSearch.open(path)
+
+
+# ---- who else may have written it ----------------------------------------------------------------
+
+
+def written(path, *statements):
+    """A record of two answers, after somebody else has been at it."""
+    with DeclaredSearch.open(path, M, GRID, delta=0.1) as search:
+        search.query(coin(0), key={"depth": 1, "leaf": 7})
+        search.query(coin(1) * 0.5, key={"depth": 2, "leaf": 8})
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+# by column: what a search never writes
+ODD_ROWS = {
+    "kept": [
+        "-1", "'x'", "2.5", "NULL", "x'00'", "'[-1, 0]'", "'[10000000000000000, 24]'", "'[1]'",
+        "'[2.5, 0]'", "'[true, 0]'", "'[1, 0, 0]'", "'[1e300, 0]'", "'[1,0]'", "'{}'", "'[1, 1]'",
+        "'[0, -1]'", "'[0, 25]'", "'[0, \"x\"]'", "'[0, 0.5]'", "'[NaN, 0]'",
+    ],
+    "nats": ["-1.0", "0.5", "9e999", "-9e999", "'x'", "x'00'"],
+    "rerun": ["0", "-1", "'x'", "1.5"],
+    "fingerprint": ["'x'", "1.5", "x'00'"],
+    "code": [
+        "''", "'{'", "'NaN'", "'[1'", "'1 '", "'\"x\"'", "x'00'", "'[[0, 1], [0, 7]]  '",
+        "replace(hex(zeroblob(50000)), '00', '[')", "CAST(x'FFFE' AS TEXT)", "'-1'", "'300'",
+        "'null'", "'[]'", "'[1, 2, 3, 4]'", "'1.5'", "'true'", "'{}'", "'1000000000000000000000'",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(column, value) for column in ODD_ROWS for value in ODD_ROWS[column]]
+)
+def test_a_row_that_no_search_writes_is_named_as_damage(path, column, value):
+    written(path)
+    database = sqlite3.connect(path, isolation_level=None)
+    try:
+        database.execute(f"UPDATE asked SET {column} = {value} WHERE rowid = 2")
+    except sqlite3.IntegrityError:
+        pytest.skip("SQLite itself refuses it")
+    finally:
+        database.close()
+    search, before = DeclaredSearch.open(path), path.read_bytes()
+    for look in (lambda: search.answers, lambda: search.best):
+        with pytest.raises(ValueError, match="search.db (is damaged|does not hold the answers)"):
+            look()
+    if column in ("kept", "nats", "fingerprint") and value != "0.5":
+        with pytest.raises(ValueError, match="search.db is damaged"):
+            search.query(coin(1) * 0.5, key={"depth": 2, "leaf": 8})
+    assert path.read_bytes() == before
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE other (x)",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE TRIGGER t AFTER INSERT ON asked BEGIN DELETE FROM asked; END",
+        "CREATE INDEX i ON asked (kept)",
+        "DELETE FROM search",
+        "INSERT INTO search SELECT * FROM search",
+        "UPDATE search SET description = x'00'",
+        "UPDATE search SET description = 5",
+        "UPDATE search SET description = CAST(x'FFFE' AS TEXT)",
+        "UPDATE search SET description = replace(hex(zeroblob(50000)), '00', '[')",
+        "UPDATE search SET description = hex(zeroblob(60000000))",
+        "UPDATE search SET description = description || ' '",
+        "UPDATE search SET description = replace(description, '0.1', 'NaN')",
+        "UPDATE search SET description = replace(description, '0.1', '1')",
+        "UPDATE search SET description = replace(description, '0.1', 'true')",
+        "UPDATE search SET description = replace(description, '1000', '1000.0')",
+        "UPDATE search SET description = replace(description, '1000', '-1000')",
+        'UPDATE search SET description = replace(description, \'"secret": "\', \'"secret": "z\')',
+        "UPDATE search SET description = replace(description, 'Grid', 'Grit')",
+        "PRAGMA user_version = 2",
+        "PRAGMA user_version = 3",
+        "PRAGMA application_id = 1380011073",
+    ],
+)
+def test_a_record_of_another_form_is_refused(path, statement):
+    written(path, statement)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="search.db") as refused:
+        DeclaredSearch.open(path)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 1000
+    assert path.read_bytes() == before and os.listdir(path.parent) == ["search.db"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="hard links")
+def test_a_record_with_a_second_name_is_not_written(path):
+    search, link = DeclaredSearch.open(path, M, GRID, delta=0.1), path.with_name("link")
+    os.link(path, link)
+    for look in (
+        lambda: search.query(coin(0), key={"depth": 1, "leaf": 7}),
+        lambda: search.n_queries,
+        lambda: DeclaredSearch.open(link),
+        lambda: DeclaredSearch.open(path, M, GRID, delta=0.1),
+    ):
+        with pytest.raises(RuntimeError, match="is one of 2 names of one file"):
+            look()
+    link.unlink()
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
+
+
+@pytest.mark.parametrize(("row", "shift"), [(1, 0), (2, 24)])
+def test_a_total_is_at_most_that_of_a_model_that_errs_everywhere(path, row, shift):
+    """In the units of its row: of declared losses one, of real-valued ones 2^-24."""
+    most = M << shift
+    written(path, f"UPDATE asked SET kept = '[{most}, {shift}]' WHERE rowid = {row}")
+    assert DeclaredSearch.open(path).answers.values[row - 1] == 1.0
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute(f"UPDATE asked SET kept = '[{most + 1}, {shift}]' WHERE rowid = {row}")
+    database.close()
+    with pytest.raises(ValueError, match="search.db is damaged"):
+        DeclaredSearch.open(path).answers  # noqa: B018
+
+
+def test_the_log_of_another_record_is_not_taken_for_the_new_ones(path):
+    path.with_name("search.db-journal").write_bytes(b"of another")
+    with pytest.raises(ValueError, match="search.db-journal is the log of a database that is gone"):
+        DeclaredSearch.open(path, M, GRID, delta=0.1)
+    assert os.listdir(path.parent) == ["search.db-journal"]
+
+
+@pytest.mark.parametrize("spell", [str, os.fsencode])
+def test_a_path_is_a_path_however_it_is_spelled(path, spell):
+    search = DeclaredSearch.open(spell(path), M, GRID, delta=0.1)
+    search.query(coin(0), key={"depth": 1, "leaf": 7})
+    assert DeclaredSearch.open(spell(path)).n_queries == 1 and os.listdir(path.parent) == [
+        path.name
+    ]
+
+
+def test_ctrl_c_ends_the_wait_for_another_process(path):
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    interrupt = threading.Timer(0.3, _thread.interrupt_main)
+    begun = time.monotonic()
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        search.query(coin(0), key={"depth": 1, "leaf": 7})
+    assert time.monotonic() - begun < 20
+    interrupt.join()
+    holder.close()
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
