@@ -192,7 +192,7 @@ def test_the_rule_in_integers_answers_as_radabound_up_to_the_same_halt(case):
     answers, last = judged(new, losses)
     for number, total, complexity in answers:
         answer = guard.query(losses[number - 1])
-        assert (answer.n_queries, answer.value) == (number, total / n_samples)
+        assert (answer.number, answer.value) == (number, total / n_samples)
         assert round(answer.complexity * last.cells) == complexity
     if last.halted:
         with pytest.raises(HoldoutExhausted):

@@ -178,7 +178,7 @@ def test_answers_and_halts_are_radabounds_at_awkward_parameters(device):
             assert (result, count / m) == (OK, answer.value)
             assert here.complexity == round(answer.complexity * state.cells)
         stored = here.stored
-        assert (stored.n_answered, stored.halted) == (guard.n_queries, guard.halted)
+        assert (stored.n_answered, stored.halted) == (guard.n_answered, guard.halted)
         assert here.complexity == stored.complexity == round(guard.complexity * state.cells)
         assert here.budget == stored.budget == max(-1, round(guard.budget * state.cells))
         ends.add((bound, min(stored.n_answered, 2), stored.halted))

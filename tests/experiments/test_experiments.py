@@ -133,7 +133,7 @@ def test_a_replay_counts_the_answers_of_a_guard_asked_one_by_one():
         except HoldoutExhausted:
             break
         off |= abs(answer.value - search.truths[query]) > 0.0375
-    assert (row["answered"], row["off"]) == (guard.n_queries, off)
+    assert (row["answered"], row["off"]) == (guard.n_answered, off)
     assert len(rows) == 10
 
 

@@ -28,7 +28,7 @@ def test_thresholdout_answers_the_guess_until_the_holdout_disagrees_and_then_spe
     assert not holdout.halted
     with pytest.raises(HoldoutExhausted, match="budget of 2"):
         holdout.query(losses, guess=0.5)
-    assert holdout.halted and holdout.spent == 2 and holdout.n_queries == 5
+    assert holdout.halted and holdout.spent == 2 and holdout.n_answered == 5
 
 
 @pytest.mark.parametrize("n_samples", [1, 200])

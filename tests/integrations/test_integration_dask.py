@@ -79,8 +79,8 @@ def state_of(guard):
 def assert_same(answers, expected):
     for name in ("halted", "n_queries", "complexity", "delta_prime"):
         assert_array_equal(getattr(answers, name), getattr(expected, name))
-    for name, column in expected._asdict().items():
-        assert_array_equal(answers._asdict()[name], column)
+    for name, column in expected.to_dict().items():
+        assert_array_equal(answers.to_dict()[name], column)
     assert (np.broadcast_to(answers._declared, len(answers)) == expected._declared).all()
     assert answers.complexities is expected.complexities is None
 
@@ -156,7 +156,7 @@ def test_a_guard_goes_on_where_it_was(client):
 def test_no_rows_are_no_queries(client):
     guard = guard_of()
     answers = query_many(guard, da.zeros((0, N_SAMPLES), dtype=bool))
-    assert answers.n_answered == 0 and not answers.halted and guard.n_queries == 0
+    assert answers.n_answered == 0 and not answers.halted and guard.n_answered == 0
 
 
 def test_after_a_halt_nothing_is_asked(client):
@@ -222,7 +222,7 @@ def test_a_bit_past_the_last_sample_is_told_by_its_row(client, pack):
         message = "no bit set past n_samples = 1000, got one in row 47"
         with pytest.raises(ValueError, match=message):
             query_many_packed(guard, array)
-        assert guard.n_queries == 30
+        assert guard.n_answered == 30
 
 
 @pytest.mark.parametrize("classes", [[0, 1], ["cat", "dog", "emu"]])
@@ -247,7 +247,7 @@ def test_a_prediction_that_is_no_class_is_told_by_its_place_in_the_whole_array(c
     array = da.from_array(predictions, chunks=(20, SHARDS["three"]))
     with pytest.raises(ValueError, match="known classes, got 7 at row 30, sample 500"):
         query_many(holdout, array)
-    assert holdout.n_queries == 20
+    assert holdout.n_answered == 20
 
 
 # ---- a stream of blocks ------------------------------------------------------------------------
@@ -288,9 +288,9 @@ def test_a_stream_begins_no_more_than_it_was_asked_for(client, tmp_path):
     for n_taken in (1, 2, 3):
         assert len(next(stream)) == 5
         assert n_taken <= n_begun() <= n_taken + 4
-    assert guard.n_queries == 15
+    assert guard.n_answered == 15
     stream.close()
-    assert guard.n_queries == 15 and n_begun() <= 7
+    assert guard.n_answered == 15 and n_begun() <= 7
 
 
 def test_a_stream_of_a_spent_guard_is_refused_at_once(client):
@@ -319,7 +319,7 @@ def test_a_value_that_is_no_loss_is_told_by_its_place_in_the_whole_array(client,
     place = f"losses must be in \\[0, 1\\], got {bad} at row 30, sample 500\n"
     with pytest.raises(ValueError, match=place) as caught:
         query_many(guard, array)
-    assert guard.n_queries == 20 and not guard.halted
+    assert guard.n_answered == 20 and not guard.halted
     assert_same(caught.value.answers, told_before(losses[:20], epsilon=0.2))
     # and where nobody knows how many rows a block has
     array = array[da.ones(len(losses), dtype=bool, chunks=20)]
@@ -403,7 +403,7 @@ def test_a_guard_that_another_process_halts_returns_what_was_answered(
         answers = query_many(guard, da.from_array(losses, chunks=(20, SHARDS[shards])))
         assert_array_equal(answers.values, told_before(losses[:60], epsilon=0.12).values)
         assert answers.halted and answers.n_answered == 60
-        assert answers.n_queries == guard.n_queries > 60
+        assert answers.n_answered == guard.n_answered > 60
         assert answers.complexity == guard.complexity
         with pytest.raises(HoldoutExhausted, match="spent"):
             query_many(guard, da.from_array(losses, chunks=(20, -1)))
@@ -433,7 +433,7 @@ def test_a_first_answer_that_is_withheld_says_what_would_work(client):
     )
     with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs") as caught:
         query_many(guard, da.from_array(losses_of("binary"), chunks=(20, -1)))
-    assert guard.halted and caught.value.n_queries == 0
+    assert guard.halted and caught.value.n_answered == 0
 
 
 # ---- what cannot be asked ------------------------------------------------------------------
@@ -444,7 +444,7 @@ def test_a_first_answer_that_is_withheld_says_what_would_work(client):
     [
         (Ladder(N_SAMPLES, step=0.1, delta=0.1), da.zeros((5, N_SAMPLES)), TypeError, "got Ladder"),
         (
-            Holdout(np.arange(N_SAMPLES) % 2, Ladder(N_SAMPLES, step=0.1, delta=0.1)),
+            Ladder(np.arange(N_SAMPLES) % 2, step=0.1, delta=0.1),
             da.zeros((5, N_SAMPLES)),
             TypeError,
             "guard must be a RadaBound, or a Holdout with one, got Ladder",
@@ -463,7 +463,7 @@ def test_a_first_answer_that_is_withheld_says_what_would_work(client):
 def test_what_cannot_be_asked_is_refused(client, guard, array, error, message):
     with pytest.raises(error, match=message):
         query_many(guard, array)
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
@@ -481,7 +481,7 @@ def test_a_worker_killed_on_the_way_changes_nothing(client, tmp_path):
     told = []
     run = threading.Thread(target=lambda: told.append(query_many(there, array, client=client)))
     run.start()
-    while there.n_queries < 20:
+    while there.n_answered < 20:
         time.sleep(0.01)
     os.kill(workers[0], signal.SIGKILL)
     killed.touch()
