@@ -353,6 +353,10 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._holdout.note_guard(None)
 
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason."""
+        return f"; {self.kind} needs more samples or a larger epsilon"
+
     def _check_judged(self) -> None:
         if isinstance(self._holdout, Losses) and self._holdout.weighting is not None:
             raise ValueError(
