@@ -24,7 +24,14 @@ from radabound_fast._checks import (
 )
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.guards.reach import Entry, needs, no_budget, of_bound, of_guess_and_check
+from radabound_fast.guards.reach import (
+    Entry,
+    enough_for,
+    no_budget,
+    of_bound,
+    of_guess_and_check,
+    rounded_up,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +107,7 @@ class Plan:
                 "-" if row["budget"] is None else f"{row['budget']:.4g}",
                 "yes" if row["first_query"] else "no",
                 _count(row["n_queries"]),
-                "none" if row["epsilon_min"] is None else f"{_rounded_up(row['epsilon_min']):g}",
+                "none" if row["epsilon_min"] is None else f"{rounded_up(row['epsilon_min']):g}",
                 "none" if row["n_samples_min"] is None else f"{row['n_samples_min']:,}",
                 row["provided"],
             )
@@ -154,7 +161,7 @@ class Plan:
         row = rows[name]
         if row["first_query"]:
             return None
-        needs = needs(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
+        needs = enough_for(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
         what = "answer a first query"
         if name == "DeclaredSearch":
             what = f"be within epsilon for {counted(self.space_size or 1, 'key')}"

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from radabound_fast._checks import MAX_SAMPLES, counted
-from radabound_fast.bounds import BOUNDS, Bound, kl_tolerance
+from radabound_fast.bounds import BOUNDS, Bound, guess_and_check_code, kl_tolerance
 from radabound_fast.guards.halting import HaltingRule
 
 # epsilons that are tried; a root outside them is no use to anyone
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
         """Say what a first query of this error rate needs; None if it can be answered."""
         if self.spare(m, epsilon) >= 0.0:
             return None
-        enough = needs(m, epsilon, self.least_epsilon(m), self.least_n_samples(epsilon))
+        enough = enough_for(m, epsilon, self.least_epsilon(m), self.least_n_samples(epsilon))
         return f"{self.name} needs {enough} to answer a first query of error rate {error_rate:g}"
 
 
@@ -106,7 +106,7 @@ def of_guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> E
         check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
         return check.affordable(error_rate), "every guess passes"
 
-    nats = math.log(2.0 / delta) + bounds.guess_and_check_code(n_queries, 0, 0.0)
+    nats = math.log(2.0 / delta) + guess_and_check_code(n_queries, 0, 0.0)
 
     def spare(m: int, epsilon: float) -> float:
         # what it halts by
@@ -115,17 +115,17 @@ def of_guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> E
     return Entry("GuessAndCheck", spare, no_budget, affordable)
 
 
-def needs(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:
+def enough_for(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:
     """What would do where m and epsilon do not."""
     ways = []
     if epsilon_min is not None:
-        ways.append(f"epsilon {_rounded_up(epsilon_min):g} with {counted(m, 'sample')}")
+        ways.append(f"epsilon {rounded_up(epsilon_min):g} with {counted(m, 'sample')}")
     if n_samples_min is not None:
         ways.append(f"{counted(n_samples_min, 'sample')} at epsilon {epsilon:g}")
     return " or ".join(ways) or "more samples and a larger epsilon"
 
 
-def _rounded_up(epsilon: float) -> float:
+def rounded_up(epsilon: float) -> float:
     """To four digits, so that what is printed suffices."""
     unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
     return math.ceil(epsilon / unit) * unit
