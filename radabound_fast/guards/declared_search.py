@@ -19,6 +19,7 @@ from radabound_fast._checks import (
     check_fraction,
     check_integer,
     check_n_folds,
+    faults_of,
     read_as,
 )
 from radabound_fast._kernel import UNIT_SHIFT, QueryTable, sealed
@@ -48,7 +49,6 @@ from radabound_fast.metrics import (
 )
 from radabound_fast.spaces import Codes, Space, as_space, from_description
 from radabound_fast.spaces._values import quoted
-from radabound_fast.store.description import faults_of
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
