@@ -180,7 +180,7 @@ class Answering:
             if call.n_rows > MOST_ROWS:
                 raise ValueError(f"rows must be at most {MOST_ROWS:,} a call, got {call.n_rows:,}")
             call.ask = self._asking(call, head, rows)
-        except (TypeError, ValueError, ModuleNotFoundError) as error:
+        except (TypeError, ValueError) as error:
             call.reply = refused(error)
         except Exception as error:
             call.reply = failed(error)

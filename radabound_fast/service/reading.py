@@ -1,8 +1,7 @@
 """From the octets of a call to what the guard takes; see `wire` for the forms.
 
 A call of a team that means harm takes no more memory than a few times its body, or than a few times
-`MOST_UNFOLDED`: shapes are looked at before arrays are made, nothing is unpickled, and nothing is
-decompressed.
+`MOST_UNFOLDED`: shapes are looked at before arrays are made, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._extras import needs
 from radabound_fast.files.formats import _array_header, legible
 from radabound_fast.holdout import Holdout
-from radabound_fast.rows.packing import as_array, side_by_side
+from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import code_dtype
 
 # octets of the labels that codes of a call stand for, where a metric takes labels
@@ -56,7 +54,7 @@ class Reader:
             if self._measured:
                 return self._of_class(codes)
             return _kernel.pack_rows(codes, self._labels._code_row)
-        values = _npy(octets) if form == "npy" else _arrow(octets, self._m, ndim)
+        values = _npy(octets)
         if self._measured:
             return values
         return _kernel.pack_rows(*self._labels.match(values, ndim))
@@ -90,7 +88,7 @@ class Reader:
     def _check_unfolds(self, rows: NDArray[Any]) -> None:
         """ValueError if rows stand for no labels, or for more than may be held."""
         if not self._takes_classes:
-            raise ValueError("form must be npy or arrow, since the metric takes numbers")
+            raise ValueError("form must be npy, since the metric takes numbers")
         row_octets = self._m * self._class_values.itemsize
         most = max(1, MOST_UNFOLDED // row_octets)
         if rows.ndim == 2 and len(rows) > most:
@@ -123,79 +121,3 @@ def _npy(octets: memoryview) -> NDArray[Any]:
     if header.fortran_order:
         return values.reshape(header.shape[::-1]).T
     return values.reshape(header.shape)
-
-
-def _arrow(octets: memoryview, n_samples: int, ndim: int) -> NDArray[Any]:
-    with needs("parquet"):
-        import pyarrow as pa
-    try:
-        for message in pa.ipc.MessageReader.open_stream(octets):
-            if _is_compressed(bytes(message.metadata)):
-                raise ValueError("an Arrow stream must not be compressed")
-        stream = pa.ipc.open_stream(octets)
-        for field in stream.schema:
-            kinds = pa.types
-            plain = kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string
-            if not any(is_kind(field.type) for is_kind in (*plain, kinds.is_large_string)):
-                raise TypeError(
-                    f"a column must be bools, numbers or strings, got {field.type!s:.50}"
-                )
-        table = stream.read_all()
-        # else a length or an offset that lies has memory of this process read
-        table.validate(full=True)
-    # whose messages may quote what they read
-    except (pa.ArrowException, OSError, IndexError, StopIteration):
-        raise ValueError("the body is no Arrow stream, or one that was cut or altered") from None
-    if table.num_rows != n_samples or ndim == 1 and table.num_columns != 1:
-        raise ValueError(
-            f"an Arrow stream must have a column of {n_samples} values for each row, got "
-            f"{table.num_columns} of {table.num_rows}"
-        )
-    columns = [as_array(column, "y_pred") for column in table.columns]
-    return columns[0] if ndim == 1 else side_by_side(columns).T
-
-
-_RECORD_BATCH, _DICTIONARY_BATCH = 3, 2  # MessageHeader of Arrow's Message.fbs
-
-
-def _is_compressed(metadata: bytes) -> bool:
-    """Whether a batch has `compression` (Message.fbs), which pyarrow does not tell."""
-    message = _Table(metadata, int.from_bytes(metadata[:4], "little"))
-    kind = message.octet(1)
-    if kind not in (_RECORD_BATCH, _DICTIONARY_BATCH):
-        return False
-    batch = message.table(2)
-    if kind == _DICTIONARY_BATCH:
-        batch = batch.table(1)
-    return batch.place(3) is not None
-
-
-class _Table:
-    """A table of a FlatBuffer; IndexError where there is none."""
-
-    def __init__(self, buffer: bytes, at: int) -> None:
-        self._buffer, self._at = buffer, at
-        self._fields = at - self._number(at, 4, signed=True)
-
-    def _number(self, at: int, size: int, signed: bool = False) -> int:
-        if not 0 <= at <= len(self._buffer) - size:
-            raise IndexError("a place outside of the metadata")
-        return int.from_bytes(self._buffer[at : at + size], "little", signed=signed)
-
-    def place(self, field: int) -> int | None:
-        """Where a field is; None: it is not there."""
-        entry = 4 + 2 * field
-        if entry >= self._number(self._fields, 2):
-            return None
-        offset = self._number(self._fields + entry, 2)
-        return self._at + offset if offset else None
-
-    def octet(self, field: int) -> int:
-        at = self.place(field)
-        return 0 if at is None else self._number(at, 1)
-
-    def table(self, field: int) -> _Table:
-        at = self.place(field)
-        if at is None:
-            raise IndexError("a table that is not there")
-        return _Table(self._buffer, at + self._number(at, 4))

@@ -9,7 +9,6 @@ form       the octets, of k rows of m predictions (`query`: k = 1)
            few octets of 1, 2 and 4 as hold them
 "npy"      an array of NumPy's format, shape (m,) or (k, m): labels, or what a metric
            takes; no pickled objects
-"arrow"    an Arrow IPC stream without compression, a column of m values each row
 =========  ===========================================================================
 
 The line says ``form``, and beside it ``guess``, ``key`` and ``rerun``, or in `query_many`
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-FORMS = ("bits", "codes", "npy", "arrow")
+FORMS = ("bits", "codes", "npy")
 # of a call, beside the form: for one row, and for many
 ONE, MANY = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
 MEDIA_TYPE = "application/octet-stream"

@@ -62,21 +62,10 @@ def npy(array):
     return file.getvalue()
 
 
-def arrow(*columns, compression=None):
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table({str(i): column for i, column in enumerate(columns)})
-    sink = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
 FORMS = {
     "bits": octets_of,
     "codes": lambda rows: np.asarray(rows, np.uint8).tobytes(),
     "npy": lambda rows: npy(np.asarray(rows, np.int16)),
-    "arrow": lambda rows: arrow(*np.atleast_2d(rows).astype(np.int64)),
 }
 
 
@@ -113,7 +102,6 @@ def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_
     value = here.query(names[row]).value
     with in_thread(Holdout.open(tmp_path / "g.db", names[codes], **FIXED), tmp_path) as service:
         given = {"codes": row.astype(np.uint8).tobytes(), "npy": npy(names[row])}
-        given["arrow"] = arrow(names[row])
         for form, octets in given.items():
             assert service.post("/query", {"form": form}, octets)[1]["value"] == value
         wild = npy(names[row])[:-1] + b"\x7f"
@@ -513,8 +501,7 @@ def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
         ({"form": "npy"}, npy(Y[:-1]), "y_pred must have length 1001, got shape"),
         ({"form": "npy"}, npy(Y + 0.5), "y_pred must hold only known classes"),
         ({"form": "npy"}, npy(Y.astype(str)), "y_pred must be numbers as y_true"),
-        ({"form": "arrow"}, b"nothing", "the body is no Arrow stream"),
-        ({"form": "pickle"}, b"", "form must be one of bits, codes, npy, arrow, got 'pickle'"),
+        ({"form": "pickle"}, b"", "form must be one of bits, codes, npy, got 'pickle'"),
         ({"form": "bits", "key": 1}, octets_of(Y), "only a DeclaredSearch is asked by key"),
         ({"form": "bits", "rerun": 2}, octets_of(Y), "only a DeclaredSearch has reruns"),
         ({"form": "bits", "keys": [1]}, octets_of(Y), "got 'keys'"),
@@ -602,44 +589,6 @@ def test_a_fault_of_ours_is_an_error_in_json_without_its_words(service, monkeypa
 def test_a_body_without_a_line_of_json_is_refused(refusing, body):
     status, _, told = refusing.send("POST", "/query", body)
     assert status == 400 and "error" in json.loads(told)
-
-
-def test_an_arrow_stream_that_would_unfold_is_refused(refusing):
-    for compression in ("zstd", "lz4"):
-        octets = arrow(np.zeros(M, np.int64), compression=compression)
-        status, told = refusing.post("/query", {"form": "arrow"}, octets)
-        assert status == 400 and "must not be compressed" in told["error"]["message"]
-    pa = pytest.importorskip("pyarrow")
-    octets = arrow(pa.array(["1" * 10_000] * M).dictionary_encode())
-    status, told = refusing.post("/query", {"form": "arrow"}, octets)
-    assert status == 400 and "must be bools, numbers or strings" in told["error"]["message"]
-
-
-def _altered(octets, old, new):
-    """Every copy of the octets in which one place that holds this 64-bit number holds another."""
-    old, new = (number.to_bytes(8, "little") for number in (old, new))
-    places = [match.start() for match in re.finditer(re.escape(old), octets)]
-    assert places
-    return [octets[:place] + new + octets[place + 8 :] for place in places]
-
-
-def test_an_arrow_stream_whose_lengths_lie_reads_no_memory_of_the_service(refusing):
-    """Arrow believes lengths and offsets until it is told to validate them."""
-    pa = pytest.importorskip("pyarrow")
-    numbers, texts = arrow(np.zeros(M, np.int64)), pa.array(["ab"] * M)
-    offsets = np.arange(0, 2 * (M + 1), 2, dtype="<i4")
-    beyond = (offsets + 2**24).astype("<i4")
-    beyond[0] = 0
-    bodies = [
-        *_altered(numbers, 8 * M, 8),
-        arrow(texts).replace(offsets.tobytes(), beyond.tobytes()),
-        arrow(texts).replace(b"ab" * M, b"\xff\xfe" * M),
-        *(numbers[:end] for end in range(0, len(numbers), 997)),
-    ]
-    for octets in bodies:
-        status, told = refusing.post("/query", {"form": "arrow"}, octets)
-        assert status == 400 and "no Arrow stream" in told["error"]["message"]
-        assert "abab" not in str(told)
 
 
 @pytest.mark.parametrize("form", ["bits", "codes"])
