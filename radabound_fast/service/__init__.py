@@ -8,6 +8,7 @@
 `reading`      from octets to what the guard takes
 `answering`    the one thread that asks the guard, and commits calls together
 `app`          HTTP: who it is, how much of a body, JSON
+`counts`       what is counted for Prometheus
 `page`         what is left and what was answered, as HTML
 `contract`     all of that in OpenAPI's words
 `server`       uvicorn, and slow clients

@@ -100,17 +100,21 @@ class Answering:
     ----------
     holdout : Holdout
         Opened from a database; it belongs to this from now on.
+    on_commit : callable, optional
+        Called after each commit with the seconds that its transaction took.
     """
 
-    def __init__(self, holdout: Holdout) -> None:
-        self.holdout = holdout
+    def __init__(
+        self, holdout: Holdout, on_commit: Callable[[float], None] = lambda seconds: None
+    ) -> None:
+        self.holdout, self._on_commit = holdout, on_commit
         self._reader = Reader(holdout)
         guard = holdout.guard
         self._known_limits = Limits(guard._rule) if isinstance(guard, RadaBound) else None
         self._is_search = isinstance(holdout.guard, DeclaredSearch)
         self._store = served(holdout.guard)
         self._stale = False  # whether what the guard knows was not committed
-        self.n_commits, self.commit_seconds = 0, 0.0
+        self.n_commits = 0
         self._ended = threading.Event()
         self._tidying = threading.Thread(target=self._tidy, name="tidy", daemon=True)
         self._tidying.start()
@@ -167,7 +171,7 @@ class Answering:
         self._store.together(work)
         self._stale = False
         self.n_commits += 1
-        self.commit_seconds += time.perf_counter() - began
+        self._on_commit(time.perf_counter() - began)
 
     def _prepare(self, call: Call) -> None:
         """Read the predictions before the database is locked."""

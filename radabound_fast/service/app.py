@@ -7,7 +7,6 @@ import base64
 import contextlib
 import json
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -25,6 +24,7 @@ from radabound_fast.service.answering import (
     refused,
     unavailable,
 )
+from radabound_fast.service.counts import MEDIA_TYPE, Counts
 from radabound_fast.service.page import page
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.store.served import Log
@@ -47,7 +47,6 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0)
 
 
 class Refusal(Exception):
@@ -78,15 +77,11 @@ class Service:
         *,
         max_body: int = MAX_BODY,
     ) -> None:
-        self._answering, self._tokens = Answering(holdout), tokens
+        self._counts = Counts()
+        self._answering, self._tokens = Answering(holdout, self._counts.commit), tokens
         self._waiting: list[Call] = []
         self._max_body = max_body
         self._held = 0  # octets of bodies
-        self._outcomes: Counter[tuple[str, str]] = Counter()  # of a team
-        self._statuses: Counter[int] = Counter()
-        self._buckets: Counter[float] = Counter()
-        self._seconds = 0.0
-        self._n_calls = 0
         post = ["POST"]
         self.app = Starlette(
             routes=[
@@ -123,7 +118,7 @@ class Service:
                 response.headers.update(refusal.headers)
             except Exception as error:
                 response = _response(failed(error))
-            self._statuses[response.status_code] += 1
+            self._counts.response(response.status_code)
             return response
 
         return endpoint
@@ -197,7 +192,7 @@ class Service:
             reply = await replied
         finally:
             self._held -= len(body)
-        self._count(team, reply, time.perf_counter() - began)
+        self._counts.call(team.name, reply.outcome, time.perf_counter() - began)
         response = _response(reply)
         if reply.status == 429:
             response.headers["retry-after"] = str(86400 - int(time.time()) % 86400)
@@ -219,14 +214,6 @@ class Service:
         for call in calls:
             if not call.waits.done():  # else its client went away
                 call.waits.set_result(call.reply)
-
-    def _count(self, team: Team, reply: Reply, seconds: float) -> None:
-        self._outcomes[team.name, reply.outcome] += 1
-        self._seconds += seconds
-        self._n_calls += 1
-        bucket = next((edge for edge in _BUCKETS if seconds <= edge), None)
-        if bucket is not None:
-            self._buckets[bucket] += 1
 
     # ---- looking ---------------------------------------------------------------------------------
 
@@ -277,47 +264,7 @@ class Service:
         found = self._look(self._progress)
         if isinstance(found, Reply):
             return _response(found)
-        return Response("\n".join(self._lines(*found)) + "\n", media_type="text/plain")
-
-    def _lines(self, n_queries: int, halted: bool) -> list[str]:
-        """In Prometheus' text format."""
-        answering = self._answering
-        below, buckets = 0, []
-        for edge in _BUCKETS:
-            below += self._buckets[edge]
-            buckets.append(f'radabound_call_seconds_bucket{{le="{edge:g}"}} {below}')
-        return [
-            "# HELP radabound_answers Answers that the guard has given in all.",
-            "# TYPE radabound_answers gauge",
-            f"radabound_answers {n_queries}",
-            "# HELP radabound_halted Whether the holdout is spent.",
-            "# TYPE radabound_halted gauge",
-            f"radabound_halted {int(halted)}",
-            "# HELP radabound_calls_total Calls of query and query_many.",
-            "# TYPE radabound_calls_total counter",
-            *(
-                f'radabound_calls_total{{team="{team}",outcome="{outcome}"}} {n}'
-                for (team, outcome), n in sorted(self._outcomes.items())
-            ),
-            "# HELP radabound_responses_total Responses, by status.",
-            "# TYPE radabound_responses_total counter",
-            *(
-                f'radabound_responses_total{{status="{status}"}} {n}'
-                for status, n in sorted(self._statuses.items())
-            ),
-            "# HELP radabound_commits_total Transactions; a call waits for one.",
-            "# TYPE radabound_commits_total counter",
-            f"radabound_commits_total {answering.n_commits}",
-            "# HELP radabound_commit_seconds_total What they took, the guard's work in them too.",
-            "# TYPE radabound_commit_seconds_total counter",
-            f"radabound_commit_seconds_total {answering.commit_seconds:.6f}",
-            "# HELP radabound_call_seconds From the first octet of a body to the reply.",
-            "# TYPE radabound_call_seconds histogram",
-            *buckets,
-            f'radabound_call_seconds_bucket{{le="+Inf"}} {self._n_calls}',
-            f"radabound_call_seconds_sum {self._seconds:.6f}",
-            f"radabound_call_seconds_count {self._n_calls}",
-        ]
+        return Response(self._counts.text(*found), headers={"content-type": MEDIA_TYPE})
 
     # ---- for anybody -----------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from radabound_fast.service.app import MAX_BODY, Service
 from radabound_fast.service.tokens import Tokens
 
 with needs("serve"):
+    import prometheus_client
     import uvicorn
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -187,4 +188,6 @@ def run(server: uvicorn.Server, listener: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
+    # else a time of creation beside each count
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     server.run(sockets=[listener])

@@ -400,7 +400,7 @@ def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_p
 def test_it_needs_neither_the_extra_nor_a_database():
     program = (
         "import sys; sys.modules.update({name: None for name in ('starlette', 'uvicorn',"
-        " 'httptools', 'uvloop', 'pyarrow', 'scipy', 'sqlite3')});"
+        " 'httptools', 'uvloop', 'prometheus_client', 'pyarrow', 'scipy', 'sqlite3')});"
         "import radabound_fast.service.client"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -555,8 +555,11 @@ def test_what_is_no_holdout_is_refused_by_them(service):
 def test_the_command_serves_ends_and_goes_on(tmp_path):
     options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
     with Command(tmp_path, Y, *options) as command:
-        with command.start().remote() as asked:
+        service = command.start()
+        with service.remote() as asked:
             assert asked.query(row(), guess=0.2).n_queries == 1
+        # counts, and not when each began
+        assert b"_created" not in service.send("GET", "/metrics", team="owner")[2]
         assert command.stop() == 143  # as SIGTERM has it
         assert sorted(path.name for path in tmp_path.glob("guard.db*")) == ["guard.db"]
         command.options = []  # all is in the file
@@ -754,7 +757,7 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
 
     for name in [name for name in sys.modules if name.startswith("radabound_fast.service")]:
         monkeypatch.delitem(sys.modules, name)
-    for package in ("starlette", "uvicorn"):
+    for package in ("starlette", "uvicorn", "prometheus_client"):
         for name in [name for name in sys.modules if name.partition(".")[0] == package]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)

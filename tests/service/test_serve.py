@@ -17,7 +17,9 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 pytest.importorskip("starlette")
+pytest.importorskip("prometheus_client")
 
+from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
 from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 
 from radabound_fast import (  # noqa: E402  # noqa: E402
@@ -337,8 +339,7 @@ def test_calls_that_wait_are_committed_together_and_each_has_a_number(service):
     for thread in threads:
         thread.join()
     assert sorted(told) == list(range(1, 61))
-    metrics = service.send("GET", "/metrics", team="owner")[2].decode()
-    assert int(re.search(r"^radabound_commits_total (\d+)$", metrics, re.M)[1]) <= 60
+    assert 1 <= metrics_of(service)[1][("commits_total",)] <= 60
 
 
 @pytest.mark.parametrize("kind", [RadaBound, Ladder, DeclaredSearch, FixedSequence])
@@ -778,16 +779,46 @@ def test_what_is_not_there_is_an_error_in_json(refusing):
         assert found == status and "there is no" in json.loads(told)["error"]["message"]
 
 
-def test_the_metrics_are_numbers_and_the_owners(service):
-    service.remote("red").query(ROWS[0])
-    assert service.send("GET", "/metrics", team="red")[0] == 403
+def metrics_of(service):
+    """The families that Prometheus' own parser finds, by name, and their numbers by labels."""
     status, headers, body = service.send("GET", "/metrics", team="owner")
-    assert status == 200 and headers["content-type"].startswith("text/plain")
-    lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
-    assert all(re.fullmatch(r'[a-z_]+(\{[a-z]+="[^"]+"(,[a-z]+="[^"]+")*\})? [\d.]+', line)
-               for line in lines)  # fmt: skip
-    assert 'radabound_calls_total{team="red",outcome="answered"} 1' in lines
-    assert 'radabound_call_seconds_bucket{le="+Inf"} 1' in lines
+    assert status == 200 and headers["content-type"].startswith("text/plain; version=")
+    families = list(text_string_to_metric_families(body.decode()))
+    numbers = {
+        (sample.name.removeprefix("radabound_"), *sorted(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+    return {family.name: family.type for family in families}, numbers
+
+
+def test_the_metrics_are_numbers_that_prometheus_reads_and_the_owners(tmp_path):
+    holdout = Holdout.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    with in_thread(holdout, tmp_path) as service:
+        assert service.send("GET", "/metrics", team="red")[0] == 403
+        for _ in range(2):
+            assert service.post("/query", {"form": "bits"}, octets_of(Y), Idempotency_Key="a")
+        assert service.post("/query", {"form": "bits"}, b"", "blue")[0] == 400
+        kinds, numbers = metrics_of(service)
+        assert {name: kind for name, kind in kinds.items() if not name.endswith("_created")} == {
+            "radabound_answers": "gauge", "radabound_halted": "gauge",
+            "radabound_calls": "counter", "radabound_responses": "counter",
+            "radabound_commits": "counter", "radabound_commit_seconds": "counter",
+            "radabound_call_seconds": "histogram",
+        }  # fmt: skip
+        calls = {name[1:]: n for name, n in numbers.items() if name[0] == "calls_total"}
+        assert calls == {
+            ("answered", "red"): 1.0, ("red", "repeated"): 1.0, ("blue", "refused"): 1.0,
+        }  # fmt: skip
+        responses = {name[1:]: n for name, n in numbers.items() if name[0] == "responses_total"}
+        assert responses == {("200",): 2.0, ("400",): 1.0, ("403",): 1.0}
+        assert numbers[("answers",)] == 1 and numbers[("halted",)] == 0
+        assert numbers[("commits_total",)] == 3
+        assert numbers[("call_seconds_count",)] == numbers[("call_seconds_bucket", "+Inf")] == 3
+        assert 0 < numbers[("commit_seconds_total",)] < numbers[("call_seconds_sum",)] < 30
+        service.post("/query_many", {"form": "bits"}, octets_of(RNG.integers(0, 2, (400, M))))
+        _, numbers = metrics_of(service)
+        assert numbers[("answers",)] > 1 and numbers[("halted",)] == 1
 
 
 # ---- the database --------------------------------------------------------------------------------
