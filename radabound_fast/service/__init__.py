@@ -11,6 +11,6 @@
 `counts`       what is counted for Prometheus
 `page`         what is left and what was answered, as HTML
 `contract`     all of that in OpenAPI's words
-`server`       uvicorn, and slow clients
+`server`       uvicorn
 =============  ====================================================================
 """

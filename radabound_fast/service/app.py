@@ -145,7 +145,7 @@ class Service:
         return team
 
     async def _body(self, request: Request) -> bytes:
-        """Within the limits of length; `server.Protocol` has that of time."""
+        """Read it within the limits of length."""
         said = request.headers.get("content-length", "0")
         length = int(said) if said.isascii() and said.isdecimal() and len(said) < 20 else 0
         parts: list[bytes] = []

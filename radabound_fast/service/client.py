@@ -41,7 +41,6 @@ _ERRORS: dict[str, type[Exception]] = {
     "ValueError": ValueError,
     "PermissionError": PermissionError,
     "LookupError": LookupError,
-    "TimeoutError": TimeoutError,
 }
 
 

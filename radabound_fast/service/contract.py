@@ -49,7 +49,6 @@ _ERROR = _object(
 _WHY = {
     400: "these are not predictions for the holdout; nothing has changed",
     401: "no token of the service",
-    408: "the body took too long",
     410: "the holdout is spent: this query is withheld, and so is every later one",
     413: "the body is too large",
     422: "the Idempotency-Key came before, with another body",
