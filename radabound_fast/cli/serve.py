@@ -94,7 +94,7 @@ def add_serve(commands: Any) -> None:
 def _serve(args: argparse.Namespace) -> int:
     with needs("serve"):
         from radabound_fast.service.app import MAX_BODY
-        from radabound_fast.service.server import listening, run, server_of
+        from radabound_fast.service.server import listen, make_server, run
         from radabound_fast.service.tokens import Tokens
 
     if (args.tls_cert is None) != (args.tls_key is None):
@@ -107,7 +107,7 @@ def _serve(args: argparse.Namespace) -> int:
     tokens = Tokens(args.tokens)
     labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
     # before the guard: a database is not made for an address that is taken
-    with listening(args.host, args.port) as listener:
+    with listen(args.host, args.port) as listener:
         holdout = _open(args, labels)
         scheme = "http" if args.tls_cert is None else "https"
         host, port = listener.getsockname()[:2]
@@ -123,7 +123,7 @@ def _serve(args: argparse.Namespace) -> int:
                 _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
-        server = server_of(
+        server = make_server(
             holdout, tokens, max_body=max_body, tls_cert=args.tls_cert, tls_key=args.tls_key
         )  # fmt: skip
         with _logging_to_stderr():
@@ -201,7 +201,7 @@ def _name_of(kind: Any) -> str:
 
 
 def _kind_of(path: str) -> Any:
-    """Of the guard in a database."""
+    """The class of the guard in a database."""
     from radabound_fast.store import open_ledger
 
     try:

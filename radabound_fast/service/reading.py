@@ -1,7 +1,7 @@
-"""From the octets of a call to what the guard takes; see `wire` for the forms.
+"""Conversion of the octets of a call to rows for the guard; see `wire` for the forms.
 
-A call of a team that means harm takes no more memory than a few times its body, or than a few times
-`MOST_UNFOLDED`: shapes are looked at before arrays are made, and nothing is unpickled.
+A hostile call takes no more memory than a few times its body, or a few times `MOST_UNFOLDED`:
+shapes are checked before arrays are made, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from radabound_fast.holdout import Holdout
 from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import code_dtype
 
-# octets of the labels that codes of a call stand for, where a metric takes labels
+# octets of the labels that a call's codes are converted to, where a metric takes labels
 MOST_UNFOLDED = 2**28
 
 
 class Reader:
-    """Reads predictions for a holdout.
+    """Reader of predictions for one holdout.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Reader:
         self._bits = self._labels._differs(0) if len(self._classes) == 2 else None
 
     def rows(self, form: str, octets: memoryview, ndim: int) -> NDArray[Any]:
-        """Packed losses, or predictions as a metric of the holdout takes them.
+        """Packed losses, or predictions if the holdout's metric takes those.
 
         Raises
         ------
@@ -48,45 +48,45 @@ class Reader:
             They are not predictions for this holdout.
         """
         if form == "bits":
-            return self._of_bits(octets, ndim)
+            return self._from_bits(octets, ndim)
         if form == "codes":
-            codes = self._coded(octets, ndim)
+            codes = self._as_codes(octets, ndim)
             if self._measured:
-                return self._of_class(codes)
+                return self._labels_of(codes)
             return _kernel.pack_rows(codes, self._labels._code_row)
         values = _npy(octets)
         if self._measured:
             return values
         return _kernel.pack_rows(*self._labels.match(values, ndim))
 
-    def _of_bits(self, octets: memoryview, ndim: int) -> NDArray[Any]:
+    def _from_bits(self, octets: memoryview, ndim: int) -> NDArray[Any]:
         if self._bits is None:
             raise ValueError(f"bits are for two classes, this holdout has {len(self._classes)}")
-        rows = self._shaped(octets, -(-self._m // 8), np.dtype(np.uint8), ndim)
+        rows = self._as_rows(octets, -(-self._m // 8), np.dtype(np.uint8), ndim)
         if self._measured:
-            self._check_unfolds(rows)  # before it is
-            return self._of_class(np.unpackbits(rows, axis=-1, count=self._m, bitorder="little"))
-        # as words, in less time than `words_of` takes for one row
+            self._check_label_size(rows)  # before bits are unpacked
+            return self._labels_of(np.unpackbits(rows, axis=-1, count=self._m, bitorder="little"))
+        # faster than `words_of` for one row
         words = np.zeros((*rows.shape[:-1], len(self._bits)), "<u8")
         words.view(np.uint8)[..., : rows.shape[-1]] = rows
         words = words.astype(np.uint64, copy=False)
         words ^= self._bits
         return words
 
-    def _coded(self, octets: memoryview, ndim: int) -> NDArray[Any]:
+    def _as_codes(self, octets: memoryview, ndim: int) -> NDArray[Any]:
         dtype = np.dtype(code_dtype(len(self._classes)))
-        codes = self._shaped(octets, self._m * dtype.itemsize, dtype, ndim)
+        codes = self._as_rows(octets, self._m * dtype.itemsize, dtype, ndim)
         return codes.astype(dtype.newbyteorder("="), copy=False)
 
-    def _of_class(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def _labels_of(self, codes: NDArray[Any]) -> NDArray[Any]:
         """The labels that codes stand for."""
-        self._check_unfolds(codes)
+        self._check_label_size(codes)
         if codes.size and int(codes.max()) >= len(self._classes):
             raise ValueError(f"codes must be below {len(self._classes)}, got {int(codes.max())}")
         return np.asarray(self._class_values[codes])
 
-    def _check_unfolds(self, rows: NDArray[Any]) -> None:
-        """ValueError if rows stand for no labels, or for more than may be held."""
+    def _check_label_size(self, rows: NDArray[Any]) -> None:
+        """ValueError if the metric takes no labels, or these take more memory than allowed."""
         if not self._takes_classes:
             raise ValueError("form must be npy, since the metric takes numbers")
         row_octets = self._m * self._class_values.itemsize
@@ -96,7 +96,7 @@ class Reader:
                 f"rows must be at most {most:,} a call in this form, got {len(rows):,}"
             )
 
-    def _shaped(
+    def _as_rows(
         self, octets: memoryview, row_octets: int, dtype: np.dtype[Any], ndim: int
     ) -> NDArray[Any]:
         n_rows, rest = divmod(len(octets), row_octets)

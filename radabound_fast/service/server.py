@@ -17,12 +17,12 @@ with needs("serve"):
 IDLE_SECONDS = 60
 MOST_CONNECTIONS = 1000
 MOST_HEAD = 2**16  # octets
-# a call leaves none, and one look at all that it makes is enough for many
-_GARBAGE = 20_000, 10, 10
+# requests make no reference cycles, so collect rarely
+_GC_THRESHOLDS = 20_000, 10, 10
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket of its own that listens; OSError names the address."""
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; OSError names the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=MOST_CONNECTIONS)
@@ -30,7 +30,7 @@ def listening(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
 
 
-def server_of(
+def make_server(
     holdout: Holdout,
     tokens: Tokens,
     *,
@@ -38,9 +38,9 @@ def server_of(
     tls_cert: str | None = None,
     tls_key: str | None = None,
 ) -> uvicorn.Server:
-    """What serves a holdout from when it is `run`, until SIGINT or SIGTERM.
+    """A server of a holdout, which answers from `run` until SIGINT or SIGTERM.
 
-    What waits is answered first; then the signal does what it does elsewhere.
+    Calls that wait are answered first; then the signal takes its usual effect.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def server_of(
     service = Service(holdout, tokens, max_body=max_body)
     config = uvicorn.Config(
         service.app,
-        # one request of a connection at a time: those that it sends ahead stay unread
+        # reads one request of a connection at a time, so that pipelined ones take no memory
         http="h11",
         h11_max_incomplete_event_size=MOST_HEAD,
         ws="none",
@@ -75,11 +75,11 @@ def server_of(
 
 
 def run(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Run it, in a process that is there for nothing else."""
-    # what is there now stays: to look through it for garbage takes 10 ms, in which all wait
+    """Run a server in a process that does nothing else."""
+    # what exists now stays: to search it for garbage takes 10 ms, in which nobody is answered
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_GARBAGE)
-    # else a time of creation beside each count
+    gc.set_threshold(*_GC_THRESHOLDS)
+    # else each count comes with the time of its creation
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     server.run(sockets=[listener])

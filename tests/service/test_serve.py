@@ -35,7 +35,7 @@ from radabound_fast import (  # noqa: E402  # noqa: E402
 from radabound_fast.service import contract, state  # noqa: E402
 from radabound_fast.service.answering import Answering, Call  # noqa: E402
 from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
-from radabound_fast.service.wire import packed  # noqa: E402
+from radabound_fast.service.wire import pack_body  # noqa: E402
 
 M = 1001  # no multiple of 8, nor of 64
 RNG = np.random.default_rng(7)
@@ -159,7 +159,7 @@ def test_calls_that_are_answered_together_get_what_each_would_get_alone(tmp_path
             rows = [rows[n % 3] for n in range(n_calls)]
         team = Team("red", None)
         calls = [
-            Call(team, packed({"form": "bits", **key}, octets_of(row)), False, str(n))
+            Call(team, pack_body({"form": "bits", **key}, octets_of(row)), False, str(n))
             for n, (row, key) in enumerate(zip(rows, keys, strict=True))
         ]
         answering.answer(calls)
@@ -177,7 +177,7 @@ def test_calls_that_are_answered_together_get_what_each_would_get_alone(tmp_path
 def test_a_key_that_comes_twice_at_once_is_one_call(tmp_path):
     answering = Answering(Holdout.open(tmp_path / "g.db", Y, **FIXED))
     try:
-        bodies = [packed({"form": "bits"}, octets_of(row)) for row in ROWS]
+        bodies = [pack_body({"form": "bits"}, octets_of(row)) for row in ROWS]
         calls = [Call(Team("red", None), bodies[0], False, "k") for _ in range(3)]
         calls += [Call(Team("blue", None), bodies[0], False, "k")]
         calls += [Call(Team("red", None), bodies[1], False, "k")]
@@ -195,7 +195,7 @@ def test_a_key_that_comes_twice_at_once_is_one_call(tmp_path):
 def test_a_limit_holds_among_calls_that_come_at_once(tmp_path):
     answering = Answering(Holdout.open(tmp_path / "g.db", Y, **FIXED))
     try:
-        body = packed({"form": "bits"}, octets_of(ROWS[0]))
+        body = pack_body({"form": "bits"}, octets_of(ROWS[0]))
         calls = [Call(Team("small", 3), body, False, None) for _ in range(5)]
         answering.answer(calls)
         assert [call.reply.status for call in calls] == [200, 200, 200, 429, 429]
@@ -229,14 +229,14 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
 
 def test_a_query_does_not_wait_for_a_report(tmp_path, monkeypatch):
     began, answered = threading.Event(), threading.Event()
-    report_of = state.report_of
+    team_report = state.team_report
 
     def slow(*given):
         began.set()
         assert answered.wait(30)
-        return report_of(*given)
+        return team_report(*given)
 
-    monkeypatch.setattr(state, "report_of", slow)
+    monkeypatch.setattr(state, "team_report", slow)
     holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, space=10, delta=0.1)
     with in_thread(holdout, tmp_path) as service:
         service.remote().query(ROWS[0], key=0)
@@ -581,7 +581,7 @@ def test_a_fault_of_ours_is_an_error_in_json_without_its_words(service, monkeypa
     def fails(*_):
         raise KeyError("a label")
 
-    monkeypatch.setattr(state, "of", fails)
+    monkeypatch.setattr(state, "team_state", fails)
     status, _, told = service.send("GET", "/state")
     assert status == 500 and json.loads(told)["error"]["type"] == "RuntimeError"
     assert "label" not in told.decode() + caplog.text
@@ -685,7 +685,7 @@ def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, path):
 
 def test_a_body_in_many_pieces_is_read_whole(tmp_path):
     with in_thread(Holdout.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
-        body = packed({"form": "bits"}, octets_of(ROWS * 2_000))
+        body = pack_body({"form": "bits"}, octets_of(ROWS * 2_000))
         pieces = [body[place : place + 100] for place in range(0, len(body), 100)]
         told = service.send("POST", "/query_many", iter(pieces))
         assert told[0] == 200 and json.loads(told[2])["n_queries"] == 12_000
