@@ -677,6 +677,8 @@ class DeclaredSearch(Guard):
 
         if self._record is None:
             raise RuntimeError("this search is in no database")
+        if isinstance(self._record, ServedRecord):
+            return self._record
         served = ServedRecord(self._record)
         self._record = served
         return served

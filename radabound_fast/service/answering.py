@@ -113,7 +113,8 @@ class Answering:
 
     def read(self, work: Callable[[Log], _T]) -> _T:
         """Result of `work`, which only reads, between two transactions."""
-        return self._store.look(work)
+        result: _T = self._store.look(work)
+        return result
 
     def close(self) -> None:
         """Close the database."""

@@ -12,8 +12,9 @@ import time
 from typing import Any, NamedTuple
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
+from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.report import Report, plain
+from radabound_fast.guards.search_answers import DeclaredSearchAnswers
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served
