@@ -203,9 +203,11 @@ class DeclaredSearch(Guard):
         """False: nothing is ever withheld."""
         return False
 
-    def n_left(self) -> None:
+    def n_left(self) -> int | None:
         """Return None: there is no end to the queries that will be answered."""
-        return
+        no_end: int | None = None
+        return no_end
+        return None
 
     @property
     def greater_is_better(self) -> bool:
