@@ -141,7 +141,7 @@ def known_failures(n_runs: int = 100_000) -> str:
     lines = [
         f"Theorem 2 on *shattering, one atom*, m = {m}, l = 256, e = {e:g}: R - R~ > e in "
         f"{shattering_misses(rng, n_runs, e, m, 256) / n_runs:.4f} of {n_runs:,} runs; it says "
-        f"{bounds.rademacher_tail(e, m, 256):.1e}."
+        f"{math.exp(bounds.rademacher_log_tail(e, m, 256)):.1e}."
     ]
     for n in (256, 4096):
         one, both = two_atoms_misses(rng, n_runs, m, n)
