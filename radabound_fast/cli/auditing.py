@@ -29,7 +29,7 @@ from radabound_fast.guards.report import Report, scored, sentence
 from radabound_fast.holdout import Holdout
 from radabound_fast.planning import plan
 from radabound_fast.rows.packing import as_words
-from radabound_fast.spaces import Found, Space
+from radabound_fast.spaces.space import Found, Space
 from radabound_fast.store.folder import undisturbed
 
 SCORES = ("query", "value", "low", "high")

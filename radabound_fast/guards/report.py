@@ -15,7 +15,7 @@ import numpy as np
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
 from radabound_fast.metrics import COUNTED
-from radabound_fast.spaces._values import shortened
+from radabound_fast.spaces.messages import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
