@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binom
 from tqdm import tqdm
 
-from radabound_fast import Holdout, RadaBound, bounds
+from radabound_fast import FixedSequence, RadaBound, bounds
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.plots import BLUE, FAINT, INK, RED
 
@@ -125,10 +125,7 @@ def misses_of_a_chosen_vote(rng: np.random.Generator, n_runs: int) -> int:
     misses = 0
     for _ in range(n_runs):
         coins = rng.integers(0, 2, (25, 1000), dtype=np.uint8)  # whether each is wrong
-        guard = RadaBound(
-            1000, epsilon=0.06, delta=0.1, n_vectors=64, bound="fixed-sequence",
-            seed=int(rng.integers(2**63)),
-        )  # fmt: skip
+        guard = FixedSequence(1000, epsilon=0.06, delta=0.1, n_vectors=64, seed=int(rng.integers(2**63)))  # fmt: skip
         weights = np.where(guard.query_many(coins).values < 0.5, 1, -1)
         vote = weights @ (2.0 * coins - 1.0) > 0
         misses += abs(guard.query(vote).value - 0.5) > 0.06
@@ -180,7 +177,7 @@ def demo_halts() -> str:
         found = demo.adaptive_search(models, split, 0, n_candidates, lambda n: None)
         halts = []
         for bound in BOUNDS:
-            holdout = Holdout(
+            holdout = RadaBound(
                 labels,
                 epsilon=epsilon,
                 delta=demo.DELTA,

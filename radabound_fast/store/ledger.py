@@ -284,7 +284,6 @@ class Ledger:
         schema = self._rows("SELECT type, sql FROM sqlite_master LIMIT 9", most=9)
         if schema != _SCHEMAS[version]:
             raise ValueError(f"{name} is damaged: its tables are not as guards make them")
-        self._has_log = version == VERSION
         rows = self._rows("SELECT typeof(description), typeof(state) FROM guard LIMIT 2")
         if rows != [("text", "blob")]:
             raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
@@ -295,31 +294,16 @@ class Ledger:
         except ValueError as error:
             raise ValueError(f"{name} is damaged: {error}") from None
 
-    def stored(self, most: int) -> Progress:
-        """The state, once the whole file has been found sound; ValueError if it is not.
-
-        `most` is how many numbers a state of this description has at most.
-        """
-        most_bytes = 8 * most + _CHECKSUM_BYTES
-        page_bytes = self._value("PRAGMA page_size")
-        most_pages = 2 * (most_bytes + MOST_BYTES) // page_bytes + 8
-        if self._has_log:  # which has no end
-            n_pages = most_pages = self._value("PRAGMA page_count")
-            self._database.set_progress_handler(
-                self._too_many.pop, MOST_STEPS + _STEPS_A_BYTE * n_pages * page_bytes
-            )
-        # a length is read without what is so long
-        for what, n_found, n_needed in (
-            ("bytes of state", self._value("SELECT length(state) FROM guard"), most_bytes),
-            ("pages", self._value("PRAGMA page_count"), most_pages),
-        ):
-            if n_found > n_needed:
-                raise ValueError(
-                    f"{self.path} is damaged: it has {n_found} {what}, and needs at most {n_needed}"
-                )
+    def stored(self) -> Progress:
+        """The state, once the whole file has been found sound; ValueError if it is not."""
+        page_bytes, n_pages = self._value("PRAGMA page_size"), self._value("PRAGMA page_count")
+        self._database.set_progress_handler(
+            self._too_many.pop, MOST_STEPS + _STEPS_A_BYTE * n_pages * page_bytes
+        )
+        n_bytes = self._value("SELECT length(state) FROM guard")
         if self._value("PRAGMA integrity_check") != "ok":
             raise ValueError(f"{self.path} is damaged: SQLite's integrity check fails")
-        self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most_bytes + 2 * MOST_BYTES)
+        self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, n_bytes + 2 * MOST_BYTES)
         self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
         self._rows("PRAGMA journal_mode = WAL")
         self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")

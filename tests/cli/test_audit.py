@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import Holdout, RadaBound, pack_losses
+from radabound_fast import FixedSequence, RadaBound, pack_losses
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.files import reading as files
 
@@ -52,7 +52,7 @@ def expected_halts(labels, predictions):
     """For each bound, what the library says: queries answered, and whether it halted."""
     outcomes = {}
     for bound in BOUNDS:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
+        holdout = RadaBound(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
         answers = holdout.query_many(predictions)
         outcomes[bound] = answers.n_answered, answers.halted
     return outcomes
@@ -89,7 +89,7 @@ def fixed_sequence(run, n_queries, *arguments, dtype=int):
 
 
 def test_what_is_said_to_be_left_is_answered_to_the_last_query(run):
-    promised = Holdout([0, 1] * 500 + [1], epsilon=0.06, delta=0.1, bound="fixed-sequence").n_left()
+    promised = FixedSequence([0, 1] * 500 + [1], epsilon=0.06, delta=0.1).n_left()
     assert 20 < promised < 400
     said = f"all answered; {promised - 6} more will be, whatever they are "
     said += f"({100 * (promised - 6) // promised} % of {promised})"
@@ -112,8 +112,8 @@ def test_a_promise_without_limit_is_told_in_words(run):
 def test_as_many_are_said_to_be_left_as_losses_of_this_type_are_promised(run, dtype):
     """Floats may be any losses, though these are 0 and 1: fewer of them are answered."""
     declared = np.dtype(dtype).kind != "f"
-    fresh = RadaBound(N_SAMPLES, epsilon=0.08, delta=0.1, bound="fixed-sequence")
-    promised = fresh.n_left(declared=declared)
+    fresh = FixedSequence(N_SAMPLES, epsilon=0.08, delta=0.1)
+    promised = fresh.n_left(binary=declared)
     assert promised < 1000 or declared
     said = f"all answered; {promised - 6:,} more will be, whatever they are "
     code, told = fixed_sequence(run, 6, "--epsilon", 0.08, dtype=dtype)
@@ -160,7 +160,7 @@ def test_json_is_complete(run, labels, predictions):
     }
     assert [each["bound"] for each in bounds] == BOUNDS
     for each in bounds:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=each["bound"], seed=SEED)
+        holdout = RadaBound(labels, epsilon=EPSILON, delta=DELTA, bound=each["bound"], seed=SEED)
         answers = holdout.query_many(predictions)
         assert each == {
             "bound": each["bound"],
@@ -183,7 +183,7 @@ def best_of(answers):
     """The first with the lowest upper limit."""
     best = answers[int(answers.highs.argmin())]
     told = {name: getattr(best, name) for name in ("value", "low", "high", "half_width")}
-    return {"query": best.n_queries} | told
+    return {"query": best.number} | told
 
 
 def test_bounds_and_estimators_can_be_chosen(run):
@@ -296,7 +296,7 @@ def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predic
         rows = list(csv.DictReader(file))
     expected = []
     for bound in BOUNDS:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
+        holdout = RadaBound(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
         answers = holdout.query_many(predictions, trace=True)
         columns = (
             *(answers.values, answers.lows, answers.highs),

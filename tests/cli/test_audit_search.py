@@ -256,7 +256,7 @@ def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):
         cli, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
     )
     run(*PREDICTIONS)
-    assert searches[0].search.n_queries == 0 and len(searches[0]._kept) == 1
+    assert searches[0].search.n_answered == 0 and len(searches[0]._kept) == 1
 
 
 GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELTA]
@@ -317,7 +317,7 @@ def test_the_best_is_the_first_with_the_lowest_upper_limit_of_all(bound, max_que
             found.ask(rows)
         assert len(whole) > 20
         best = whole[int(whole.highs.argmin())]
-        assert (found.best.n_queries, found.best.value) == (best.n_queries, best.value)
+        assert (found.best.number, found.best.value) == (best.number, best.value)
         assert (found.best.low, found.best.high) == (best.low, best.high)
 
 

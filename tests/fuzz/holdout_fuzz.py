@@ -7,7 +7,7 @@ class is refused, and then nothing has changed; no message tells a label.
 import numpy as np
 from draw import REFUSALS, Draw
 
-from radabound_fast import Holdout, HoldoutExhausted
+from radabound_fast import HoldoutExhausted, RadaBound
 
 CLASSES = (
     [0, 1],
@@ -92,7 +92,7 @@ def fuzz_one(data):
     pick = draw.seeded().integers(len(known), size=m).tolist()
     labels = labels_like(draw, [known[i] for i in pick])
     try:
-        holdout = Holdout(labels, epsilon=0.9, delta=0.9, bound="mclt", n_vectors=5, seed=1)
+        holdout = RadaBound(labels, epsilon=0.9, delta=0.9, bound="mclt", n_vectors=5, seed=1)
     except REFUSALS:
         return
     y_true = plain(labels)
@@ -105,14 +105,14 @@ def fuzz_one(data):
             y_pred = np.empty((0, m), draw.choice(["i4", "f8"]))
         else:
             y_pred = labels_like(draw, rows[0] if k is None else rows)
-        before = holdout.n_queries, holdout.complexity, holdout.halted
+        before = holdout.n_answered, holdout.complexity, holdout.halted
         try:
             got = holdout.query(y_pred) if k is None else holdout.query_many(y_pred)
         except HoldoutExhausted:
             assert holdout.halted
             return
         except REFUSALS:
-            assert before == (holdout.n_queries, holdout.complexity, holdout.halted)
+            assert before == (holdout.n_answered, holdout.complexity, holdout.halted)
             refused_rightly(y_true, y_pred, k)
             continue
         values = [got.value] if k is None else got.values.tolist()

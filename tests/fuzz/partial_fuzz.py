@@ -69,7 +69,7 @@ def take(draw, twin, rows, packed, plain):
     assert all_good and not twin.halted
     means = twin.judge(in_units(plain))
     assert answers.values.tolist() == means and answers.halted == twin.halted
-    assert answers.complexity == twin.complexity and answers.n_queries == twin.n_queries
+    assert answers.complexity == twin.complexity and answers.n_answered == twin.n_answered
 
 
 def its_bytes_were_changed(draw):

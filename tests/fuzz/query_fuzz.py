@@ -33,7 +33,7 @@ class Twin:
         shape = self.guard.n_vectors, self.guard.n_samples
         self.signs = reference.signs(self.guard.seed, *shape)
         self.highest = self.lowest = None
-        self.n_queries, self.halted = 0, False
+        self.n_answered, self.halted = 0, False
 
     @property
     def complexity(self):
@@ -53,13 +53,13 @@ class Twin:
             if self.complexity > self.guard.budget:
                 self.halted = True
                 break
-            self.n_queries += 1
+            self.n_answered += 1
             means.append(int(row.sum()) / (len(row) * 2**24))
         return means
 
     def compare(self):
         guard = self.guard
-        assert guard.n_queries == self.n_queries
+        assert guard.n_answered == self.n_answered
         assert guard.halted == self.halted
         assert guard.complexity == self.complexity
         if self.highest is not None:
@@ -125,7 +125,7 @@ def ask(twin, call, argument, options, rows):
     means = twin.judge(in_units(good))
     assert all_good or twin.halted, f"{call} took what is no row of losses: {argument!r}"
     assert [got.value] == means if not many else got.values.tolist() == means
-    assert got.complexity == twin.complexity and got.n_queries == twin.n_queries
+    assert got.complexity == twin.complexity and got.n_answered == twin.n_answered
     if many:
         assert got.halted == twin.halted and got.n_answered == len(means)
 

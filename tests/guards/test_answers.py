@@ -14,7 +14,6 @@ from radabound_fast import (
     Answers,
     FixedSequence,
     GuessAndCheck,
-    Holdout,
     Ladder,
     RadaBound,
     RadaBoundAnswer,
@@ -30,10 +29,8 @@ LOSSES = np.random.default_rng(0).random((30, M)) < np.linspace(0.6, 0.0, 30)[:,
 GUESSES = np.clip(LOSSES.mean(axis=1) + 0.01, 0, 1)
 GUARDS = {
     "mclt": lambda: RadaBound(M, epsilon=0.2, delta=0.1, bound="mclt", seed=1),
-    "fixed-sequence": lambda: RadaBound(
-        M, epsilon=0.1, delta=0.1, bound="fixed-sequence", seed=1, max_queries=40
-    ),
-    "fixed sequence": lambda: FixedSequence(M, epsilon=0.2, delta=0.1),
+    "fixed-sequence": lambda: FixedSequence(M, epsilon=0.1, delta=0.1, seed=1, max_queries=40),
+    "fixed sequence": lambda: FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0),
     "guess and check": lambda: GuessAndCheck(M, epsilon=0.2, delta=0.1),
     "ladder": lambda: Ladder(M, 0.01, delta=0.1),
     "ladder of 40": lambda: Ladder(M, 0.01, delta=0.1, max_queries=40),
@@ -85,12 +82,12 @@ def test_what_any_guard_answers_is_one_kind_of_answer(build):
 
 def test_an_answer_is_a_number_and_a_record(name, build):
     answer = asked(build())[3]
-    told = answer._asdict()
+    told = answer.to_dict()
     shared = ["value", "low", "high", "half_width", "n_queries"]
     assert list(told) == shared + OWN.get(name, ["updated"])
     assert all(same(getattr(answer, key), value) for key, value in told.items())
     assert float(answer) == answer.value and np.asarray(answer, float) == answer.value
-    assert answer.n_queries == 4
+    assert answer.number == 4
     kinds = {type(told[key]) for key in ("value", "low", "high", "half_width")}
     assert kinds == {float} and type(told["n_queries"]) is int
     assert same(dataclasses.asdict(answer), told)
@@ -107,23 +104,23 @@ def test_answers_are_pickled_with_all_they_tell(build, protocol):
     answers = block(build())
     for answer in (asked(build())[3], answers[3]):
         again = pickle.loads(pickle.dumps(answer, protocol))
-        assert type(again) is type(answer) and same(again._asdict(), answer._asdict())
+        assert type(again) is type(answer) and same(again.to_dict(), answer.to_dict())
     again = pickle.loads(pickle.dumps(block(build()), protocol))  # none of it computed before
     assert type(again) is type(answers)
-    assert (len(again), again.halted, again.n_queries) == (30, False, 30)
-    assert same([each._asdict() for each in again], [each._asdict() for each in answers])
-    for key, column in answers._asdict().items():
-        assert_array_equal(again._asdict()[key], column)
+    assert (len(again), again.halted, again.number) == (30, False, 30)
+    assert same([each.to_dict() for each in again], [each.to_dict() for each in answers])
+    for key, column in answers.to_dict().items():
+        assert_array_equal(again.to_dict()[key], column)
     twice = pickle.loads(pickle.dumps(again, protocol))
-    assert same(twice[3]._asdict(), answers[3]._asdict())
+    assert same(twice[3].to_dict(), answers[3].to_dict())
 
 
 def test_many_answers_are_a_sequence_of_answers_and_their_columns(build):
     one_by_one, answers = asked(build()), block(build())
     assert len(answers) == answers.n_answered == 30 and not answers.halted
-    assert same([each._asdict() for each in answers], [each._asdict() for each in one_by_one])
-    assert same([answers[-1]._asdict()], [one_by_one[-1]._asdict()])
-    assert same([each._asdict() for each in answers[2:4]], [a._asdict() for a in one_by_one[2:4]])
+    assert same([each.to_dict() for each in answers], [each.to_dict() for each in one_by_one])
+    assert same([answers[-1].to_dict()], [one_by_one[-1].to_dict()])
+    assert same([each.to_dict() for each in answers[2:4]], [a.to_dict() for a in one_by_one[2:4]])
     with pytest.raises(IndexError):
         answers[30]
     for column, key in [("values", "value"), ("lows", "low"), ("highs", "high")]:
@@ -132,7 +129,7 @@ def test_many_answers_are_a_sequence_of_answers_and_their_columns(build):
         assert_array_equal(found, [getattr(each, key) for each in one_by_one])
     assert_array_equal(answers.half_widths, [each.half_width for each in one_by_one])
     assert answers.numbers.tolist() == list(range(1, 31))
-    for key, column in answers._asdict().items():
+    for key, column in answers.to_dict().items():
         assert_array_equal(column, [getattr(each, key) for each in one_by_one])
 
 
@@ -147,8 +144,8 @@ def test_no_answers_are_an_empty_sequence_with_empty_columns(build):
 def test_a_data_frame_has_a_row_per_answer(build):
     pandas = pytest.importorskip("pandas", reason="needs pandas")
     answers = block(build())
-    fast = pandas.DataFrame(answers._asdict())
-    assert list(fast.columns) == list(answers[0]._asdict()) and len(fast) == 30
+    fast = pandas.DataFrame(answers.to_dict())
+    assert list(fast.columns) == list(answers[0].to_dict()) and len(fast) == 30
     for frame in (
         pandas.DataFrame(answers),
         pandas.DataFrame(list(answers)),
@@ -174,7 +171,7 @@ def test_an_interval_lies_in_0_to_1_and_within_the_half_width(name, build):
 @pytest.mark.parametrize("epsilon", [0.1, 0.3])
 def test_the_half_width_is_the_longer_side_of_an_interval_of_its_own(epsilon, losses_of):
     """At the ends too, where the shorter side is as long as epsilon would make it: 0."""
-    guard = RadaBound(M, epsilon=epsilon, delta=0.1, bound="fixed-sequence", max_queries=12, seed=1)
+    guard = FixedSequence(M, epsilon=epsilon, delta=0.1, max_queries=12, seed=1)
     losses = (np.arange(M) < np.array([[0], [1], [20], [980], [999], [M]])).astype(losses_of)
     answers = guard.query_many(losses)
     longer = np.maximum(answers.values - answers.lows, answers.highs - answers.values)
@@ -263,9 +260,9 @@ def test_a_bound_is_told_the_number_and_whether_the_losses_are_declared(losses, 
 
 def test_packed_losses_and_predictions_are_declared():
     guard = core()
-    assert guard.query_packed(pack_losses(LOSSES[0])).high == LOSSES[0].mean() + 1000
-    assert guard.query_many_packed(pack_losses(LOSSES))[-1] is True
-    holdout = Holdout(LABELS, epsilon=0.2, delta=0.1, seed=1)
+    assert guard.query(pack_losses(LOSSES[0])).high == LOSSES[0].mean() + 1000
+    assert guard.query_many(pack_losses(LOSSES))[-1] is True
+    holdout = RadaBound(LABELS, epsilon=0.2, delta=0.1, seed=1)
     values, labels = holdout._labels.match(LABELS.astype(float))
     assert guard.query(values, labels).high == 1000
     assert guard.query_many(values[np.newaxis], labels)[-1] is True
@@ -278,12 +275,12 @@ def test_the_answers_of_a_block_are_numbered_after_those_before():
     answers = guard.query_many(LOSSES[:5])
     assert answers.numbers.tolist() == [8, 9, 10, 11, 12]
     assert_array_equal(answers.lows, answers.values + 10 * answers.numbers)
-    assert [each.n_queries for each in answers] == [8, 9, 10, 11, 12]
+    assert [each.n_answered for each in answers] == [8, 9, 10, 11, 12]
 
 
 def test_joined_blocks_keep_their_numbers_and_their_kind():
     guard = GUARDS["mclt"]()
     first, _, last = (guard.query_many(LOSSES[:n] * kind) for n, kind in [(3, 1), (4, 1), (2, 1.0)])
     joined = RadaBoundAnswers.joined([first, last])
-    assert joined.numbers.tolist() == [1, 2, 3, 8, 9] and joined.n_queries == 9
+    assert joined.numbers.tolist() == [1, 2, 3, 8, 9] and joined.n_answered == 9
     assert joined._declared.tolist() == [True] * 3 + [False] * 2

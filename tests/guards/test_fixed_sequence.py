@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from radabound_fast import HoldoutExhausted, RadaBound, bounds, pack_losses
+from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound, bounds, pack_losses
 from radabound_fast.guards.halting import HaltingRule
 from radabound_fast.rows import reference
 
@@ -17,10 +17,7 @@ UNIT = 2.0**-24
 
 
 def guard_of(epsilon, max_queries=None, n_samples=M, n_vectors=N_VECTORS):
-    return RadaBound(
-        n_samples, epsilon=epsilon, delta=DELTA, n_vectors=n_vectors, bound="fixed-sequence",
-        seed=SEED, max_queries=max_queries,
-    )  # fmt: skip
+    return FixedSequence(n_samples, epsilon=epsilon, delta=DELTA, n_vectors=n_vectors, seed=SEED, max_queries=max_queries)  # fmt: skip
 
 
 class Judged(NamedTuple):
@@ -132,7 +129,7 @@ def test_the_integer_gate_is_the_rule_at_every_query(run):
         if place >= expected.n_answered:
             with pytest.raises(HoldoutExhausted) as caught:
                 guard.query(row)
-            assert caught.value.n_queries == expected.n_answered
+            assert caught.value.n_answered == expected.n_answered
             break
         answer = guard.query(row)
         assert answer.value == expected.means[place]
@@ -179,7 +176,7 @@ def test_query_and_query_many_agree_bit_for_bit(run):
     guards = [many, threaded, parts]
     if losses.dtype == bool:
         packed, single = guard_of(epsilon, max_queries), guard_of(epsilon, max_queries)
-        packed.query_many_packed(pack_losses(losses))
+        packed.query_many(pack_losses(losses))
         for row in pack_losses(losses):
             if not single.halted:
                 try:
@@ -200,7 +197,7 @@ def state_of(guard):
 def test_the_union_part_answers_exactly_so_many_queries_whatever_they_are(epsilon, n_queries):
     """Unrelated fair coins, whose means are the last to be within epsilon: the signs stop early."""
     rule = guard_of(epsilon)._rule
-    assert rule.free.n_queries == n_queries
+    assert rule.free.n_answered == n_queries
     losses = np.random.default_rng(5).integers(0, 2, (n_queries + 3, M), dtype=np.uint8)
     answers = guard_of(epsilon).query_many(losses)
     assert (answers.n_answered, answers.halted) == (n_queries, True)
@@ -366,7 +363,7 @@ def test_the_guarantee_is_the_rows_with_its_words():
 def test_the_guarantee_says_that_the_order_must_be_fixed_and_which_pool_needs_none():
     words = guard_of(0.09).guarantee
     assert "for queries in an order fixed in advance (before any score on this holdout" in words
-    pool = guard_of(0.09).n_left(declared=True)
+    pool = guard_of(0.09).n_left(binary=True)
     said = (
         f"in any order from a pool, fixed in advance, of at most {pool:,} whose losses are declared"
     )
@@ -384,10 +381,7 @@ def run_of_copies(seed, epsilon, max_queries):
     base = rng.random(M) < 0.25
     losses = base ^ (rng.random((100, M)) < 0.002)
     truth = 0.25 * 0.998 + 0.75 * 0.002
-    guard = RadaBound(
-        M, epsilon=epsilon, delta=0.3, n_vectors=N_VECTORS, bound="fixed-sequence", seed=seed,
-        max_queries=max_queries,
-    )  # fmt: skip
+    guard = FixedSequence(M, epsilon=epsilon, delta=0.3, n_vectors=N_VECTORS, seed=seed, max_queries=max_queries)  # fmt: skip
     values = guard.query_many(losses).values
     return len(values), bool(np.any(np.abs(values - truth) > epsilon))
 
@@ -409,15 +403,12 @@ def test_a_withheld_row_that_raised_the_price_leaves_none_behind(many):
     errors = np.random.default_rng(1).permutation(1000)
     first = np.tile(errors < 20, (2**14, 1))
     for n_errors in (38, 41):
-        guard = RadaBound(
-            1000, epsilon=0.05, delta=0.1, n_vectors=64, bound="fixed-sequence", seed=5,
-            max_queries=2**60,
-        )  # fmt: skip
+        guard = FixedSequence(1000, epsilon=0.05, delta=0.1, n_vectors=64, seed=5, max_queries=2**60)  # fmt: skip
         # a million times the same: the union bound then passes no more than 28 errors
         packed = pack_losses(first)
         for _ in range(64):
             guard.query_many_packed(packed)
-        assert guard._rule.free.stage(guard.n_queries).low_count == 28
+        assert guard._rule.free.stage(guard.n_answered).low_count == 28
         budget, last = guard.budget, errors[np.newaxis] < n_errors
         if many:
             assert guard.query_many(np.concatenate([first[:3], last])).n_answered == 3

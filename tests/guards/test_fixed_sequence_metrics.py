@@ -44,7 +44,9 @@ def most_failures(n_runs, delta):
 
 
 def holdout_of(name, epsilon=9.0, **given):
-    guard = FixedSequence(M, epsilon=epsilon, delta=0.1, max_queries=given.pop("max_queries", None))
+    guard = FixedSequence(
+        M, epsilon=epsilon, delta=0.1, max_queries=given.pop("max_queries", None), n_vectors=0
+    )
     return Holdout(Y, guard, metric=name, **OPTIONS.get(name, {}), **given)
 
 
@@ -64,7 +66,7 @@ def test_an_answer_has_the_interval_of_its_metric_at_its_place(name):
 
 
 def test_losses_are_answered_by_the_union_bound():
-    guard = FixedSequence(M, epsilon=0.9, delta=0.1, max_queries=10)
+    guard = FixedSequence(M, epsilon=0.9, delta=0.1, max_queries=10, n_vectors=0)
     losses = SAYS["classes"] != Y
     nats = math.log(4 * 10 / 0.1)
     guard.query(losses)
@@ -74,7 +76,7 @@ def test_losses_are_answered_by_the_union_bound():
     ):
         answer = guard.query(given)
         assert (answer.low, answer.high) == pytest.approx(expected, rel=1e-12)
-    assert Holdout(Y, FixedSequence(M, epsilon=0.9, delta=0.1)).query(Y).value == 0.0
+    assert FixedSequence(Y, epsilon=0.9, delta=0.1).query(Y).value == 0.0
 
 
 def test_it_halts_at_the_first_answer_that_is_not_within_epsilon():
@@ -102,7 +104,7 @@ def test_weights_and_groups_go_along():
 def test_a_guarantee_names_weights_and_groups_where_they_are_given(given):
     said = "or groups of them where groups are given, and weights that were fixed before"
     for guard, has in (
-        (FixedSequence(M, epsilon=9.0, delta=0.1), said),
+        (FixedSequence(M, epsilon=9.0, delta=0.1, n_vectors=0), said),
         (DeclaredSearch(M, 5, delta=0.1), said),
         (
             DeclaredSearch(M, 5, delta=0.1, n_folds=5),
@@ -113,7 +115,7 @@ def test_a_guarantee_names_weights_and_groups_where_they_are_given(given):
         assert "weights" not in guard.guarantee
         weighted = Holdout(Y, guard, metric="accuracy", **given)
         assert f"Assumed: independent held-out examples, {has}" in weighted.guarantee
-    own = RadaBound(M, epsilon=0.9, delta=0.1, bound="fixed-sequence", **given).guarantee
+    own = FixedSequence(M, epsilon=0.9, delta=0.1, **given).guarantee
     assert "Weights (rounded to about 2**-24" in own and "rows of different groups be" in own
 
 
@@ -133,7 +135,7 @@ def test_what_it_does_not_do_is_refused_by_name():
         with pytest.raises(ValueError, match="'f1' needs a DeclaredSearch, or in a fixed order a"):
             Holdout(Y, guard, metric="f1")
     with pytest.raises(ValueError, match="epsilon must be positive, got 0.0"):
-        FixedSequence(M, epsilon=0, delta=0.1)
+        FixedSequence(M, epsilon=0, delta=0.1, n_vectors=0)
 
 
 @pytest.mark.parametrize("name", [None, "roc_auc", "neg_brier_score"])
@@ -146,14 +148,14 @@ def test_it_lives_in_a_database_that_knows_its_metric(tmp_path, name):
         with Holdout.open(path, Y, FixedSequence, **again) as holdout:
             assert holdout.metric == (name or "error")
             assert holdout.query(says).value == first.value
-    assert FixedSequence.open(path).n_queries == 3
+    assert FixedSequence.open(path).n_answered == 3
     with pytest.raises(ValueError, match="metric must be|guard must be one of its own"):
         Holdout.open(path, Y, FixedSequence, metric="f1", **given)
-    guard = FixedSequence(M, **given)
+    guard = FixedSequence(M, **given, n_vectors=0)
     Holdout(Y, guard, metric=name).query(says)
     guard.save(tmp_path / "guard")
     loaded = Holdout(Y, FixedSequence.load(tmp_path / "guard"))
-    assert loaded.metric == (name or "error") and loaded.query(says).n_queries == 2
+    assert loaded.metric == (name or "error") and loaded.query(says).number == 2
 
 
 def test_an_error_changes_nothing():
@@ -161,7 +163,7 @@ def test_an_error_changes_nothing():
     for bad in (CHANCES[:-1], np.full(M, np.nan), CHANCES[np.newaxis]):
         with pytest.raises(ValueError, match="y_pred|score|finite|shape"):
             holdout.query(bad)
-    assert holdout.n_queries == 0 and not holdout.halted
+    assert holdout.n_answered == 0 and not holdout.halted
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "f1", "neg_brier_score"])
@@ -173,7 +175,7 @@ def test_no_answer_of_a_fixed_sequence_is_off(name):
     for _ in range(60):
         y = (rng.random(200) < 0.3).astype(int)
         y[:2] = (0, 1) if name == "roc_auc" else y[:2]
-        guard = FixedSequence(200, epsilon=epsilon, delta=0.3)
+        guard = FixedSequence(200, epsilon=epsilon, delta=0.3, n_vectors=0)
         holdout = Holdout(y, guard, metric=name, classes=[0, 1])
         says = rng.random((20, 200))
         answers = holdout.query_many((says > 0.5).astype(int) if name == "f1" else says)

@@ -44,13 +44,13 @@ def test_algorithm_1_traced_by_hand():
     guard = RadaBound(8, epsilon=0.9, delta=0.3, n_vectors=2, bound="mclt", seed=0)
     assert guard.threshold == pytest.approx(0.21)
     first = guard.query([1, 0, 0, 0, 1, 0, 0, 0])
-    assert (first.value, first.complexity, first.n_queries) == (0.25, 0.125, 1)
+    assert (first.value, first.complexity, first.number) == (0.25, 0.125, 1)
     assert first.delta_prime == pytest.approx(0.1614, abs=1e-4)
     second = guard.query([0, 0, 0, 0, 1, 0, 0, 1])
-    assert (second.value, second.complexity, second.n_queries) == (0.25, 0.125, 2)
+    assert (second.value, second.complexity, second.number) == (0.25, 0.125, 2)
     with pytest.raises(HoldoutExhausted) as caught:
         guard.query([1, 1, 1, 1, 0, 0, 0, 0])
-    assert (caught.value.n_queries, caught.value.complexity) == (2, 0.5)
+    assert (caught.value.n_answered, caught.value.complexity) == (2, 0.5)
     assert (caught.value.delta_prime, caught.value.threshold) == (0.5, guard.threshold)
     assert guard.halted and guard.complexity == 0.5 and guard.n_left() == 0
 
@@ -104,9 +104,9 @@ def test_every_way_of_asking_gives_the_same(bound):
         for row in losses:
             values.append(one_by_one.query(row).value)
     except HoldoutExhausted as halt:
-        assert halt.n_queries == len(values)
+        assert halt.n_answered == len(values)
     many = guards[1].query_many(losses)
-    packed = guards[2].query_many_packed(pack_losses(losses))
+    packed = guards[2].query_many(pack_losses(losses))
     threaded = guards[3].query_many(losses, n_threads=2)
     real = guards[4].query_many(losses.astype(np.float64))
     parts = [
@@ -134,13 +134,13 @@ def test_a_halted_guard_stays_halted():
     for ask in [
         lambda: guard.query(losses),
         lambda: guard.query(losses),
-        lambda: guard.query_packed(pack_losses(losses)),
+        lambda: guard.query(pack_losses(losses)),
         lambda: guard.query_many(losses[np.newaxis]),
         lambda: guard.query_many_packed(pack_losses(losses)[np.newaxis]),
     ]:
         with pytest.raises(HoldoutExhausted) as caught:
             ask()
-        assert caught.value.n_queries == 0
+        assert caught.value.n_answered == 0
         assert guard.halted
 
 
@@ -150,7 +150,7 @@ def test_query_many_returns_the_prefix_and_withholds_the_rest():
     answers = guard.query_many(losses, trace=True)
     assert answers.halted and 0 < answers.n_answered < 400
     assert len(answers.values) == len(answers.complexities) == len(answers.delta_primes)
-    assert answers.n_queries == guard.n_queries == answers.n_answered
+    assert answers.n_answered == guard.n_answered == answers.n_answered
     assert answers.complexity == guard.complexity > answers.complexities[-1]
     assert answers.delta_prime > guard.threshold >= answers.delta_primes.max()
     assert (np.diff(answers.complexities) >= 0).all()
@@ -160,7 +160,7 @@ def test_no_queries_give_no_answers():
     guard = guard_of(100, epsilon=0.3)
     answers = guard.query_many(np.empty((0, 100)), trace=True)
     assert answers.n_answered == 0 and not answers.halted and len(answers.complexities) == 0
-    assert guard.n_queries == 0 and guard.complexity == 0.0
+    assert guard.n_answered == 0 and guard.complexity == 0.0
 
 
 def test_real_valued_losses_are_judged_after_rounding():
@@ -299,7 +299,7 @@ def refusal_of(guard, losses):
     with pytest.raises(HoldoutExhausted) as caught:
         while True:
             guard.query(losses)
-    return caught.value.n_queries, str(caught.value)
+    return caught.value.n_answered, str(caught.value)
 
 
 @pytest.mark.parametrize("bound", bounds.BOUNDS)

@@ -68,7 +68,7 @@ def test_a_forked_child_is_refused_and_the_parent_is_not():
                 refused += 1
         os._exit(0 if refused == 4 else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert guard.query(losses).n_queries == 1
+    assert guard.query(losses).number == 1
 
 
 def test_threads_share_one_count_and_one_halt():
@@ -81,7 +81,7 @@ def test_threads_share_one_count_and_one_halt():
     def work(rows):
         for row in rows:
             try:
-                answered.append(guard.query(row).n_queries)
+                answered.append(guard.query(row).number)
             except HoldoutExhausted:
                 refused.append(1)
 
@@ -92,7 +92,7 @@ def test_threads_share_one_count_and_one_halt():
         worker.join()
     assert len(answered) + len(refused) == len(losses)
     assert sorted(answered) == list(range(1, len(answered) + 1))
-    assert guard.halted and guard.n_queries == len(answered)
+    assert guard.halted and guard.n_answered == len(answered)
 
 
 def test_a_saved_guard_goes_on_where_it_stopped(tmp_path):
@@ -112,7 +112,7 @@ def test_a_saved_guard_goes_on_where_it_stopped(tmp_path):
     assert_array_equal(np.concatenate([part.values for part in parts]), expected.values)
     assert_array_equal(np.concatenate([part.complexities for part in parts]), expected.complexities)
     assert guard.halted and guard.complexity == whole.complexity
-    assert guard.n_queries == whole.n_queries
+    assert guard.n_answered == whole.n_answered
     with pytest.raises(HoldoutExhausted):
         guard.query(losses[0])
 
@@ -121,7 +121,7 @@ def test_a_guard_saved_before_its_first_query_has_no_extremes(tmp_path):
     guard = guard_of(signs="generated", bound="fixed-sequence", max_queries=50)
     guard.save(tmp_path / "guard")
     loaded = RadaBound.load(tmp_path / "guard")
-    assert loaded.complexity == 0.0 and loaded.n_queries == 0
+    assert loaded.complexity == 0.0 and loaded.n_answered == 0
     rows = coins(2, 20)
     fresh = guard_of(signs="generated", bound="fixed-sequence", max_queries=50)
     assert_array_equal(loaded.query_many(rows).values, fresh.query_many(rows).values)
@@ -151,7 +151,7 @@ def test_a_failed_save_leaves_the_guard_alive(tmp_path):
     guard = guard_of()
     with pytest.raises(OSError):
         guard.save(tmp_path / "no such folder" / "guard")
-    assert guard.query(coins(0, 1)[0]).n_queries == 1
+    assert guard.query(coins(0, 1)[0]).number == 1
 
 
 def test_an_altered_file_is_refused(tmp_path):
@@ -193,7 +193,7 @@ def test_nothing_is_made_twice(name):
         ask()
         with pytest.raises(RuntimeError, match=f"this {name} has been made: __init__ once more"):
             AGAIN[name](made)
-        assert made.n_queries == n_queries
+        assert made.n_answered == n_queries
 
 
 @pytest.mark.parametrize("kind", [RadaBound, GuessAndCheck])
@@ -213,6 +213,6 @@ def test_a_guard_on_disk_is_not_made_anew(tmp_path, kind, way):
         with pytest.raises(RuntimeError, match="retired"):
             guard.query(coins(3, 1)[0], guess=0.3)
         guard = kind.load(tmp_path / "guard")
-    assert guard.query(coins(3, 1)[0], guess=0.3).n_queries == 1
+    assert guard.query(coins(3, 1)[0], guess=0.3).number == 1
     if way == "opened":
-        assert kind.open(tmp_path / "guard").n_queries == 1
+        assert kind.open(tmp_path / "guard").n_answered == 1

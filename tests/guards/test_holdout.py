@@ -51,7 +51,7 @@ def test_a_guard_of_one_s_own():
     guard = RadaBound(1000, **PARAMETERS)
     holdout = Holdout(y_true, guard)
     holdout.query_many(predictions[:5])
-    assert holdout.guard is guard and guard.n_queries == 5
+    assert holdout.guard is guard and guard.n_answered == 5
     for name in ["halted", "n_queries", "complexity", "budget", "threshold", "seed"]:
         assert getattr(holdout, name) == getattr(guard, name)
     assert holdout.guarantee == guard.guarantee
@@ -59,14 +59,14 @@ def test_a_guard_of_one_s_own():
 
 def test_parameters_beside_a_guard_are_refused():
     with pytest.raises(TypeError, match=r"got a guard and \['epsilon'\]"):
-        Holdout([0, 1], RadaBound(2, epsilon=0.5, delta=0.5), epsilon=0.1)
+        RadaBound([0, 1], epsilon=0.5, delta=0.5)
 
 
 def test_a_guard_for_another_size_is_refused():
     with pytest.raises(
         ValueError, match="guard must be for the 3 samples of y_true, got one for 2"
     ):
-        Holdout([0, 1, 1], RadaBound(2, epsilon=0.5, delta=0.5))
+        RadaBound([0, 1, 1], epsilon=0.5, delta=0.5)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,11 @@ def test_a_guard_for_another_size_is_refused():
         (RadaBound(300, epsilon=0.3, delta=0.1), {}, ["reruns", "other"]),
         (DeclaredSearch(300, 9, delta=0.1), {}, ["trace", "n_threads", "other"]),
         (DeclaredSearch(300, 9, delta=0.1), {"metric": "f1"}, ["trace", "n_threads", "other"]),
-        (FixedSequence(300, epsilon=0.3, delta=0.1), {"metric": "f1"}, ["trace", "reruns"]),
+        (
+            FixedSequence(300, epsilon=0.3, delta=0.1, n_vectors=0),
+            {"metric": "f1"},
+            ["trace", "reruns"],
+        ),
         (Ladder(300, step=0.1, delta=0.1), {}, ["trace", "reruns", "other"]),
     ],
 )
@@ -85,12 +89,12 @@ def test_options_of_query_many_are_those_of_its_guard(guard, measured, refused):
     for option in refused:
         with pytest.raises(TypeError, match=f"got {option} for a {type(guard).__name__}$"):
             holdout.query_many(y_true[np.newaxis], **{option: 1})
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
 
 
 def test_an_unknown_attribute_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'compexity'"):
-        _ = Holdout([0, 1], epsilon=0.5, delta=0.5).compexity
+        _ = RadaBound([0, 1], epsilon=0.5, delta=0.5).compexity
 
 
 def test_a_withheld_prediction_is_asked_once(monkeypatch):
@@ -121,7 +125,7 @@ def test_the_halt_is_the_guard_s():
     assert answers.halted and holdout.halted
     with pytest.raises(HoldoutExhausted) as caught:
         holdout.query(predictions[0])
-    assert caught.value.n_queries == holdout.n_queries == answers.n_answered
+    assert caught.value.n_answered == holdout.n_answered == answers.n_answered
 
 
 @pytest.mark.parametrize(
@@ -137,10 +141,10 @@ def test_the_halt_is_the_guard_s():
     ],
 )
 def test_bad_predictions_change_nothing_and_tell_no_label(predictions, error, message):
-    holdout = Holdout([0, 1, 1, 0], epsilon=0.99, delta=0.5, bound="mclt", seed=0)
+    holdout = RadaBound([0, 1, 1, 0], epsilon=0.99, delta=0.5, bound="mclt", seed=0)
     with pytest.raises(error, match=message):
         holdout.query(predictions)
-    assert holdout.n_queries == 0 and holdout.complexity == 0.0
+    assert holdout.n_answered == 0 and holdout.complexity == 0.0
     assert "y_true" not in repr(holdout)
 
 
@@ -150,4 +154,4 @@ def test_a_bad_row_takes_the_whole_call_back():
     holdout = Holdout(y_true, **(PARAMETERS | {"epsilon": 0.5}))
     with pytest.raises(ValueError, match="got 5 at row 650, sample 3"):
         holdout.query_many(predictions)
-    assert holdout.n_queries == 0 and holdout.complexity == 0.0
+    assert holdout.n_answered == 0 and holdout.complexity == 0.0

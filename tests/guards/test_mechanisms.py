@@ -24,7 +24,6 @@ from radabound_fast import (
     Holdout,
     HoldoutExhausted,
     Ladder,
-    RadaBound,
     _kernel,
     pack_losses,
     plan,
@@ -37,7 +36,7 @@ from radabound_fast.experiments.thresholdout import Thresholdout
 SIZES = [1, 63, 64, 200, 4000]
 
 MECHANISMS = {
-    "fixed sequence": lambda m: FixedSequence(m, epsilon=0.17, delta=0.1),
+    "fixed sequence": lambda m: FixedSequence(m, epsilon=0.17, delta=0.1, n_vectors=0),
     "guess and check": lambda m: GuessAndCheck(m, epsilon=0.2, delta=0.1),
     "guess and check, Hoeffding": lambda m: GuessAndCheck(
         m, epsilon=0.2, delta=0.1, low_error=False
@@ -95,7 +94,7 @@ def test_a_block_is_answered_bit_for_bit_as_its_rows_one_by_one(build, n_samples
     answers = block.query_many(losses, guesses=guesses)
     assert answers.values.tolist() == [a.value for a in one_by_one]
     assert_array_equal(answers.half_widths, [a.half_width for a in one_by_one])
-    assert answers.n_answered == len(one_by_one) == answers.n_queries
+    assert answers.n_answered == len(one_by_one) == answers.n_answered
     assert answers.halted == single.halted == block.halted
     assert visible(single) == visible(block)
     if isinstance(single, GuessAndCheck):
@@ -263,7 +262,7 @@ def test_guesses_are_numbers_one_per_row(guesses, error):
     check = GuessAndCheck(200, epsilon=0.2, delta=0.1)
     with pytest.raises(error, match="guesses must"):
         check.query_many(np.zeros((2, 200)), guesses=guesses)
-    assert check.n_queries == 0
+    assert check.n_answered == 0
 
 
 def test_a_holdout_answers_predictions_through_any_mechanism(build):
@@ -274,7 +273,7 @@ def test_a_holdout_answers_predictions_through_any_mechanism(build):
     holdout = Holdout(labels, build(200))
     answers = holdout.query_many(labels ^ losses, guesses=guesses)
     assert answers.values.tolist() == expected.values.tolist()
-    assert (holdout.n_queries, holdout.halted) == (expected.n_queries, expected.halted)
+    assert (holdout.n_answered, holdout.halted) == (expected.n_answered, expected.halted)
     first = Holdout(labels, build(200)).query(labels ^ losses[0], guess=guesses[0])
     assert first.value == expected.values[0]
 
@@ -315,19 +314,19 @@ def test_a_halted_mechanism_refuses_everything_and_forgets_nothing(build):
         return
     mechanism, error = outcome
     assert mechanism.halted
-    assert error.n_queries == mechanism.n_queries
+    assert error.n_answered == mechanism.n_answered
     assert (error.complexity, error.delta_prime, error.threshold) == (None, None, None)
     before = visible(mechanism)
     losses = losses_with_mean(0.5, 200)
     for ask in (
         lambda: mechanism.query(losses, guess=0.5),
         lambda: mechanism.query_many([losses], guesses=[0.5]),
-        lambda: mechanism.query_packed(pack_losses(losses), guess=0.5),
-        lambda: mechanism.query_many_packed(pack_losses(losses[np.newaxis]), guesses=[0.5]),
+        lambda: mechanism.query(pack_losses(losses), guess=0.5),
+        lambda: mechanism.query_many(pack_losses(losses[np.newaxis]), guesses=[0.5]),
     ):
         with pytest.raises(HoldoutExhausted, match="halted") as caught:
             ask()
-        assert caught.value.n_queries == mechanism.n_queries
+        assert caught.value.n_answered == mechanism.n_answered
     with pytest.raises(ValueError, match="losses"):
         mechanism.query(losses + 1, guess=0.5)
     assert visible(mechanism) == before
@@ -365,7 +364,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(build):
         process.join()
     assert name == "RuntimeError"
     assert "fork" in message
-    assert mechanism.query(losses, guess=0.5).n_queries == 2
+    assert mechanism.query(losses, guess=0.5).number == 2
 
 
 def test_threads_share_one_count_and_one_halt(build):
@@ -376,9 +375,9 @@ def test_threads_share_one_count_and_one_halt(build):
     def work():
         for row, guess in zip(losses, guesses, strict=True):
             try:
-                numbers.append(mechanism.query(row, guess=guess).n_queries)
+                numbers.append(mechanism.query(row, guess=guess).number)
             except HoldoutExhausted as error:
-                refused.append(error.n_queries)
+                refused.append(error.n_answered)
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # threads take turns within a decision
@@ -390,9 +389,9 @@ def test_threads_share_one_count_and_one_halt(build):
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert sorted(numbers) == list(range(1, mechanism.n_queries + 1))
+    assert sorted(numbers) == list(range(1, mechanism.n_answered + 1))
     assert len(numbers) + len(refused) == 8 * len(losses)
-    assert set(refused) <= {mechanism.n_queries}
+    assert set(refused) <= {mechanism.n_answered}
     assert bool(refused) == mechanism.halted
 
 
@@ -416,7 +415,7 @@ def test_no_guarantee_is_rounded_to_more_than_is_proved(delta, told):
     search.query(np.zeros(4000, bool), key=0)
     for said in (
         GuessAndCheck(4000, epsilon=epsilon, delta=delta).guarantee,
-        FixedSequence(4000, epsilon=epsilon, delta=delta).guarantee,
+        FixedSequence(4000, epsilon=epsilon, delta=delta, n_vectors=0).guarantee,
         Ladder(4000, step=0.05, delta=delta).guarantee,
         search.guarantee,
         str(search.report()),
@@ -428,10 +427,10 @@ def test_no_guarantee_is_rounded_to_more_than_is_proved(delta, told):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda delta: RadaBound(100, epsilon=0.1, delta=delta, bound="fixed-sequence"),
+        lambda delta: FixedSequence(100, epsilon=0.1, delta=delta),
         lambda delta: GuessAndCheck(100, epsilon=0.1, delta=delta),
         lambda delta: Ladder(100, step=0.05, delta=delta),
-        lambda delta: FixedSequence(100, epsilon=0.1, delta=delta),
+        lambda delta: FixedSequence(100, epsilon=0.1, delta=delta, n_vectors=0),
         lambda delta: DeclaredSearch(100, 10, delta=delta),
         lambda delta: plan(100, 0.1, delta),
     ],
@@ -453,7 +452,7 @@ def test_each_guarantee_says_what_is_proved_and_for_whom():
         GuessAndCheck(4000, epsilon=0.05, delta=0.1, low_error=False),
         Ladder(4000, 0.01, delta=0.1),
         Ladder(4000, 0.01, delta=0.1, max_queries=100),
-        FixedSequence(4000, epsilon=0.05, delta=0.1),
+        FixedSequence(4000, epsilon=0.05, delta=0.1, n_vectors=0),
     ):
         said = mechanism.guarantee.lower()
         assert all(word in said for word in proved)

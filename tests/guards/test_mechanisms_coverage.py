@@ -99,7 +99,7 @@ def check_under_the_vote(run, cell, epsilon, guesses, low_error):
             else:
                 weight = 0.5 - answer.value
             analyst.learn(words, weight)
-    return check.n_queries, bad
+    return check.n_answered, bad
 
 
 def assert_covers(n_bad, n_runs):
@@ -163,7 +163,7 @@ def coins(run, cell, *, rate, epsilon, scale, low_error):
         except HoldoutExhausted:
             break
         bad |= abs(answer.value - rate) > answer.half_width
-    return check.n_queries, check.failures, bad
+    return check.n_answered, check.failures, bad
 
 
 rare_errors = partial(coins, rate=0.02)

@@ -93,8 +93,8 @@ def test_both_of_numpys_64_bit_unsigned_types_are_words(dtype):
     assert guard_of().query_many_packed(words).n_answered == 3
     average = RademacherAverage(SignMatrix(200))
     average.update_packed(words)
-    assert average.n_queries == 3
-    assert guards.Ladder(200, step=0.1, delta=0.1).query_packed(words[0]).n_queries == 1
+    assert average.n_answered == 3
+    assert guards.Ladder(200, step=0.1, delta=0.1).query_packed(words[0]).n_answered == 1
 
 
 def test_no_packed_rows_are_an_empty_answer():
@@ -109,7 +109,7 @@ def test_more_threads_than_rows_are_no_error():
 
 def test_the_traceback_of_a_refusal_holds_no_mean():
     y = coins(1, 200)[0].astype(int)
-    holdout = Holdout(y, guards.GuessAndCheck(200, epsilon=0.06, delta=0.1))
+    holdout = guards.GuessAndCheck(y, epsilon=0.06, delta=0.1)
     with pytest.raises(HoldoutExhausted) as halt:
         holdout.query_many([y, y], guesses=[0.0, 0.5])
         holdout.query(y, guess=0.0)
@@ -122,7 +122,7 @@ def test_a_saved_guard_stays_at_its_path(tmp_path):
     guard = RadaBound.load(tmp_path / "a")
     with pytest.raises(ValueError, match="path must be"):
         guard.save(tmp_path / "b")
-    assert guard.query(coins(1, 200)[0]).n_queries == 1
+    assert guard.query(coins(1, 200)[0]).number == 1
 
 
 def test_a_first_save_that_fails_after_the_rename_leaves_no_file(tmp_path, monkeypatch):
@@ -137,7 +137,7 @@ def test_a_first_save_that_fails_after_the_rename_leaves_no_file(tmp_path, monke
     with monkeypatch.context() as patch, pytest.raises(OSError):
         patch.setattr(os, "fsync", fail_on_folder)
         guard.save(tmp_path / "a")
-    assert guard.query(coins(1, 200)[0]).n_queries == 1
+    assert guard.query(coins(1, 200)[0]).number == 1
     assert not (tmp_path / "a").exists()
 
 

@@ -139,7 +139,7 @@ def test_no_failing_query_keeps_what_it_was_asked(halting, make, asks, many, tmp
     rows = good[np.newaxis] if many else good
     for call in misuse(asker, rows.astype(int), [0.5] if many else 0.5, many):
         assert_tells_nothing(failed(call))
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
     ask(good, first)
     for number in (1, 2):  # withheld, and halted before
         error = failed(lambda: ask(bad, second))
@@ -243,7 +243,7 @@ def test_no_failing_read_of_a_database_keeps_what_is_stored(halting, tmp_path):
         with halting.make(tmp_path / "guard.db") as other:
             other._ledger.begin()
             other._ledger.commit(np.empty(0, np.int64))
-            for read in (lambda: other.n_queries, lambda: other.halted):
+            for read in (lambda: other.n_answered, lambda: other.halted):
                 other._ledger.rollback()
                 error = failed(read)
                 assert isinstance(error, (ValueError, IndexError, TypeError)), error
@@ -309,7 +309,7 @@ def test_what_the_caller_was_handling_keeps_its_frames():
         kept = "mine"
         raise KeyError(kept)
 
-    holdout = Holdout(LABELS, epsilon=0.1, delta=0.1, seed=1)
+    holdout = RadaBound(LABELS, epsilon=0.1, delta=0.1, seed=1)
     try:
         mine()
     except KeyError as outer:
@@ -335,7 +335,7 @@ def test_a_failed_query_keeps_nothing_alive():
     class Kept(np.ndarray):
         pass
 
-    holdout = Holdout(LABELS, Ladder(M, delta=0.1, max_queries=1))
+    holdout = Ladder(LABELS, delta=0.1, max_queries=1)
     holdout.query(LABELS.view(Kept))
     error = failed(lambda: holdout.query(LABELS.view(Kept)))
     assert isinstance(error, HoldoutExhausted)

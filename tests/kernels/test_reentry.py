@@ -52,9 +52,9 @@ GUARDS = {
 }
 CALLS = {
     "query": lambda guard: guard.query(LOSSES[0], guess=0.5),
-    "query_packed": lambda guard: guard.query_packed(pack_losses(LOSSES[1]), guess=0.5),
+    "query_packed": lambda guard: guard.query(pack_losses(LOSSES[1]), guess=0.5),
     "query_many": lambda guard: guard.query_many(LOSSES, guesses=np.full(6, 0.5)),
-    "query_many_packed": lambda guard: guard.query_many_packed(
+    "query_many_packed": lambda guard: guard.query_many(
         pack_losses(LOSSES), guesses=np.full(6, 0.5)
     ),
 }
@@ -89,7 +89,7 @@ def tried_within(guard, folder):
     for call in locking(guard, folder):
         with pytest.raises(RuntimeError, match=WITHIN):
             call()
-    assert guard.halted is False and guard.n_queries >= 0 and "n_queries" in repr(guard)
+    assert guard.halted is False and guard.n_answered >= 0 and "n_queries" in repr(guard)
     if isinstance(guard, RadaBound):
         assert guard.complexity >= 0.0 and guard.budget > 0.0
     return True
@@ -262,11 +262,11 @@ def test_an_array_that_uses_the_guard_while_it_is_read_is_asked_before(kind, par
 
     class Losses:
         def __array__(self, dtype=None, copy=None):
-            told.append(guard.query(LOSSES[0], guess=0.5).n_queries)
+            told.append(guard.query(LOSSES[0], guess=0.5).number)
             return LOSSES[1]
 
     told = []
-    assert guard.query(Losses(), guess=0.5).n_queries == 2 and told == [1]
+    assert guard.query(Losses(), guess=0.5).number == 2 and told == [1]
 
 
 def test_a_signal_handler_in_a_long_scan_is_refused_and_the_scan_goes_on():
@@ -279,7 +279,7 @@ def test_a_signal_handler_in_a_long_scan_is_refused_and_the_scan_goes_on():
     seen = []
 
     def interrupt(*_):
-        seen.append((guard.halted, guard.n_queries, guard.complexity))
+        seen.append((guard.halted, guard.n_answered, guard.complexity))
         try:
             guard.query_packed(one)
         except RuntimeError as error:
@@ -314,7 +314,7 @@ def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refuse
         killer.join()
         holder.execute("ROLLBACK")
     holder.close()
-    assert guard.query(LOSSES[0], guess=0.5).n_queries == 1
+    assert guard.query(LOSSES[0], guess=0.5).number == 1
     guard.close()
 
 
@@ -331,7 +331,7 @@ def test_what_uses_a_guard_while_it_is_saved_is_refused_and_it_is_saved(kind, pa
     CALLS["query"](loaded)
     with traced(lambda: within.append(tried_within(loaded, tmp_path))):
         loaded.save(tmp_path / "guard")
-    assert any(within) and kind.load(tmp_path / "guard").n_queries == 1
+    assert any(within) and kind.load(tmp_path / "guard").n_answered == 1
 
 
 @each_guard
@@ -346,7 +346,7 @@ def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
 
         def use():
             if not within and tried_within(holdout.guard, tmp_path):
-                within.append((holdout.halted, holdout.n_queries))
+                within.append((holdout.halted, holdout.n_answered))
                 for call in (CALLS["query"], CALLS["query_many"], lambda asked: asked.close()):
                     with pytest.raises(RuntimeError, match=WITHIN):
                         call(holdout)
@@ -354,7 +354,7 @@ def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
         with traced(use):
             answer = ask(holdout)
         assert within == [(False, 0)]
-        assert repr(answer) == repr(ask(twin)) and holdout.n_queries == twin.n_queries
+        assert repr(answer) == repr(ask(twin)) and holdout.n_answered == twin.n_answered
 
 
 # ---- within another guard's call -----------------------------------------------------------------
@@ -372,7 +372,7 @@ def test_another_guard_on_the_database_is_refused_within_a_transaction(
             if not guard._ledger._database.in_transaction or len(took) == 20:
                 return
             begun = time.monotonic()
-            assert other.halted is False and other.n_queries == 0
+            assert other.halted is False and other.n_answered == 0
             with pytest.raises(RuntimeError, match=f"guard.db is {WITHIN}"):
                 ask(other)
             if not took:
@@ -383,9 +383,9 @@ def test_another_guard_on_the_database_is_refused_within_a_transaction(
         with traced(use):
             answered = ask(guard)
         assert took and max(took) < 10
-        assert guard.n_queries == other.n_queries == answered.n_queries
-        assert ask(other).n_queries == 2 * answered.n_queries
-    assert kind.open(path).n_queries == 2 * answered.n_queries
+        assert guard.n_answered == other.n_answered == answered.n_answered
+        assert ask(other).n_answered == 2 * answered.n_answered
+    assert kind.open(path).n_answered == 2 * answered.n_answered
 
 
 WAYS = {
@@ -427,7 +427,7 @@ def test_a_search_within_its_own_call_is_answered_or_refused_at_once(tmp_path):
         begun = time.monotonic()
         for other in (search, again):
             assert other.halted is False
-            assert other.n_queries - len(answered) in (0, 1)  # with the query around this
+            assert other.n_answered - len(answered) in (0, 1)  # with the query around this
             try:
                 other.query(LOSSES[1], key=len(answered) + 1)
             except RuntimeError as error:
@@ -453,7 +453,7 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
     seen, answers = [], []
 
     def work():
-        threading.settrace(lambda *_: seen.append(guard.n_queries))
+        threading.settrace(lambda *_: seen.append(guard.n_answered))
         try:
             answers.append(guard.query_many(rows, n_threads=4))
         finally:
@@ -486,7 +486,7 @@ def test_the_handler_that_the_page_shows_closes_the_guard_with_every_answer_coun
             n_told = (told + process.stdout.read()).count("x")
         assert process.returncode == 1 and os.listdir(tmp_path) == ["guard.db"]
         with RadaBound.open(tmp_path / "guard.db") as guard:
-            assert guard.n_queries in (n_told, n_told + 1)
+            assert guard.n_answered in (n_told, n_told + 1)
         (tmp_path / "guard.db").unlink()
 
 
@@ -529,13 +529,13 @@ def test_ctrl_c_ends_every_wait_for_another_thread(pair, tmp_path):
     guard, _ = pair
     waits = locking(guard, tmp_path)
     if guard._ledger is not None:
-        waits += [lambda: guard.n_queries, lambda: guard.halted]
+        waits += [lambda: guard.n_answered, lambda: guard.halted]
     with busy(guard._shared._lock):
         for wait in waits:
             assert interrupted(wait, _thread.interrupt_main)
         if sys.platform != "win32":
             assert interrupted(waits[0], lambda: os.kill(os.getpid(), signal.SIGINT))
-    assert guard.query(LOSSES[0], guess=0.5).n_queries == 1  # the lock is free, nothing was counted
+    assert guard.query(LOSSES[0], guess=0.5).number == 1  # the lock is free, nothing was counted
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
@@ -567,13 +567,13 @@ def test_a_wait_that_is_not_interrupted_ends_with_the_answer(pair):
         thread.join(0.1)
         assert not answers
     thread.join(60)
-    assert answers[0].n_queries == guard.n_queries == 1
+    assert answers[0].number == guard.n_answered == 1
 
 
 def test_an_average_and_a_holdout_hear_ctrl_c_too():
     average = RademacherAverage(SignMatrix(M, seed=1))
     average.update(LOSSES)
-    holdout = Holdout(LOSSES[0], epsilon=0.4, delta=0.1, seed=1)
+    holdout = RadaBound(LOSSES[0], epsilon=0.4, delta=0.1, seed=1)
     for lock, wait in [
         (average._core._lock, lambda: average.update(LOSSES)),
         (average._core._lock, lambda: average.maxima),
@@ -583,7 +583,7 @@ def test_an_average_and_a_holdout_hear_ctrl_c_too():
     ]:
         with busy(lock):
             assert interrupted(wait, _thread.interrupt_main)
-    assert average.n_queries == 6 and holdout.n_queries == 0
+    assert average.n_answered == 6 and holdout.n_answered == 0
 
 
 def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
@@ -610,7 +610,7 @@ def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
 
 def test_a_guard_that_was_waited_for_is_read_within_its_call(monkeypatch):
     guard, seen = RadaBound(M, **FIXED), []
-    break_into(guard, monkeypatch, lambda: seen.append((guard.halted, guard.n_queries)))
+    break_into(guard, monkeypatch, lambda: seen.append((guard.halted, guard.n_answered)))
     thread = threading.Thread(target=lambda: CALLS["query"](guard), daemon=True)
     with busy(guard._core._lock):
         thread.start()

@@ -92,7 +92,7 @@ def test_a_form_of_predictions_is_answered_as_a_holdout_answers(tmp_path, form):
             status, told = service.post("/query", {"form": form}, FORMS[form](row))
             assert status == 200 and told == {
                 "value": expected.value, "low": expected.low, "high": expected.high,
-                "half_width": expected.half_width, "number": expected.n_queries,
+                "half_width": expected.half_width, "number": expected.n_answered,
             }  # fmt: skip
         expected = here.query_many(ROWS)
         status, told = service.post("/query_many", {"form": form}, FORMS[form](ROWS))
@@ -144,12 +144,12 @@ def test_a_mechanism_is_asked_as_in_its_own_process(tmp_path, name):
             expected, told = here.query(row, **named), remote.query(row, **named)
             for field in ("value", "low", "high", "half_width"):
                 np.testing.assert_equal(getattr(told, field), getattr(expected, field))
-            assert told.n_queries == expected.n_queries
+            assert told.number == expected.n_answered
         plural = {"guess": "guesses", "key": "keys"}
         many = {plural[key]: [value] for key, value in named.items()}
         expected, told = here.query_many(ROWS[:1], **many), remote.query_many(ROWS[:1], **many)
         np.testing.assert_array_equal(told.values, expected.values)
-        assert told.n_queries == expected.n_queries == remote.n_queries
+        assert told.number == expected.n_answered == remote.n_answered
         assert remote.guarantee == here.guard.guarantee
 
 
@@ -177,7 +177,7 @@ def test_calls_that_are_answered_together_get_what_each_would_get_alone(tmp_path
             for field in ("value", "low", "high", "half_width"):
                 value = getattr(expected, field)
                 assert told[field] == (None if np.isnan(value) else value), field
-            assert told["number"] == expected.n_queries
+            assert told["number"] == expected.n_answered
         assert answering.n_commits == 1
     finally:
         answering.close()
@@ -196,7 +196,7 @@ def test_a_key_that_comes_twice_at_once_is_one_call(tmp_path):
         assert [reply.outcome for reply in (first, again, third)] == [
             "answered", "repeated", "repeated",
         ]  # fmt: skip
-        assert wrong.status == 422 and answering.holdout.n_queries == 2
+        assert wrong.status == 422 and answering.holdout.n_answered == 2
     finally:
         answering.close()
 
@@ -217,7 +217,7 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
     scores = np.clip(Y + RNG.normal(size=M), 0, 1) if metric == "neg_brier_score" else (
         ROWS[0] if metric == "f1" else Y + RNG.normal(size=M)
     )  # fmt: skip
-    here = Holdout(Y, DeclaredSearch(M, 10, delta=0.1), metric=metric)
+    here = DeclaredSearch(Holdout(Y, metric=metric), 10, delta=0.1)
     holdout = Holdout.open(tmp_path / "g.db", Y, DeclaredSearch, metric=metric, space=10, delta=0.1)
     with in_thread(holdout, tmp_path) as service:
         remote, expected = service.remote(), here.query(scores, key=3)
@@ -229,11 +229,11 @@ def test_a_metric_is_measured_over_a_declared_search(tmp_path, metric):
         assert "<table>" in report._repr_html_() and json.loads(report.to_json())["delta"] == 0.1
         with pytest.raises(ValueError, match="nothing to report"):
             service.remote("blue").report()
-        assert service.remote("owner").report().n_queries == 1
+        assert service.remote("owner").report().n_answered == 1
         service.remote("blue").query(scores[::-1].copy(), key=4)
         report = remote.report()  # of its own, whatever others have asked
-        assert (report.n_queries, str(report)) == (1, str(here.report()))
-        assert service.remote("owner").report().n_queries == 2
+        assert (report.n_answered, str(report)) == (1, str(here.report()))
+        assert service.remote("owner").report().n_answered == 2
 
 
 def test_a_query_does_not_wait_for_a_report(tmp_path, monkeypatch):
@@ -256,7 +256,7 @@ def test_a_query_does_not_wait_for_a_report(tmp_path, monkeypatch):
         service.remote(timeout=10).query(ROWS[1], key=1)  # while the report is made
         answered.set()
         asking.join(30)
-    assert [report.n_queries for report in made] == [1]  # of what had been asked before
+    assert [report.n_answered for report in made] == [1]  # of what had been asked before
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "f1"])
@@ -264,13 +264,13 @@ def test_a_metric_in_a_fixed_order_is_served_without_how_many_labels_there_are(t
     """Its database keeps that; a search's does too, beside its parameters."""
     labels = (np.arange(M) < 137).astype(int)
     given = {"epsilon": 0.2, "delta": 0.1}
-    here = Holdout(labels, FixedSequence(M, **given), metric=metric)
+    here = FixedSequence(Holdout(labels, metric=metric), **given)
     opened = Holdout.open(tmp_path / "g.db", labels, FixedSequence, metric=metric, **given)
     with in_thread(opened, tmp_path) as service:
         remote, row = service.remote(), np.where(RNG.random(M) < 0.05, 1 - labels, labels)
         told, expected = remote.query(row), here.query(row)
         assert (told.value, told.low, told.high) == (expected.value, expected.low, expected.high)
-        assert remote.query_many([row, row]).n_queries == 3 and remote.metric == metric
+        assert remote.query_many([row, row]).n_answered == 3 and remote.metric == metric
         for team in ("red", "owner"):
             pages = [service.send("GET", path, team=team)[2].decode() for path in ("/state", "/")]
             for page in pages:
@@ -281,7 +281,7 @@ def test_a_fixed_order_halts_where_an_answer_is_not_known_well_enough(tmp_path):
     opened = Holdout.open(tmp_path / "g.db", Y, FixedSequence, epsilon=0.03, delta=0.1)
     with in_thread(opened, tmp_path) as service:
         asked = service.remote()
-        assert asked.query(Y).n_queries == 1
+        assert asked.query(Y).number == 1
         with pytest.raises(HoldoutExhausted, match="is spent after 1 answer: this query is with"):
             asked.query(RNG.integers(0, 2, M))
         assert service.get("/state")[1]["n_left"] == 0 and service.remote("blue").halted
@@ -457,7 +457,7 @@ def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     remote.query(ROWS[0])
     status, headers, _ = service.send("POST", "/query", b'{"form": "npy"}\n' + npy(Y), "small")
     assert status == 429 and 0 < int(headers["retry-after"]) <= 86400
-    assert remote.n_queries == A_DAY and service.remote("red").query(ROWS[0]).n_queries == 6
+    assert remote.n_answered == A_DAY and service.remote("red").query(ROWS[0]).number == 6
 
 
 @pytest.mark.parametrize(
@@ -849,10 +849,10 @@ def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
     with Holdout.open(path, Y, **FIXED) as holdout:
         holdout.query(ROWS[0])
     with in_thread(Holdout.open(path, Y), tmp_path) as service:
-        assert service.remote().query(ROWS[1]).n_queries == 2
+        assert service.remote().query(ROWS[1]).number == 2
         with Holdout.open(path, Y) as other:  # beside it, without a log
-            assert other.query(ROWS[2]).n_queries == 3
-        assert service.remote().query(ROWS[3]).n_queries == 4
+            assert other.query(ROWS[2]).number == 3
+        assert service.remote().query(ROWS[3]).number == 4
         state = service.get("/state")[1]
         assert (state["n_queries"], state["you"]["n_answers"]) == (4, 2)
     here = Holdout(Y, **FIXED)
@@ -876,7 +876,7 @@ def test_two_services_on_one_database_are_one(tmp_path):
         assert other[0] == 422
         for number in range(A_DAY):
             asked = (first, second)[number % 2].remote("small")
-            assert asked.query(ROWS[number]).n_queries == number + 2
+            assert asked.query(ROWS[number]).number == number + 2
         for service in (first, second):
             assert service.post("/query", {"form": "bits"}, body, "small")[0] == 429
         assert first.get("/state", "owner")[1] == second.get("/state", "owner")[1]
@@ -975,4 +975,4 @@ def test_a_long_log_is_opened(tmp_path):
     connection.commit()
     connection.close()
     with Holdout.open(path, Y) as holdout:
-        assert holdout.n_queries == 1
+        assert holdout.n_answered == 1

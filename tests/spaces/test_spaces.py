@@ -631,4 +631,4 @@ def test_whatever_is_no_key_is_refused_in_a_line_or_two(value):
                 search.query(np.zeros(100, bool), key=key)
             assert len(str(refusal.value)) < 500, name
             assert " must " in str(refusal.value), name
-        assert search.n_queries == 0
+        assert search.n_answered == 0

@@ -366,7 +366,7 @@ def test_a_large_state_that_another_owner_commits_is_not_read(tmp_path):
         forger = store.sqlite.connect(str(path), 0)
         forger.execute(f"UPDATE guard SET state = zeroblob({BIG})")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for call in (lambda: guard.query(losses), lambda: guard.n_queries):
+        for call in (lambda: guard.query(losses), lambda: guard.n_answered):
             with pytest.raises(ValueError, match="guard is damaged or not a database of"):
                 call()
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
@@ -382,6 +382,6 @@ def test_a_view_that_another_owner_puts_in_place_ends(tmp_path):
         for statement in SCHEMAS["a view that never ends"]:
             forger.execute(statement)
         forger.close()
-        for call in (lambda: guard.query(losses), lambda: guard.n_queries):
+        for call in (lambda: guard.query(losses), lambda: guard.n_answered):
             with pytest.raises(ValueError, match="guard is damaged .*: it takes too many steps"):
                 call()

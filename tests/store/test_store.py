@@ -209,7 +209,7 @@ def test_a_guard_whose_file_was_moved_away_is_saved_when_it_is_back(tmp_path, th
             guard.save(moved)
         os.replace(moved, path)
         guard.save(path)
-    assert RadaBound.load(path).n_queries == 1
+    assert RadaBound.load(path).n_answered == 1
     assert os.listdir(tmp_path) == ["guard"]
 
 
@@ -221,7 +221,7 @@ def test_a_guard_whose_file_was_deleted_is_saved_anywhere(tmp_path):
         guard.query(LOSSES[0])
         (tmp_path / "guard").unlink()
         guard.save(tmp_path / to)
-        assert RadaBound.load(tmp_path / to).n_queries == 1
+        assert RadaBound.load(tmp_path / to).n_answered == 1
         (tmp_path / to).unlink()
 
 
@@ -266,9 +266,9 @@ def test_a_first_save_that_fails_leaves_nothing_and_the_guard_goes_on(
         patch.setattr(os, "fsync", fail)
         guard.save(tmp_path / "guard")
     assert len(calls) == n_syncs and os.listdir(tmp_path) == []
-    assert guard.query(LOSSES[0]).n_queries == 1
+    assert guard.query(LOSSES[0]).number == 1
     guard.save(tmp_path / "guard")
-    assert RadaBound.load(tmp_path / "guard").n_queries == 1
+    assert RadaBound.load(tmp_path / "guard").n_answered == 1
 
 
 @posix
@@ -286,9 +286,9 @@ def test_a_failure_after_the_rename_leaves_one_owner(tmp_path, monkeypatch):
         guard.save(path)
     with pytest.raises(BlockingIOError):
         RadaBound.load(path)
-    assert guard.query(LOSSES[1]).n_queries == 2
+    assert guard.query(LOSSES[1]).number == 2
     guard.save(path)
-    assert RadaBound.load(path).n_queries == 2
+    assert RadaBound.load(path).n_answered == 2
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -304,7 +304,7 @@ def test_a_process_that_dies_while_saving_leaves_the_old_state_unlocked(tmp_path
         guard.save(sys.argv[1])
     """
     assert in_another_process(code, path, step) == "dying"
-    assert RadaBound.load(path).n_queries == 0
+    assert RadaBound.load(path).n_answered == 0
 
 
 SAVES_FOR_EVER = """
@@ -351,7 +351,7 @@ def test_a_process_that_is_told_to_end_while_it_saves_leaves_no_part_of_a_file(t
                 tell_to_end(saver, number)
         assert saver.returncode == -number
         assert os.listdir(tmp_path) == ["guard"]
-    assert RadaBound.load(path).n_queries >= 24
+    assert RadaBound.load(path).n_answered >= 24
 
 
 # ---- one owner -----------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def test_one_owner_at_a_time_within_a_process_also_by_another_name(tmp_path, mon
 def test_no_lock_lies_beside_that_somebody_could_delete(tmp_path):
     RadaBound(**MADE).save(tmp_path / "guard")
     guard = RadaBound.load(tmp_path / "guard")
-    assert os.listdir(tmp_path) == ["guard"] and guard.n_queries == 0
+    assert os.listdir(tmp_path) == ["guard"] and guard.n_answered == 0
 
 
 @posix
@@ -416,7 +416,7 @@ def test_a_file_with_a_second_name_has_no_owner(tmp_path):
         guard.save(path)
     link.unlink()
     guard.save(path)
-    assert RadaBound.load(path).n_queries == 1
+    assert RadaBound.load(path).n_answered == 1
 
 
 def test_a_file_that_nobody_owns_any_more_is_released(tmp_path):
@@ -434,7 +434,7 @@ def test_a_guard_is_let_go_without_a_step_of_python_that_ctrl_c_could_break_off(
     del guard
     sys.setprofile(None)
     assert [name for event, name in steps if event == "call"] == []
-    assert RadaBound.load(tmp_path / "guard").n_queries == 0
+    assert RadaBound.load(tmp_path / "guard").n_answered == 0
 
 
 @posix
@@ -531,7 +531,7 @@ def test_a_crash_costs_what_was_asked_since_the_load_and_asking_again_restores_i
     del guard  # as a crash would: never saved
 
     guard = RadaBound.load(path)
-    assert guard.n_queries == 0 and not guard.halted
+    assert guard.n_answered == 0 and not guard.halted
     again = guard.query_many(LOSSES)
     assert again.values.tolist() == first.values.tolist()
     assert again.complexity == first.complexity and guard.halted
