@@ -19,6 +19,7 @@ from radabound_fast._checks import (
     check_fraction,
     check_integer,
     check_n_folds,
+    faults_of,
     read_as,
 )
 from radabound_fast._kernel import UNIT_SHIFT, QueryTable, sealed
@@ -50,7 +51,6 @@ from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.space import Codes
-from radabound_fast.store.description import faults_of
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report

@@ -6,14 +6,13 @@ import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from radabound_fast._checks import check_seed
+from radabound_fast._checks import check_seed, faults_of
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.holdout import Losses, as_judged
-from radabound_fast.store.description import faults_of
 
 if TYPE_CHECKING:
     from radabound_fast._kernel import SharedState
