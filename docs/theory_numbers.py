@@ -183,14 +183,14 @@ def union() -> Iterator[Number]:
         yield Number(f"union, {where}", hoeffding, bounds.union_queries(m, epsilon, DELTA))
         yield Number(f"exact, {where}", exact, bounds.binomial_queries(m, epsilon, DELTA))
         free = BOUNDS["fixed-sequence"].free(m, epsilon, DELTA)
-        yield Number(f"fixed-sequence, {where}", inside, free.n_answered)
+        yield Number(f"fixed-sequence, {where}", inside, free.n_queries)
         queries = bounds.union_queries(m, epsilon, DELTA, flat=False)
         yield Number(f"1/(k(k+1)), {where}", weighted, queries)
 
 
 def fixed_sequence() -> Iterator[Number]:
     row = BOUNDS["fixed-sequence"]
-    queries = row.free(M, 0.046, DELTA).n_answered
+    queries = row.free(M, 0.046, DELTA).n_queries
     yield Number("fixed-sequence, 0.046", "3,091,984", queries)
     real = row.free(M, 0.04, DELTA).end_of(lambda stage: stage.low_mean == 0.5)
     yield Number("real-valued, 0.04", "127", real)
@@ -471,7 +471,7 @@ def order() -> Iterator[Number]:
         weights = np.where(right.mean(2) > 0, 1, -1)  # the mean loss is below 1/2
         votes = np.einsum("rk,rki->ri", weights, right)
         misses += int(np.sum(np.abs((votes < 0).mean(1) - 0.5) > 0.06))
-    assert BOUNDS["fixed-sequence"].free(1000, 0.06, DELTA).n_answered >= 26
+    assert BOUNDS["fixed-sequence"].free(1000, 0.06, DELTA).n_queries >= 26
     error = 4 * math.sqrt(2 * 0.207 * 0.793 / runs)
     yield Number("an order chosen by the answers", "0.207", misses / runs, error)
 
