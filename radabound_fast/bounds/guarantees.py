@@ -63,6 +63,14 @@ def paper(
     return " ".join([*sentences, _ASSUMED, _NEVER_ADAPTIVE])
 
 
+def complexity_part(complexity: float, budget: float, *, halted: bool = False) -> str:
+    """The complexity beside its budget: beyond it, only a union bound may still answer."""
+    if complexity <= budget:
+        return f"complexity {complexity:.4g}, within its budget of {budget:.4g}"
+    over = f"complexity {complexity:.4g}, beyond its budget of {max(budget, 0.0):.4g}"
+    return over if halted else f"{over}: only the union bound still answers"
+
+
 def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
     """Guarantee of "fixed-sequence" for weighted means of independent rows or groups."""
     return (

@@ -12,6 +12,7 @@ import time
 from typing import Any, NamedTuple
 
 from radabound_fast._checks import counted
+from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
 from radabound_fast.guards.fixed_sequence import FixedSequence
 from radabound_fast.guards.guess_and_check import GuessAndCheck
@@ -226,7 +227,7 @@ def _left(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
         if team.is_owner and guard.budget > 0:
             share = guard.complexity / guard.budget
             found.append(
-                ("Complexity", f"{guard.complexity:.4f} of {guard.budget:.4f} spent", 1.0 - share)
+                ("Complexity", complexity_part(guard.complexity, guard.budget), 1.0 - share)
             )
     elif isinstance(guard, GuessAndCheck):
         n = guard.affordable()
