@@ -1,11 +1,10 @@
-"""Guards on disk: shared as a database (`open`), or moved as a file (`save` and `load`)."""
+"""Guards in a database that processes share."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast._checks import check_seed
@@ -15,8 +14,7 @@ from radabound_fast.guards.log import hears_queries, note_halt
 
 if TYPE_CHECKING:
     from radabound_fast._kernel import SharedState
-    from radabound_fast.store import Durability, Ledger, Path, StateFile
-    from radabound_fast.store.description import Description, Progress
+    from radabound_fast.store import Description, Durability, Ledger, Path
 
 
 class Saved(Owned):
@@ -27,7 +25,6 @@ class Saved(Owned):
 
     def __init__(self) -> None:
         super().__init__()
-        self._file: StateFile | None = None  # that it was loaded from
         self._ledger: Ledger | None = None  # the database it was opened from
         self._logs = hears_queries()
         self._halt_is_known = False
@@ -47,18 +44,11 @@ class Saved(Owned):
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name, JSON values; the seed is one."""
 
-    @classmethod
-    @abstractmethod
-    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
-        """How many numbers a state has at most, under parameters that nobody has checked."""
-
     def _check_open(self) -> None:
-        """RuntimeError in a forked child, and once it was saved or closed."""
+        """RuntimeError in a forked child, and once it was closed."""
         self._check_owner()
         if self._shared._retired:
-            raise RuntimeError(
-                f"this {type(self).__name__} is retired, saved or closed: load or open its file"
-            )
+            raise RuntimeError(f"this {type(self).__name__} is closed: open its database again")
 
     def _description(self) -> Description:
         """What never changes."""
@@ -67,113 +57,6 @@ class Saved(Owned):
     def _state(self) -> dict[str, Any]:
         """The same, and the progress."""
         return self._description() | {"progress": self._shared._progress()}
-
-    # ---- a file that one process owns ------------------------------------------------------
-
-    @sealed
-    def save(self, path: Path) -> None:
-        """Write the state to a file, whole or not at all, and retire this guard.
-
-        From then on the file is the guard: load it to go on.  If it cannot be written this
-        guard goes on as if nothing had happened.
-
-        Raises
-        ------
-        RuntimeError
-            This guard was saved before, lives in a database, belongs to the parent of this
-            process, or is in the middle of a call on this very thread, as a signal handler or a
-            destructor may find it.  Or the file that it was loaded from was moved away, replaced,
-            or given a second name.
-        ValueError
-            `path` exists and this guard was not loaded from it.
-        OSError
-            The file cannot be written.
-        """
-        self._check_owner()
-        if self._ledger is not None:
-            raise RuntimeError("this guard was opened from a database, where all of it is already")
-        if not self._shared._hand_over(lambda progress: self._write(path, progress)):
-            raise RuntimeError("this guard was saved already and is retired")
-
-    def _write(self, path: Path, progress: Progress) -> None:
-        """To its file, which somebody else may then load; to a new one if it has none."""
-        from radabound_fast.store import save_state
-        from radabound_fast.store.folder import real_path
-
-        file = self._file
-
-        def retire() -> None:
-            self._shared._retired = True
-            if file is not None:
-                file.release()
-
-        if file is None or file.gone:
-            save_state(path, self._description(), progress, retire)
-        elif file.path == real_path(path):
-            file.replace(self._description(), progress, retire)
-        else:
-            raise ValueError(
-                f"path must be {file.path}, from which this guard was loaded and where its old "
-                f"state would stay, got {os.fsdecode(path)}"
-            )
-
-    @classmethod
-    @sealed
-    def load(cls, path: Path, **again: Any) -> Self:
-        """The guard that `save` wrote, and nobody else's while it lives: it locks the file.
-
-        What it answers is in the file only after the next `save`; see `radabound_fast.store`
-        for what a crash in between costs.  `open` loses nothing.
-
-        Parameters
-        ----------
-        path : path
-        **again
-            `sample_weight` and `groups` of a guard that has them: the file has a hash of them.
-
-        Raises
-        ------
-        OSError
-            There is no such file, or a live guard owns it.
-        ValueError
-            It is not a saved guard of this kind, or was cut short or altered, or had other weights.
-        RuntimeError
-            The file has a second name (a hard link), or is mounted without its folder.
-        """
-        from radabound_fast.store import StateFile
-
-        file: StateFile | None = None
-        try:
-            file = StateFile(path)
-            guard = cls._stored(os.fsdecode(path), file, again)
-            guard._file = file
-        except BaseException:
-            if file is not None:
-                file.release()
-            raise
-        return guard
-
-    @classmethod
-    def _stored(
-        cls,
-        name: str,
-        source: StateFile | Ledger,
-        wanted: dict[str, Any] | None = None,
-        made: Self | None = None,
-    ) -> Self:
-        """The guard in a file or a database, if its parameters are those that are wanted."""
-        kind = source.description["kind"]
-        if kind != cls.__name__:
-            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
-        parameters = source.description["parameters"]
-        with faults_of(name):
-            most = cls._most_numbers(parameters)
-        progress = source.stored(most)  # which finds every accident
-        guard = cls._as_stored(name, parameters, wanted or {}, made)
-        with faults_of(name):
-            guard._shared._resume(progress)
-        guard._halt_is_known = guard._shared._halted
-        return guard
 
     # ---- a database that processes share ---------------------------------------------------
 
@@ -273,6 +156,18 @@ class Saved(Owned):
         return guard
 
     @classmethod
+    def _stored(cls, name: str, ledger: Ledger, wanted: dict[str, Any], made: Self | None) -> Self:
+        """The guard in a database, if its parameters are those that are wanted."""
+        kind = ledger.description["kind"]
+        if kind != cls.__name__:
+            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
+        progress = ledger.stored()  # which finds every accident
+        guard = cls._as_stored(name, ledger.description["parameters"], wanted, made)
+        guard._shared._resume(progress)
+        guard._halt_is_known = guard._shared._halted
+        return guard
+
+    @classmethod
     def _as_stored(
         cls,
         name: str,
@@ -284,21 +179,16 @@ class Saved(Owned):
         if "n_samples" not in wanted:
             if unknown := wanted.keys() - set(cls._given_again):
                 raise TypeError(f"{sorted(unknown)} are parameters that {name} holds")
-            with faults_of(name):
-                arguments = dict(stored)
-                weighting = arguments.pop("weighting", None)
-                if weighting is None or wanted:
-                    guard = cls(**arguments, **wanted)
-                    if same_json(guard._parameters(), stored):
-                        return guard
-                if weighting is None and not wanted:
-                    raise ValueError("its parameters are not as they were written")
+            arguments = dict(stored)
+            if arguments.pop("weighting", None) is None or wanted:
+                guard = cls(**arguments, **wanted)
+                if same_json(guard._parameters(), stored):
+                    return guard
             raise ValueError(_other_weights(name))
         if made is not None and same_json(made._parameters(), stored):
             return made
         if wanted.get("seed") is None and stored.get("seed") is not None:
-            with faults_of(name):
-                wanted = wanted | {"seed": check_seed(stored["seed"])}
+            wanted = wanted | {"seed": check_seed(stored["seed"])}
         guard = cls(**wanted)
         for parameter, value in guard._parameters().items():
             if parameter == "signs" or same_json(value, stored.get(parameter)):
@@ -337,22 +227,8 @@ class Saved(Owned):
 
     def _opened(self) -> Ledger:
         if self._ledger is None:
-            raise RuntimeError("this guard is in no database: save it to keep its count")
+            raise RuntimeError("this guard is in no database: share it as a database (open)")
         return self._ledger
-
-
-# ---- what a right checksum covers ------------------------------------------------------------
-
-_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-
-
-@contextlib.contextmanager
-def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
-    """Whatever is wrong with what was read, a forger wrote it: one error, which names the file."""
-    try:
-        yield
-    except _FAULTS as error:
-        raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None
 
 
 def _other_weights(name: str) -> str:
@@ -368,12 +244,9 @@ def check_made_for(
     name: str,
     description: dict[str, Any],
     same_holdout: Callable[[str | None], bool],
-    what: str = "a guard's state",
 ) -> None:
     """ValueError unless a database was made for this holdout."""
-    with faults_of(name, what):
-        same = same_holdout(description["holdout"])
-    if not same:
+    if not same_holdout(description["holdout"]):
         raise ValueError(f"{name} was made for another holdout, or for none by name")
 
 

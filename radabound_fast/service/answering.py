@@ -34,7 +34,7 @@ from radabound_fast.holdout import Holdout
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import MANY, ONE, unpacked
-from radabound_fast.store.served import SECONDS_A_DAY, Log, Served, served
+from radabound_fast.store.served import SECONDS_A_DAY, Log, Served, ServedDatabase
 
 # between two times that the log of SQLite is brought into the database
 TIDY_SECONDS = 0.2
@@ -108,7 +108,7 @@ class Answering:
         guard = holdout.guard
         self._known_limits = Limits(guard._rule) if isinstance(guard, RadaBound) else None
         self._is_search = isinstance(holdout.guard, DeclaredSearch)
-        self._store = served(holdout.guard)
+        self._store = ServedDatabase(guard._record if self._is_search else guard._opened())
         self._stale = False  # whether what the guard knows was not committed
         self.n_commits, self.commit_seconds = 0, 0.0
         self._ended = threading.Event()

@@ -117,30 +117,6 @@ def test_the_traceback_of_a_refusal_holds_no_mean():
     assert not {"rows", "words"} & set().union(*names)
 
 
-def test_a_saved_guard_stays_at_its_path(tmp_path):
-    guard_of().save(tmp_path / "a")
-    guard = RadaBound.load(tmp_path / "a")
-    with pytest.raises(ValueError, match="path must be"):
-        guard.save(tmp_path / "b")
-    assert guard.query(coins(1, 200)[0]).n_queries == 1
-
-
-def test_a_first_save_that_fails_after_the_rename_leaves_no_file(tmp_path, monkeypatch):
-    guard, fsync, calls = guard_of(), os.fsync, []
-
-    def fail_on_folder(fd):
-        calls.append(fd)
-        if len(calls) == 2:
-            raise OSError("no")
-        fsync(fd)
-
-    with monkeypatch.context() as patch, pytest.raises(OSError):
-        patch.setattr(os, "fsync", fail_on_folder)
-        guard.save(tmp_path / "a")
-    assert guard.query(coins(1, 200)[0]).n_queries == 1
-    assert not (tmp_path / "a").exists()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_an_average_is_refused_in_a_forked_child():
@@ -224,7 +200,7 @@ def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
         make(1e-300)
 
 
-@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable, _kernel.Descriptor])
+@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable])
 def test_what_needs_its_arguments_is_not_made_without(kind):
     with pytest.raises(TypeError, match="takes exactly 1 positional argument"):
         kind.__new__(kind)

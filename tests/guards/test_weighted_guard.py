@@ -231,23 +231,15 @@ def test_its_intervals_are_of_result_23_within_epsilon():
     assert "weighted mean is within 0.1" in guard.guarantee and "n_groups=" in repr(guard)
 
 
-def test_a_file_and_a_database_have_a_hash_of_the_weights(tmp_path):
+def test_a_database_has_a_hash_of_the_weights(tmp_path):
     m = 300
     weights, groups = parts(m)
     own, losses = {"sample_weight": weights, "groups": groups}, np.arange(m) % 5 == 0
-    guard = RadaBound(m, **WIDE, **own)
-    first = guard.query(losses)
-    guard.save(tmp_path / "guard")
-    for wrong in ({}, {"groups": groups}, {"sample_weight": weights[::-1], "groups": groups}):
-        with pytest.raises(ValueError, match="must be those with which .* was made"):
-            RadaBound.load(tmp_path / "guard", **wrong)
-    again = RadaBound.load(tmp_path / "guard", **own)
-    assert again.n_queries == 1 and again.query(losses).value == first.value
-
     path = tmp_path / "guard.db"
     with RadaBound.open(path, m, **WIDE, **own) as made:
-        made.query(losses)
-    for wrong in ({}, {"sample_weight": weights}, {"n_samples": m, **WIDE}):
+        first = made.query(losses)
+    reversed_ = {"sample_weight": weights[::-1], "groups": groups}
+    for wrong in ({}, {"sample_weight": weights}, reversed_, {"n_samples": m, **WIDE}):
         with pytest.raises(ValueError, match="must be those with which .* was made"):
             RadaBound.open(path, **wrong)
     for right in (own, {"n_samples": m, **WIDE, **own}):

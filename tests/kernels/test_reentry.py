@@ -61,12 +61,12 @@ CALLS = {
 WITHIN = "in the middle of a call on this very thread"
 
 
-def locking(guard, folder):
+def locking(guard):
     """Everything that takes the lock of a guard."""
     calls = [lambda call=call: call(guard) for call in CALLS.values()]
     calls += [guard._shared._retire, lambda: guard._shared._keep(None)]
     if guard._ledger is None:
-        calls += [lambda: guard.save(folder / "never-written"), guard._state]
+        calls.append(guard._state)
     else:
         calls += [guard.close, lambda: guard.__exit__()]
     if isinstance(guard, GuessAndCheck):
@@ -78,7 +78,7 @@ def locking(guard, folder):
     return calls
 
 
-def tried_within(guard, folder):
+def tried_within(guard):
     """Uses a guard in every way; whether that was within a call of it."""
     try:
         guard._shared._progress()
@@ -86,7 +86,7 @@ def tried_within(guard, folder):
         assert WITHIN in str(error)
     else:
         return False
-    for call in locking(guard, folder):
+    for call in locking(guard):
         with pytest.raises(RuntimeError, match=WITHIN):
             call()
     assert guard.halted is False and guard.n_queries >= 0 and "n_queries" in repr(guard)
@@ -135,10 +135,10 @@ def state_of(guard):
 
 @each_guard
 @each_call
-def test_a_trace_function_within_a_call_is_refused_and_the_call_goes_on(pair, ask, tmp_path):
+def test_a_trace_function_within_a_call_is_refused_and_the_call_goes_on(pair, ask):
     guard, twin = pair
     within = []
-    with traced(lambda: within.append(tried_within(guard, tmp_path))):
+    with traced(lambda: within.append(tried_within(guard))):
         answer = ask(guard)
     assert any(within)
     assert repr(answer) == repr(ask(twin)) and state_of(guard) == state_of(twin)
@@ -188,11 +188,11 @@ class Handled:
 @each_guard
 @each_call
 def test_a_signal_handler_within_a_call_is_refused_and_the_call_goes_on(
-    kind, parameters, ask, monkeypatch, tmp_path
+    kind, parameters, ask, monkeypatch
 ):
     guard, twin = kind(M, **parameters), kind(M, **parameters)
     break_into(guard, monkeypatch, lambda: signal.raise_signal(signal.SIGTERM))
-    handler = Handled(lambda: tried_within(guard, tmp_path) or pytest.fail("not within"))
+    handler = Handled(lambda: tried_within(guard) or pytest.fail("not within"))
     with handler:
         answer = ask(guard)
     assert handler.times > 0
@@ -319,22 +319,6 @@ def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refuse
 
 
 @each_guard
-def test_what_uses_a_guard_while_it_is_saved_is_refused_and_it_is_saved(kind, parameters, tmp_path):
-    guard, twin = kind(M, **parameters), kind(M, **parameters)
-    within = []
-    with traced(lambda: within.append(tried_within(guard, tmp_path))):
-        guard.save(tmp_path / "guard")
-    assert any(within) and os.listdir(tmp_path) == ["guard"]
-    loaded = kind.load(tmp_path / "guard")
-    assert state_of(loaded) == state_of(twin)
-    within.clear()
-    CALLS["query"](loaded)
-    with traced(lambda: within.append(tried_within(loaded, tmp_path))):
-        loaded.save(tmp_path / "guard")
-    assert any(within) and kind.load(tmp_path / "guard").n_queries == 1
-
-
-@each_guard
 @pytest.mark.parametrize("ask", [CALLS["query"], CALLS["query_many"]], ids=["query", "query_many"])
 def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
     kind, parameters, ask, tmp_path
@@ -345,7 +329,7 @@ def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
     with Holdout.open(path, labels, kind, classes=[False, True], **parameters) as holdout:
 
         def use():
-            if not within and tried_within(holdout.guard, tmp_path):
+            if not within and tried_within(holdout.guard):
                 within.append((holdout.halted, holdout.n_queries))
                 for call in (CALLS["query"], CALLS["query_many"], lambda asked: asked.close()):
                     with pytest.raises(RuntimeError, match=WITHIN):
@@ -390,7 +374,6 @@ def test_another_guard_on_the_database_is_refused_within_a_transaction(
 
 WAYS = {
     "open a new one": lambda path: RadaBound.open(path, M, **FIXED).close(),
-    "save": lambda path: RadaBound(M, **FIXED).save(path),
     "open a search": lambda path: DeclaredSearch.open(path, M, 9, delta=0.1),
 }
 
@@ -525,9 +508,9 @@ def interrupted(wait, interrupt):
 
 
 @each_guard
-def test_ctrl_c_ends_every_wait_for_another_thread(pair, tmp_path):
+def test_ctrl_c_ends_every_wait_for_another_thread(pair):
     guard, _ = pair
-    waits = locking(guard, tmp_path)
+    waits = locking(guard)
     if guard._ledger is not None:
         waits += [lambda: guard.n_queries, lambda: guard.halted]
     with busy(guard._shared._lock):
@@ -540,11 +523,9 @@ def test_ctrl_c_ends_every_wait_for_another_thread(pair, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
 def test_ctrl_c_ends_every_wait_for_a_folder(tmp_path):
-    guard = RadaBound(M, **FIXED)
     RadaBound.open(tmp_path / "guard.db", M, **FIXED).close()
     waits = [
         *(lambda make=make: make(tmp_path / "new") for make in WAYS.values()),
-        lambda: guard.save(tmp_path / "new"),
         lambda: RadaBound.open(tmp_path / "guard.db"),
     ]
     descriptor = os.open(tmp_path, os.O_RDONLY)
@@ -554,7 +535,6 @@ def test_ctrl_c_ends_every_wait_for_a_folder(tmp_path):
         assert interrupted(wait, lambda: os.kill(os.getpid(), signal.SIGINT))
     os.close(descriptor)
     assert os.listdir(tmp_path) == ["guard.db"] and not store.folder._turns
-    guard.save(tmp_path / "new")  # it lives
 
 
 @each_guard
