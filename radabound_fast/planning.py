@@ -25,13 +25,13 @@ from radabound_fast._checks import (
 )
 from radabound_fast.bounds import BOUNDS, Bound
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.guards.fixed_sequence import FixedSequence
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.halting import HaltingRule
-from radabound_fast.guards.radabound import RadaBound
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from radabound_fast.guards.signed import SignedGuard
 
 # epsilons that are tried; a root outside them is no use to anyone
 _LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1.0 - 1e-9
@@ -468,30 +468,25 @@ def _thresholdout(delta: float) -> _Entry:
     return _Entry("Thresholdout", spare, _no_budget, n_queries)
 
 
-def what_would_work(guard: Any, guess: float | None = None) -> str:
-    """After a reason why a first query is withheld: what `Plan.shortfall` says of this guard.
+def what_would_work(guard: SignedGuard | GuessAndCheck, guess: float | None = None) -> str:
+    """Return what `Plan.shortfall` says of a guard that withholds a first query, after a reason.
 
-    At error rates that do not tell the true one; empty if no holdout is too small for the guard.
+    At error rates that do not tell the true one.
     """
-    if isinstance(guard, FixedSequence):  # whose metric a plan does not know
-        return "; FixedSequence needs more samples or a larger epsilon"
-    if not isinstance(guard, (RadaBound, GuessAndCheck)):
-        return ""  # no holdout is too small for the first answer of another mechanism
     m, epsilon, delta = guard.n_samples, guard.epsilon, guard.delta
-    if isinstance(guard, RadaBound):
-        row, rule = BOUNDS[guard.bound], guard._rule
-        chosen = (guard.estimator, guard.two_sided)
+    if isinstance(guard, GuessAndCheck):
+        name, error_rate = guard.kind, 0.25 if guess is None else guess
+        if line := _shortfall(_guess_and_check(delta, error_rate), m, epsilon, error_rate):
+            return f"; {line}"
+    else:
+        rule = guard._rule
+        name, row, chosen = rule.bound.name, rule.bound, (guard.estimator, guard.two_sided)
         # a plan is of the defaults, and of rows that weigh the same
         if chosen == (row.estimators[0], row.sides[0]) and not rule.has_weights:
             for error_rate in (0.25, 0.5, 1.0):
                 entry = _of_bound(row, delta, guard.n_vectors, error_rate, rule.max_queries)
                 if line := _shortfall(entry, m, epsilon, error_rate):
                     return f"; {line}"
-        name = guard.bound
-    else:
-        name, error_rate = "GuessAndCheck", 0.25 if guess is None else guess
-        if line := _shortfall(_guess_and_check(delta, error_rate), m, epsilon, error_rate):
-            return f"; {line}"
     return f"; {name} needs more samples or a larger epsilon: see radabound_fast.plan"
 
 

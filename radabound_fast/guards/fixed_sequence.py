@@ -384,6 +384,10 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             query = self._weights.last_alike(query) + 1
         return min(query - 1, MOST_QUERIES) - n_answered
 
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason."""
+        return "; FixedSequence needs more samples or a larger epsilon"
+
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
