@@ -152,6 +152,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     _answers_type = GuessAndCheckAnswers
     _arguments = ("epsilon", "delta", "low_error")
 
+    @sealed
     def __init__(
         self, judged: Any, *, epsilon: float, delta: float, low_error: bool = True
     ) -> None:
@@ -167,6 +168,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         self._holdout.note_guard(None)
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,

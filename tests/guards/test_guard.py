@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-
 from support import coins, guard_of, state_of
 
 from radabound_fast import HoldoutExhausted, PackedLosses, RadaBound, bounds, pack_losses, plan
