@@ -40,7 +40,7 @@ from radabound_fast.cli.auditing import (
     table,
 )
 from radabound_fast.cli.edge import add_edge
-from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, measured, takes_classes
+from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged, takes_classes
 from radabound_fast.cli.selfcheck import agrees_with_reference
 from radabound_fast.cli.serve import add_serve
 from radabound_fast.files.answers import answers_file, check_answers_file
@@ -48,9 +48,8 @@ from radabound_fast.files.formats import split_key
 from radabound_fast.files.output import check_target, write_figure
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import FileRows, open_losses, open_predictions
+from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.declared_search import DeclaredSearch
-from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS
 from radabound_fast.planning import plan
 from radabound_fast.rows.labels import Labels
@@ -267,13 +266,17 @@ def _guards(
     n_threads = 1 if args.threads is None else check_count(threads=args.threads)
     replays = []
     for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
-        parameters = {"delta": args.delta, "bound": bound}
-        parameters |= given(args, "epsilon", *GUARD_OPTIONS)
+        parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
         if drawn is not None:
             parameters["seed"] = drawn
+        judged = n_samples if labels is None else _known(args, labels)
+        if args.state is None:
+            guard = guard_by_bound(bound, judged, **parameters)
+        else:
+            guard = kept.enter_context(open_by_bound(bound, args.state, judged, **parameters))
         replays.append(
             GuardReplay(
-                _owner(args, labels, n_samples, parameters, kept),
+                guard,
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
@@ -281,24 +284,6 @@ def _guards(
             )
         )
     return replays
-
-
-def _owner(
-    args: argparse.Namespace,
-    labels: NDArray[Any] | None,
-    n_samples: int,
-    parameters: dict[str, Any],
-    kept: contextlib.ExitStack,
-) -> RadaBound | Holdout:
-    """What is asked; one that is kept in a database is closed with `kept`."""
-    if labels is None:
-        if args.state is None:
-            return RadaBound(n_samples, **parameters)
-        return kept.enter_context(RadaBound.open(args.state, n_samples, **parameters))
-    known = _known(args, labels)
-    if args.state is None:
-        return Holdout(known, RadaBound(n_samples, **parameters))
-    return kept.enter_context(Holdout.open(args.state, labels, **parameters))
 
 
 def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
@@ -319,14 +304,13 @@ def _search(
             "configuration comes more than once, say with --keys which rows are of it"
         )
     space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
-    owner: DeclaredSearch | Holdout = DeclaredSearch(n_samples, space, delta=args.delta)
+    what: Any = n_samples
+    baseline = None
     if labels is not None:
-        known, options = _known(args, labels), measured(args, labels)
-        try:
-            owner = Holdout(known, owner, **options)
-        except TypeError as error:  # an option that is missing, or that this metric has not
-            raise ValueError(str(error)) from error
-    return SearchReplay(owner, keys, packed=bool(args.packed), keep=bool(args.plot))
+        _known(args, labels)  # which names the file if they are no labels
+        what, baseline = judged(args, labels)
+    search = DeclaredSearch(what, space, delta=args.delta, baseline=baseline)
+    return SearchReplay(search, keys, packed=bool(args.packed), keep=bool(args.plot))
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
@@ -557,7 +541,7 @@ def _add_report(commands: Any) -> None:
         "report",
         help="what a search kept in a database came to: its best model, and how far to trust it",
         description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
-        "DeclaredSearch.open or Holdout.open.",
+        "DeclaredSearch.open.",
     )
     parser.set_defaults(run=_report_search)
     parser.add_argument("database", metavar="FILE", help="of the search")

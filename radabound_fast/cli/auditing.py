@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
-from radabound_fast._kernel import RadaBoundAnswer
+from radabound_fast._kernel import PackedLosses, RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.theorem7 import PaperBound
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.files.answers import Write
 from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
-from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
+from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.halting import Limits
-from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.guards.report import Report, scored, sentence
-from radabound_fast.holdout import Holdout
+from radabound_fast.guards.search_answers import DeclaredSearchAnswers
+from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan
 from radabound_fast.rows.packing import as_words
 from radabound_fast.spaces import Found, Space
@@ -51,21 +52,25 @@ class Replay(ABC):
     columns: tuple[str, ...]
     n_before = 0
 
-    def __init__(self, owner: Any, n_samples: int, packed: bool) -> None:
-        self.metric: str = owner.metric if isinstance(owner, Holdout) else "mean loss"
-        takes_bits = packed and not isinstance(owner, Holdout)
-        self._query_many: Callable[..., Any] = (
-            owner.query_many_packed if takes_bits else owner.query_many
-        )
-        self._unpack = packed and not takes_bits
-        self._n_samples = n_samples
+    def __init__(self, holdout: Holdout | Losses, packed: bool) -> None:
+        self.metric: str = holdout.metric
+        self._n_samples = holdout.n_samples
+        self._packed, self._takes_losses = packed, isinstance(holdout, Losses)
 
     def ask(self, block: NDArray[Any]) -> Told | None:
         """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
         self._see(block)
         if self.halted or not len(block):
             return None
-        return self._ask(unpacked(block, self._n_samples) if self._unpack else block)
+        return self._ask(self._rows_of(block))
+
+    def _rows_of(self, block: NDArray[Any]) -> Any:
+        """Rows as the guard takes them: packed predictions as bytes, packed losses as they are."""
+        if not self._packed:
+            return block
+        if self._takes_losses:
+            return PackedLosses(block, self._n_samples)
+        return unpacked(block, self._n_samples)
 
     def _see(self, block: NDArray[Any]) -> None:  # noqa: B027 a search has no use for it
         """What kind of rows the file has, of which all may have been answered before."""
@@ -89,8 +94,8 @@ class GuardReplay(Replay):
 
     Parameters
     ----------
-    owner : RadaBound or Holdout
-        A `Holdout`, over a `RadaBound`, is asked about predictions, a `RadaBound` about losses.
+    guard : SignedGuard
+        Made on labels or on losses.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     trace : bool
@@ -110,37 +115,36 @@ class GuardReplay(Replay):
 
     def __init__(
         self,
-        owner: RadaBound | Holdout,
+        guard: SignedGuard,
         *,
         packed: bool = False,
         trace: bool = False,
         keep: bool = False,
         n_threads: int = 1,
     ) -> None:
-        self.guard: RadaBound = owner if isinstance(owner, RadaBound) else owner.guard
-        super().__init__(owner, self.guard.n_samples, packed)
-        self.n_before = self.guard.n_queries
+        self.guard = guard
+        super().__init__(guard.holdout, packed)
+        self.n_before = guard.n_answered
         self._options: dict[str, Any] = {"trace": trace, "n_threads": n_threads}
-        self._losses = isinstance(owner, RadaBound)
-        self._declared = True
+        self._binary = True
         self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
-        self._limits = Limits(self.guard._rule)
+        self._limits = Limits(guard.rule)
         self._lowest = inf
         self.best: RadaBoundAnswer | None = None
 
     def _see(self, block: NDArray[Any]) -> None:
-        if self._losses and block.dtype.kind not in "biu":
-            self._declared = False
+        if self._takes_losses and block.dtype.kind not in "biu":
+            self._binary = False
 
     def _ask(self, block: NDArray[Any]) -> Told:
-        answers: RadaBoundAnswers = self._query_many(block, **self._options)
+        answers: RadaBoundAnswers = self.guard.query_many(block, **self._options)
         if self._complexities is not None and answers.complexities is not None:
             self._complexities.append(answers.complexities)
         self._find_best(answers)
         return lambda: self._columns_of(answers)
 
     def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
-        lows, highs = self._limits.of(answers.values, answers.numbers, answers._declared)
+        lows, highs = self._limits.of(answers.values, answers.numbers, answers.binary)
         return {
             "bound": self.guard.bound,
             "query": answers.numbers,
@@ -157,7 +161,7 @@ class GuardReplay(Replay):
         if not len(answers) or not answers.values.min() < self._lowest:
             return
         lowest = np.minimum.accumulate(np.append(self._lowest, answers.values))
-        found = answers._some(np.flatnonzero(lowest[1:] < lowest[:-1]))
+        found = answers.subset(np.flatnonzero(lowest[1:] < lowest[:-1]))
         best = found[int(found.highs.argmin())]
         self._lowest = float(lowest[-1])
         if self.best is None or best.high < self.best.high:
@@ -172,7 +176,7 @@ class GuardReplay(Replay):
         best, guard = self.best, self.guard
         if best is None:
             return None
-        models = counted(guard.n_queries - self.n_before, "model")
+        models = counted(guard.n_answered - self.n_before, "model")
         if self.n_before:
             models += " of this run"
         elif guard.halted:
@@ -180,28 +184,28 @@ class GuardReplay(Replay):
         score, place = scored(best.value, best.low, best.high)
         return sentence(
             models,
-            f"query {best.n_queries:,}",
+            f"query {best.number:,}",
             f"{self.metric} {score} on {counted(guard.n_samples, 'held-out row')}",
             f"{place} in the population",
             guard.delta,
-            f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
+            f'{_provided(guard)} (radabound_fast.{guard.kind}, bound "{guard.bound}", epsilon '
             f"{guard.epsilon:g})",
         )
 
     @property
     def halting_query(self) -> int | None:
         """The query that was withheld; None if all were answered."""
-        return self.guard.n_queries + 1 if self.guard.halted else None
+        return self.guard.n_answered + 1 if self.guard.halted else None
 
     @property
     def n_left(self) -> int:
         """How many more queries like these would be answered, whatever they are."""
-        return self.guard.n_left(declared=self._declared)
+        return self.guard.n_left(binary=self._binary)
 
     @property
     def n_without_signs(self) -> int:
         """How many queries are answered from the first on whatever they are."""
-        return self.guard._rule.free_left(0, None, self._declared)
+        return self.guard.rule.free_left(0, None, self._binary)
 
     def complexities(self) -> NDArray[np.float64]:
         """The complexity after each query, the withheld one included."""
@@ -209,7 +213,7 @@ class GuardReplay(Replay):
         return np.append(answered, self.guard.complexity) if self.guard.halted else answered
 
 
-def _provided(guard: RadaBound) -> str:
+def _provided(guard: SignedGuard) -> str:
     """On which condition the intervals of a guard's answers hold."""
     bound = BOUNDS[guard.bound]
     if bound.proved:
@@ -283,8 +287,8 @@ class SearchReplay(Replay):
 
     Parameters
     ----------
-    owner : DeclaredSearch or Holdout
-        A `Holdout`, over a `DeclaredSearch`, is asked about predictions, a search about losses.
+    search : DeclaredSearch
+        Made on labels or on losses.
     keys : sequence of str, optional
         Of every row, in the search's `NamedKeys`.  None: each row is a configuration of its own,
         and nothing is remembered of it but the best.
@@ -302,15 +306,15 @@ class SearchReplay(Replay):
 
     def __init__(
         self,
-        owner: DeclaredSearch | Holdout,
+        search: DeclaredSearch,
         keys: Sequence[str] | None,
         *,
         packed: bool = False,
         keep: bool = False,
     ) -> None:
-        self.search: DeclaredSearch = owner.guard if isinstance(owner, Holdout) else owner
-        super().__init__(owner, self.search.n_samples, packed)
-        paired = self.search._terms.measure.is_paired
+        self.search = search
+        super().__init__(search.holdout, packed)
+        paired = search.is_paired
         self._gains = ("gain", "gain_low", "gain_high") if paired else ()
         self.columns = (*(["key"] if keys else []), *SCORES, *self._gains)
         self._keys, self._keep, self._n_rows = keys, keep, 0
@@ -321,18 +325,18 @@ class SearchReplay(Replay):
         first = self._n_rows
         numbers = np.arange(first, first + len(block))
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
-        answers: DeclaredSearchAnswers = self._query_many(block, keys=keys)
+        answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
         self._n_rows += len(block)
         if self._keys is None:
-            self.search._forget()  # no key comes again: memory stays flat
-        best = int(answers._ranks.argmin())
-        is_best = not self._kept or answers._ranks[best] < self._best_rank
+            self.search.forget()  # no key comes again: memory stays flat
+        best = int(answers.ranks.argmin())
+        is_best = not self._kept or answers.ranks[best] < self._best_rank
         if is_best:
-            self._best_rank, self._best_query = float(answers._ranks[best]), first + best + 1
+            self._best_rank, self._best_query = float(answers.ranks[best]), first + best + 1
         if self._keep:
             self._kept.append(answers)
         elif is_best:
-            self._kept = [answers._only(best)]
+            self._kept = [answers.only(best)]
         return lambda: {
             "key": keys,
             "query": numbers + 1,
@@ -345,21 +349,20 @@ class SearchReplay(Replay):
     @property
     def report(self) -> Report:
         """Of what was asked."""
-        n_queries = self._n_rows if self._keys is None else self.search.n_queries
-        answers = DeclaredSearchAnswers.joined(self._kept)
-        return Report.of(self.search, self.metric, answers, n_queries)
+        n_models = self._n_rows if self._keys is None else self.search.n_answered
+        return Report.of(self.search, DeclaredSearchAnswers.joined(self._kept), n_models)
 
     @property
     def sentence(self) -> str:
         report = self.report
-        return report._sentence(
+        return report.sentence_for(
             f"query {self._best_query:,}" if self._keys is None else report.best.key
         )
 
     def record(self) -> dict[str, Any]:
         """The outcome, as JSON values."""
-        told = self.report._record(self.sentence)
-        own = ("n_queries", "rerun") if self._keys else ("n_queries", "rerun", "key")
+        told = self.report.as_json(self.sentence)
+        own = ("number", "rerun") if self._keys else ("number", "rerun", "key")
         best = {name: value for name, value in told["best"].items() if name not in own}
         return told | {"best": {"query": self._best_query} | best}
 
@@ -423,13 +426,13 @@ def table(replays: Sequence[GuardReplay]) -> str:
     lines = [f"{'bound':<{width}}  answered  outcome"]
     for each in replays:
         guard = each.guard
-        lines.append(f"{guard.bound:<{width}}  {guard.n_queries:>8,}  {_outcome(each)}")
+        lines.append(f"{guard.bound:<{width}}  {guard.n_answered:>8,}  {_outcome(each)}")
     return "\n".join(lines)
 
 
 def _outcome(each: GuardReplay) -> str:
     guard, left = each.guard, each.n_left
-    whole = guard.n_queries + left
+    whole = guard.n_answered + left
     if not guard.halted and whole >= MOST_QUERIES:
         return "all answered; so will be as many more as you like, whatever they are"
     if not guard.halted and left:
@@ -439,7 +442,7 @@ def _outcome(each: GuardReplay) -> str:
         within = f"complexity {guard.complexity:.6f}, budget {guard.budget:.6f}"
         return f"all answered; the next may be withheld: {within}"
     halt = f"halted at query {each.halting_query:,}: "
-    if guard.budget < 0 and guard.n_queries == 0:
+    if guard.budget < 0 and guard.n_answered == 0:
         return halt + (
             f"{counted(guard.n_samples, 'sample')} cannot vouch for any answer at this epsilon "
             "and delta"
@@ -469,15 +472,15 @@ def shortfalls(replays: Sequence[GuardReplay], estimator: str | None) -> list[st
 def record(each: GuardReplay, estimator: str | None) -> dict[str, Any]:
     """The outcome of one guard, made with this `estimator`, as JSON values."""
     guard = each.guard
-    told = None if each.best is None else each.best._asdict()
+    told = None if each.best is None else each.best.to_dict()
     return {
         "bound": guard.bound,
         "estimator": estimator or BOUNDS[guard.bound].estimators[0],
         "halted": guard.halted,
-        "n_answered": guard.n_queries,
+        "n_answered": guard.n_answered,
         "n_answered_before": each.n_before,
         "halting_query": each.halting_query,
-        "best": told and {"query": told["n_queries"]} | {name: told[name] for name in SHARED[:4]},
+        "best": told and {"query": told["number"]} | {name: told[name] for name in SHARED[:4]},
         "sentence": each.sentence,
         "complexity": guard.complexity,
         "budget": guard.budget,

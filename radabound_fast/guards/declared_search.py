@@ -208,6 +208,11 @@ class DeclaredSearch(Guard):
         return self._terms.measure.greater_is_better
 
     @property
+    def is_paired(self) -> bool:
+        """Whether answers have gains over a baseline."""
+        return self._terms.measure.is_paired
+
+    @property
     def limits_of_metric(self) -> tuple[float, float]:
         """The least and the largest value that the metric can have."""
         return self._terms.measure.ends
@@ -343,6 +348,13 @@ class DeclaredSearch(Guard):
         losses = MeanLoss(self.n_samples, self.n_folds)
         low, high = self._terms._replace(measure=losses).interval((total, shift, nats))
         return float(low), float(high)
+
+    def forget(self) -> None:
+        """Forget which queries were answered, so that memory stays flat where none comes again.
+
+        The intervals do not rest on what is remembered; `answers`, `best` and `report` do.
+        """
+        self._asked = QueryTable(self._terms.measure.n_kept + 2)
 
     # ---- what it came to -------------------------------------------------------------------
 

@@ -356,6 +356,10 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._holdout.note_guard(None)
 
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason."""
+        return f"; {self.kind} needs more samples or a larger epsilon"
+
     def _check_judged(self) -> None:
         if isinstance(self._holdout, Losses) and self._holdout.weighting is not None:
             raise ValueError(
@@ -386,10 +390,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         while query <= MOST_QUERIES and self._answers_all(mean, binary, self._nats(query)):
             query = self._weights.last_alike(query) + 1
         return min(query - 1, MOST_QUERIES) - n_answered
-
-    def what_would_answer(self, guess: float | None = None) -> str:
-        """Return what to change so that a first query is answered, to follow a reason."""
-        return "; FixedSequence needs more samples or a larger epsilon"
 
     @property
     def guarantee(self) -> str:

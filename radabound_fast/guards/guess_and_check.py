@@ -338,9 +338,9 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""
-        from radabound_fast.planning import what_would_work
+        from radabound_fast.guards.reach import first_guess
 
-        return what_would_work(self, guess)
+        return first_guess(self.n_samples, self.epsilon, self.delta, guess)
 
     def _checked_guess(self, guess: Any) -> float:
         checked = check_guess(guess, self.kind)

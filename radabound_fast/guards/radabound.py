@@ -184,11 +184,6 @@ class RadaBound(SignedGuard):
             }
         return cls._open(path, judged, parameters, durability, holdout_id)
 
-    @property
-    def bound(self) -> str:
-        """Name of the bound, a key of ``bounds.BOUNDS``."""
-        return self._bound_name
-
     def _parameters(self) -> dict[str, Any]:
         return super()._parameters() | {
             "bound": self.bound,

@@ -122,9 +122,9 @@ class Report:
         called = key if isinstance(best.key, dict) else f"key {key}"
         if self._shows is not None:  # the key is all that was shown before
             called = f"number {best.number}"
-        return self._sentence(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
+        return self.sentence_for(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
 
-    def _sentence(self, called: str) -> str:
+    def sentence_for(self, called: str) -> str:
         """To paste, where the best model is called so."""
         best, folds = self.best, ""
         if self.n_folds is not None:
@@ -194,10 +194,10 @@ class Report:
 
     def to_json(self) -> str:
         """All but the answers that are not the best, as JSON; keys as they are, or as text."""
-        told = {"version": __version__} | self._record(str(self))
+        told = {"version": __version__} | self.as_json(str(self))
         return json.dumps(told, indent=2, default=plain)
 
-    def _record(self, said: str) -> dict[str, Any]:
+    def as_json(self, said: str) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "n_samples": self.n_samples,

@@ -285,14 +285,14 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
     def _answers(self, result: Any) -> RadaBoundAnswers:
         if result is None:
             self._refuse()
-        values, complexities, n_answered, halted, complexity, declared = result
+        values, complexities, n_answered, halted, complexity, binary = result
         if self._logs:
             note_answers(self.kind, len(values), n_answered)
         if halted:
             self._note_halt(n_answered)
         return RadaBoundAnswers(
             values,
-            declared=declared,
+            binary=binary,
             halted=halted,
             n_answered=n_answered,
             complexity=complexity,
@@ -308,8 +308,14 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         note_answer(self.kind, answer.number, answer.value)
 
     @property
-    def _bound_name(self) -> str:
+    def bound(self) -> str:
+        """Name of the bound, a key of ``bounds.BOUNDS``."""
         return self._rule.bound.name
+
+    @property
+    def rule(self) -> HaltingRule:
+        """The halting rule: a bound with its parameters, and no state."""
+        return self._rule
 
     def _refuse(self) -> NoReturn:
         self._check_open()
@@ -318,9 +324,7 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
         if not found.n_rows:
             reason = "the holdout cannot answer a first query"
-        reason += (
-            f": at complexity {found.complexity:.6g} the bound {self._bound_name!r} does not vouch "
-        )
+        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
         reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
         if not found.n_rows:
             reason += self.what_would_answer()
@@ -445,9 +449,9 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""
-        from radabound_fast.planning import what_would_work
+        from radabound_fast.guards.reach import first_query_by_bound
 
-        return what_would_work(self)
+        return first_query_by_bound(self._rule)
 
     @property
     def guarantee(self) -> str:
