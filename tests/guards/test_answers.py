@@ -287,4 +287,4 @@ def test_joined_blocks_keep_their_numbers_and_their_kind():
     first, _, last = (guard.query_many(LOSSES[:n] * kind) for n, kind in [(3, 1), (4, 1), (2, 1.0)])
     joined = RadaBoundAnswers.joined([first, last])
     assert joined.numbers.tolist() == [1, 2, 3, 8, 9] and joined.n_answered == 9
-    assert joined._declared.tolist() == [True] * 3 + [False] * 2
+    assert joined.binary.tolist() == [True] * 3 + [False] * 2

@@ -169,7 +169,7 @@ def test_the_metric_is_a_name_or_an_object_with_options():
         Holdout(y_true, metric="auc")
     with pytest.raises(TypeError, match="metric must be a name or an object, got the class F1"):
         Holdout(y_true, metric=metrics.F1)
-    with pytest.raises(TypeError, match=r"needs clip: give metrics.LogLoss\(clip=...\)"):
+    with pytest.raises(TypeError, match=r"clip must be given .*: metrics.LogLoss\(clip=...\)"):
         Holdout(y_true, metric="neg_log_loss")
 
 
