@@ -154,6 +154,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     _answers_type = GuessAndCheckAnswers
     _arguments = ("epsilon", "delta", "low_error")
 
+    @sealed
     def __init__(
         self, judged: Any, *, epsilon: float, delta: float, low_error: bool = True
     ) -> None:
@@ -169,6 +170,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         self._holdout.note_guard(None)
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,

@@ -18,9 +18,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import stats
+from support import most_failures
 
-from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder
+from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, PackedLosses
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 M = 4000
@@ -28,7 +28,6 @@ N_WORDS = 63  # 62.5 words of 64 bits
 DELTA = 0.1
 N_QUERIES = 1600
 VOTE_EVERY = 10
-FALSE_ALARM = 1e-6
 
 
 class Analyst:
@@ -89,7 +88,7 @@ def check_under_the_vote(run, cell, epsilon, guesses, low_error):
         words = analyst.vote_losses() if vote else analyst.random_losses()
         guess = GUESSES[guesses](analyst, check, vote)
         try:
-            answer = check.query_packed(words, guess=min(max(guess, 0.0), 1.0))
+            answer = check.query(PackedLosses(words, M), guess=min(max(guess, 0.0), 1.0))
         except HoldoutExhausted:
             break
         bad |= abs(answer.value - 0.5) > answer.half_width
@@ -103,7 +102,7 @@ def check_under_the_vote(run, cell, epsilon, guesses, low_error):
 
 
 def assert_covers(n_bad, n_runs):
-    assert n_bad <= stats.binom.ppf(1 - FALSE_ALARM, n_runs, DELTA)
+    assert n_bad <= most_failures(n_runs, DELTA)
 
 
 def assert_mean_count(counts, mean, deviation, n_runs_behind_it):
@@ -235,7 +234,7 @@ def ladder_under_the_vote(run, cell, step, max_queries):
     for number in range(1, N_QUERIES + 1):
         vote = number % VOTE_EVERY == 0
         words = analyst.vote_losses() if vote else analyst.random_losses()
-        answer = ladder.query_packed(words)
+        answer = ladder.query(PackedLosses(words, M))
         bad |= abs(answer.value - 0.5) > answer.half_width
         if answer.updated and not vote:
             analyst.learn(words, 1.0)
@@ -304,7 +303,9 @@ def thresholdout_under_the_vote(run, cell, threshold, noise, budget):
         vote = number % VOTE_EVERY == 0
         words = analyst.vote_losses() if vote else analyst.random_losses()
         try:
-            answer = holdout.query_packed(words, guess=0.5 + analyst.normal(0.5 / math.sqrt(M)))
+            answer = holdout.query(
+                PackedLosses(words, M), guess=0.5 + analyst.normal(0.5 / math.sqrt(M))
+            )
         except HoldoutExhausted:
             return False
         if abs(answer.value - 0.5) > 0.05:
@@ -323,4 +324,4 @@ def test_thresholdout_with_practical_parameters_has_no_valid_half_width(threshol
     cell = 500 + PRACTICAL.index((threshold, noise, budget))
     bad = [thresholdout_under_the_vote(run, cell, threshold, noise, budget) for run in range(40)]
     # were the share of bad runs delta, so many would have a chance below 1e-6
-    assert sum(bad) > stats.binom.ppf(1 - FALSE_ALARM, 40, DELTA)
+    assert sum(bad) > most_failures(40, DELTA)
