@@ -1,4 +1,4 @@
-"""RadaBound(bound="fixed-sequence"): the rule of docs/theory.md, Result 11, query by query."""
+"""RadaBound(bound="fixed-sequence"): Result 11 of docs/explanation/theory.md, query by query."""
 
 import math
 from typing import NamedTuple
