@@ -87,8 +87,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
     Without a metric the loss of a prediction is 1 where it differs from the label and 0 where it
     does not; they are compared exactly.  With one the value is scikit-learn's, and the
     population's lies in the interval with probability 1 - delta, for all keys of the search at
-    once (docs/metrics.md).  With a baseline the intervals of values and of gains hold together:
-    each kind has half of delta.  A search answers one metric.  `halted`, `n_queries`,
+    once (docs/reference/metrics.md).  With a baseline the intervals of values and of gains hold
+    together: each kind has half of delta.  A search answers one metric.  `halted`, `n_queries`,
     `complexity`, `budget`, `threshold`, `guarantee` and `seed` are the guard's.
 
     Examples
@@ -424,7 +424,8 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Both are asked about, if they were not.  The limits of all comparisons hold at once, with
         probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
         both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
-        docs/theory.md).  The fewer the rows on which the models differ, the narrower they are.
+        docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
+        they are.
 
         Examples
         --------
@@ -490,7 +491,7 @@ class Holdout(Owned, _kernel.PredictionQueries):
         Notes
         -----
         The key is asked about, if it was not.  All bands hold at once with probability 1 - delta,
-        an event of their own, beside that of the answers (Result 26 of docs/theory.md).
+        an event of their own, beside that of the answers (Result 26 of docs/explanation/theory.md).
         """
         if not isinstance(self._guard, DeclaredSearch):
             raise TypeError(

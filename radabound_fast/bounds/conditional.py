@@ -48,7 +48,8 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
 
     Notes
     -----
-    `binomial_interval` with the rows of the event for m: Result 21 (a) of docs/theory.md.
+    `binomial_interval` with the rows of the event for m: Result 21 (a) of
+    docs/explanation/theory.md.
 
     >>> low, high = rate_interval(320, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
@@ -162,7 +163,7 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     over p with ``sum a p`` the expectation b, and that at most
     ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
     mu above 0 give a lower limit of b, by one event; the largest is taken that a grid finds.  The
-    upper limit is its mirror image.  (Result 23 of docs/theory.md.)
+    upper limit is its mirror image.  (Result 23 of docs/explanation/theory.md.)
 
     >>> low, high = weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)

@@ -4,7 +4,7 @@ Proved, with no conditions beyond independent samples, losses in [0, 1] and a cl
 functions fixed before the sample was seen.  Psi is one one-sided deviation, the supremum
 of ``truth - mean`` or that of ``mean - truth``; both together hold at ``delta / 2`` each.
 The constant c is 1 for the half-range estimator and 4 for the plain one.  Proofs are in
-``docs/theory.md``.
+``docs/explanation/theory.md``.
 """
 
 from __future__ import annotations

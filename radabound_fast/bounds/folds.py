@@ -35,8 +35,8 @@ def cross_validation_interval(
 
     Notes
     -----
-    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/theory.md, after Blum, Kalai
-    and Langford (1999).
+    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/explanation/theory.md, after
+    Blum, Kalai and Langford (1999).
 
     >>> from math import log
     >>> low, high = cross_validation_interval(0.2, 100_000, 5, nats=log(20) + log(10**6))

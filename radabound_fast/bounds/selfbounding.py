@@ -4,7 +4,7 @@ Proved for the half-range estimator.  Both hold at a halting time that depends o
 too: with one epsilon fixed in advance and the same signs throughout, every answer given
 while the half-width is at most epsilon is within epsilon of its truth, with probability
 1 - delta.  It is no band over the queries: quote epsilon, not the half-width reached.
-Proofs are in ``docs/theory.md``.
+Proofs are in ``docs/explanation/theory.md``.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def weighted_half_width(
 
     Notes
     -----
-    Result 28 of docs/theory.md.
+    Result 28 of docs/explanation/theory.md.
 
     >>> round(weighted_half_width(0.005, 1 / 4000, 1 / 4000, n_vectors=256, delta=0.1), 10)
     0.0363290016

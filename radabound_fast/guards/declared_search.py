@@ -524,7 +524,7 @@ class DeclaredSearch:
     for all keys at once (Chernoff), and for losses *declared* 0 or 1 the limits of Clopper and
     Pearson hold at ``delta w(key) / 2`` a side.  Declared are bits, bools, integers and the
     predictions of a `Holdout`; floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
-    docs/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
+    docs/explanation/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
     With `n_folds` the interval is Hoeffding's for m / n_folds rows, of the mean over the rows of
     the truth of each row's model (Result 27).  No model that is trained again on all rows is

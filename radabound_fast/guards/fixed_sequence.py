@@ -83,8 +83,8 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
     Query k has the interval of its metric that fails with probability at most ``exp(-L)`` on each
     side, ``L = ln(2 / (w_k delta))``, with the larger of its weights ``w_k``.  It is answered if
     that lies within epsilon of the value; the first that is not is withheld, and so are all after
-    it.  (Result 29 of docs/theory.md.)  `DeclaredSearch` over `spaces.InOrder` has such intervals
-    without an epsilon, and never halts.
+    it.  (Result 29 of docs/explanation/theory.md.)  `DeclaredSearch` over `spaces.InOrder` has
+    such intervals without an epsilon, and never halts.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class RadaBound(Saved, _kernel.LossQueries):
     Methods may be called from several threads.  What a signal handler, a destructor or a trace
     function calls in the middle of a call, on its very thread, is a RuntimeError; it may read
     `halted` and `n_queries`.  Source: De Stefani and Upfal (2019), Algorithm 1,
-    Theorem 7, with the misprints corrected that docs/theory.md lists.
+    Theorem 7, with the misprints corrected that docs/explanation/theory.md lists.
 
     Examples
     --------
@@ -248,7 +248,7 @@ class RadaBound(Saved, _kernel.LossQueries):
     def task(self) -> Task:
         """What workers need to count losses for this guard: small, and can be pickled.
 
-        It holds the seed of the signs: docs/scale.md says what workers are trusted with.
+        It holds the seed of the signs: docs/explanation/trust.md says what that means.
 
         Raises
         ------

@@ -81,9 +81,10 @@ def query_many(
     Whatever ends the call on the way, an error in a worker or Ctrl-C, has as its attribute
     ``answers`` the `Answers` that were counted before it.
 
-    The workers are told the seed of the signs, and the labels of a `Holdout`: docs/scale.md says
-    what they are trusted with.  A task that was lost with its worker is done again, so the losses
-    must be a function of their graph; what many blocks depend on should be persisted.
+    The workers are told the seed of the signs, and the labels of a `Holdout`:
+    docs/explanation/trust.md says what they are trusted with.  A task that was lost with its
+    worker is done again, so the losses must be a function of their graph; what many blocks depend
+    on should be persisted.
     """
     return _joined(guard, iter_query_many(guard, losses, client=client, n_ahead=n_ahead))
 

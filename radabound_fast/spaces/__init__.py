@@ -454,7 +454,7 @@ class Improvements(Space):
     equal for the places of all but the first, 1/n_levels for the first level, and 1/(j(j+1)) for
     each fall by j levels: they sum to at most 1.  The model asked about is a function of the key
     and of what is independent of the holdout, as long as the search sees nothing else of it:
-    Result 12 of docs/theory.md, or Result 20 for these keys.
+    Result 12 of docs/explanation/theory.md, or Result 20 for these keys.
 
     "Nothing else" is for you to see to.  An answer of ``holdout.query`` has the value itself, and
     so have ``answers``, ``best`` and ``report()``: of those nothing may reach the search, nor you

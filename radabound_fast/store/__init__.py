@@ -8,7 +8,7 @@ owners            processes and threads that share   one process at a time, whic
 written           before each answer is released     when `save` is called
 a crash costs     at most an answer nobody saw:      **every answer given since the load is
                   counted, never forgotten           forgotten**
-one query costs   a transaction (docs/reliability)   nothing
+one query costs   a transaction                      nothing
 ================  =================================  =========================================
 
 Both are checked against accidents by checksums, not against forgers: whoever can write a file
