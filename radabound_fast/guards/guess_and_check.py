@@ -136,7 +136,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     ----------
     .. [1] After R. Rogers, A. Roth, A. Smith, N. Srebro, O. Thakkar and B. Woodworth,
        "Guaranteed validity for empirical approaches to adaptive data analysis", AISTATS 2020;
-       the code and its proof are this library's (docs/theory.md).
+       the code and its proof are this library's (docs/explanation/theory.md).
 
     Examples
     --------
