@@ -93,7 +93,7 @@ class RadaBound(SignedGuard):
     ) -> None:
         if bound == "fixed-sequence":
             raise ValueError(
-                f"bound must be one of {', '.join(PAPER_BOUNDS)}, got 'fixed-sequence': use the guard "
+                f"bound must be one of {', '.join(PAPER_BOUNDS)}, got 'fixed-sequence': use "
                 "FixedSequence"
             )
         super().__init__(

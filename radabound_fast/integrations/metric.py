@@ -227,7 +227,7 @@ class HoldoutMetric:
         ledger = None if isinstance(guard, DeclaredSearch) else guard._ledger
         if ledger is None:
             return _metric_of, (type(self), holdout, options)
-        opened = (type(holdout), ledger.path, holdout._labels, type(guard), ledger._durability)
+        opened = (type(holdout), ledger.path, holdout._labels, type(guard), ledger.durability)
         return _opened_again, (type(self), *opened, holdout._given.weights(), options)
 
     def __repr__(self) -> str:

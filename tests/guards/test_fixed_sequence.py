@@ -331,23 +331,24 @@ def test_the_budget_is_that_of_the_self_bounding_part_at_the_largest_mean(run):
 @pytest.mark.parametrize(
     "run", ["signs go on", "growing error", "real-valued", "shared, low error"]
 )
-def test_a_saved_guard_goes_on_as_if_it_had_not_been(run, tmp_path):
+def test_a_reopened_guard_goes_on_as_if_it_had_not_been(run, tmp_path):
     losses, epsilon, max_queries = RUNS[run]
-    whole, first = guard_of(epsilon, max_queries), guard_of(epsilon, max_queries)
+    whole, path = guard_of(epsilon, max_queries), tmp_path / "guard"
     expected = whole.query_many(losses)
+    RadaBound.open(
+        path, M, epsilon=epsilon, delta=DELTA, n_vectors=N_VECTORS, bound="fixed-sequence",
+        seed=SEED, max_queries=max_queries,
+    ).close()  # fmt: skip
     values = []
     for part in np.array_split(losses, 5):
-        values += first.query_many(part).values.tolist()
-        if first.halted:
-            break
-        path = tmp_path / "guard"
-        first.save(path)
-        first = RadaBound.load(path)
-        assert first.bound == "fixed-sequence"
-        assert first.guarantee == whole.guarantee
+        with RadaBound.open(path) as opened:
+            assert opened.bound == "fixed-sequence" and opened.guarantee == whole.guarantee
+            values += opened.query_many(part).values.tolist()
+            if opened.halted:
+                break
     assert values == expected.values.tolist()
-    assert state_of(first) == state_of(whole)
-    assert first.budget == whole.budget
+    with RadaBound.open(path) as opened:
+        assert state_of(opened) == state_of(whole) and opened.budget == whole.budget
 
 
 def test_the_guarantee_is_the_rows_with_its_words():

@@ -221,12 +221,14 @@ CASES = [
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one by one", "a block"])
-@pytest.mark.parametrize("kept", ["in memory", "opened", "saved"])
+@pytest.mark.parametrize("opened", [False, True], ids=["in memory", "opened"])
 @pytest.mark.parametrize(("kind", "parameters", "text", "of"), CASES)
-def test_a_withheld_mean_leaves_by_no_way(tmp_path, caplog, kind, parameters, text, of, kept, many):
+def test_a_withheld_mean_leaves_by_no_way(
+    tmp_path, caplog, kind, parameters, text, of, opened, many
+):
     asked = list(queries(text))
     path = tmp_path / "guard"
-    make = kind.open if kept == "opened" else lambda path, *args, **kwargs: kind(*args, **kwargs)
+    make = kind.open if opened else lambda path, *args, **kwargs: kind(*args, **kwargs)
     with listening(caplog) as out:
         guard = asker = make(path, M, **parameters)
         if of == "predictions":
@@ -234,12 +236,10 @@ def test_a_withheld_mean_leaves_by_no_way(tmp_path, caplog, kind, parameters, te
             asked = [(np.where(losses, ELSE, LABELS), guess) for losses, guess in asked]
         answers, error = spend(asker, asked, many)
     out += [*of_error(error), *of_objects(guard, asker, *answers)]
-    if kept == "opened":
+    if opened:
         out += of_files(tmp_path)
         assert len(list(tmp_path.iterdir())) == 3
         guard.close()
-    elif kept == "saved":
-        guard.save(path)
     out += of_files(tmp_path)
     secrets = [SECRET, Mean(COUNT, REAL)]
     leaks = [content for content in out for secret in secrets if secret.is_in(content)]
@@ -251,12 +251,12 @@ def test_a_withheld_mean_leaves_by_no_way(tmp_path, caplog, kind, parameters, te
 # ---- labels, signs and seeds ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kept", ["in memory", "opened", "saved"])
+@pytest.mark.parametrize("opened", [False, True], ids=["in memory", "opened"])
 @pytest.mark.parametrize(("kind", "parameters", "text"), SPENT.values(), ids=SPENT)
-def test_labels_leave_by_no_way(tmp_path, caplog, kind, parameters, text, kept):
+def test_labels_leave_by_no_way(tmp_path, caplog, kind, parameters, text, opened):
     asked = list(queries(text.replace("R", "S")))
     with listening(caplog) as out:
-        if kept == "opened":
+        if opened:
             holdout = Holdout.open(tmp_path / "guard", LABELS, kind, **parameters)
         else:
             holdout = Holdout(LABELS, kind(M, **parameters))
@@ -267,11 +267,9 @@ def test_labels_leave_by_no_way(tmp_path, caplog, kind, parameters, text, kept):
                 holdout.query(wrong)
             out += [str(caught.value), repr(caught.value)]
     out += [*of_error(error, depth=0), repr(holdout), repr(holdout.guard), *of_objects(*answers)]
-    if kept == "opened":
+    if opened:
         out += of_files(tmp_path)
         holdout.close()
-    elif kept == "saved":
-        holdout.guard.save(tmp_path / "guard")
     out += of_files(tmp_path)
     assert not [content for content in out if holds_labels(content)]
 
