@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast._checks import check_seed
-from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
@@ -79,7 +78,6 @@ class HaltingGuard(Guard, Owned):
     # ---- a database that processes share ---------------------------------------------------
 
     @classmethod
-    @sealed
     def _open(
         cls,
         path: Path,
