@@ -433,8 +433,8 @@ def main(
         },
         {IN_WORDS[name]: outcome.halt for name, outcome in moves[0].items()},
         title="A search that looks at its scores leaves the truth behind",
-        subtitle=f"Each of {n_candidates:,} changes to one tree is kept if it lowers the error on the "
-        f"same {N_HOLDOUT:,} flights.",
+        subtitle=f"Each of {n_candidates:,} changes to one tree is kept if it lowers the error "
+        f"on the same {N_HOLDOUT:,} flights.",
     )
     write_figure(folder / "thresholds.png", figure)
     if not quiet:
