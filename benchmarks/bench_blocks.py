@@ -29,7 +29,7 @@ def bench_against_samples(n_samples, compete, record):
     case = Case(n_samples, 32, rows_of(n_samples))
     peers = PACKED + PRODUCTS if n_samples in (1000, 4000) else PACKED
     entries = [ours("ours", case.guard(), case.words), *limit(case), *contestants(case, peers)]
-    shape = {"n_samples": n_samples, "n_vectors": 32, "n_rows": case.n_queries}
+    shape = {"n_samples": n_samples, "n_vectors": 32, "n_rows": case.n_answered}
     record(race_rows("samples", compete(entries), **shape))
 
 
@@ -66,6 +66,6 @@ def bench_against_threads(n_vectors, compete, record):
     ]
     with pinned(len(CORES)):
         outcome = compete(entries, rounds=9, clock=time.perf_counter)
-    shape = {"n_samples": 4000, "n_vectors": n_vectors, "n_rows": case.n_queries}
+    shape = {"n_samples": 4000, "n_vectors": n_vectors, "n_rows": case.n_answered}
     rows = race_rows("threads", outcome, **shape)
     record([replace(row, n_threads=n) for row, n in zip(rows, counts, strict=True)])

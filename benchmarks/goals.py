@@ -329,7 +329,7 @@ def predictions(effort: Effort) -> Measured:
     y_true = rng.integers(0, 10, 4000)
     right = rng.random((16_000, 4000), np.float32) < 0.8
     y_pred = np.where(right, y_true, 9 - y_true)
-    holdout = Holdout(y_true, epsilon=0.999, delta=0.1, seed=1)
+    holdout = RadaBound(y_true, epsilon=0.999, delta=0.1, seed=1)
     entries = [
         ours("ours", holdout, y_pred, packed=False),
         Contestant("numpy.max", "y_pred.max()", {"y_pred": y_pred}, len(y_pred)),
@@ -522,7 +522,7 @@ def bytes_a_model() -> float:
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    return kept / search.n_queries
+    return kept / search.n_answered
 
 
 def metrics(effort: Effort) -> Measured:
@@ -583,7 +583,7 @@ def opened_guards(effort: Effort) -> Measured:
         ) as guard:
             guard.query_many_packed(case.words)
             answer = guard.query_packed(case.words[0])
-            if (answer.value, answer.n_queries) != (case.losses[0].mean(), 65):
+            if (answer.value, answer.number) != (case.losses[0].mean(), 65):
                 raise AssertionError("an opened guard must count its queries")
             names = {"ask": guard.query_packed, "row": case.words[0]}
             outcome = effort.race([Contestant("ours", "ask(row)", names)])
@@ -607,7 +607,7 @@ def searches(effort: Effort) -> Measured:
         return y_preds[candidate % len(y_preds)]
 
     def holdout() -> Holdout:
-        return Holdout(y_true, epsilon=0.999, delta=0.1, seed=1)
+        return RadaBound(y_true, epsilon=0.999, delta=0.1, seed=1)
 
     def mapped() -> list[float]:
         return [one.value for _, one in guarded_map(holdout(), fit_predict, range(n))]

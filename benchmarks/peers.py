@@ -41,12 +41,12 @@ class Case:
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
-        shape = self.n_queries, self.n_samples
+        shape = self.n_answered, self.n_samples
         if self.real:
             self.losses = rng.integers(0, 2**24, shape, endpoint=True).astype(self.dtype)
             self.losses /= 2**24
         else:
-            rates = rng.uniform(0.1, 0.4, (self.n_queries, 1))
+            rates = rng.uniform(0.1, 0.4, (self.n_answered, 1))
             self.losses = (rng.random(shape, np.float32) < rates).view(np.uint8)
         self.signs = SignMatrix(self.n_samples, self.n_vectors, seed=self.seed)
 
@@ -165,9 +165,9 @@ def limit(case: Case) -> list[Contestant]:
     found = limit_of(_kernel.active_kernel())
     if found is None:
         return []
-    cells = n_cells(case.n_samples, case.n_vectors) * case.n_queries
+    cells = n_cells(case.n_samples, case.n_vectors) * case.n_answered
     names = {"limit": found.run, "cells": cells}
-    return [Contestant("register-only limit", "limit(cells)", names, case.n_queries)]
+    return [Contestant("register-only limit", "limit(cells)", names, case.n_answered)]
 
 
 def limit_in_threads() -> list[Contestant]:
@@ -198,7 +198,7 @@ def numkong_block(case: Case) -> Contestant:
     out = numkong.hammings_packed(case.loss_bytes, signs)
     case.check("numkong", case.from_distances(out))
     names = {"f": numkong.hammings_packed, "a": case.loss_bytes, "b": signs, "out": out}
-    return Contestant("numkong", "f(a, b, out=out)", names, case.n_queries)
+    return Contestant("numkong", "f(a, b, out=out)", names, case.n_answered)
 
 
 @peer("simsimd")
@@ -208,14 +208,14 @@ def simsimd_block(case: Case) -> Contestant:
     names = {"f": simsimd.cdist, "a": case.loss_bytes, "b": case.positive_words.view(np.uint8)}
     statement = "f(a, b, 'hamming', dtype='bin8')"
     case.check("simsimd", case.from_distances(eval(statement, names)))
-    return Contestant("simsimd", statement, names, case.n_queries)
+    return Contestant("simsimd", statement, names, case.n_answered)
 
 
 @peer("faiss")
 def faiss_block(case: Case) -> Contestant:
     import faiss
 
-    out = np.empty((case.n_queries, case.n_vectors), np.int32)
+    out = np.empty((case.n_answered, case.n_vectors), np.int32)
     signs = case.positive_words.view(np.uint8)
     names = {
         "f": faiss.hammings,
@@ -228,7 +228,7 @@ def faiss_block(case: Case) -> Contestant:
     faiss.omp_set_num_threads(1)
     faiss.hammings(names["a"], names["b"], *names["sizes"], names["out"])
     case.check("faiss", case.from_distances(out))
-    return Contestant("faiss", "f(a, b, *sizes, out)", names, case.n_queries)
+    return Contestant("faiss", "f(a, b, *sizes, out)", names, case.n_answered)
 
 
 @functools.cache
@@ -261,11 +261,11 @@ def numba_sums() -> Any:
 
 @peer("numba")
 def numba_block(case: Case) -> Contestant:
-    out = np.empty((case.n_queries, case.n_vectors), np.int64)
+    out = np.empty((case.n_answered, case.n_vectors), np.int64)
     names = {"f": numba_sums(), "a": case.words, "b": case.positive_words, "out": out}
     names["f"](case.words, case.positive_words, out)
     case.check("numba", out)
-    return Contestant("numba", "f(a, b, out)", names, case.n_queries)
+    return Contestant("numba", "f(a, b, out)", names, case.n_answered)
 
 
 @peer("numpy.bitwise_count")

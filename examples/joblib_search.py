@@ -5,7 +5,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import Holdout
+from radabound_fast import FixedSequence
 from radabound_fast.integrations.joblib import guarded_map
 
 X, y = load_digits(return_X_y=True)
@@ -24,9 +24,7 @@ def main():
         {"max_features": int(rng.integers(4, 64)), "random_state": number} for number in range(60)
     ]
     # all candidates and their order are fixed before any answer: what "fixed-sequence" needs
-    holdout = Holdout(
-        y_holdout, epsilon=0.05, delta=0.1, bound="fixed-sequence", n_vectors=256, seed=0
-    )
+    holdout = FixedSequence(y_holdout, epsilon=0.05, delta=0.1, n_vectors=256, seed=0)
     answers = list(guarded_map(holdout, fit_predict, candidates, n_jobs=2))
     candidate, best = min(answers, key=lambda pair: pair[1].value)
     print(f"{len(answers)} of {len(candidates)} answered, halted: {holdout.halted}")

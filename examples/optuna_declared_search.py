@@ -87,7 +87,7 @@ def main(n_trials=300, picture=None):
     best, n_inside = int(highs.argmin()), int(np.sum((lows <= truths) & (truths <= highs)))
     half_width, largest_gap = np.max(highs - scores), np.abs(scores - truths).max()
     print(f"""\
-{len(told)} trials of TPE, {search.n_queries} different ones, in a space of {search.size:,}.
+{len(told)} trials of TPE, {search.n_answered} different ones, in a space of {search.size:,}.
 
 {holdout.report()}
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
-from radabound_fast import Holdout, HoldoutExhausted
+from radabound_fast import HoldoutExhausted, RadaBound
 from radabound_fast.experiments.demo import load_split
 from radabound_fast.plots import search_figure
 
@@ -69,7 +69,7 @@ def main(picture=None):
 
     halts = {}
     for bound in ("bernstein", "mclt"):
-        holdout = Holdout(y_holdout, epsilon=EPSILON, delta=DELTA, bound=bound, seed=0)
+        holdout = RadaBound(y_holdout, epsilon=EPSILON, delta=DELTA, bound=bound, seed=0)
         told = list(search(lambda p, h=holdout: h.query(p).value, train, X_holdout))
         halts[bound] = len(told) + 1 if holdout.halted else None
         print(

@@ -31,5 +31,5 @@ results = zip(search.cv_results_["params"], search.cv_results_["answer"], strict
 for params, error in results:
     print(f"{params}: {error:.3f}")
 print(f"best: {search.best_params_}, error {search.best_answer_.value:.3f} +- {check.epsilon}")
-print(f"{check.n_queries} answered, {check.failures} surprises, halted: {search.halted_}")
+print(f"{check.n_answered} answered, {check.failures} surprises, halted: {search.halted_}")
 print(f"{check.affordable()} more like the last")

@@ -8,12 +8,12 @@ import xgboost
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from radabound_fast import Holdout
+from radabound_fast import FixedSequence
 from radabound_fast.integrations.xgboost import GuardedRounds
 
 X, y = load_digits(return_X_y=True)
 X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=1000, random_state=0)
-holdout = Holdout(y_holdout, epsilon=0.06, delta=0.1, bound="fixed-sequence", n_vectors=256, seed=0)
+holdout = FixedSequence(y_holdout, epsilon=0.06, delta=0.1, n_vectors=256, seed=0)
 
 booster = xgboost.train(
     {"objective": "multi:softprob", "num_class": 10, "max_depth": 3, "nthread": 1},
@@ -22,7 +22,7 @@ booster = xgboost.train(
     callbacks=[GuardedRounds(holdout, X_holdout, every=5)],
 )
 error = float(booster.attr("best_score"))
-print(f"{holdout.n_queries} answered, halted: {holdout.halted}")
+print(f"{holdout.n_answered} answered, halted: {holdout.halted}")
 print(
     f"best after {booster.best_iteration + 1} rounds: error {error:.3f} +- {holdout.guard.epsilon}"
 )

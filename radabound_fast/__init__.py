@@ -1,14 +1,16 @@
-"""Says for every model whether its score on a reused holdout can still be trusted.
+"""Says how far every score on a reused holdout set can be trusted.
 
-`Holdout` keeps the labels and takes predictions; `RadaBound` takes losses.  Both answer a mean
-while they can vouch for it and raise `HoldoutExhausted` when the holdout is spent.
+A guard is made on what it judges: labels, a `Holdout` with a metric, or a number of rows whose
+losses it is asked about.  `DeclaredSearch` gives an interval for every score of a search over a
+space that was declared beforehand; the other guards answer until the holdout is spent, and then
+raise `HoldoutExhausted`.
 """
 
+from importlib import import_module
 from typing import Any
 
-from radabound_fast._lazy import lazily
-
-# __init__.pyi tells type checkers the same
+# the module of each public name, imported when the name is first used; __init__.pyi tells type
+# checkers the same.  None: the name is a module.
 _HOMES = {
     "Answer": "_kernel",
     "Answers": "guards.answers",
@@ -18,19 +20,18 @@ _HOMES = {
     "Holdout": "holdout",
     "HoldoutExhausted": "guards.exhausted",
     "Ladder": "guards.ladder",
+    "Losses": "holdout",
+    "PackedLosses": "_kernel",
     "Plan": "planning",
     "RadaBound": "guards.radabound",
-    "RadaBoundAnswer": "_kernel",
-    "RadaBoundAnswers": "guards.answers",
     "RademacherAverage": "rows.rademacher",
     "SignMatrix": "rows.signs",
     "bounds": None,
-    "guards": None,
+    "metrics": None,
     "pack_losses": "rows.packing",
     "plan": "planning",
     "spaces": None,
 }
-_find, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = list(_HOMES)
 
@@ -40,4 +41,13 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("radabound_fast")
-    return _find(name)
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _HOMES[name]
+    module = import_module(f"{__name__}.{home or name}")
+    globals()[name] = getattr(module, name) if home else module
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,10 +1,9 @@
 from radabound_fast import bounds as bounds
-from radabound_fast import guards as guards
+from radabound_fast import metrics as metrics
 from radabound_fast import spaces as spaces
 from radabound_fast._kernel import Answer as Answer
-from radabound_fast._kernel import RadaBoundAnswer as RadaBoundAnswer
+from radabound_fast._kernel import PackedLosses as PackedLosses
 from radabound_fast.guards.answers import Answers as Answers
-from radabound_fast.guards.answers import RadaBoundAnswers as RadaBoundAnswers
 from radabound_fast.guards.declared_search import DeclaredSearch as DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted as HoldoutExhausted
 from radabound_fast.guards.fixed_sequence import FixedSequence as FixedSequence
@@ -12,6 +11,7 @@ from radabound_fast.guards.guess_and_check import GuessAndCheck as GuessAndCheck
 from radabound_fast.guards.ladder import Ladder as Ladder
 from radabound_fast.guards.radabound import RadaBound as RadaBound
 from radabound_fast.holdout import Holdout as Holdout
+from radabound_fast.holdout import Losses as Losses
 from radabound_fast.planning import Plan as Plan
 from radabound_fast.planning import plan as plan
 from radabound_fast.rows.packing import pack_losses as pack_losses

@@ -18,7 +18,7 @@ class Owned:
     before it takes its lock: a fork may have copied that lock while it was held.
     """
 
-    # what to do instead of copying; a subclass that can be saved names that way too
+    # what to do instead of copying
     _instead: ClassVar[str] = (
         "send predictions or packed losses (pack_losses) to the process that owns it"
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,18 +22,21 @@ from radabound_fast._checks import (
     check_probability,
     counted,
 )
-from radabound_fast.bounds import BOUNDS, Bound
+from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.union import MOST_QUERIES
-from radabound_fast.guards.fixed_sequence import FixedSequence
 from radabound_fast.guards.guess_and_check import GuessAndCheck
-from radabound_fast.guards.halting import HaltingRule
-from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.guards.reach import (
+    Entry,
+    enough_for,
+    no_budget,
+    of_bound,
+    of_guess_and_check,
+    rounded_up,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# epsilons that are tried; a root outside them is no use to anyone
-_LEAST_EPSILON, _LARGEST_EPSILON = 1e-9, 1.0 - 1e-9
 _MANY = 2**53  # more queries than this are not counted one by one
 _STEPS = [share / 200 for share in range(1, 101)]  # of a Ladder, in epsilons
 _SPACES = (10**3, 10**6, 10**9, 10**12)  # what `Plan.plot` draws
@@ -49,7 +51,7 @@ class Plan:
     n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries
         The question, as `plan` was given it.
     rows : list of dict
-        A row per bound and mechanism:
+        A row per bound and mechanism; none without an `epsilon`:
 
         name : str
             A key of ``bounds.BOUNDS``, or a mechanism; "Ladder, 3 updates" is one without
@@ -76,7 +78,7 @@ class Plan:
     """
 
     n_samples: int
-    epsilon: float
+    epsilon: float | None
     delta: float
     n_vectors: int
     error_rate: float
@@ -91,6 +93,12 @@ class Plan:
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
+        return "\n\n".join(filter(None, (self._question, self._table, self._interval)))
+
+    @property
+    def _table(self) -> str:
+        if not self.rows:
+            return ""
         head = (
             "",
             "budget",
@@ -106,7 +114,7 @@ class Plan:
                 "-" if row["budget"] is None else f"{row['budget']:.4g}",
                 "yes" if row["first_query"] else "no",
                 _count(row["n_queries"]),
-                "none" if row["epsilon_min"] is None else f"{_rounded_up(row['epsilon_min']):g}",
+                "none" if row["epsilon_min"] is None else f"{rounded_up(row['epsilon_min']):g}",
                 "none" if row["n_samples_min"] is None else f"{row['n_samples_min']:,}",
                 row["provided"],
             )
@@ -115,20 +123,21 @@ class Plan:
         # words to the left, numbers to the right
         align = [str.ljust, *[str.rjust] * 5, str.ljust]
         widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        table = "\n".join(
+        return "\n".join(
             "  ".join(
                 side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
             ).rstrip()
             for line in (head, *lines)
         )
-        return f"{self._question}\n\n{table}{self._interval}"
 
     @property
     def _question(self) -> str:
+        samples = counted(self.n_samples, "sample")
+        if self.epsilon is None:
+            return f"{samples}, delta {self.delta:g}, error rate {self.error_rate:g}"
         question = (
-            f"{counted(self.n_samples, 'sample')}, epsilon {self.epsilon:g}, "
-            f"delta {self.delta:g}, {counted(self.n_vectors, 'sign vector')}, "
-            f"error rate {self.error_rate:g}"
+            f"{samples}, epsilon {self.epsilon:g}, delta {self.delta:g}, "
+            f"{counted(self.n_vectors, 'sign vector')}, error rate {self.error_rate:g}"
         )
         if self.max_queries is not None:
             question += f", max_queries {self.max_queries:,}"
@@ -136,12 +145,12 @@ class Plan:
 
     @property
     def _interval(self) -> str:
-        """What a search over the space is told."""
+        """The interval of every answer to a search over the space."""
         if self.space_size is None or self.low is None or self.high is None:
             return ""
         p, low, high = self.error_rate, self.low, self.high
         return (
-            f"\n\nDeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
+            f"DeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
             f"truth is in {low:.4f} to {high:.4f}\n(-{p - low:.4f}, +{high - p:.4f}), for whatever "
             f"keys were asked about, in whatever order."
         )
@@ -152,15 +161,17 @@ class Plan:
         Raises
         ------
         ValueError
-            No row has this name.
+            No row has this name, or there are none, for want of an epsilon.
         """
+        if self.epsilon is None:
+            raise ValueError("epsilon must be given to `plan` for its rows, got None")
         rows = {row["name"]: row for row in self.rows}
         if name not in rows:
             raise ValueError(f"name must be one of {', '.join(rows)}, got {name!r}")
         row = rows[name]
         if row["first_query"]:
             return None
-        needs = _needs(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
+        needs = enough_for(self.n_samples, self.epsilon, row["epsilon_min"], row["n_samples_min"])
         what = "answer a first query"
         if name == "DeclaredSearch":
             what = f"be within epsilon for {counted(self.space_size or 1, 'key')}"
@@ -184,7 +195,7 @@ class Plan:
             ).astype(np.int64)
         )
 
-        def curve(entry: _Entry) -> list[float]:
+        def curve(entry: Entry) -> list[float]:
             leasts = map(entry.least_epsilon, sizes.tolist())
             return [math.nan if least is None else least for least in leasts]
 
@@ -193,7 +204,7 @@ class Plan:
         return plan_figure(
             sizes,
             {size: curve(_declared_search(delta, rate, size)) for size in sorted(spaces)},
-            curve(_guess_and_check(delta, rate, n_queries=1000)),
+            curve(of_guess_and_check(delta, rate, n_queries=1000)),
             n_samples=self.n_samples,
             epsilon=self.epsilon,
             subtitle=f"Of searches over declared spaces (blue) and guess and check (black), at an "
@@ -203,7 +214,7 @@ class Plan:
 
 def plan(
     n_samples: int,
-    epsilon: float,
+    epsilon: float | None,
     delta: float,
     n_vectors: int = 32,
     error_rate: float = 0.25,
@@ -217,8 +228,9 @@ def plan(
     ----------
     n_samples : int
         m, the size of the holdout; 1 to 2**40.
-    epsilon : float
-        The error tolerated, in (0, 1).
+    epsilon : float or None
+        The error tolerated, in (0, 1).  None: only the interval of a declared space of `space_size`
+        keys, for which no error is fixed in advance, and no rows.
     delta : float
         The probability of failure, in (0, 1).
     n_vectors : int, default 32
@@ -228,7 +240,7 @@ def plan(
     space_size : int, optional
         How many keys a `DeclaredSearch` has, at least 1.
     max_queries : int, optional
-        That of a "fixed-sequence", at least 1.
+        The `max_queries` of a "fixed-sequence", at least 1.
 
     Returns
     -------
@@ -248,7 +260,7 @@ def plan(
     interval of "DeclaredSearch" is the exact binomial one, in between two counts where
     ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
     "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
-    each guarantees is not the same: docs/theory.md.
+    each guarantees is not the same: docs/explanation/theory.md.
 
     Examples
     --------
@@ -260,26 +272,24 @@ def plan(
     (True, True)
     """
     m, n_vectors = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    epsilon, delta = check_probability(epsilon=epsilon), check_delta(delta)
+    delta = check_delta(delta)
     error_rate = check_fraction(error_rate=error_rate)
     low = high = None
     if space_size is not None:
         space_size = check_count(space_size=space_size)
         low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
     max_queries = None if max_queries is None else check_count(max_queries=max_queries)
-    entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
-    rows = [entry.row(m, epsilon) for entry in entries]
+    rows = []
+    if epsilon is not None:
+        epsilon = check_probability(epsilon=epsilon)
+        entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
+        rows = [entry.row(m, epsilon) for entry in entries]
+    elif space_size is None or max_queries is not None:
+        raise ValueError(
+            "epsilon must be given, except for a declared space alone (space_size without "
+            "max_queries), got None"
+        )
     return Plan(m, epsilon, delta, n_vectors, error_rate, space_size, max_queries, rows, low, high)
-
-
-def _needs(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:
-    """What would do where m and epsilon do not."""
-    ways = []
-    if epsilon_min is not None:
-        ways.append(f"epsilon {_rounded_up(epsilon_min):g} with {counted(m, 'sample')}")
-    if n_samples_min is not None:
-        ways.append(f"{counted(n_samples_min, 'sample')} at epsilon {epsilon:g}")
-    return " or ".join(ways) or "more samples and a larger epsilon"
 
 
 def _count(number: int | None) -> str:
@@ -288,100 +298,24 @@ def _count(number: int | None) -> str:
     return f"{number:,}" if number < _MANY else "over 9e15"
 
 
-def _rounded_up(epsilon: float) -> float:
-    """To four digits, so that what is printed suffices."""
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
-    return math.ceil(epsilon / unit) * unit
-
-
-class _Entry(NamedTuple):
-    """A row before m and epsilon are known."""
-
-    name: str
-    # how much of something is left when the first query is asked; it grows with m and epsilon,
-    # and the query can be expected to be answered while it is not negative
-    spare: Callable[[int, float], float]
-    budget: Callable[[int, float], float | None]
-    # how many queries, and what that takes
-    n_queries: Callable[[int, float], tuple[int | None, str]]
-
-    def row(self, m: int, epsilon: float) -> dict[str, Any]:
-        n_queries, provided = self.n_queries(m, epsilon)
-        return {
-            "name": self.name,
-            "budget": self.budget(m, epsilon),
-            "first_query": self.spare(m, epsilon) >= 0.0,
-            "n_queries": n_queries,
-            "provided": provided,
-            "epsilon_min": self.least_epsilon(m),
-            "n_samples_min": self.least_n_samples(epsilon),
-        }
-
-    def least_epsilon(self, m: int) -> float | None:
-        from scipy.optimize import brentq
-
-        spare = partial(self.spare, m)
-        if spare(_LEAST_EPSILON) >= 0.0:
-            return _LEAST_EPSILON
-        if spare(_LARGEST_EPSILON) < 0.0:
-            return None
-        least = float(brentq(spare, _LEAST_EPSILON, _LARGEST_EPSILON, xtol=1e-15))
-        step = math.ulp(least)
-        while spare(least) < 0.0:  # the last bits of the root: the answer has to suffice
-            least, step = least + step, 2.0 * step
-        return least
-
-    def least_n_samples(self, epsilon: float) -> int | None:
-        sizes = range(1, MAX_SAMPLES + 1)
-        place = bisect_left(sizes, True, key=lambda m: self.spare(m, epsilon) >= 0.0)
-        return sizes[place] if place < len(sizes) else None
-
-
 def _entries(
     delta: float,
     n_vectors: int,
     error_rate: float,
     space_size: int | None,
     max_queries: int | None,
-) -> list[_Entry]:
+) -> list[Entry]:
     """Every bound, then the mechanisms."""
     return [
-        *(_of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
+        *(of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),
-        _guess_and_check(delta, error_rate),
+        of_guess_and_check(delta, error_rate)._replace(
+            n_queries=partial(_passes, delta, error_rate)
+        ),
         _ladder(delta),
         _ladder(delta, n_updates=3),
         _thresholdout(delta),
     ]
-
-
-def _of_bound(
-    row: Bound, delta: float, n_vectors: int, error_rate: float, max_queries: int | None
-) -> _Entry:
-    def budget(m: int, epsilon: float) -> float:
-        return row.budget(m, n_vectors, epsilon, delta, error_rate)
-
-    def free(m: int, epsilon: float) -> int:
-        rule = HaltingRule(m, n_vectors, epsilon, delta, row.name, None, None, max_queries)
-        return rule.free_left(0, error_rate, declared=True)
-
-    def n_queries(m: int, epsilon: float) -> tuple[int | None, str]:
-        if not row.proved:
-            return None, ""
-        return free(m, epsilon), "in a fixed order"
-
-    def spare(m: int, epsilon: float) -> float:
-        if row.proved and free(m, epsilon):
-            return epsilon
-        plain = row.estimators[0] == "plain"
-        expected = math.sqrt(error_rate / (2.0 * math.pi * m)) if plain else 0.0
-        return budget(m, epsilon) - expected
-
-    return _Entry(row.name, spare, budget, n_queries)
-
-
-def _no_budget(m: int, epsilon: float) -> None:
-    return None
 
 
 def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
@@ -395,7 +329,7 @@ def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
     )
 
 
-def _declared_search(delta: float, error_rate: float, size: int) -> _Entry:
+def _declared_search(delta: float, error_rate: float, size: int) -> Entry:
     def spare(m: int, epsilon: float, size: int = size) -> float:
         low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(size))
         return epsilon - max(error_rate - low, high - error_rate)
@@ -405,24 +339,15 @@ def _declared_search(delta: float, error_rate: float, size: int) -> _Entry:
         largest = bisect_left(sizes, True, key=lambda size: spare(m, epsilon, size) < 0.0)
         return largest, "keys of a declared space"
 
-    return _Entry("DeclaredSearch", spare, _no_budget, n_queries)
+    return Entry("DeclaredSearch", spare, no_budget, n_queries)
 
 
-def _guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> _Entry:
-    def affordable(m: int, epsilon: float) -> tuple[int, str]:
-        check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
-        return check.affordable(error_rate), "every guess passes"
-
-    nats = math.log(2.0 / delta) + bounds.guess_and_check_code(n_queries, 0, 0.0)
-
-    def spare(m: int, epsilon: float) -> float:
-        # what it halts by
-        return bounds.kl_tolerance(error_rate, nats / m, epsilon) - epsilon / 10
-
-    return _Entry("GuessAndCheck", spare, _no_budget, affordable)
+def _passes(delta: float, error_rate: float, m: int, epsilon: float) -> tuple[int, str]:
+    check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
+    return check.affordable(error_rate), "every guess passes"
 
 
-def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
+def _ladder(delta: float, n_updates: int | None = None) -> Entry:
     """With `max_queries` whatever happens; without, if at most so many queries improve."""
 
     def half_width(m: int, step: float, k: int) -> float:
@@ -454,10 +379,10 @@ def _ladder(delta: float, n_updates: int | None = None) -> _Entry:
         return most, f"step={step:.3g}, at most {n_updates} improve"
 
     name = "Ladder" if n_updates is None else f"Ladder, {n_updates} updates"
-    return _Entry(name, spare, _no_budget, n_queries)
+    return Entry(name, spare, no_budget, n_queries)
 
 
-def _thresholdout(delta: float) -> _Entry:
+def _thresholdout(delta: float) -> Entry:
     def spare(m: int, epsilon: float, k: int = 1) -> float:
         return m - bounds.thresholdout_sample_size(k, 1, epsilon, delta)
 
@@ -465,39 +390,4 @@ def _thresholdout(delta: float) -> _Entry:
         most = bisect_left(range(1, _MANY + 1), True, key=lambda k: spare(m, epsilon, k) < 0.0)
         return most, "one answer is the holdout's own"
 
-    return _Entry("Thresholdout", spare, _no_budget, n_queries)
-
-
-def what_would_work(guard: Any, guess: float | None = None) -> str:
-    """After a reason why a first query is withheld: what `Plan.shortfall` says of this guard.
-
-    At error rates that do not tell the true one; empty if no holdout is too small for the guard.
-    """
-    if isinstance(guard, FixedSequence):  # whose metric a plan does not know
-        return "; FixedSequence needs more samples or a larger epsilon"
-    if not isinstance(guard, (RadaBound, GuessAndCheck)):
-        return ""  # no holdout is too small for the first answer of another mechanism
-    m, epsilon, delta = guard.n_samples, guard.epsilon, guard.delta
-    if isinstance(guard, RadaBound):
-        row, rule = BOUNDS[guard.bound], guard._rule
-        chosen = (guard.estimator, guard.two_sided)
-        # a plan is of the defaults, and of rows that weigh the same
-        if chosen == (row.estimators[0], row.sides[0]) and not rule.has_weights:
-            for error_rate in (0.25, 0.5, 1.0):
-                entry = _of_bound(row, delta, guard.n_vectors, error_rate, rule.max_queries)
-                if line := _shortfall(entry, m, epsilon, error_rate):
-                    return f"; {line}"
-        name = guard.bound
-    else:
-        name, error_rate = "GuessAndCheck", 0.25 if guess is None else guess
-        if line := _shortfall(_guess_and_check(delta, error_rate), m, epsilon, error_rate):
-            return f"; {line}"
-    return f"; {name} needs more samples or a larger epsilon: see radabound_fast.plan"
-
-
-def _shortfall(entry: _Entry, m: int, epsilon: float, error_rate: float) -> str | None:
-    """As `Plan.shortfall`, without the other rows of a plan."""
-    if entry.spare(m, epsilon) >= 0.0:
-        return None
-    needs = _needs(m, epsilon, entry.least_epsilon(m), entry.least_n_samples(epsilon))
-    return f"{entry.name} needs {needs} to answer a first query of error rate {error_rate:g}"
+    return Entry("Thresholdout", spare, no_budget, n_queries)

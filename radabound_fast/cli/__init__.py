@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from radabound_fast import __version__, _kernel
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._extras import needs
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.cli.auditing import (
     GuardReplay,
     NamedKeys,
@@ -40,7 +40,7 @@ from radabound_fast.cli.auditing import (
     table,
 )
 from radabound_fast.cli.edge import add_edge
-from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, measured, takes_classes
+from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged, takes_classes
 from radabound_fast.cli.selfcheck import agrees_with_reference
 from radabound_fast.cli.serve import add_serve
 from radabound_fast.files.answers import answers_file, check_answers_file
@@ -48,9 +48,8 @@ from radabound_fast.files.formats import split_key
 from radabound_fast.files.output import check_target, write_figure
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import FileRows, open_losses, open_predictions
+from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.declared_search import DeclaredSearch
-from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS
 from radabound_fast.planning import plan
 from radabound_fast.rows.labels import Labels
@@ -61,6 +60,10 @@ OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
 # whatever names a file that some subcommand reads
 READ = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline", "database")
+EPSILON_OR_SPACE = (
+    "--epsilon must be given, the error tolerated; or --space-size, for a search over a declared "
+    "space"
+)
 IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
 
 # whether the first line is a header, of the labels and of the rest
@@ -267,13 +270,19 @@ def _guards(
     n_threads = 1 if args.threads is None else check_count(threads=args.threads)
     replays = []
     for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
-        parameters = {"delta": args.delta, "bound": bound}
-        parameters |= given(args, "epsilon", *GUARD_OPTIONS)
+        parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
+        if bound not in PAPER_BOUNDS:  # which has one estimator
+            parameters.pop("estimator", None)
         if drawn is not None:
             parameters["seed"] = drawn
+        judged = n_samples if labels is None else _known(args, labels)
+        if args.state is None:
+            guard = guard_by_bound(bound, judged, **parameters)
+        else:
+            guard = kept.enter_context(open_by_bound(bound, args.state, judged, **parameters))
         replays.append(
             GuardReplay(
-                _owner(args, labels, n_samples, parameters, kept),
+                guard,
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
@@ -281,24 +290,6 @@ def _guards(
             )
         )
     return replays
-
-
-def _owner(
-    args: argparse.Namespace,
-    labels: NDArray[Any] | None,
-    n_samples: int,
-    parameters: dict[str, Any],
-    kept: contextlib.ExitStack,
-) -> RadaBound | Holdout:
-    """What is asked; one that is kept in a database is closed with `kept`."""
-    if labels is None:
-        if args.state is None:
-            return RadaBound(n_samples, **parameters)
-        return kept.enter_context(RadaBound.open(args.state, n_samples, **parameters))
-    known = _known(args, labels)
-    if args.state is None:
-        return Holdout(known, RadaBound(n_samples, **parameters))
-    return kept.enter_context(Holdout.open(args.state, labels, **parameters))
 
 
 def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
@@ -319,14 +310,13 @@ def _search(
             "configuration comes more than once, say with --keys which rows are of it"
         )
     space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
-    owner: DeclaredSearch | Holdout = DeclaredSearch(n_samples, space, delta=args.delta)
+    what: Any = n_samples
+    baseline = None
     if labels is not None:
-        known, options = _known(args, labels), measured(args, labels)
-        try:
-            owner = Holdout(known, owner, **options)
-        except TypeError as error:  # an option that is missing, or that this metric has not
-            raise ValueError(str(error)) from error
-    return SearchReplay(owner, keys, packed=bool(args.packed), keep=bool(args.plot))
+        _known(args, labels)  # which names the file if they are no labels
+        what, baseline = judged(args, labels)
+    search = DeclaredSearch(what, space, delta=args.delta, baseline=baseline)
+    return SearchReplay(search, keys, packed=bool(args.packed), keep=bool(args.plot))
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
@@ -352,10 +342,7 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "number of configurations that could have been asked about"
             )
         if args.epsilon is None:
-            raise ValueError(
-                "--epsilon must be given, the error tolerated; or --space-size, for a search over "
-                "a declared space"
-            )
+            raise ValueError(EPSILON_OR_SPACE)
     else:
         for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
             raise ValueError(
@@ -369,6 +356,8 @@ def _check_audit(args: argparse.Namespace) -> None:
             check_choice(METRICS, metric=args.metric)
     if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
         raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
+    if args.estimator is not None and not set(args.bound or []) & set(PAPER_BOUNDS):
+        raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
     _check_outputs(args)
     if args.output:
         check_answers_file(args.output)
@@ -486,7 +475,7 @@ def _audit_guards(
             "seed": guard.seed,
             "seed_drawn": seed_drawn,
             "state": args.state,
-            "bounds": [record(each, args.estimator) for each in replays],
+            "bounds": [record(each) for each in replays],
         }
         print(json.dumps(outcome, indent=2))
     elif not args.quiet:
@@ -503,7 +492,7 @@ def _audit_guards(
         print(table(replays))
         if halted:
             print("\nA bound that halted vouches neither for that query nor for any after it.")
-        for line in shortfalls(replays, args.estimator):
+        for line in shortfalls(replays):
             print(line)
         for best in filter(None, (each.sentence for each in replays)):
             print(f"\n{best}")
@@ -557,7 +546,7 @@ def _add_report(commands: Any) -> None:
         "report",
         help="what a search kept in a database came to: its best model, and how far to trust it",
         description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
-        "DeclaredSearch.open or Holdout.open.",
+        "DeclaredSearch.open.",
     )
     parser.set_defaults(run=_report_search)
     parser.add_argument("database", metavar="FILE", help="of the search")
@@ -589,7 +578,9 @@ def _add_plan(commands: Any) -> None:
     )
     parser.set_defaults(run=_plan)
     add_option(parser, "n_samples", required=True)
-    add_option(parser, "epsilon", required=True)
+    add_option(
+        parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
+    )
     for name in ("delta", "n_vectors", "space_size", "max_queries"):
         add_option(parser, name)
     parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
@@ -600,6 +591,11 @@ def _add_plan(commands: Any) -> None:
 def _plan(args: argparse.Namespace) -> int:
     _check_outputs(args)
     options = given(args, "n_vectors", "error_rate", "space_size", "max_queries")
+    if args.epsilon is None:
+        if args.space_size is None:
+            raise ValueError(EPSILON_OR_SPACE)
+        for option in given(args, "n_vectors", "max_queries"):
+            raise ValueError(f"{_flag(option)} is for a guard, which halts: give --epsilon too")
     made = plan(args.n_samples, args.epsilon, args.delta, **options)
     print(made.to_json() if args.json else made)
     if args.plot:

@@ -16,20 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
-from radabound_fast._kernel import RadaBoundAnswer
+from radabound_fast._kernel import PackedLosses, RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.bounds.theorem7 import PaperBound
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.files.answers import Write
 from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
-from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
+from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.halting import Limits
-from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.guards.report import Report, scored, sentence
-from radabound_fast.holdout import Holdout
+from radabound_fast.guards.search_answers import DeclaredSearchAnswers
+from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan
 from radabound_fast.rows.packing import as_words
-from radabound_fast.spaces import Found, Space
+from radabound_fast.spaces.space import Found, Space
 from radabound_fast.store.folder import undisturbed
 
 SCORES = ("query", "value", "low", "high")
@@ -51,21 +53,25 @@ class Replay(ABC):
     columns: tuple[str, ...]
     n_before = 0
 
-    def __init__(self, owner: Any, n_samples: int, packed: bool) -> None:
-        self.metric: str = owner.metric if isinstance(owner, Holdout) else "mean loss"
-        takes_bits = packed and not isinstance(owner, Holdout)
-        self._query_many: Callable[..., Any] = (
-            owner.query_many_packed if takes_bits else owner.query_many
-        )
-        self._unpack = packed and not takes_bits
-        self._n_samples = n_samples
+    def __init__(self, holdout: Holdout | Losses, packed: bool) -> None:
+        self.metric: str = holdout.metric
+        self._n_samples = holdout.n_samples
+        self._packed, self._takes_losses = packed, isinstance(holdout, Losses)
 
     def ask(self, block: NDArray[Any]) -> Told | None:
         """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
         self._see(block)
         if self.halted or not len(block):
             return None
-        return self._ask(unpacked(block, self._n_samples) if self._unpack else block)
+        return self._ask(self._rows_of(block))
+
+    def _rows_of(self, block: NDArray[Any]) -> Any:
+        """Rows as the guard takes them: packed predictions as bytes, packed losses as they are."""
+        if not self._packed:
+            return block
+        if self._takes_losses:
+            return PackedLosses(block, self._n_samples)
+        return unpacked(block, self._n_samples)
 
     def _see(self, block: NDArray[Any]) -> None:  # noqa: B027 a search has no use for it
         """What kind of rows the file has, of which all may have been answered before."""
@@ -81,7 +87,7 @@ class Replay(ABC):
     @property
     @abstractmethod
     def sentence(self) -> str | None:
-        """To paste: the best model, and how far to trust its score; None if none was answered."""
+        """To paste: a model, and how far to trust its score; None if none was answered."""
 
 
 class GuardReplay(Replay):
@@ -89,8 +95,8 @@ class GuardReplay(Replay):
 
     Parameters
     ----------
-    owner : RadaBound or Holdout
-        A `Holdout`, over a `RadaBound`, is asked about predictions, a `RadaBound` about losses.
+    guard : SignedGuard
+        Made on labels or on losses.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     trace : bool
@@ -102,45 +108,45 @@ class GuardReplay(Replay):
 
     Attributes
     ----------
-    best : RadaBoundAnswer or None
-        The first of those with the lowest upper limit, of this replay.
+    lowest : RadaBoundAnswer or None
+        The first of this replay's answers with the lowest upper limit: it need not have the lowest
+        mean, since later answers have wider intervals.
     """
 
     columns = ("bound", *SCORES, "complexity", "delta_prime")
 
     def __init__(
         self,
-        owner: RadaBound | Holdout,
+        guard: SignedGuard,
         *,
         packed: bool = False,
         trace: bool = False,
         keep: bool = False,
         n_threads: int = 1,
     ) -> None:
-        self.guard: RadaBound = owner if isinstance(owner, RadaBound) else owner.guard
-        super().__init__(owner, self.guard.n_samples, packed)
-        self.n_before = self.guard.n_queries
+        self.guard = guard
+        super().__init__(guard.holdout, packed)
+        self.n_before = guard.n_answered
         self._options: dict[str, Any] = {"trace": trace, "n_threads": n_threads}
-        self._losses = isinstance(owner, RadaBound)
-        self._declared = True
+        self._binary = True
         self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
-        self._limits = Limits(self.guard._rule)
-        self._lowest = inf
-        self.best: RadaBoundAnswer | None = None
+        self._limits = Limits(guard.rule)
+        self._lowest_mean = inf
+        self.lowest: RadaBoundAnswer | None = None
 
     def _see(self, block: NDArray[Any]) -> None:
-        if self._losses and block.dtype.kind not in "biu":
-            self._declared = False
+        if self._takes_losses and block.dtype.kind not in "biu":
+            self._binary = False
 
     def _ask(self, block: NDArray[Any]) -> Told:
-        answers: RadaBoundAnswers = self._query_many(block, **self._options)
+        answers: RadaBoundAnswers = self.guard.query_many(block, **self._options)
         if self._complexities is not None and answers.complexities is not None:
             self._complexities.append(answers.complexities)
-        self._find_best(answers)
+        self._find_lowest(answers)
         return lambda: self._columns_of(answers)
 
     def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
-        lows, highs = self._limits.of(answers.values, answers.numbers, answers._declared)
+        lows, highs = self._limits.of(answers.values, answers.numbers, answers.binary)
         return {
             "bound": self.guard.bound,
             "query": answers.numbers,
@@ -151,17 +157,17 @@ class GuardReplay(Replay):
             "delta_prime": answers.delta_primes,
         }
 
-    def _find_best(self, answers: RadaBoundAnswers) -> None:
+    def _find_lowest(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all
         # before it can have the lowest
-        if not len(answers) or not answers.values.min() < self._lowest:
+        if not len(answers) or not answers.values.min() < self._lowest_mean:
             return
-        lowest = np.minimum.accumulate(np.append(self._lowest, answers.values))
-        found = answers._some(np.flatnonzero(lowest[1:] < lowest[:-1]))
-        best = found[int(found.highs.argmin())]
-        self._lowest = float(lowest[-1])
-        if self.best is None or best.high < self.best.high:
-            self.best = best
+        means = np.minimum.accumulate(np.append(self._lowest_mean, answers.values))
+        candidates = answers.subset(np.flatnonzero(means[1:] < means[:-1]))
+        lowest = candidates[int(candidates.highs.argmin())]
+        self._lowest_mean = float(means[-1])
+        if self.lowest is None or lowest.high < self.lowest.high:
+            self.lowest = lowest
 
     @property
     def halted(self) -> bool:
@@ -169,39 +175,38 @@ class GuardReplay(Replay):
 
     @property
     def sentence(self) -> str | None:
-        best, guard = self.best, self.guard
-        if best is None:
+        lowest, guard = self.lowest, self.guard
+        if lowest is None:
             return None
-        models = counted(guard.n_queries - self.n_before, "model")
+        models = counted(guard.n_answered - self.n_before, "model")
         if self.n_before:
             models += " of this run"
         elif guard.halted:
             models += " before the halt"
-        score, place = scored(best.value, best.low, best.high)
+        score, place = scored(lowest.value, lowest.low, lowest.high)
         return sentence(
-            models,
-            f"query {best.n_queries:,}",
+            f"Of {models} query {lowest.number:,} has the lowest upper limit",
             f"{self.metric} {score} on {counted(guard.n_samples, 'held-out row')}",
             f"{place} in the population",
             guard.delta,
-            f'{_provided(guard)} (radabound_fast.RadaBound, bound "{guard.bound}", epsilon '
+            f'{_provided(guard)} (radabound_fast.{guard.kind}, bound "{guard.bound}", epsilon '
             f"{guard.epsilon:g})",
         )
 
     @property
     def halting_query(self) -> int | None:
         """The query that was withheld; None if all were answered."""
-        return self.guard.n_queries + 1 if self.guard.halted else None
+        return self.guard.n_answered + 1 if self.guard.halted else None
 
     @property
     def n_left(self) -> int:
         """How many more queries like these would be answered, whatever they are."""
-        return self.guard.n_left(declared=self._declared)
+        return self.guard.n_left(binary=self._binary)
 
     @property
     def n_without_signs(self) -> int:
         """How many queries are answered from the first on whatever they are."""
-        return self.guard._rule.free_left(0, None, self._declared)
+        return self.guard.rule.free_left(0, None, self._binary)
 
     def complexities(self) -> NDArray[np.float64]:
         """The complexity after each query, the withheld one included."""
@@ -209,7 +214,7 @@ class GuardReplay(Replay):
         return np.append(answered, self.guard.complexity) if self.guard.halted else answered
 
 
-def _provided(guard: RadaBound) -> str:
+def _provided(guard: SignedGuard) -> str:
     """On which condition the intervals of a guard's answers hold."""
     bound = BOUNDS[guard.bound]
     if bound.proved:
@@ -283,8 +288,8 @@ class SearchReplay(Replay):
 
     Parameters
     ----------
-    owner : DeclaredSearch or Holdout
-        A `Holdout`, over a `DeclaredSearch`, is asked about predictions, a search about losses.
+    search : DeclaredSearch
+        Made on labels or on losses.
     keys : sequence of str, optional
         Of every row, in the search's `NamedKeys`.  None: each row is a configuration of its own,
         and nothing is remembered of it but the best.
@@ -302,15 +307,15 @@ class SearchReplay(Replay):
 
     def __init__(
         self,
-        owner: DeclaredSearch | Holdout,
+        search: DeclaredSearch,
         keys: Sequence[str] | None,
         *,
         packed: bool = False,
         keep: bool = False,
     ) -> None:
-        self.search: DeclaredSearch = owner.guard if isinstance(owner, Holdout) else owner
-        super().__init__(owner, self.search.n_samples, packed)
-        paired = self.search._terms.measure.is_paired
+        self.search = search
+        super().__init__(search.holdout, packed)
+        paired = search.is_paired
         self._gains = ("gain", "gain_low", "gain_high") if paired else ()
         self.columns = (*(["key"] if keys else []), *SCORES, *self._gains)
         self._keys, self._keep, self._n_rows = keys, keep, 0
@@ -321,18 +326,18 @@ class SearchReplay(Replay):
         first = self._n_rows
         numbers = np.arange(first, first + len(block))
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
-        answers: DeclaredSearchAnswers = self._query_many(block, keys=keys)
+        answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
         self._n_rows += len(block)
         if self._keys is None:
-            self.search._forget()  # no key comes again: memory stays flat
-        best = int(answers._ranks.argmin())
-        is_best = not self._kept or answers._ranks[best] < self._best_rank
+            self.search.forget()  # no key comes again: memory stays flat
+        best = int(answers.ranks.argmin())
+        is_best = not self._kept or answers.ranks[best] < self._best_rank
         if is_best:
-            self._best_rank, self._best_query = float(answers._ranks[best]), first + best + 1
+            self._best_rank, self._best_query = float(answers.ranks[best]), first + best + 1
         if self._keep:
             self._kept.append(answers)
         elif is_best:
-            self._kept = [answers._only(best)]
+            self._kept = [answers.only(best)]
         return lambda: {
             "key": keys,
             "query": numbers + 1,
@@ -345,21 +350,20 @@ class SearchReplay(Replay):
     @property
     def report(self) -> Report:
         """Of what was asked."""
-        n_queries = self._n_rows if self._keys is None else self.search.n_queries
-        answers = DeclaredSearchAnswers.joined(self._kept)
-        return Report.of(self.search, self.metric, answers, n_queries)
+        n_models = self._n_rows if self._keys is None else self.search.n_answered
+        return Report.of(self.search, DeclaredSearchAnswers.joined(self._kept), n_models)
 
     @property
     def sentence(self) -> str:
         report = self.report
-        return report._sentence(
+        return report.sentence_for(
             f"query {self._best_query:,}" if self._keys is None else report.best.key
         )
 
     def record(self) -> dict[str, Any]:
         """The outcome, as JSON values."""
-        told = self.report._record(self.sentence)
-        own = ("n_queries", "rerun") if self._keys else ("n_queries", "rerun", "key")
+        told = self.report.as_json(self.sentence)
+        own = ("number", "rerun") if self._keys else ("number", "rerun", "key")
         best = {name: value for name, value in told["best"].items() if name not in own}
         return told | {"best": {"query": self._best_query} | best}
 
@@ -423,23 +427,23 @@ def table(replays: Sequence[GuardReplay]) -> str:
     lines = [f"{'bound':<{width}}  answered  outcome"]
     for each in replays:
         guard = each.guard
-        lines.append(f"{guard.bound:<{width}}  {guard.n_queries:>8,}  {_outcome(each)}")
+        lines.append(f"{guard.bound:<{width}}  {guard.n_answered:>8,}  {_outcome(each)}")
     return "\n".join(lines)
 
 
 def _outcome(each: GuardReplay) -> str:
     guard, left = each.guard, each.n_left
-    whole = guard.n_queries + left
+    whole = guard.n_answered + left
     if not guard.halted and whole >= MOST_QUERIES:
         return "all answered; so will be as many more as you like, whatever they are"
     if not guard.halted and left:
         share = f"{100 * left // whole} % of {whole:,}"
         return f"all answered; {left:,} more will be, whatever they are ({share})"
     if not guard.halted:
-        within = f"complexity {guard.complexity:.6f}, budget {guard.budget:.6f}"
-        return f"all answered; the next may be withheld: {within}"
+        part = complexity_part(guard.complexity, guard.budget)
+        return f"all answered; the next may be withheld: {part}"
     halt = f"halted at query {each.halting_query:,}: "
-    if guard.budget < 0 and guard.n_queries == 0:
+    if guard.budget < 0 and guard.n_answered == 0:
         return halt + (
             f"{counted(guard.n_samples, 'sample')} cannot vouch for any answer at this epsilon "
             "and delta"
@@ -453,31 +457,34 @@ def _outcome(each: GuardReplay) -> str:
     return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
 
 
-def shortfalls(replays: Sequence[GuardReplay], estimator: str | None) -> list[str]:
-    """A line of the plan for each guard, made with this `estimator`, that answered no query.
+def shortfalls(replays: Sequence[GuardReplay]) -> list[str]:
+    """A line of the plan for each guard that answered no query.
 
     A plan is for the first estimator of a bound: with another there is no line.
     """
     lines = []
     for guard in (each.guard for each in replays if each.halting_query == 1):
-        if estimator in (None, BOUNDS[guard.bound].estimators[0]):
+        if guard.estimator == BOUNDS[guard.bound].estimators[0]:
             planned = plan(guard.n_samples, guard.epsilon, guard.delta, guard.n_vectors)
             lines.append(planned.shortfall(guard.bound))
     return [line for line in lines if line is not None]
 
 
-def record(each: GuardReplay, estimator: str | None) -> dict[str, Any]:
-    """The outcome of one guard, made with this `estimator`, as JSON values."""
+def record(each: GuardReplay) -> dict[str, Any]:
+    """The outcome of one guard, as JSON values."""
     guard = each.guard
-    told = None if each.best is None else each.best._asdict()
+    lowest = None
+    if each.lowest is not None:
+        fields = each.lowest.to_dict()
+        lowest = {"query": fields["number"]} | {name: fields[name] for name in SHARED[:4]}
     return {
         "bound": guard.bound,
-        "estimator": estimator or BOUNDS[guard.bound].estimators[0],
+        "estimator": guard.estimator,
         "halted": guard.halted,
-        "n_answered": guard.n_queries,
+        "n_answered": guard.n_answered,
         "n_answered_before": each.n_before,
         "halting_query": each.halting_query,
-        "best": told and {"query": told["n_queries"]} | {name: told[name] for name in SHARED[:4]},
+        "lowest_upper_limit": lowest,
         "sentence": each.sentence,
         "complexity": guard.complexity,
         "budget": guard.budget,

@@ -10,10 +10,10 @@ from typing import Any
 
 from radabound_fast._checks import counted
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.cli.options import add_option, given
 from radabound_fast.edge import EdgeState, margins_header
-from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.planning import what_would_work
+from radabound_fast.guards.by_bound import guard_by_bound
 
 _MOST_BYTES = 2**28  # of a state file: 2^23 vectors have half of that
 
@@ -53,8 +53,9 @@ def _new_state(args: argparse.Namespace) -> int:
     parameters = given(args, "epsilon", "delta", "n_vectors", "bound", "max_queries", "seed")
     state = EdgeState.new(args.n_samples, **parameters)
     if state.budget < 0 and state.free_below == 0:  # better told here than by the device
-        needs = what_would_work(RadaBound(args.n_samples, signs="generated", **parameters))
-        raise ValueError(f"the holdout cannot answer a first query{needs}")
+        bound = parameters.pop("bound", "bernstein")
+        guard = guard_by_bound(bound, args.n_samples, signs="generated", **parameters)
+        raise ValueError(f"the holdout cannot answer a first query{guard.what_would_answer()}")
     # never over a state that is in use, and for its owner alone: whoever reads it knows the signs
     file = os.open(
         args.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
@@ -87,6 +88,7 @@ def _add_show(parts: Any) -> None:
 def _show(args: argparse.Namespace) -> int:
     content = _content(args.path)
     state, n_whole = _read(args.path, content), len(EdgeState.whole_slots(content))
+    complexity, budget = state.complexity / state.cells, state.budget / state.cells
     told = {
         "n_samples": state.n_samples,
         "n_vectors": state.n_vectors,
@@ -96,8 +98,8 @@ def _show(args: argparse.Namespace) -> int:
         "max_queries": state.max_queries,
         "n_answered": state.n_answered,
         "halted": state.halted,
-        "complexity": state.complexity / state.cells,
-        "budget": state.budget / state.cells,
+        "complexity": complexity,
+        "budget": budget,
         "complexity_cells": state.complexity,
         "budget_cells": state.budget,
         "n_whole_slots": n_whole,
@@ -110,10 +112,10 @@ def _show(args: argparse.Namespace) -> int:
         f"{counted(state.n_samples, 'sample')}, epsilon {state.epsilon:g}, delta {state.delta:g}, "
         f"{state.bound}, {counted(state.n_vectors, 'sign vector')}"
     )
+    part = complexity_part(complexity, budget, halted=state.halted)
     print(
         f"{'halted after ' if state.halted else ''}{counted(state.n_answered, 'answer')}, "
-        f"complexity {told['complexity']:.4g} of {told['budget']:.4g}, which the device counts as "
-        f"{state.complexity} of {state.budget}"
+        f"{part} (the device counts {state.complexity} and {state.budget})"
     )
     if n_whole == 1:
         print(
@@ -163,7 +165,7 @@ def _add_intervals(parts: Any) -> None:
         "intervals",
         help="print the intervals of a declared search as a table in C",
         description="Print a C header that says, for each count of errors, between which counts "
-        "the truth is, of all models of a declared space at once (mechanisms.DeclaredSearch).",
+        "the truth is, of all models of a declared space at once (DeclaredSearch).",
     )
     parser.set_defaults(run=_intervals)
     for name in ("n_samples", "space_size"):

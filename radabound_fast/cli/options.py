@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_choice
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.files.reading import open_losses, read_values
-from radabound_fast.metrics import METRICS
+from radabound_fast.holdout import Holdout
+from radabound_fast.metrics import METRICS, choice_of
+from radabound_fast.rows.labels import Labels
 
 # what a Holdout measures of predictions
 OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
@@ -74,18 +76,32 @@ def takes_classes(metric: str | None) -> bool:
     return METRICS[check_choice(METRICS, metric=metric or "error")].takes == "classes"
 
 
-def measured(args: argparse.Namespace, labels: NDArray[Any]) -> dict[str, Any]:
-    """Those of `OF_PREDICTIONS` that were given, as a `Holdout` takes them."""
-    options = given(args, "metric", "clip", "y_range")
+def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | Labels, Any]:
+    """The labels with the metric of the options, and the predictions of the baseline, if any.
+
+    Raises
+    ------
+    ValueError
+        An option that is missing, or that the metric does not have; or labels that it cannot judge
+        by.
+    """
+    options = given(args, "clip", "y_range")
     if args.pos_label is not None:
         options["pos_label"] = _as_label(args.pos_label, labels)
     if args.costs is not None:
         costs = open_losses(args.costs, transpose=False, header=False)
         options["costs"] = np.concatenate([*costs])
+    baseline = None
     if args.baseline is not None:
         like = labels if takes_classes(args.metric) else None
-        options["baseline"] = read_values(args.baseline, like)
-    return options
+        baseline = read_values(args.baseline, like)
+    known = Labels(labels)
+    if args.metric is None and not options:
+        return known, baseline
+    try:
+        return Holdout(known, metric=choice_of(args.metric or "error", options)), baseline
+    except TypeError as error:
+        raise ValueError(str(error)) from error
 
 
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:

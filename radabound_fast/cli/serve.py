@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
+import ipaddress
 import json
 import logging
 import os
@@ -14,28 +15,27 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from radabound_fast._checks import check_count, check_positive, counted
+from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import needs
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, measured
+from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged
 from radabound_fast.files.reading import open_labels
+from radabound_fast.guards.base import Guard
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.fixed_sequence import FixedSequence
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.holdout import Holdout
 
-MECHANISMS: dict[str, Any] = {
+GUARDS: dict[str, Any] = {
     "radabound": RadaBound,
     "guess-and-check": GuessAndCheck,
     "ladder": Ladder,
     "fixed-sequence": FixedSequence,
     "declared-search": DeclaredSearch,
 }
-_OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "reruns")
+_OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns")
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def add_serve(commands: Any) -> None:
@@ -53,22 +53,21 @@ def add_serve(commands: Any) -> None:
     parser.add_argument(
         "--tokens", required=True, metavar="FILE", help="a line `name token [answers a day]` each"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1)")
+    parser.add_argument(
+        "--host", default="127.0.0.1",
+        help="address to listen on; beyond loopback a reverse proxy is expected in front "
+        "(default: 127.0.0.1)",
+    )  # fmt: skip
     parser.add_argument("--port", type=int, default=8000, help="0: a free one (default: 8000)")
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="its key")
     parser.add_argument("--max-body", type=int, metavar="N", help="octets (default: 16,777,216)")
     parser.add_argument(
-        "--body-seconds", type=float, metavar="S", help="for a body to come (default: 20)"
-    )
-    parser.add_argument(
         "--durability", choices=("power", "process"), default="power",
         help="what answers survive (default: power)",
     )  # fmt: skip
     guard = parser.add_argument_group("the guard, where FILE is made")
-    guard.add_argument(
-        "--mechanism", choices=MECHANISMS, help="(default: that of FILE, or radabound)"
-    )
+    guard.add_argument("--guard", choices=GUARDS, help="(default: that of FILE, or radabound)")
     for name, of in (
         ("epsilon", "the error tolerated; not of declared-search and ladder"),
         ("delta", "probability of failure"),
@@ -81,7 +80,9 @@ def add_serve(commands: Any) -> None:
     guard.add_argument(
         "--space", metavar="FILE.json", help="of declared-search: a grid, names with lists"
     )
-    guard.add_argument("--reruns", action="store_true", default=None, help="of declared-search")
+    guard.add_argument(
+        "--allow-reruns", action="store_true", default=None, help="of declared-search"
+    )
     guard.add_argument("--step", type=float, help="of ladder")
     metric = parser.add_argument_group(
         "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
@@ -93,7 +94,7 @@ def add_serve(commands: Any) -> None:
 def _serve(args: argparse.Namespace) -> int:
     with needs("serve"):
         from radabound_fast.service.app import MAX_BODY
-        from radabound_fast.service.server import BODY_SECONDS, listening, run, server_of
+        from radabound_fast.service.server import listen, make_server, run
         from radabound_fast.service.tokens import Tokens
 
     if (args.tls_cert is None) != (args.tls_key is None):
@@ -103,25 +104,27 @@ def _serve(args: argparse.Namespace) -> int:
     if not 0 <= args.port < 2**16:
         raise ValueError(f"--port must be in [0, 65535], got {args.port}")
     max_body = MAX_BODY if args.max_body is None else check_count(max_body=args.max_body)
-    seconds = args.body_seconds
-    seconds = BODY_SECONDS if seconds is None else check_positive(body_seconds=seconds)
     tokens = Tokens(args.tokens)
     labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
     # before the guard: a database is not made for an address that is taken
-    with listening(args.host, args.port) as listener:
-        holdout = _open(args, labels)
+    with listen(args.host, args.port) as listener:
+        guard = _open(args, labels)
         scheme = "http" if args.tls_cert is None else "https"
         host, port = listener.getsockname()[:2]
         where = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
-        print(f"{where} answers {names} with a {type(holdout.guard).__name__}", flush=True)
-        if scheme == "http" and args.host not in _LOOPBACK:
-            _warn("tokens and answers go in clear: give --tls-cert, or put a proxy before it")
+        print(f"{where} answers {names} with a {guard.kind}", flush=True)
+        if not ipaddress.ip_address(host).is_loopback:
+            _warn(
+                "other machines can connect: a reverse proxy is expected in front, which limits "
+                "connections, rates, and the time that a request may take (docs/how-to/serve-a-holdout.md)"
+            )
+            if scheme == "http":
+                _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
-        server = server_of(
-            holdout, tokens, max_body=max_body, body_seconds=seconds,
-            tls_cert=args.tls_cert, tls_key=args.tls_key,
+        server = make_server(
+            guard, tokens, max_body=max_body, tls_cert=args.tls_cert, tls_key=args.tls_key
         )  # fmt: skip
         with _logging_to_stderr():
             run(server, listener)
@@ -147,15 +150,15 @@ def _warn(what: str) -> None:
     print(f"radabound serve: {what}", file=sys.stderr, flush=True)
 
 
-def _open(args: argparse.Namespace, labels: Any) -> Holdout:
+def _open(args: argparse.Namespace, labels: Any) -> Guard:
     found = _kind_of(args.database) if os.path.exists(args.database) else None
-    wanted = MECHANISMS.get(args.mechanism or "")
+    wanted = GUARDS.get(args.guard or "")
     if found is not None and wanted not in (None, found):
         raise ValueError(
-            f"--mechanism must be that of {args.database}, a {found.__name__}, got {args.mechanism}"
+            f"--guard must be that of {args.database}, a {found.__name__}, got {args.guard}"
         )
     kind = found or wanted or RadaBound
-    takes = inspect.signature(kind).parameters
+    takes = inspect.signature(kind.open).parameters
     for option in given(args, *_OPTIONS, "space", "space_size"):
         if option.removesuffix("_size") not in takes:
             raise ValueError(f"--{option.replace('_', '-')} must be left out with {_name_of(kind)}")
@@ -167,22 +170,24 @@ def _open(args: argparse.Namespace, labels: Any) -> Holdout:
     elif args.space_size is not None:
         parameters["space"] = check_count(space_size=args.space_size)
     if found is None or parameters:
-        _check_complete(args.database, found, kind, takes, parameters)
-    options = measured(args, labels)
+        _check_complete(args.database, found, kind, parameters)
+    what, baseline = judged(args, labels)
+    if baseline is not None:
+        if "baseline" not in takes:
+            raise ValueError(f"--baseline must be left out with {_name_of(kind)}")
+        parameters["baseline"] = baseline
     try:
-        return Holdout.open(
-            args.database, labels, kind, durability=args.durability, **options, **parameters
-        )
+        guard: Guard = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
+    return guard
 
 
-def _check_complete(
-    path: str, found: Any, kind: Any, takes: Any, parameters: dict[str, Any]
-) -> None:
+def _check_complete(path: str, found: Any, kind: Any, parameters: dict[str, Any]) -> None:
     """ValueError unless all is given that a new one of this kind needs."""
-    needed = [name for name in (*_OPTIONS, "space") if name in takes]
-    needed = [name for name in needed if takes[name].default is inspect.Parameter.empty]
+    made = inspect.signature(kind).parameters
+    needed = [name for name in (*_OPTIONS, "space") if name in made]
+    needed = [name for name in needed if made[name].default is inspect.Parameter.empty]
     if not parameters.keys() >= set(needed):
         must = " and ".join(f"--{name}" for name in needed)
         must = must.replace("--space", "--space-size or --space")
@@ -194,11 +199,11 @@ def _check_complete(
 
 
 def _name_of(kind: Any) -> str:
-    return next(name for name, each in MECHANISMS.items() if each is kind)
+    return next(name for name, each in GUARDS.items() if each is kind)
 
 
 def _kind_of(path: str) -> Any:
-    """Of the guard in a database."""
+    """The class of the guard in a database."""
     from radabound_fast.store import open_ledger
 
     try:
@@ -209,10 +214,10 @@ def _kind_of(path: str) -> Any:
         name = ledger.description["kind"]
     finally:
         ledger.close()
-    for kind in MECHANISMS.values():
+    for kind in GUARDS.values():
         if kind.__name__ == name:
             return kind
-    served = ", ".join(kind.__name__ for kind in MECHANISMS.values())
+    served = ", ".join(kind.__name__ for kind in GUARDS.values())
     raise ValueError(f"{path} holds a {name:.50}, which is not served: {served} are")
 
 

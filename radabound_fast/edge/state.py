@@ -21,8 +21,8 @@ from radabound_fast.bounds import binomial_interval
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.edge import cubics as _pieces
 from radabound_fast.edge.cubics import Piece
+from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.guards.halting import HaltingRule
-from radabound_fast.guards.radabound import RadaBound
 
 FORMAT = b"radedge1"
 N_PIECES, N_STAGES = 22, 32  # as in src/edge/radabound_edge.h
@@ -149,15 +149,16 @@ class EdgeState:
         count.
         """
         # which checks the arguments, and draws the seed
-        guard = RadaBound(
+        more = {} if max_queries is None else {"max_queries": max_queries}
+        guard = guard_by_bound(
+            bound,
             n_samples,
             epsilon=epsilon,
             delta=delta,
             n_vectors=n_vectors,
-            bound=bound,
             seed=seed,
             signs="generated",
-            max_queries=max_queries,
+            **more,
         )
         m, n_vectors = guard.n_samples, guard.n_vectors
         if m > MOST_SAMPLES:

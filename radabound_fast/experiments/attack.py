@@ -16,14 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._kernel import PackedLosses
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
 from radabound_fast.experiments.runner import Task
-from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.experiments.thresholdout import Thresholdout, ThresholdoutAnswers
+from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
-from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.rows.packing import pack_losses
 
 N_SAMPLES = 4000
@@ -32,8 +34,6 @@ DELTA = 0.1
 EPSILONS = (0.05, 0.06, 0.07, 0.08, 0.1, 0.2)
 N_CLASSIFIERS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
 
-Words = NDArray[np.uint64]
-
 
 class Classifiers:
     """Random classifiers on one holdout, and votes of the first k of them."""
@@ -41,18 +41,17 @@ class Classifiers:
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
         losses = rng.integers(0, 2, (N_CLASSIFIERS[-1], N_SAMPLES), dtype=np.uint8)
-        self.words: Words = pack_losses(losses)
+        self.losses = pack_losses(losses)
         self.means = losses.mean(axis=1)
         self._right = 1 - 2 * losses.astype(np.float32)  # +1 where a classifier is right, else -1
         # ties are broken by coins of their own, so that a vote is a fair coin too
         self._coins = 1e-6 * rng.standard_normal(N_SAMPLES, dtype=np.float32)
 
-    def vote(self, weights: NDArray[np.float64]) -> tuple[Words, float]:
+    def vote(self, weights: NDArray[np.float64]) -> tuple[PackedLosses, float]:
         """Losses and exact mean of the vote of the first ``len(weights)`` classifiers."""
         score = weights.astype(np.float32) @ self._right[: len(weights)] + self._coins
         losses = score < 0
-        words: Words = pack_losses(losses)
-        return words, float(losses.mean())
+        return pack_losses(losses), float(losses.mean())
 
     def near(self, deviation: float) -> NDArray[np.float64]:
         """Honest guesses of the means of all classifiers and of the vote: normal errors."""
@@ -104,7 +103,7 @@ def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, 
         given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
         for bound in BOUNDS:
             guard = partial(
-                RadaBound, N_SAMPLES, **given, n_vectors=N_VECTORS, bound=bound, seed=seed
+                guard_by_bound, bound, N_SAMPLES, **given, n_vectors=N_VECTORS, seed=seed
             )
             yield bound, epsilon, _with_exact_means(classifiers, exact_votes, guard)
         # at means near 1/2 the tolerance by relative entropy is Hoeffding's, and halts sooner
@@ -125,11 +124,9 @@ def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, 
         )
         runs = _for_each_k(partial(_with_guesses, classifiers, thresholdout, training))
         yield "Thresholdout", epsilon, runs
-    for name, step in (("Ladder, step .01", 0.01), ("Ladder, parameter-free", None)):
-        ladder = partial(Ladder, N_SAMPLES, step, delta=DELTA)
-        runs = _for_each_k(partial(_with_guesses, classifiers, ladder, training))
-        for epsilon in EPSILONS:  # which a Ladder does not know
-            yield name, epsilon, runs
+    runs = _for_each_k(partial(_with_ladder, classifiers))
+    for epsilon in EPSILONS:  # which a Ladder does not know
+        yield "Ladder, step .01", epsilon, runs
 
 
 def _for_each_k(attack_of: Callable[[int], Told]) -> list[Told]:
@@ -148,18 +145,19 @@ def _for_each_k(attack_of: Callable[[int], Told]) -> list[Told]:
 
 def _with_exact_means(
     classifiers: Classifiers,
-    exact_votes: list[tuple[Words, float]],
-    guard: Callable[[], RadaBound],
+    exact_votes: list[tuple[PackedLosses, float]],
+    guard: Callable[[], SignedGuard],
 ) -> list[Told]:
     asked = guard()
-    first = asked.query_many_packed(classifiers.words)
+    first = asked.query_many(classifiers.losses)
     runs = []
-    for k, (words, mean) in zip(N_CLASSIFIERS, exact_votes, strict=True):
-        answers = classifiers.means[: min(k, first.n_answered)].tolist()
-        if first.n_answered >= k:
+    for k, (vote, mean) in zip(N_CLASSIFIERS, exact_votes, strict=True):
+        answers = classifiers.means[: min(k, len(first))].tolist()
+        if len(first) >= k:
             again = guard()
-            again.query_many_packed(classifiers.words[:k])
-            if not again.query_many_packed(words[np.newaxis]).halted:
+            again.query_many(classifiers.losses[:k])
+            with suppress(HoldoutExhausted):
+                again.query(vote)
                 answers.append(mean)
         runs.append(Told(answers, asked.epsilon))
     return runs
@@ -173,20 +171,28 @@ def _with_guesses(
 ) -> Told:
     """Guesses that do not depend on answers, so that all classifiers are asked about at once."""
     asked = mechanism()
-    told = asked.query_many_packed(classifiers.words[:k], guesses=guesses[:k])
-    answers, width = told.values.tolist(), float(np.max(told.half_widths, initial=0.0))
-    if not told.halted:
-        weights = 0.5 - told.values
-        if isinstance(asked, Ladder):  # an answer repeated says nothing of its classifier
-            weights = told.updated.astype(np.float64)
-        elif isinstance(asked, Thresholdout):  # nor does a training mean
-            weights[told.passed] = 0.0
-        words, _ = classifiers.vote(weights)
+    block = asked.query_many(classifiers.losses[:k], guesses=guesses[:k])
+    answers, width = block.values.tolist(), float(np.max(block.half_widths, initial=0.0))
+    if not block.halted:
+        weights = 0.5 - block.values
+        if isinstance(block, ThresholdoutAnswers):  # a training mean says nothing of its classifier
+            weights[block.passed] = 0.0
+        vote, _ = classifiers.vote(weights)
         with suppress(HoldoutExhausted):
-            answer = asked.query_packed(words, guess=guesses[k])
+            answer = asked.query(vote, guess=guesses[k])
             answers.append(answer.value)
             width = max(width, answer.half_width)
     return Told(answers, width)
+
+
+def _with_ladder(classifiers: Classifiers, k: int) -> Told:
+    ladder = Ladder(N_SAMPLES, 0.01, delta=DELTA)
+    block = ladder.query_many(classifiers.losses[:k])
+    # an answer that is repeated says nothing of its classifier
+    vote, _ = classifiers.vote(block.updated.astype(np.float64))
+    last = ladder.query(vote)
+    width = max(float(np.max(block.half_widths, initial=0.0)), last.half_width)
+    return Told([*block.values.tolist(), last.value], width)
 
 
 def _with_attackers_guesses(
@@ -203,11 +209,11 @@ def _with_attackers_guesses(
     with suppress(HoldoutExhausted):
         for number in range(k):
             guess = 0.5 + check.tolerance - 1.0 / math.sqrt(N_SAMPLES)
-            answer = check.query_packed(classifiers.words[number], guess=min(guess, 1.0))
+            answer = check.query(classifiers.losses[number], guess=min(guess, 1.0))
             answers.append(answer.value)
             weights[number] = -1.0 if answer.passed else 1.0
-        words, _ = classifiers.vote(weights)
-        answers.append(check.query_packed(words, guess=0.5 - 1.01 * check.epsilon).value)
+        vote, _ = classifiers.vote(weights)
+        answers.append(check.query(vote, guess=0.5 - 1.01 * check.epsilon).value)
     return Told(answers, check.epsilon)
 
 

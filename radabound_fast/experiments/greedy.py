@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._kernel import PackedLosses
 from radabound_fast.rows.packing import pack_losses
 
 N_SAMPLES = 4000  # each of training set, holdout and fresh set
@@ -32,7 +33,7 @@ class Sample(NamedTuple):
 class Search(NamedTuple):
     """All that one search asked, in order."""
 
-    words: NDArray[np.uint64]  # (N_QUERIES, ceil(N_SAMPLES / 64)), packed losses
+    losses: PackedLosses  # N_QUERIES of N_SAMPLES
     errors: NDArray[np.float64]  # (N_QUERIES,), on the holdout
     truths: NDArray[np.float64]  # (N_QUERIES,), exact
     fresh: NDArray[np.float64]  # (N_QUERIES,), on the fresh set

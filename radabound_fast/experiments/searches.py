@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.experiments.results import Row, any_off, column, grouped, share
 from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
-from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.rows.packing import pack_losses
 
 DELTA = 0.1
@@ -102,28 +102,24 @@ def against_all(
 
     search = partial(climb, problem, n_candidates=n_candidates)
     plain = search(ask=exact, rng=np.random.default_rng(seed))
-    words = pack_losses(np.array(asked))
+    losses = pack_losses(np.array(asked))
     rows: list[Row] = []
     for epsilon in epsilons:
         rows.append(_row(UNGUARDED, epsilon, plain, plain.truths, math.nan))
         for bound in BOUNDS:
             # exact answers until the first refusal: the same search, cut short
-            told = RadaBound(
-                N_SAMPLES,
-                epsilon=epsilon,
-                delta=DELTA,
-                n_vectors=N_VECTORS,
-                bound=bound,
-                seed=seed + 1,
-            ).query_many_packed(words)
-            n = told.n_answered
-            found = Found(plain.values[:n], plain.truths[:n], told.halted)
+            guard = guard_by_bound(
+                bound, N_SAMPLES, epsilon=epsilon, delta=DELTA, n_vectors=N_VECTORS, seed=seed + 1
+            )
+            answers = guard.query_many(losses)
+            n = len(answers)
+            found = Found(plain.values[:n], plain.truths[:n], answers.halted)
             rows.append(_row(bound, epsilon, found, found.truths, epsilon))
         for name, mechanism in _mechanisms(epsilon, seed + 1):
             listener = _Listener(mechanism)
             found = search(ask=listener.ask, rng=np.random.default_rng(seed))
             targets = found.truths
-            if isinstance(mechanism, Ladder):  # it speaks of the best so far
+            if name.startswith("Ladder"):  # it speaks of the best so far
                 targets = np.minimum.accumulate(targets)
             rows.append(_row(name, epsilon, found, targets, listener.half_width))
     return rows
@@ -137,7 +133,8 @@ class _Listener:
         self.half_width = 0.0
 
     def ask(self, question: Question) -> float:
-        answer = self.mechanism.query(question.losses, guess=question.guess)
+        guess = {"guess": question.guess} if self.mechanism.needs == "guess" else {}
+        answer = self.mechanism.query(question.losses, **guess)
         self.half_width = max(answer.half_width, self.half_width)
         return float(answer.value)
 
@@ -145,7 +142,6 @@ class _Listener:
 def _mechanisms(epsilon: float, seed: int) -> Iterator[tuple[str, Any]]:
     yield "guess and check", GuessAndCheck(N_SAMPLES, epsilon=epsilon, delta=DELTA)
     yield "Ladder, step .01", Ladder(N_SAMPLES, 0.01, delta=DELTA)
-    yield "Ladder, parameter-free", Ladder(N_SAMPLES, delta=DELTA)
     # practical parameters; its theorem asks for millions of samples
     yield (
         "Thresholdout",

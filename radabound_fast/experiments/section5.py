@@ -143,7 +143,7 @@ def answered(search: greedy.Search, number: int, bound: str, epsilon: float, see
         bound=bound,
         seed=seed,
     )
-    return guard.query_many_packed(search.words).n_answered
+    return len(guard.query_many(search.losses))
 
 
 def halting_query(answered: float) -> int:

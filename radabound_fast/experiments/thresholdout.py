@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite, nan
+from math import nan
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count, check_positive, check_seed, counted
+from radabound_fast._kernel import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.mechanism import MOST_QUERIES, Mechanism, MechanismAnswer
+from radabound_fast.guards.mean_guard import (
+    MOST_ANSWERS,
+    MeanAnswer,
+    MeanGuard,
+    check_guess,
+    check_guesses,
+)
 from radabound_fast.guards.reader import LossReader
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability, Path
 
 _BELOW_ONE = 1 - 2**-53
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ThresholdoutAnswer(MechanismAnswer):
+class ThresholdoutAnswer(MeanAnswer):
     """One answer of `Thresholdout`.
 
     Attributes
@@ -28,8 +39,8 @@ class ThresholdoutAnswer(MechanismAnswer):
         The training mean, or the holdout's with noise, which may leave [0, 1].
     low, high, half_width : float
         nan: see `Thresholdout.guarantee`.
-    n_queries : int
-        Answers given so far, this one counted.
+    number : int
+        How many answers the guard has given, this one included.
     passed : bool
         True if the training mean stands; False if one of the budget was spent.
     """
@@ -45,7 +56,7 @@ class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
         return self._column("passed", np.bool_)
 
 
-class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
+class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     """The reusable holdout of Dwork et al. [1]_, Figure 1; for comparison.
 
     With T^ = T + Lap(2 sigma) drawn beforehand, a query with training mean a and holdout mean
@@ -55,8 +66,9 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
 
     Parameters
     ----------
-    n_samples : int
-        m, the number of held-out examples; at least 1.
+    judged : array_like, Holdout, int or Losses
+        What is judged: labels, or a `Holdout` with the metric "error"; then queries bring
+        predictions.  Or the number of held-out rows, m; then queries bring losses.
     threshold : float
         T, in units of loss; positive.
     noise : float
@@ -84,35 +96,132 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
     >>> holdout = Thresholdout(4000, threshold=0.04, noise=0.001, budget=10, seed=1)
     >>> losses = np.arange(4000) % 4 == 0
     >>> holdout.query(losses, guess=0.26)
-    ThresholdoutAnswer(value=0.26, low=nan, high=nan, n_queries=1, passed=True)
+    ThresholdoutAnswer(value=0.26, low=nan, high=nan, number=1, passed=True)
     >>> answer = holdout.query(losses, guess=0.1)
     >>> answer.passed, abs(answer.value - 0.25) < 0.01, holdout.spent
     (False, True, 1)
     """
 
+    needs: ClassVar[Literal["key", "guess"] | None] = "guess"
     _answers_type = ThresholdoutAnswers
-    _needs_guess = True
-    _arguments = ("n_samples", "threshold", "noise", "budget", "seed")
-    _n_own = 8
-    _shown = ("n_samples", "threshold", "noise", "budget", "spent", "n_queries", "halted")
+    _arguments = ("threshold", "noise", "budget", "seed")
 
+    @sealed
     def __init__(
         self,
-        n_samples: int,
+        judged: Any,
         *,
         threshold: float,
         noise: float,
         budget: int,
         seed: int | None = None,
     ) -> None:
-        super().__init__(n_samples)
+        super().__init__(judged)
         self.threshold = check_positive(threshold=threshold)
         self.noise = check_positive(noise=noise)
-        self.budget = check_count(budget=budget, at_most=MOST_QUERIES)
+        self.budget = check_count(budget=budget, at_most=MOST_ANSWERS)
         self.seed = check_seed(seed)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._spent = 0
         self._noisy_threshold = self._draw_threshold()
+        self.delta = nan  # none is guaranteed
+        self._holdout.note_guard(None)
+
+    @classmethod
+    @sealed
+    def open(
+        cls,
+        path: Path,
+        judged: Any = None,
+        *,
+        threshold: float | None = None,
+        noise: float | None = None,
+        budget: int | None = None,
+        seed: int | None = None,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+    ) -> Self:
+        """Open the guard that lives in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: they are one guard, and an
+        answer is released only after its count is committed.
+
+        Parameters
+        ----------
+        path, judged, holdout_id, durability
+            As for `RadaBound.open`, whose errors these are too.
+        threshold, noise, budget, seed
+            As for the constructor; they must be those that the database was made with.  Without
+            threshold, noise and budget all are those of the database, which must exist.
+        """
+        parameters = None
+        if threshold is not None or noise is not None or budget is not None:
+            parameters = {
+                "threshold": threshold,
+                "noise": noise,
+                "budget": budget,
+                "seed": seed,
+            }
+        return cls._open(path, judged, parameters, durability, holdout_id)
+
+    # ---- asking ------------------------------------------------------------------------------
+
+    @sealed
+    def query(self, y_pred: Any, *, guess: float) -> ThresholdoutAnswer:
+        """Answer one query.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,), or PackedLosses
+            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
+            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
+        guess : float
+            The mean loss on the training set, in [0, 1], made without the holdout.
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not such an array, or no such guess; nothing has changed then.
+        RuntimeError
+            In a process forked after the guard was made; or in the middle of another call on this
+            very thread.
+        """
+        rows = self._reader(y_pred, many=False)
+        return self._one(rows, check_guess(guess, self.kind))
+
+    @sealed
+    def query_many(self, Y_pred: Any, *, guesses: Any) -> ThresholdoutAnswers:
+        """Answer queries in order, bit for bit as a loop of `query` would.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples), or PackedLosses
+            One query a row, as in `query`.
+        guesses : array_like, shape (k,)
+            One guess a row.
+
+        Returns
+        -------
+        Answers
+            Of the rows before the first that was withheld.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError
+            For bad rows or guesses; nothing has changed then.
+        RuntimeError
+            As in `query`.
+        """
+        rows = self._reader(Y_pred, many=True)
+        return self._many(rows, check_guesses(guesses, len(rows.means), self.kind))
+
+    def n_left(self) -> int:
+        """Return how many answers may still come from the holdout."""
+        return 0 if self.halted else self.budget - self.spent
 
     @property
     def spent(self) -> int:
@@ -165,21 +274,15 @@ class Thresholdout(Mechanism[ThresholdoutAnswer, ThresholdoutAnswers]):
             [np.array([self._spent], np.int64), threshold.view(np.int64), words.view(np.int64)]
         )
 
-    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
-        spent, _, *words = own.view(np.uint64).tolist()
-        noisy_threshold = float(own[1:2].view(np.float64)[0])
-        if spent > min(n_queries, self.budget) or not isfinite(noisy_threshold):
-            raise ValueError("the state has spent more than there is, or has no threshold")
-        # PCG64's increment is odd
-        if len(words) != 6 or not words[3] % 2 or words[4] > 1 or words[5] >= 2**32:
-            raise ValueError("the state has no random numbers of PCG64")
+    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
+        self._spent, _, *words = own.view(np.uint64).tolist()
+        self._noisy_threshold = float(own[1:2].view(np.float64)[0])
         self._random.bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
             "has_uint32": words[4],
             "uinteger": words[5],
         }
-        self._spent, self._noisy_threshold = spent, noisy_threshold
 
     def _laplace(self, scale: int) -> float:
         return float(self._random.laplace(scale=scale * self.noise))

@@ -1,33 +1,13 @@
-"""Mechanisms, all but one of which stay valid when the analyst adapts; `RadaBound`'s protocol.
+"""The guards, and what they answer.  `radabound_fast.guards.base` has their family tree.
 
-==================  ==================================================================
-`DeclaredSearch`    an interval for every answer, inside a space declared beforehand
-`FixedSequence`     every answer within epsilon, by any metric, in an order fixed in advance
-`GuessAndCheck`     every answer within epsilon; every query brings a guess
-`Ladder`            the best mean so far; any number of queries, no guesses
-==================  ==================================================================
+=====================  ============================================================================
+`base`                 what every guard has
+`declared_search`      `DeclaredSearch`; `search_rows` reads, `search_answers` answers
+`halting_guard`        guards that count their answers, in memory or in a database (`opening`)
+`signed`               the part that `radabound` and `fixed_sequence` share; `halting` is the rule
+`mean_guard`           the part that `guess_and_check` and `ladder` share; `reader` reads
+`answers`, `exhausted` what queries return and raise
+`report`               what a search came to
+`log`                  the logger "radabound_fast"
+=====================  ============================================================================
 """
-
-from radabound_fast._lazy import lazily
-
-# __init__.pyi tells type checkers the same
-_HOMES = {
-    "ComparedAnswer": "declared_search",
-    "Comparison": "declared_search",
-    "CrossValidatedAnswer": "declared_search",
-    "DeclaredSearch": "declared_search",
-    "DeclaredSearchAnswer": "declared_search",
-    "DeclaredSearchAnswers": "declared_search",
-    "FixedSequence": "fixed_sequence",
-    "FixedSequenceAnswer": "fixed_sequence",
-    "GuessAndCheck": "guess_and_check",
-    "GuessAndCheckAnswer": "guess_and_check",
-    "GuessAndCheckAnswers": "guess_and_check",
-    "Ladder": "ladder",
-    "LadderAnswer": "ladder",
-    "LadderAnswers": "ladder",
-    "Mechanism": "mechanism",
-}
-__getattr__, __dir__ = lazily(__name__, _HOMES)
-
-__all__ = list(_HOMES)

@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from radabound_fast._checks import check_count
-from radabound_fast._kernel import Answer, RadaBoundAnswer, sealed, stored_answer
-from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast._checks import counted
+from radabound_fast._kernel import Answer, RadaBoundAnswer, stored_answer
 
 if TYPE_CHECKING:
     from radabound_fast.guards.halting import HaltingRule
 
-# what every answer tells, in order
-SHARED = ("value", "low", "high", "half_width", "n_queries")
+# the fields of every answer, in order
+SHARED = ("value", "low", "high", "half_width", "number")
 
 AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
 AnswersT = TypeVar("AnswersT", bound="Answers[Any]")
 
 
 class Answers(Sequence[AnswerT_co]):
-    """What every guard's `query_many` answered: the queries before the first that was withheld.
+    """The answers of a guard's `query_many`, up to the first query that was withheld.
 
-    A sequence of `Answer`, and each thing that they tell as an array.
+    A sequence of `Answer`, and each of their fields as an array.
 
     Attributes
     ----------
-    values, lows, highs, half_widths : ndarray of float64, shape (n_answered,)
+    values, lows, highs, half_widths : ndarray of float64, shape (k,)
         As in `Answer`; computed when asked for.
-    numbers : ndarray of int64, shape (n_answered,)
-        ``n_queries`` of each.
-    n_answered : int
-        How many of the queries of this call were answered; the rest were withheld.
+    numbers : ndarray of int64, shape (k,)
+        ``number`` of each.
     halted : bool
         Whether the query after them halted the guard.
-    n_queries : int
-        Answers that the guard has given in all.
+    n_answered : int
+        Answers that the guard has given in all, these included.
 
     Notes
     -----
-    ``pandas.DataFrame(answers._asdict())`` has a row per answer and the columns of
-    ``answer._asdict()``; ``pandas.DataFrame(answers)`` has the same, more slowly.
+    ``len(answers)`` is k, the number of answers: the rows of the call after them were withheld.
+    ``pandas.DataFrame(answers.to_dict())`` has a row per answer and a column per field.
     """
 
-    def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_queries: int) -> None:
+    def __init__(self, answers: Sequence[AnswerT_co], *, halted: bool, n_answered: int) -> None:
         self._answers = answers
         self.halted = halted
-        self.n_queries = n_queries
+        self.n_answered = n_answered
 
     def _column(self, name: str, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         return np.array([getattr(answer, name) for answer in self._answers], dtype)
@@ -73,20 +70,16 @@ class Answers(Sequence[AnswerT_co]):
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        return self._column("n_queries", np.int64)
+        return self._column("number", np.int64)
 
-    @property
-    def n_answered(self) -> int:
-        return len(self)
-
-    def _asdict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         shared = (self.values, self.lows, self.highs, self.half_widths, self.numbers)
         return dict(zip(SHARED, shared, strict=True)) | self._own_columns()
 
     def _own_columns(self) -> dict[str, Any]:
-        told = self._answers[0]._asdict() if self._answers else {}
-        own = [name for name in told if name not in SHARED]
-        return {name: self._column(name, type(told[name])) for name in own}
+        first = self._answers[0].to_dict() if self._answers else {}
+        own = [name for name in first if name not in SHARED]
+        return {name: self._column(name, type(first[name])) for name in own}
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -103,56 +96,21 @@ class Answers(Sequence[AnswerT_co]):
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}(n_answered={self.n_answered}, halted={self.halted}, "
-            f"n_queries={self.n_queries})"
+            f"{type(self).__name__}({counted(len(self), 'answer')}, halted={self.halted}, "
+            f"n_answered={self.n_answered})"
         )
 
 
 class ColumnAnswers(Answers[AnswerT_co]):
     """Answers that are kept as columns, and made when asked for."""
 
-    _numbers: NDArray[np.int64] | None  # None: up to n_queries
+    _numbers: NDArray[np.int64] | None  # None: up to n_answered
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         if self._numbers is not None:
             return self._numbers
-        return np.arange(self.n_queries - len(self), self.n_queries) + 1
-
-
-class AnswerStream(Iterator[AnswersT]):
-    """What a guard answers to rows, a block of them at a time, up to a halt.
-
-    Parameters
-    ----------
-    ask : callable
-        ``ask(rows)`` with a slice of the rows returns their `Answers`.
-    nothing : callable
-        ``nothing()`` returns those after a halt between two blocks, by another process.
-    n_rows, block : int
-        Rows in all, and in a block.
-    """
-
-    def __init__(
-        self, ask: Callable[[slice], AnswersT], nothing: Callable[[], AnswersT], n_rows: int,
-        block: int,
-    ) -> None:  # fmt: skip
-        self._ask, self._nothing = ask, nothing
-        self._row, self._n_rows, self._block = 0, n_rows, check_count(block=block)
-
-    @sealed
-    def __next__(self) -> AnswersT:
-        if self._row >= self._n_rows:
-            raise StopIteration
-        rows = slice(self._row, min(self._n_rows, self._row + self._block))
-        try:
-            answers = self._ask(rows)
-        except HoldoutExhausted:
-            if self._row == 0:
-                raise
-            answers = self._nothing()
-        self._row = self._n_rows if answers.halted else rows.stop
-        return answers
+        return np.arange(self.n_answered - len(self), self.n_answered) + 1
 
 
 def hand_over(error: BaseException, answers: Any, n_answers: int) -> None:
@@ -167,12 +125,12 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     Attributes
     ----------
-    values, lows, highs, half_widths, numbers, n_answered, halted, n_queries
+    values, lows, highs, half_widths, numbers, halted, n_answered
         As in `Answers`.
     complexity, delta_prime : float
         The guard's after the call, a withheld query included; delta_prime is computed when asked
         for.
-    complexities, delta_primes : ndarray of float64, shape (n_answered,), or None
+    complexities, delta_primes : ndarray of float64, shape (k,), or None
         The same after each answer; only with ``trace=True``.
     """
 
@@ -180,17 +138,17 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
         self,
         values: NDArray[np.float64],
         *,
-        numbers: NDArray[np.int64] | None = None,  # None: up to n_queries
-        declared: bool | NDArray[np.bool_],
+        numbers: NDArray[np.int64] | None = None,  # None: up to n_answered
+        binary: bool | NDArray[np.bool_],
         halted: bool,
-        n_queries: int,
+        n_answered: int,
         complexity: float,
         complexities: NDArray[np.float64] | None,
         rule: HaltingRule,
     ) -> None:
-        self.values, self.halted, self.n_queries = values, halted, n_queries
+        self.values, self.halted, self.n_answered = values, halted, n_answered
         self.complexity, self.complexities = complexity, complexities
-        self._numbers, self._declared, self._rule = numbers, declared, rule
+        self._numbers, self._binary, self._rule = numbers, binary, rule
 
     @classmethod
     def joined(cls, blocks: Iterable[Self]) -> Self:
@@ -200,24 +158,27 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
         return cls(
             np.concatenate([block.values for block in blocks]),
             numbers=np.concatenate([block.numbers for block in blocks]),
-            declared=np.concatenate(
-                [np.broadcast_to(block._declared, len(block)) for block in blocks]
-            ),
+            binary=np.concatenate([np.broadcast_to(block._binary, len(block)) for block in blocks]),
             halted=last.halted,
-            n_queries=last.n_queries,
+            n_answered=last.n_answered,
             complexity=last.complexity,
             complexities=None,
             rule=last._rule,
         )
 
-    def _some(self, rows: NDArray[np.intp]) -> Self:
-        """Those of some rows, without a trace."""
+    @property
+    def binary(self) -> bool | NDArray[np.bool_]:
+        """Whether the losses are 0 or 1 by their type."""
+        return self._binary
+
+    def subset(self, rows: NDArray[np.intp]) -> Self:
+        """Return the answers of some rows, without a trace."""
         return type(self)(
             self.values[rows],
             numbers=self.numbers[rows],
-            declared=np.broadcast_to(self._declared, len(self))[rows],
+            binary=np.broadcast_to(self._binary, len(self))[rows],
             halted=self.halted,
-            n_queries=self.n_queries,
+            n_answered=self.n_answered,
             complexity=self.complexity,
             complexities=None,
             rule=self._rule,
@@ -225,7 +186,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     @cached_property
     def _interval(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self._rule.interval(self.values, self.numbers, self._declared)
+        return self._rule.interval(self.values, self.numbers, self._binary)
 
     @cached_property
     def lows(self) -> NDArray[np.float64]:
@@ -251,7 +212,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
         # complexities never fall, and rarely rise: each run of equal ones is looked up once
         starts = np.flatnonzero(np.diff(self.complexities, prepend=np.nan) != 0)
         found = [self._rule.delta_prime(value) for value in self.complexities[starts].tolist()]
-        return np.repeat(found, np.diff(starts, append=self.n_answered))
+        return np.repeat(found, np.diff(starts, append=len(self)))
 
     def _own_columns(self) -> dict[str, Any]:
         unknown = np.full(len(self), np.nan)
@@ -262,7 +223,7 @@ class RadaBoundAnswers(ColumnAnswers[RadaBoundAnswer]):
 
     @cached_property
     def _answers(self) -> list[RadaBoundAnswer]:  # type: ignore[override]
-        columns = [column.tolist() for column in self._asdict().values()]
+        columns = [column.tolist() for column in self.to_dict().values()]
         return [
             stored_answer(value, complexity, number, (low, high, half_width, delta_prime))
             for value, low, high, half_width, number, complexity, delta_prime in zip(

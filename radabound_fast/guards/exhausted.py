@@ -10,11 +10,11 @@ class HoldoutExhausted(RuntimeError):
 
     Attributes
     ----------
-    n_queries : int
+    n_answered : int
         Answers given before; the withheld query is not counted.
     complexity : float or None
         Monte-Carlo Rademacher complexity with the withheld query included, in units of
-        loss; None for mechanisms, which have none.
+        loss; None for guards that have none.
     delta_prime : float or None
         What the tail bound gave at that complexity, clipped at 1; nan where the bound has no tail.
     threshold : float or None
@@ -25,13 +25,13 @@ class HoldoutExhausted(RuntimeError):
         self,
         reason: str,
         *,
-        n_queries: int,
+        n_answered: int,
         complexity: float | None = None,
         delta_prime: float | None = None,
         threshold: float | None = None,
     ) -> None:
         super().__init__(reason)
-        self.n_queries = n_queries
+        self.n_answered = n_answered
         self.complexity = complexity
         self.delta_prime = delta_prime
         self.threshold = threshold
@@ -42,4 +42,4 @@ class HoldoutExhausted(RuntimeError):
 
 
 def _rebuild(reason: str) -> HoldoutExhausted:
-    return HoldoutExhausted(reason, n_queries=0)  # its attributes follow
+    return HoldoutExhausted(reason, n_answered=0)  # its attributes follow

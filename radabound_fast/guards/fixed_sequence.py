@@ -1,9 +1,9 @@
-"""Queries in an order fixed in advance, of any metric: the union part of "fixed-sequence" alone."""
+"""Queries in an order fixed beforehand: the proved halting guard, for every metric."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from radabound_fast._checks import (
     check_count,
     check_delta,
     check_fraction,
+    check_integer,
     check_positive,
 )
-from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
 from radabound_fast.bounds import (
     Free,
     binomial_free,
@@ -26,65 +27,64 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.mechanism import Mechanism, MechanismAnswer
-from radabound_fast.guards.reader import LossReader
-from radabound_fast.metrics import COUNTED, MeanLoss
+from radabound_fast.guards.base import Outlook
+from radabound_fast.guards.halting_guard import HaltingGuard
+from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard
+from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.holdout import Holdout, Losses
+from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth
 
 if TYPE_CHECKING:
-    from radabound_fast.metrics import Measure, Truth
+    from radabound_fast.store import Durability, Path
 
 # more than rounding widens an interval, relative to its length; of exact limits at so many nats
 _MARGIN = 1e-8
 _EXACT_NATS = 3.0
+_KEY = bytes(16)  # hashes weights, which are no secret; no labels are hashed by it
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class FixedSequenceAnswer(MechanismAnswer):
-    """One answer of `FixedSequence`.
+class FixedSequence(HaltingGuard):
+    """Answers queries in an order fixed beforehand while each is known to within epsilon.
 
-    Attributes
-    ----------
-    value : float
-        The mean loss; of a `Holdout` with a metric, that.
-    low, high : float
-        Where the population's is, for all answers at once.
-    half_width : float
-        The longer side of the interval, at most epsilon.
-    n_queries : int
-        Answers given so far, this one counted.
-    """
-
-
-class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]):
-    """Answers queries in an order fixed in advance while each is known to within epsilon.
-
-    What ``RadaBound(bound="fixed-sequence")`` answers without signs, with all of delta and by any
-    metric of a `Holdout`.  Not for an analyst who chooses models, or their order, by their scores.
+    The order, and the models in it, must be fixed before any score on this holdout was seen; an
+    analyst who chooses the next model by the scores so far needs a `DeclaredSearch`.
 
     Parameters
     ----------
-    n_samples : int
-        m, the number of held-out examples; at least 1.
+    judged : array_like, Holdout, int or Losses
+        What is judged: labels, or a `Holdout` with any metric; then queries bring predictions.  Or
+        the number of held-out rows, m, or `Losses`; then queries bring losses.  Rows may have
+        weights and groups.
     epsilon : float
         The error tolerated, above 0, in units of the metric.
     delta : float
-        Probability that any answer is off by more; 0 < delta < 1.
+        The probability that any answer is off by more; 0 < delta < 1.
+    n_vectors : int, default 32
+        Random sign vectors, l, for error rates and losses: half of delta then goes to the
+        Monte-Carlo Rademacher complexity of the queries, which answers on where the union bound
+        ends.  0: the union bound alone, with all of delta.  Other metrics use the union bound
+        alone, whatever `n_vectors` is.
     max_queries : int, optional
-        How many queries share half of delta alike; the rest goes by dyadic weights, which last for
-        any number.  None: all of it does.
+        How many queries share half of the union bound's delta alike; the rest goes by dyadic
+        weights, which last for any number.
+    seed : int, optional
+        The seed of the signs; None draws it from the operating system.  Whoever chooses the queries
+        must not know it.
+    signs : {"stored", "generated"}, default "stored"
+        As for `RadaBound`.
 
     Raises
     ------
     TypeError, ValueError
-        For an argument outside its rule; the message names it.
+        An argument is of the wrong type or out of its range; the message says which and why.
 
     Notes
     -----
-    Query k has the interval of its metric that fails with probability at most ``exp(-L)`` on each
-    side, ``L = ln(2 / (w_k delta))``, with the larger of its weights ``w_k``.  It is answered if
-    that lies within epsilon of the value; the first that is not is withheld, and so are all after
-    it.  (Result 29 of docs/theory.md.)  `DeclaredSearch` over `spaces.InOrder` has such intervals
-    without an epsilon, and never halts.
+    By the union bound query k has the interval of its metric that fails with probability at most
+    ``exp(-L)`` on each side, ``L = ln(2 / (w_k delta))``, with the larger of its weights ``w_k``.
+    It is answered if that lies within epsilon of the value; the first that is not is withheld, and
+    so are all after it.  (Result 29 of docs/explanation/theory.md; with signs Theorem F.)
+    `DeclaredSearch` over `spaces.InOrder` has such intervals without an epsilon, and never halts.
 
     Examples
     --------
@@ -92,105 +92,337 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
     >>> from radabound_fast import Holdout
     >>> rng = np.random.default_rng(0)
     >>> y_true = rng.integers(0, 2, 4000)
-    >>> guard = FixedSequence(4000, epsilon=0.05, delta=0.1)
-    >>> holdout = Holdout(y_true, guard, metric="roc_auc")
-    >>> answer = holdout.query(y_true + rng.normal(size=4000))
+    >>> guard = FixedSequence(Holdout(y_true, metric="roc_auc"), epsilon=0.05, delta=0.1)
+    >>> answer = guard.query(y_true + rng.normal(size=4000))
     >>> round(answer.value, 4), round(answer.low, 4), round(answer.high, 4)
     (0.7734, 0.7471, 0.7983)
     """
 
-    _answers_type = Answers[FixedSequenceAnswer]
-    _needs_guess = False
-    _arguments = ("n_samples", "epsilon", "delta", "max_queries")
-    _n_own = 0
-    _key = bytes(16)  # hashes weights, which are no secret; of labels nothing is hashed
-    _shown = (*_arguments, "n_queries", "halted")
+    epsilon: float
+    max_queries: int | None
 
-    def __init__(
-        self,
-        n_samples: int,
+    @sealed
+    def __new__(
+        cls,
+        judged: Any,
         *,
         epsilon: float,
         delta: float,
+        n_vectors: int = 32,
         max_queries: int | None = None,
-        metric: Any = None,
-    ) -> None:
-        # `metric`: what a Holdout measures, as it is stored; a Holdout says it
-        super().__init__(n_samples)
-        self.epsilon = check_positive(epsilon=epsilon)
-        self.delta = check_delta(delta)
-        self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
-        # half of delta alike and half by dyadic weights, or all of it; they do not rest on epsilon
-        share = self.delta if self.max_queries else 2.0 * self.delta
-        self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
-        self._metric: Measure | None = None
-        if metric is not None:
-            from radabound_fast.metrics import Measure
+        seed: int | None = None,
+        signs: Literal["stored", "generated"] = "stored",
+    ) -> Self:
+        kind: Any = cls
+        if cls is FixedSequence:
+            union_alone = check_integer(n_vectors=n_vectors) == 0
+            other_metric = isinstance(judged, Holdout) and judged.metric != "error"
+            kind = UnionSequence if union_alone or other_metric else SignedSequence
+        made: Self = super(FixedSequence, kind).__new__(kind)
+        return made
 
-            self._metric = Measure.from_description(metric, None)
+    if TYPE_CHECKING:  # `__new__` makes one of the two classes below
+
+        def __init__(
+            self,
+            judged: Any,
+            *,
+            epsilon: float,
+            delta: float,
+            n_vectors: int = 32,
+            max_queries: int | None = None,
+            seed: int | None = None,
+            signs: Literal["stored", "generated"] = "stored",
+        ) -> None: ...
 
     @property
-    def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
-        measure = self._metric or MeanLoss(self.n_samples)
-        what, limits = measure.told
-        return (
-            f"With probability at least {certainty(self.delta)} every answer is within "
-            f"{self.epsilon} of the {what}, and that is between its low and high. Two-sided, "
-            f"finite-sample, for queries in an order fixed in advance (before any score on this "
-            f"holdout was seen), up to a halting time that depends on the data; proved by the "
-            f"union bound, with {limits}. Assumed: {measure.assumed}. Never for an adaptive "
-            f"analyst: DeclaredSearch stays valid there."
-        )
+    def kind(self) -> str:
+        """The name of the guard's public class."""
+        return "FixedSequence"
 
-    def n_left(self, mean: float | None = None, *, declared: bool = False) -> int:
-        """How many queries more will be answered for certain, whatever they are.
+    def query(self, y_pred: Any) -> Answer:
+        """Return the metric of one model, if it is known to within epsilon.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,)
+            Predictions in the order of the holdout's rows, as its metric takes them; losses in
+            [0, 1] for a guard made on `Losses`.  `PackedLosses` are losses of 0 and 1.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not such an array; nothing has changed.
+        RuntimeError
+            In a process forked after the guard was made, once it was closed, or in the middle of
+            another call on this very thread.
+        """
+        raise NotImplementedError
+
+    def query_many(self, Y_pred: Any, *, n_threads: int = 1) -> Answers[Any]:
+        """Answer each row in order, up to the first that is withheld.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples), or PackedLosses
+            Rows as `query` takes them; probabilities of every class have shape
+            (k, n_samples, n_classes).
+        n_threads : int, default 1
+            Threads to use at most, for error rates and losses.  The result is the same.
+
+        Returns
+        -------
+        Answers
+            Bit for bit what a loop of `query` gives.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError, RuntimeError
+            As in `query`, for any row; nothing has changed.
+        """
+        raise NotImplementedError
+
+    def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
+        """Return how many queries more will be answered for certain, whatever they are.
 
         Parameters
         ----------
         mean : float, optional
             Of queries with this mean loss, in [0, 1], to the nearest that there is.  None: whatever
             their means.
-        declared : bool, default False
-            Of losses that are declared 0 or 1: bits, bool or integers.  `Holdout.n_left` takes
-            them to be, since its losses are.
+        binary : bool, optional
+            Whether the losses are 0 or 1 by their type: bits, bool or integers.  By default they
+            are where the guard was made on labels.
 
         Returns
         -------
         int
-            At most 2**62, which stands for no limit.  More may be answered.
+            At most 2**62, which stands for no limit; 0 for a metric other than "error" and
+            "accuracy", whose intervals are not known beforehand.  More may be answered.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is of the wrong type or out of its range, or the guard answers a metric
-            other than "error" and "accuracy": how wide its intervals will be is not known.
+            An argument is of the wrong type or out of its range.
         """
-        measure, declared = self._metric, check_bool(declared=declared)
+        raise NotImplementedError
+
+    @classmethod
+    @sealed
+    def open(
+        cls,
+        path: Path,
+        judged: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        n_vectors: int = 32,
+        max_queries: int | None = None,
+        seed: int | None = None,
+        signs: Literal["stored", "generated"] = "stored",
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+    ) -> Self:
+        """Open the guard that lives in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: they are one guard, and an
+        answer is released only after its count is committed.
+
+        Parameters
+        ----------
+        path, judged, holdout_id, durability
+            As for `RadaBound.open`, whose errors these are too.  Labels without a metric are
+            measured as the database says.
+        epsilon, delta, n_vectors, max_queries, seed, signs
+            As for the constructor; they must be those that the database was made with.  Without
+            epsilon and delta all parameters are those of the database, which must exist.
+        """
+        parameters = None
+        if epsilon is not None or delta is not None:
+            parameters = {
+                "epsilon": epsilon,
+                "delta": delta,
+                "n_vectors": n_vectors,
+                "max_queries": max_queries,
+                "seed": seed,
+                "signs": signs,
+            }
+        return cls._open(path, judged, parameters, durability, holdout_id)
+
+
+class SignedSequence(FixedSequence, SignedGuard):
+    """A `FixedSequence` of error rates or losses, with sign vectors."""
+
+    query = SignedGuard.query
+    n_left = SignedGuard.n_left
+    query_many = SignedGuard.query_many
+
+    @sealed
+    def __init__(
+        self,
+        judged: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        n_vectors: int = 32,
+        max_queries: int | None = None,
+        seed: int | None = None,
+        signs: Literal["stored", "generated"] = "stored",
+    ) -> None:
+        SignedGuard.__init__(
+            self,
+            judged,
+            epsilon=epsilon,
+            delta=delta,
+            n_vectors=n_vectors,
+            bound="fixed-sequence",
+            estimator=None,
+            two_sided=None,
+            seed=seed,
+            signs=signs,
+            max_queries=max_queries,
+        )
+        self.max_queries = self._rule.max_queries
+
+    def _parameters(self) -> dict[str, Any]:
+        return super()._parameters() | {
+            "max_queries": self.max_queries,
+            "metric": None,
+            "weighting": None if self._units is None else self._units.fingerprint(),
+        }
+
+    def __repr__(self) -> str:
+        grouped = "" if self._units is None else f", n_groups={self.n_groups}"
+        return (
+            f"FixedSequence({self.holdout!r}, epsilon={self.epsilon}, delta={self.delta}, "
+            f"n_vectors={self.n_vectors}{grouped}, n_answered={self._core.n_rows}, "
+            f"halted={self._core._halted})"
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FixedSequenceAnswer(MeanAnswer):
+    """An answer of a `FixedSequence` that uses the union bound alone.
+
+    Attributes
+    ----------
+    value : float
+        The metric, or the mean loss.
+    low, high : float
+        Limits of the population's value, for all answers at once.
+    half_width : float
+        The longer side of the interval, at most epsilon.
+    number : int
+        How many answers the guard has given, this one included.
+    """
+
+
+class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]):
+    """A `FixedSequence` of any metric, by the union bound alone."""
+
+    _answers_type = Answers[FixedSequenceAnswer]
+    _arguments = ("epsilon", "delta", "max_queries")
+
+    @sealed
+    def __init__(
+        self,
+        judged: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        n_vectors: int = 0,
+        max_queries: int | None = None,
+        seed: int | None = None,
+        signs: Literal["stored", "generated"] = "stored",
+    ) -> None:
+        MeanGuard.__init__(self, judged)
+        self._truth: Truth | None = None
+        self._measure: Measure | MeanLoss = MeanLoss(self.n_samples)
+        if isinstance(self._holdout, Holdout):
+            self._truth = self._holdout.truth
+            self._measure = self._truth.measure(_KEY)
+        self.epsilon = check_positive(epsilon=epsilon)
+        self.delta = check_delta(delta)
+        self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
+        # half of delta alike and half by dyadic weights, or all of it; they do not rest on epsilon
+        share = self.delta if self.max_queries else 2.0 * self.delta
+        self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
+        self._holdout.note_guard(None)
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return super().outlook()
+        return Outlook(f"as long as each is known to within {self.epsilon:g}", None)
+
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason."""
+        return f"; {self.kind} needs more samples or a larger epsilon"
+
+    def _check_judged(self) -> None:
+        if isinstance(self._holdout, Losses) and self._holdout.weighting is not None:
+            raise ValueError(
+                "n_vectors must be at least 1 for losses with sample_weight or groups, got 0"
+            )
+
+    @sealed
+    def query(self, y_pred: Any) -> FixedSequenceAnswer:
+        return self._one(self._reader(y_pred, many=False))
+
+    @sealed
+    def query_many(self, Y_pred: Any, *, n_threads: int = 1) -> Answers[FixedSequenceAnswer]:
+        check_count(n_threads=n_threads)
+        return self._many(self._reader(Y_pred, many=True))
+
+    def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
+        binary = self._truth is not None if binary is None else check_bool(binary=binary)
         if mean is not None:
             mean = check_fraction(mean=mean)
-        if measure is not None and (measure.name not in COUNTED or measure.weighting is not None):
-            raise ValueError(f"n_left is known of errors, this guard answers the {measure.told[0]}")
-        n_queries = self.n_queries
+        measure, n_answered = self._measure, self.n_answered
+        if isinstance(measure, Measure) and (
+            measure.name not in COUNTED or measure.weighting is not None
+        ):
+            return 0  # how wide its intervals will be is not known
         if self.halted:
             return 0
-        query = n_queries + 1
-        while query <= MOST_QUERIES and self._answers_all(mean, declared, self._nats(query)):
+        query = n_answered + 1
+        while query <= MOST_QUERIES and self._answers_all(mean, binary, self._nats(query)):
             query = self._weights.last_alike(query) + 1
-        return min(query - 1, MOST_QUERIES) - n_queries
+        return min(query - 1, MOST_QUERIES) - n_answered
 
-    def _answers_all(self, mean: float | None, declared: bool, nats: float) -> bool:
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed in this configuration, when, and proved by what."""
+        what, limits = self._measure.told
+        return (
+            f"With probability at least {certainty(self.delta)} every answer is within "
+            f"{self.epsilon} of the {what}, and that is between its low and high. Two-sided, "
+            f"finite-sample, for queries in an order fixed in advance (before any score on this "
+            f"holdout was seen), up to a halting time that depends on the data; proved by the "
+            f"union bound, with {limits}. Assumed: {self._measure.assumed}. Never for an adaptive "
+            f"analyst: DeclaredSearch stays valid there."
+        )
+
+    def _answers_all(self, mean: float | None, binary: bool, nats: float) -> bool:
         """Whether the interval of every query with this mean is within epsilon."""
         from fractions import Fraction  # which is slow to import
 
         m, epsilon = self.n_samples, self.epsilon * (1.0 - _MARGIN)
         if epsilon >= 1.0:
             return True
-        if mean is None and (not declared or nats < _EXACT_NATS):
+        if mean is None and (not binary or nats < _EXACT_NATS):
             return kl_free(epsilon, nats / m) >= 0.5
         if mean is None:
             return binomial_free(m, epsilon, nats) == m
-        if declared:
+        if binary:
             count = round(Fraction(mean) * m)
             value, (low, high) = count / m, binomial_interval(count, m, nats)
         else:
@@ -214,63 +446,42 @@ class FixedSequence(Mechanism[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]
         return FixedSequenceAnswer(value, low, high, half_width, number)
 
     def _judged(self, rows: Any, row: int, nats: float) -> tuple[float, float, float]:
-        if isinstance(rows, _Measured):
+        if isinstance(rows, _MeasuredRows):
             return rows.judged(row, nats)
         mean, m = rows.means[row], self.n_samples
-        if rows.declared:
+        if rows.binary:
             return mean, *binomial_interval(round(mean * m), m, nats)
         return mean, *kl_interval(mean, m, nats)
 
-    # ---- for a Holdout with a metric -------------------------------------------------------
-
-    def _measure_by(self, truth: Truth) -> None:
-        """From now on, what a `Holdout` measures."""
-        measure = truth.measure(self._key)
-        if measure == self._metric:
-            return
-        if self._metric is not None or self.n_queries or self._ledger is not None:
-            raise ValueError(
-                "guard must be one of its own for each holdout and metric, which a Holdout gives "
-                "it before the first query"
-            )
-        self._metric = measure
-
-    def _check_reads_losses(self) -> None:
-        if self._metric is not None:
-            raise ValueError(
-                f"this guard answers the {self._metric.told[0]}: ask its Holdout with predictions"
-            )
-
-    def _reader(self, losses: Any, *, many: bool, packed: bool) -> LossReader:
-        self._check_reads_losses()
-        return super()._reader(losses, many=many, packed=packed)
-
-    def _query_predictions(self, truth: Truth, y_pred: Any) -> FixedSequenceAnswer:
-        return self._one(self._measured(truth, y_pred, 1), None)
-
-    def _query_many_predictions(self, truth: Truth, y_pred: Any) -> Answers[FixedSequenceAnswer]:
-        return self._many(self._measured(truth, y_pred, 2), None)
-
-    def _measured(self, truth: Truth, y_pred: Any, ndim: int) -> Any:
+    def _reader(self, y_pred: Any, *, many: bool) -> Any:
+        truth, measure = self._truth, self._measure
+        if truth is None or measure.name == "error" and not measure.is_weighted:
+            return super()._reader(y_pred, many=many)
         self._check_owner()
-        assert self._metric is not None
-        return _Measured(truth, self._metric, truth.read(y_pred, ndim))
+        assert isinstance(measure, Measure)
+        return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
 
     # ---- the state -------------------------------------------------------------------------
 
     def _parameters(self) -> dict[str, Any]:
-        metric = None if self._metric is None else self._metric.describe()
-        return super()._parameters() | {"metric": metric}
+        measure = self._measure
+        weighting = None
+        if isinstance(measure, Measure) and measure.weighting is not None:
+            weighting = str(measure.weighting)
+        return super()._parameters() | {
+            "n_vectors": 0,
+            "metric": measure.describe(),
+            "weighting": weighting,
+        }
 
     def _own(self) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
 
-    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
-        if len(own):
-            raise ValueError("the state has numbers of another mechanism")
+    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
+        """Nothing: the number of answers is all that queries change."""
 
 
-class _Measured(NamedTuple):
+class _MeasuredRows(NamedTuple):
     """Predictions, judged one by one by a metric."""
 
     truth: Truth
@@ -279,7 +490,7 @@ class _Measured(NamedTuple):
 
     @property
     def means(self) -> NDArray[Any]:
-        """One a row: how many there are is all that is read of them."""
+        """One a row: only their number is used."""
         return self.rows
 
     def judged(self, row: int, nats: float) -> tuple[float, float, float]:

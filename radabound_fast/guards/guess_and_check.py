@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, floor, isclose, log
-from typing import Any
+from math import ceil, floor, log
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,25 @@ from radabound_fast._checks import (
     check_delta,
     check_fraction,
     check_probability,
+    counted,
 )
+from radabound_fast._kernel import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.mechanism import Mechanism, MechanismAnswer, cut
+from radabound_fast.guards.base import Outlook
+from radabound_fast.guards.mean_guard import (
+    MeanAnswer,
+    MeanGuard,
+    check_guess,
+    check_guesses,
+    clip_to_unit,
+)
 from radabound_fast.guards.reader import LossReader
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability, Path
 
 # the furthest that affordable() counts; floats hold every integer up to here
 _MOST_PASSES = 2**53
@@ -32,7 +44,7 @@ _FIRST_CODE = 2 * log(2)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GuessAndCheckAnswer(MechanismAnswer):
+class GuessAndCheckAnswer(MeanAnswer):
     """One answer of `GuessAndCheck`.
 
     Attributes
@@ -44,8 +56,8 @@ class GuessAndCheckAnswer(MechanismAnswer):
         The true mean is between them: within epsilon of the value, in [0, 1].
     half_width : float
         epsilon.
-    n_queries : int
-        Answers given so far, this one counted.
+    number : int
+        How many answers the guard has given, this one included.
     passed : bool
         True if the guess stands.
     step : int
@@ -68,7 +80,7 @@ class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
         return self._column("step", np.int64)
 
 
-class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
+class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     """Checks guesses of mean losses on a holdout; valid whatever the analyst does.
 
     Every query brings a guess of its mean loss, made from earlier answers and from data
@@ -78,8 +90,9 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
     Parameters
     ----------
-    n_samples : int
-        m, the number of held-out examples; at least 1.
+    judged : array_like, Holdout, int or Losses
+        What is judged: labels, or a `Holdout` with the metric "error"; then queries bring
+        predictions.  Or the number of held-out rows, m; then queries bring losses.
     epsilon : float
         The half-width of every answer, in units of loss; 0 < epsilon < 1.
     delta : float
@@ -123,7 +136,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     ----------
     .. [1] After R. Rogers, A. Roth, A. Smith, N. Srebro, O. Thakkar and B. Woodworth,
        "Guaranteed validity for empirical approaches to adaptive data analysis", AISTATS 2020;
-       the code and its proof are this library's (docs/theory.md).
+       the code and its proof are this library's (docs/explanation/theory.md).
 
     Examples
     --------
@@ -137,16 +150,15 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     (False, -3, 0.2569)
     """
 
+    needs: ClassVar[Literal["key", "guess"] | None] = "guess"
     _answers_type = GuessAndCheckAnswers
-    _needs_guess = True
-    _arguments = ("n_samples", "epsilon", "delta", "low_error")
-    _n_own = 4
-    _shown = (*_arguments, "n_queries", "halted")
+    _arguments = ("epsilon", "delta", "low_error")
 
+    @sealed
     def __init__(
-        self, n_samples: int, *, epsilon: float, delta: float, low_error: bool = True
+        self, judged: Any, *, epsilon: float, delta: float, low_error: bool = True
     ) -> None:
-        super().__init__(n_samples)
+        super().__init__(judged)
         self.epsilon = check_probability(epsilon=epsilon)
         self.delta = check_delta(delta)
         self.low_error = check_bool(low_error=low_error)
@@ -155,6 +167,97 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         self._paid = 0.0
         self._spent = _FIRST_CODE
         self._last_guess = 0.5
+        self._holdout.note_guard(None)
+
+    @classmethod
+    @sealed
+    def open(
+        cls,
+        path: Path,
+        judged: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        low_error: bool = True,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+    ) -> Self:
+        """Open the guard that lives in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: they are one guard, and an
+        answer is released only after its count is committed.
+
+        Parameters
+        ----------
+        path, judged, holdout_id, durability
+            As for `RadaBound.open`, whose errors these are too.
+        epsilon, delta, low_error
+            As for the constructor; they must be those that the database was made with.  Without
+            epsilon and delta all parameters are those of the database, which must exist.
+        """
+        parameters = None
+        if epsilon is not None or delta is not None:
+            parameters = {
+                "epsilon": epsilon,
+                "delta": delta,
+                "low_error": low_error,
+            }
+        return cls._open(path, judged, parameters, durability, holdout_id)
+
+    # ---- asking ------------------------------------------------------------------------------
+
+    @sealed
+    def query(self, y_pred: Any, *, guess: float) -> GuessAndCheckAnswer:
+        """Answer one query.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,), or PackedLosses
+            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
+            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
+        guess : float
+            A guess of the answer, in [0, 1], made without the holdout.
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not such an array, or no such guess; nothing has changed then.
+        RuntimeError
+            In a process forked after the guard was made; or in the middle of another call on this
+            very thread.
+        """
+        rows = self._reader(y_pred, many=False)
+        return self._one(rows, self._checked_guess(guess))
+
+    @sealed
+    def query_many(self, Y_pred: Any, *, guesses: Any) -> GuessAndCheckAnswers:
+        """Answer queries in order, bit for bit as a loop of `query` would.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples), or PackedLosses
+            One query a row, as in `query`.
+        guesses : array_like, shape (k,)
+            One guess a row.
+
+        Returns
+        -------
+        Answers
+            Of the rows before the first that was withheld.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError
+            For bad rows or guesses; nothing has changed then.
+        RuntimeError
+            As in `query`.
+        """
+        rows = self._reader(Y_pred, many=True)
+        return self._many(rows, self._checked_guesses(guesses, len(rows.means)))
 
     @property
     def failures(self) -> int:
@@ -204,7 +307,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         with self._lock:
             if self._halted:
                 return 0
-            following, failures, paid = self._n_queries + 1, self._failures, self._paid
+            following, failures, paid = self._n_answered + 1, self._failures, self._paid
 
         def refused(passes: int) -> bool:
             nats = adaptive.guess_and_check_code(following + passes, failures, paid)
@@ -231,22 +334,39 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             promise += f" n_samples = {self.n_samples} is too small to answer even one query."
         return promise
 
-    def _check_guess(self, guess: float | None) -> float:
-        checked = super()._check_guess(guess)
+    def n_left(self) -> int:
+        """Return 0: any guess may fail by so much that its answer is withheld; see `affordable`."""
+        return 0
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return super().outlook()
+        passes = counted(self.affordable(), "answer")
+        return Outlook(f"{passes}, if guesses are as the last one and pass", None)
+
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason."""
+        from radabound_fast.guards.reach import first_guess
+
+        return first_guess(self.n_samples, self.epsilon, self.delta, guess)
+
+    def _checked_guess(self, guess: Any) -> float:
+        checked = check_guess(guess, self.kind)
         self._check_first(checked)
         return checked
 
-    def _check_guesses(self, guesses: Any, n_rows: int) -> list[float]:
-        checked = super()._check_guesses(guesses, n_rows)
+    def _checked_guesses(self, guesses: Any, n_rows: int) -> list[float]:
+        checked = check_guesses(guesses, n_rows, self.kind)
         for guess in checked[:1]:
             self._check_first(guess)
         return checked
 
     def _check_first(self, guess: float) -> None:
         """ValueError if this guess would end an unused object, and another would not."""
-        if self._n_queries or self._has_room(guess, _FIRST_CODE):
+        if self._n_answered or self._has_room(guess, _FIRST_CODE):
             return
-        if self.n_queries or self.halted or not self._has_room(self._roomiest, _FIRST_CODE):
+        if self.n_answered or self.halted or not self._has_room(self._roomiest, _FIRST_CODE):
             return  # it is used, or too small for any guess
         edge = self._edge_of_room(guess)
         ends = f"at most {edge:g} or at least {1 - edge:g}"
@@ -298,7 +418,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             self._paid += adaptive.failure_code(step)
         self._last_guess = guess
         self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
-        low, high = cut(value - self.epsilon), cut(value + self.epsilon)
+        low, high = clip_to_unit(value - self.epsilon), clip_to_unit(value + self.epsilon)
         return GuessAndCheckAnswer(value, low, high, self.epsilon, number, step == 0, step)
 
     def _bin_of(self, mean: float, guess: float) -> tuple[float, int] | None:
@@ -319,13 +439,6 @@ class GuessAndCheck(Mechanism[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         floats = np.array([self._paid, self._spent, self._last_guess])
         return np.concatenate([np.array([self._failures], np.int64), floats.view(np.int64)])
 
-    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
-        (failures,) = own[:-3].tolist()
-        paid, spent, last_guess = own[-3:].view(np.float64).tolist()
-        # which checks what it is given
-        expected = adaptive.guess_and_check_code(n_queries + 1, failures, paid)
-        if not isclose(spent, expected) or paid < failures * adaptive.failure_code(1) * (1 - 1e-9):
-            raise ValueError("the state has spent what no code costs")
-        check_fraction(last_guess=last_guess)
-        self._failures, self._paid = failures, paid
-        self._spent, self._last_guess = spent, last_guess
+    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
+        (self._failures,) = own[:-3].tolist()
+        self._paid, self._spent, self._last_guess = own[-3:].view(np.float64).tolist()

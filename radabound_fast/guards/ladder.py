@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isclose, isnan, nan, sqrt
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,22 @@ from radabound_fast._checks import (
     certainty,
     check_count,
     check_delta,
-    check_n_samples,
     check_probability,
     counted,
 )
-from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._kernel import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.mechanism import Mechanism, MechanismAnswer, cut
-from radabound_fast.guards.reader import Losses, LossReader, deviation_of_difference
+from radabound_fast.guards.base import Outlook
+from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard, clip_to_unit
+from radabound_fast.guards.reader import LossReader
+
+if TYPE_CHECKING:
+    from radabound_fast.store import Durability, Path
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LadderAnswer(MechanismAnswer):
+class LadderAnswer(MeanAnswer):
     """One answer of `Ladder`.
 
     Attributes
@@ -35,11 +38,11 @@ class LadderAnswer(MechanismAnswer):
         The best mean loss so far, as far as the Ladder tells it.
     low, high : float
         The smallest true mean among the queries so far is between them: at most e + eta below
-        the value, or e + eta/2 above it; in [0, 1].  nan for the parameter-free rule.
+        the value, or e + eta/2 above it; in [0, 1].
     half_width : float
-        e + eta; nan for the parameter-free rule.
-    n_queries : int
-        Answers given so far, this one counted.
+        e + eta.
+    number : int
+        How many answers the guard has given, this one included.
     updated : bool
         True if this query improved on the best and the value is its own.
     """
@@ -55,7 +58,7 @@ class LadderAnswers(Answers[LadderAnswer]):
         return self._column("updated", np.bool_)
 
 
-class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
+class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     """A leaderboard that adaptive analysts cannot climb by luck (Blum and Hardt [1]_).
 
     A query is answered by its own mean, rounded, only if it improves on the best answer so far
@@ -63,16 +66,14 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
 
     Parameters
     ----------
-    n_samples : int
-        m, the number of held-out examples; at least 1.
-    step : float, optional
+    judged : array_like, Holdout, int or Losses
+        What is judged: labels, or a `Holdout` with the metric "error"; then queries bring
+        predictions.  Or the number of held-out rows, m; then queries bring losses.
+    step : float
         eta, the least improvement that counts and the grid of the answers, in units of loss;
-        0 < step < 1. None is the parameter-free rule: a query improves if its mean is below
-        the best answer by more than sd(its losses - the best's losses) / sqrt(m), sd with
-        divisor m, and its mean is rounded to a multiple of 1/m.
+        0 < step < 1.
     delta : float
-        Probability that any answer is off by more than its half-width; 0 < delta < 1. The
-        parameter-free rule has no half-width and does not use it.
+        Probability that any answer is off by more than its half-width; 0 < delta < 1.
     max_queries : int, optional
         With it the transcripts are counted exactly, all half-widths are equal, and queries
         beyond it are refused. None: half-widths grow slowly with the queries and updates so
@@ -99,9 +100,6 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     queries so far, and e_t falls where nearly all grid points have been used, so the half-width
     is eta plus the largest e so far.
 
-    What `open` and `save` write of a parameter-free Ladder holds the losses of its best query:
-    keep it as the labels are kept.
-
     References
     ----------
     .. [1] A. Blum and M. Hardt, "The Ladder: a reliable leaderboard for machine learning
@@ -120,34 +118,121 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     """
 
     _answers_type = LadderAnswers
-    _needs_guess = False
-    _arguments = ("n_samples", "step", "delta", "max_queries")
-    _n_own = 5
-    _shown = (*_arguments, "n_queries", "halted")
+    _arguments = ("step", "delta", "max_queries")
 
+    @sealed
     def __init__(
         self,
-        n_samples: int,
-        step: float | None = None,
+        judged: Any,
+        step: float,
         *,
         delta: float,
         max_queries: int | None = None,
     ) -> None:
-        super().__init__(n_samples)
-        self.step = None if step is None else check_probability(step=step)
+        super().__init__(judged)
+        self.step = check_probability(step=step)
         self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
         self._best = inf
-        self._best_losses: Losses | None = None
         self._n_updates = 0
-        if self.step is None:
-            self._half_width = nan
-        elif self.max_queries is None:
-            self._half_width = 0.0
-        else:
+        self._half_width = 0.0
+        if self.max_queries is not None:
             self._half_width = adaptive.ladder_half_width(
                 self.max_queries, self.n_samples, self.step, self.delta
             )
+        self._holdout.note_guard(None)
+
+    @classmethod
+    @sealed
+    def open(
+        cls,
+        path: Path,
+        judged: Any = None,
+        *,
+        step: float | None = None,
+        delta: float | None = None,
+        max_queries: int | None = None,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+    ) -> Self:
+        """Open the guard that lives in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it: they are one guard, and an
+        answer is released only after its count is committed.
+
+        Parameters
+        ----------
+        path, judged, holdout_id, durability
+            As for `RadaBound.open`, whose errors these are too.
+        step, delta, max_queries
+            As for the constructor; they must be those that the database was made with.  Without
+            step and delta all parameters are those of the database, which must exist.
+        """
+        parameters = None
+        if step is not None or delta is not None:
+            parameters = {
+                "step": step,
+                "delta": delta,
+                "max_queries": max_queries,
+            }
+        return cls._open(path, judged, parameters, durability, holdout_id)
+
+    # ---- asking ------------------------------------------------------------------------------
+
+    @sealed
+    def query(self, y_pred: Any) -> LadderAnswer:
+        """Answer one query.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,), or PackedLosses
+            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
+            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
+
+        Raises
+        ------
+        HoldoutExhausted
+            As many queries as `max_queries` have been answered.
+        TypeError, ValueError
+            Not such an array; nothing has changed then.
+        RuntimeError
+            In a process forked after the guard was made; or in the middle of another call on this
+            very thread.
+        """
+        return self._one(self._reader(y_pred, many=False))
+
+    @sealed
+    def query_many(self, Y_pred: Any) -> LadderAnswers:
+        """Answer queries in order, bit for bit as a loop of `query` would.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples), or PackedLosses
+            One query a row, as in `query`.
+
+        Returns
+        -------
+        Answers
+            Of the rows before the first that was withheld.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError, RuntimeError
+            As in `query`, for any row; nothing has changed then.
+        """
+        return self._many(self._reader(Y_pred, many=True))
+
+    def n_left(self) -> int | None:
+        """Return how many queries of `max_queries` are left; None without that: there is no end."""
+        return None if self.max_queries is None else self.max_queries - self.n_answered
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.max_queries is None:
+            return Outlook("no limit; intervals widen slowly", None)
+        return super().outlook()
 
     @property
     def n_updates(self) -> int:
@@ -158,12 +243,6 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     @property
     def guarantee(self) -> str:
         """What is guaranteed, when, and proved by what."""
-        if self.step is None:
-            return (
-                "A heuristic: for the parameter-free rule no finite-sample bound is known, for "
-                "queries fixed in advance or for an adaptive analyst, so half_width is nan. "
-                "With a step the Ladder has one (Blum and Hardt, 2015)."
-            )
         if self.max_queries is None:
             transcripts = "Kraft's inequality for a code of the nonincreasing transcripts"
         else:
@@ -181,86 +260,25 @@ class Ladder(Mechanism[LadderAnswer, LadderAnswers]):
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
             return f"as many queries as max_queries = {self.max_queries} have been answered"
-        if self.step is not None and self.max_queries is None:
+        if self.max_queries is None:
             width = adaptive.ladder_transcript_half_width(
                 number, self._n_updates, self.n_samples, self.step, self.delta
             )
             self._half_width = max(self._half_width, width)
         mean = rows.means[row]
-        updated = mean < self._best - self._least_improvement(mean, rows, row)
+        updated = mean < self._best - self.step
         if updated:
-            self._best = self._rounded(mean)
+            self._best = self.step * round(mean / self.step)
             self._n_updates += 1
-            if self.step is None:
-                self._best_losses = rows.losses(row)
         below = self._half_width
-        above = below - (self.step or 0.0) / 2
-        low, high = cut(self._best - below), cut(self._best + above)
+        above = below - self.step / 2
+        low, high = clip_to_unit(self._best - below), clip_to_unit(self._best + above)
         return LadderAnswer(self._best, low, high, self._half_width, number, updated)
-
-    def _least_improvement(self, mean: float, rows: LossReader, row: int) -> float:
-        if self.step is not None:
-            return self.step
-        if self._best_losses is None or mean >= self._best:
-            return 0.0
-        losses = rows.losses(row)
-        deviation = deviation_of_difference(losses, self._best_losses, self.n_samples)
-        return deviation / sqrt(self.n_samples)
-
-    def _rounded(self, mean: float) -> float:
-        if self.step is None:
-            return round(mean * self.n_samples) / self.n_samples
-        return self.step * round(mean / self.step)
 
     def _own(self) -> NDArray[np.int64]:
         floats = np.array([self._best, self._half_width])
-        losses = self._best_losses
-        if losses is None:
-            losses = np.empty(0, np.uint8)
-        whole = losses.tobytes().ljust(-(-losses.nbytes // 8) * 8, b"\0")
-        return np.concatenate(
-            [
-                np.array([self._n_updates, losses.nbytes, losses.itemsize], np.int64),
-                floats.view(np.int64),
-                np.frombuffer(whole, np.int64),
-            ]
-        )
+        return np.concatenate([np.array([self._n_updates], np.int64), floats.view(np.int64)])
 
-    def _resume_own(self, own: NDArray[np.int64], n_queries: int) -> None:
-        n_updates, n_bytes, itemsize = own[:3].tolist()
-        best, half_width = own[3:5].view(np.float64).tolist()
-        self._check_counts(n_queries, n_updates, best, half_width)
-        # bits, or units of 2^-24
-        sizes = {1: -(-self.n_samples // 8), 4: 4 * self.n_samples}
-        kept = self.step is None and n_updates > 0
-        if n_bytes != (sizes.get(itemsize, -1) if kept else 0) or len(own) != 5 - (-n_bytes // 8):
-            raise ValueError("the state has losses of another length")
-        losses = np.frombuffer(own[5:].tobytes()[:n_bytes], "u1" if itemsize == 1 else "i4")
-        if itemsize == 4 and kept and not 0 <= losses.min() <= losses.max() <= 1 << UNIT_SHIFT:
-            raise ValueError("the state has losses outside [0, 1]")
-        self._best_losses = losses if kept else None
-        self._n_updates, self._best, self._half_width = n_updates, best, half_width
-
-    def _check_counts(self, n_queries: int, n_updates: int, best: float, half_width: float) -> None:
-        """Raise ValueError for numbers that no queries lead to."""
-        most = n_queries if self.step is None else min(n_queries, adaptive.ladder_levels(self.step))
-        if not min(1, n_queries) <= n_updates <= most:
-            raise ValueError(f"the state has {n_updates} updates in {n_queries} answers")
-        if self.max_queries is not None and n_queries > self.max_queries:
-            raise ValueError(f"the state has {n_queries} answers, of {self.max_queries}")
-        if not (0 <= best <= 2 if n_updates else best == inf):
-            raise ValueError(f"the state has a best mean of {best}")
-        if self.step is None:
-            expected = isnan(half_width)
-        elif self.max_queries is not None:
-            expected = isclose(half_width, self._half_width)
-        else:
-            expected = half_width > self.step if n_queries else half_width == 0
-        if not (expected and half_width != inf):
-            raise ValueError(f"the state has a half-width of {half_width}")
-
-    @classmethod
-    def _most_numbers(cls, parameters: dict[str, Any]) -> int:
-        # the losses of the best query, two units in a number
-        losses = -(-check_n_samples(parameters["n_samples"]) // 2)
-        return super()._most_numbers(parameters) + (losses if parameters["step"] is None else 0)
+    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
+        (self._n_updates,) = own[:1].tolist()
+        self._best, self._half_width = own[1:].view(np.float64).tolist()

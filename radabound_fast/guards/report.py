@@ -15,7 +15,7 @@ import numpy as np
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
 from radabound_fast.metrics import COUNTED
-from radabound_fast.spaces._values import shortened
+from radabound_fast.spaces.messages import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from radabound_fast.guards.declared_search import (
-        DeclaredSearch,
+    from radabound_fast.guards.declared_search import DeclaredSearch
+    from radabound_fast.guards.search_answers import (
         DeclaredSearchAnswer,
         DeclaredSearchAnswers,
     )
@@ -34,7 +34,7 @@ _SHOWN = 10  # models in a table
 
 @dataclass(frozen=True)
 class Report:
-    """What a `DeclaredSearch` came to; its `report`, or that of its `Holdout`, makes one.
+    """The result of a `DeclaredSearch` so far; `DeclaredSearch.report` makes one.
 
     ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
     picture and the ten best models too.
@@ -45,8 +45,8 @@ class Report:
         A name in `radabound_fast.metrics.METRICS`, or "mean loss".
     n_samples : int
         m, the size of the holdout.
-    n_queries : int
-        Different models asked about.
+    n_models : int
+        Different models that were queried.
     space_size : int or None
         N, how many configurations were declared; None: without end, or nobody knows.
     delta : float
@@ -65,7 +65,7 @@ class Report:
 
     metric: str
     n_samples: int
-    n_queries: int
+    n_models: int
     space_size: int | None
     delta: float
     guarantee: str
@@ -75,25 +75,23 @@ class Report:
 
     @property
     def best(self) -> DeclaredSearchAnswer:
-        return self.answers._best
+        return self.answers.best
 
     @classmethod
     def of(
         cls,
         search: DeclaredSearch,
-        metric: str | None = None,
         answers: DeclaredSearchAnswers | None = None,
-        n_queries: int | None = None,
+        n_models: int | None = None,
     ) -> Report:
-        """The report of a search so far, by default under the name of what it measures.
+        """Make the report of a search so far.
 
         Parameters
         ----------
         search : DeclaredSearch
-        metric : str, optional
         answers : DeclaredSearchAnswers, optional
             Its answers, or the best of them; by default all that it remembers.
-        n_queries : int, optional
+        n_models : int, optional
             How many models these are, or are the best of.
 
         Raises
@@ -105,16 +103,16 @@ class Report:
             answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
             raise ValueError("there is nothing to report: no model was asked about")
-        measure = search._terms.measure
+        measure = answers.terms.measure
         return cls(
-            metric=metric or measure.name,
+            metric=measure.name,
             n_samples=search.n_samples,
-            n_queries=len(answers) if n_queries is None else n_queries,
+            n_models=len(answers) if n_models is None else n_models,
             space_size=search.size,
             delta=search.delta,
             guarantee=search.guarantee,
             answers=answers,
-            baseline=measure.baseline_value(answers._kept),
+            baseline=measure.baseline_value(answers.kept),
             n_folds=search.n_folds,
         )
 
@@ -123,10 +121,10 @@ class Report:
         key = shown_key(best.key)
         called = key if isinstance(best.key, dict) else f"key {key}"
         if self._shows is not None:  # the key is all that was shown before
-            called = f"number {best.n_queries}"
-        return self._sentence(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
+            called = f"number {best.number}"
+        return self.sentence_for(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
 
-    def _sentence(self, called: str) -> str:
+    def sentence_for(self, called: str) -> str:
         """To paste, where the best model is called so."""
         best, folds = self.best, ""
         if self.n_folds is not None:
@@ -139,8 +137,7 @@ class Report:
             used, where = f"what it was shown, {self._shows}", "that"
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
-            counted(self.n_queries, "model"),
-            called,
+            f"The best of {counted(self.n_models, 'model')} is {called}",
             f"{self.metric} {score} {self._rows}",
             f"{place} in the population{folds}",
             self.delta,
@@ -148,9 +145,9 @@ class Report:
         )
         if self.baseline is None:
             return text
-        told = best._asdict()
+        told = best.to_dict()
         gain, limits = told["gain"], (told["gain_low"], told["gain_high"])
-        is_worse = gain < 0 and self.answers._terms.two_sided
+        is_worse = gain < 0 and self.answers.terms.two_sided
         if is_worse:
             gain, limits = -gain, (-limits[1], -limits[0])
         if self.metric in COUNTED:
@@ -166,11 +163,11 @@ class Report:
     @property
     def _shows(self) -> str | None:
         """All that the search sees of the holdout, where its keys are that."""
-        return self.answers._terms.space.shows
+        return self.answers.terms.space.shows
 
     @property
     def _rows(self) -> str:
-        weighted = " with weights or groups" if self.answers._terms.measure.is_weighted else ""
+        weighted = " with weights or groups" if self.answers.terms.measure.is_weighted else ""
         if self.n_folds is None:
             return f"on {counted(self.n_samples, 'held-out row')}{weighted}"
         rows = f"{counted(self.n_samples, 'row')}{weighted}"
@@ -180,7 +177,7 @@ class Report:
         self, value: float, low: float, high: float, *, is_gain: bool = False
     ) -> tuple[str, str]:
         """A number, and where its truth is."""
-        terms = self.answers._terms
+        terms = self.answers.terms
         if terms.two_sided:
             return scored(value, low, high)
         if is_gain or terms.measure.greater_is_better:
@@ -191,24 +188,24 @@ class Report:
 
     def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
         """The n best models, the best first, by the limit that counts: `low` or `high`."""
-        order = np.argsort(self.answers._ranks, kind="stable")[:n]
+        order = np.argsort(self.answers.ranks, kind="stable")[:n]
         return [self.answers[row] for row in order.tolist()]
 
     def to_json(self) -> str:
         """All but the answers that are not the best, as JSON; keys as they are, or as text."""
-        told = {"version": __version__} | self._record(str(self))
+        told = {"version": __version__} | self.as_json(str(self))
         return json.dumps(told, indent=2, default=plain)
 
-    def _record(self, said: str) -> dict[str, Any]:
+    def as_json(self, said: str) -> dict[str, Any]:
         return {
             "metric": self.metric,
             "n_samples": self.n_samples,
-            "n_queries": self.n_queries,
+            "n_models": self.n_models,
             "space_size": self.space_size,
             "delta": self.delta,
             "n_folds": self.n_folds,
             "baseline": self.baseline,
-            "best": self.best._asdict(),
+            "best": self.best.to_dict(),
             "sentence": said,
             "guarantee": self.guarantee,
         }
@@ -233,13 +230,13 @@ class Report:
             _best_so_far(answers),
             baseline=self.baseline,
             metric=self.metric,
-            title=f"{counted(self.n_queries, 'model')} {self._rows}",
+            title=f"{counted(self.n_models, 'model')} {self._rows}",
             subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
             f"however the search used {used}",
         )
 
     def _repr_html_(self) -> str:
-        rows = [answer._asdict() for answer in self.ranking(_SHOWN)]
+        rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
         names = [
             name
             for name in rows[0]
@@ -266,26 +263,23 @@ class Report:
         png = io.BytesIO()
         figure.savefig(png, format="png")
         data = base64.b64encode(png.getvalue()).decode()
-        text = html.escape(f"Scores of {self.n_queries:,} models with their intervals", quote=True)
+        text = html.escape(f"Scores of {self.n_models:,} models with their intervals", quote=True)
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
 
 
-def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
-    """What is said of the best of some models, whatever vouches for it.
+def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
+    """The sentence on the model that was chosen among many, by whatever guard.
 
     Parameters
     ----------
-    models, called : str
-        How many there are; the best of them.
+    choice : str
+        Which model it is, and by what it was chosen.
     score, place : str
         Its score on the holdout, and where that is in the population.
     delta, provided : float, str
         That holds with probability ``1 - delta``, under this condition.
     """
-    return (
-        f"The best of {models} is {called}: {score}, and {place}, with probability "
-        f"{certainty(delta)}, {provided}."
-    )
+    return f"{choice}: {score}, and {place}, with probability {certainty(delta)}, {provided}."
 
 
 def scored(value: float, low: float, high: float) -> tuple[str, str]:
@@ -344,6 +338,6 @@ def plain(value: Any) -> Any:
 
 def _best_so_far(answers: DeclaredSearchAnswers) -> NDArray[np.int64]:
     """The place of the best answer among the first, for each number of them; first of equals."""
-    lowest = np.minimum.accumulate(answers._ranks)
+    lowest = np.minimum.accumulate(answers.ranks)
     is_new = np.append(True, lowest[1:] < lowest[:-1])
     return np.maximum.accumulate(np.where(is_new, np.arange(len(lowest)), 0))

@@ -28,7 +28,7 @@ def check_holdout(**named: Any) -> Any:
         raise TypeError(
             f"{name} must be a Holdout, which holds the labels, got {type(holdout).__name__}"
         )
-    check_answers(holdout.guard, name)
+    _check_answers(holdout.guard, name)
     return holdout
 
 
@@ -41,7 +41,7 @@ def check_error_rates(**named: Any) -> Any:
     return holdout
 
 
-def check_answers(guard: Any, name: str) -> None:
+def _check_answers(guard: Any, name: str) -> None:
     """HoldoutExhausted if the guard has halted, or would at its first query, whatever that is."""
     if guard.halted:
         reason = f"{name} had halted before: nothing is fitted"

@@ -19,22 +19,55 @@ Of a cross-validation the means among them have Hoeffding's limits for one fold.
 metric and how many labels each class has, from which kept counts become values and intervals.
 """
 
+from ._choices import (
+    F1,
+    AbsoluteError,
+    Accuracy,
+    BalancedAccuracy,
+    BrierScore,
+    Cost,
+    Error,
+    LogLoss,
+    MetricChoice,
+    Precision,
+    Recall,
+    RocAuc,
+    Specificity,
+    SquaredError,
+    as_choice,
+    choice_of,
+)
 from ._measure import MeanLoss, Measure, measure_from
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
-from ._truth import OPTIONS, Truth, fingerprints_of
+from ._truth import Truth, fingerprints_of
 
 __all__ = [
+    "AbsoluteError",
+    "Accuracy",
+    "BalancedAccuracy",
+    "BrierScore",
     "COUNTED",
+    "Cost",
+    "Error",
+    "F1",
     "FOLDED",
+    "LogLoss",
     "MEANS",
     "METRICS",
     "MeanLoss",
     "Measure",
     "Metric",
-    "OPTIONS",
+    "MetricChoice",
+    "Precision",
+    "Recall",
+    "RocAuc",
     "RocBand",
+    "Specificity",
+    "SquaredError",
     "Truth",
+    "as_choice",
+    "choice_of",
     "fingerprints_of",
     "measure_from",
     "roc_band",

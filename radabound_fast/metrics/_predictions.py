@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import counted
-from radabound_fast.rows.packing import as_array, as_numbers, check_shape, place_of
+from radabound_fast._kernel import PackedLosses
+from radabound_fast.rows.packing import (
+    as_array,
+    as_numbers,
+    check_shape,
+    checked_words,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from ._truth import Truth
@@ -24,7 +31,10 @@ NO_DEFAULT = "the classes are not 0 and 1, nor -1 and 1"
 
 def losses(truth: Truth, y_pred: Any, ndim: int) -> Array:
     """Where predicted classes differ from the labels, as bits."""
-    words = _kernel.pack_rows(*truth.labels.match(y_pred, ndim))
+    if isinstance(y_pred, PackedLosses):
+        words = checked_words(y_pred, truth.n_samples, ndim)
+    else:
+        words = _kernel.pack_rows(*truth.labels.match(y_pred, ndim))
     return words if ndim == 2 else words[np.newaxis]  # atleast_2d takes as long as the packing
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._checks import check_choice, check_real, counted, read_as
+from radabound_fast._checks import check_real, counted, read_as
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_array, as_numbers
 from radabound_fast.rows.weighting import Weighting
 
+from ._choices import MetricChoice
 from ._classes import around, errors
 from ._measure import Measure
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
@@ -23,49 +25,27 @@ from ._table import COUNTED, FOLDED, MEANS, METRICS
 Array = NDArray[Any]
 
 
-OPTIONS = ("pos_label", "clip", "y_range", "costs")
-WHY = {
-    "clip": "probabilities below it count as it, since the logarithm of 0 has no limit",
-    "y_range": "(low, high), within which all labels and predictions lie",
-    "costs": "costs[i][j] of predicting class j for class i",
-}
-
-
 class Truth:
-    """The labels of a holdout as a metric wants them.
+    """The labels of a holdout as its metric wants them.
 
     Parameters
     ----------
     labels : Labels
-    metric : str
-        A name in `METRICS`.
-    options : dict
-        ``pos_label``, ``clip``, ``y_range`` and ``costs`` as for `Holdout`; None or left out where
-        they are not given.
-    baseline : array_like, optional
-        As for `Holdout`.
+    metric : MetricChoice
     weighting : Weighting, optional
-    n_folds : int, optional
-        Of the cross-validation that predictions come from.
 
     Raises
     ------
     TypeError, ValueError
-        Not a metric, an option that it does not have or needs, or labels that it cannot judge by.
+        Labels that the metric cannot judge by, or options that do not fit them.
     """
 
     def __init__(
-        self,
-        labels: Labels,
-        metric: str,
-        options: dict[str, Any],
-        baseline: Any = None,
-        weighting: Weighting | None = None,
-        n_folds: int | None = None,
+        self, labels: Labels, metric: MetricChoice, weighting: Weighting | None = None
     ) -> None:
         self.labels, self.n_samples = labels, labels.n_samples
-        row = self.row = METRICS[check_choice(METRICS, metric=metric)]
-        self._check_options({name: value for name, value in options.items() if value is not None})
+        row = self.row = METRICS[metric.name]
+        options = metric.options
         self.n_classes = len(labels.classes)
         self.options: dict[str, Any] = {}
         self.least, self.most = 0.0, 1.0
@@ -80,13 +60,40 @@ class Truth:
             self._set_costs(options["costs"])
         if row.name == "neg_brier_score" and self.n_classes > 2:
             self.most = 1.0 + (1.0 + SUM_TOLERANCE) ** 2
-        self.baseline = None if baseline is None else self._baseline(baseline)
+        self.baseline: Array | None = None
+        self.n_folds: int | None = None
         self.weighting = weighting
         if weighting is not None:
             self._check_weighting()
-        self.n_folds = n_folds
+
+    def beside(self, baseline: Any, n_folds: int | None) -> Truth:
+        """The same labels for a search with a baseline, or with predictions of a cross-validation.
+
+        Parameters
+        ----------
+        baseline : array_like, shape (n_samples,), or None
+            Predictions of a model that was fixed before any score was seen.
+        n_folds : int or None
+            Folds of the cross-validation.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The metric has no such gains or no such intervals, or they are not predictions.
+        """
+        if baseline is None and n_folds is None:
+            return self
+        other = copy(self)
+        other.n_folds = n_folds
         if n_folds is not None:
-            self._check_folds()
+            other._check_folds()
+        if baseline is not None:
+            if n_folds is not None:
+                raise ValueError("baseline must be left out in a search with n_folds")
+            if self.weighting is not None:
+                raise ValueError("baseline must be left out beside sample_weight or groups")
+            other.baseline = other._baseline(baseline)
+        return other
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
@@ -187,8 +194,6 @@ class Truth:
                 f"sample_weight and groups must be left out with metric={self.row.name!r}: they "
                 f"are for means, {', '.join(MEANS)}"
             )
-        if self.baseline is not None:
-            raise ValueError("baseline must be left out beside sample_weight or groups")
 
     def _check_folds(self) -> None:
         if self.row.name not in FOLDED:
@@ -196,21 +201,6 @@ class Truth:
                 f"metric must be a mean over rows in a search with n_folds, {', '.join(FOLDED)}: "
                 f"no interval of a cross-validated {self.row.name!r} is proved"
             )
-        if self.baseline is not None:
-            raise ValueError("baseline must be left out in a search with n_folds")
-
-    def _check_options(self, given: dict[str, Any]) -> None:
-        row = self.row
-        for name in given:
-            if name not in row.options:
-                has = f"has {', '.join(row.options)}" if row.options else "has none"
-                raise TypeError(
-                    f"{name} must be left out with metric={row.name!r}, which {has}, got "
-                    f"{given[name]!r:.100}"
-                )
-        for name in row.required:
-            if name not in given:
-                raise TypeError(f"{name} must be given with metric={row.name!r}: {WHY[name]}")
 
     def _check_labels(self, pos_label: Any) -> None:
         row, labels = self.row, self.labels

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import counted
+from radabound_fast._kernel import PackedLosses
 
 LARGEST = sys.float_info.max
 
 
-def pack_losses(losses: Any) -> NDArray[np.uint64]:
-    """Losses that are 0 or 1 as bits: what `query_packed` takes.
+def pack_losses(losses: Any) -> PackedLosses:
+    """Pack losses that are 0 or 1 into bits, which every guard takes in place of losses.
 
     Parameters
     ----------
@@ -31,7 +32,8 @@ def pack_losses(losses: Any) -> NDArray[np.uint64]:
 
     Returns
     -------
-    ndarray of uint64, shape (n_words,) or (k, n_words), n_words = ceil(n_samples / 64)
+    PackedLosses
+        Its ``words`` are uint64, shape (n_words,) or (k, n_words), n_words = ceil(n_samples / 64).
         Sample i is bit i % 64 of word i // 64, the lowest bit first; bits past n_samples are
         zero.  In memory of little endian that is ``numpy.packbits(losses, bitorder="little")``
         filled up to 8 bytes.
@@ -44,16 +46,17 @@ def pack_losses(losses: Any) -> NDArray[np.uint64]:
 
     Examples
     --------
-    >>> pack_losses([True, False, True, True])
+    >>> pack_losses([True, False, True, True]).words
     array([13], dtype=uint64)
     """
     bits = _arrow_bits(losses, "losses")
     if bits is not None:
-        return words_of(bits[0].copy())
+        return PackedLosses(words_of(bits[0].copy()), bits[1])
     array = as_array(losses, "losses")
     if array.dtype.kind == "f" and not _kernel.reads_dtype(array.dtype):
         array = _exact_bits(array)
-    return _kernel.pack_rows(as_values(array, ndim=None))
+    values = as_values(array, ndim=None)
+    return PackedLosses(_kernel.pack_rows(values), values.shape[-1])
 
 
 def as_values(
@@ -130,6 +133,13 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     return array
 
 
+def checked_words(packed: PackedLosses, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
+    """The words of packed losses of so many samples and dimensions, no bit past them set."""
+    if packed.n_samples != n_samples:
+        raise ValueError(f"losses must have length {n_samples}, got {packed!r}")
+    return as_words(packed.words, n_samples, ndim)
+
+
 def unchecked_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
     """`as_words` for whoever looks himself whether a bit past n_samples is set."""
     column = _arrow_bits(words, "words")
@@ -169,18 +179,6 @@ def _bytes_refused(packed: NDArray[np.uint8]) -> str:
         'which bit is first; if numpy.packbits made them with bitorder="little", pass '
         f'{whole}.view("<u8")'
     )
-
-
-def as_rows(values: Any, name: str, *, may_have_three: bool = False) -> Any:
-    """What is read a block of rows at a time: itself, if it has a shape.
-
-    Of three dimensions are probabilities of several classes.
-    """
-    rows = values if hasattr(values, "shape") else as_array(values, name)
-    shape = tuple(rows.shape)
-    if not (len(shape) == 2 or len(shape) == 3 and may_have_three or shape == (0,)):  # as of []
-        raise ValueError(f"{name} must have two dimensions, got shape {shape}")
-    return rows
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._checks import check_integer, check_n_samples, check_n_vectors, counted
-from radabound_fast._kernel import UNIT_SHIFT, sealed
+from radabound_fast._kernel import UNIT_SHIFT, PackedLosses, sealed
 from radabound_fast.rows.labels import Labels
-from radabound_fast.rows.packing import as_array, as_values, as_words
+from radabound_fast.rows.packing import as_values, as_words
 from radabound_fast.rows.signs import MAX_CELLS, WORD_BITS, check_memory
 
 # the signs of a part of the samples are kept by a worker if they are no more than this
@@ -33,8 +33,8 @@ MOST_KEPT_BYTES = 1 << 26
 
 _MAGIC = b"\x89RADP\r\n\x1a"
 _VERSION = 1
-# magic, version, n_vectors, length; n_samples, n_rows, n_spans, unit_shift, declared, packed, whole
-_HEAD = struct.Struct("<8sIIQQQQBBBB")
+# magic, version, n_vectors, length; n_samples, n_rows, n_spans; unit_shift, binary, bytes of a sum
+_HEAD = struct.Struct("<8sIIQQQQBBB")
 _ID_BYTES = 16
 _DIGEST_BYTES = 32
 
@@ -44,7 +44,7 @@ class Task:
     """What a worker needs to count losses for a guard; made by ``guard.task()``.
 
     Small, and can be pickled.  **It holds the seed of the signs**, and that of a `Holdout` the
-    labels: it is for workers that are trusted with both (docs/scale.md says with what).
+    labels: it is for workers that are trusted with both (docs/explanation/trust.md).
 
     Attributes
     ----------
@@ -65,14 +65,14 @@ class Task:
     labels: Labels | None = None
 
     @sealed
-    def reduce(self, losses: Any, *, start: int = 0) -> Partial:
+    def reduce(self, y_pred: Any, *, start: int = 0) -> Partial:
         """Count rows, or some samples of them.
 
         Parameters
         ----------
-        losses : array_like, shape (k, n)
-            Losses in [0, 1], as `RadaBound.query_many` takes them; of a `Holdout`'s task
-            predictions, as `Holdout.query_many` does.
+        y_pred : array_like, shape (k, n), or PackedLosses
+            Rows as the guard's `query_many` takes them: losses in [0, 1], or predictions where the
+            guard was made on labels.  `PackedLosses` are losses of 0 and 1.
         start : int, default 0
             The sample that the first column is, a multiple of 64.  The last one must be the
             guard's last, or n a multiple of 64.
@@ -84,53 +84,34 @@ class Task:
         Raises
         ------
         TypeError, ValueError
-            No such rows: the places in the message are those in `losses`.
+            Not such rows: the places in the message are places in `y_pred`.
         """
+        if isinstance(y_pred, PackedLosses):
+            span = self._span(start, y_pred.n_samples)
+            return self._partial(span, as_words(y_pred.words, y_pred.n_samples, 2), packed=True)
         if self.labels is not None:
-            return self._reduce_predictions(losses, start)
-        values = as_values(losses, ndim=2)
-        span = self._span(start, values.shape[1])
-        return self._partial(span, values, declared=values.dtype.kind != "f", packed=False)
+            return self.reduce(self.pack(y_pred, start=start), start=start)
+        values = as_values(y_pred, ndim=2)
+        return self._partial(self._span(start, values.shape[1]), values, packed=False)
 
     @sealed
-    def reduce_packed(self, words: Any, *, start: int = 0) -> Partial:
-        """`reduce` for losses that `pack_losses` packed, uint64 of shape (k, n_words).
-
-        Always of losses, never of predictions.
-        """
-        array = as_array(words, "words")
-        n_words = array.shape[-1] if array.ndim == 2 else 0
-        start = check_integer(start=start)
-        span = self._span(start, min(n_words * WORD_BITS, self.n_samples - start))
-        if n_words > -(-(span[1] - start) // WORD_BITS):
-            raise ValueError(
-                f"words must end with sample {self.n_samples}, got {counted(n_words, 'word')} "
-                f"from sample {start} on"
-            )
-        return self._partial(span, as_words(array, span[1] - start, 2), declared=True, packed=True)
-
-    def _reduce_predictions(self, y_pred: Any, start: int) -> Partial:
-        found = self.reduce_packed(self.pack(y_pred, start=start), start=start)
-        return replace(found, packed=False)
-
-    @sealed
-    def pack(self, y_pred: Any, *, start: int = 0) -> NDArray[np.uint64]:
-        """Where predictions are wrong, as bits: what `reduce_packed` takes.
+    def pack(self, y_pred: Any, *, start: int = 0) -> PackedLosses:
+        """Pack where predictions are wrong: an eighth of the memory, and no predictions any more.
 
         Parameters
         ----------
         y_pred : array_like, shape (k, n)
-            As `reduce` of a `Holdout`'s task takes them.
+            Predictions, as `reduce` takes them.
         start : int, default 0
             As in `reduce`.
         """
         if self.labels is None:
-            raise TypeError("only the task of a Holdout, which has labels, packs predictions")
+            raise TypeError("only the task of a guard that has labels packs predictions")
         shape = np.shape(y_pred)
         start, stop = self._span(start, shape[1] if len(shape) == 2 else 0)
         whole = stop - start == self.n_samples
         labels = self.labels if whole else self.labels[start:stop]
-        return _kernel.pack_rows(*labels.match(y_pred, ndim=2))
+        return PackedLosses(_kernel.pack_rows(*labels.match(y_pred, ndim=2)), stop - start)
 
     def _span(self, start: int, n: int) -> tuple[int, int]:
         start = check_integer(start=start)
@@ -144,21 +125,19 @@ class Task:
             )
         return start, stop
 
-    def _partial(
-        self, span: tuple[int, int], rows: NDArray[Any], *, declared: bool, packed: bool
-    ) -> Partial:
+    def _partial(self, span: tuple[int, int], rows: NDArray[Any], *, packed: bool) -> Partial:
         store = _store(self.seed, self.n_samples, self.n_vectors, self.signs, *span)
         whole = span == (0, self.n_samples)
         count = _kernel.extremes_of_rows if whole else _kernel.signed_sums_of_rows
         sums, totals, shift = count(store, rows, packed=packed)
         return Partial(
-            self._identity, self.n_samples, self.n_vectors, (span,), totals, sums, shift, declared,
-            packed,
+            self.identity, self.n_samples, self.n_vectors, (span,), totals, sums, shift,
+            packed or rows.dtype.kind != "f",
         )  # fmt: skip
 
     @property
-    def _identity(self) -> bytes:
-        """Tells partials of other signs apart."""
+    def identity(self) -> bytes:
+        """A hash of seed and sizes: partials of other signs have another."""
         import hashlib  # here: it loads megabytes, and most guards have no workers
 
         signs = struct.pack("<QQQ", self.seed, self.n_samples, self.n_vectors)
@@ -204,10 +183,8 @@ class Partial:
         Signed sums; if it is whole their maxima, then their minima.
     unit_shift : {0, 24}
         Totals and sums are in units of 2**-unit_shift.
-    declared : bool
+    binary : bool
         Whether the losses are 0 or 1 by their type.
-    packed : bool
-        Whether `Task.reduce_packed` made it: then words are fetched, else losses or predictions.
 
     Notes
     -----
@@ -215,15 +192,14 @@ class Partial:
     ``(8 + 4 l) k``, or with real-valued losses ``(8 + 8 l) k``.
     """
 
-    _identity: bytes
+    identity: bytes
     n_samples: int
     n_vectors: int
     spans: tuple[tuple[int, int], ...]
     totals: NDArray[np.int64]
     sums: NDArray[np.int32 | np.int64]
     unit_shift: int
-    declared: bool
-    packed: bool
+    binary: bool
 
     @property
     def is_whole(self) -> bool:
@@ -236,7 +212,7 @@ class Partial:
     def __add__(self, other: object) -> Partial:
         if not isinstance(other, Partial):
             return NotImplemented
-        if self._identity != other._identity:
+        if self.identity != other.identity:
             raise ValueError("partials of tasks with other signs, or other sizes, do not add up")
         if len(self) != len(other):
             raise ValueError(f"partials of {len(self)} and of {len(other)} rows do not add up")
@@ -254,8 +230,7 @@ class Partial:
             totals=totals,
             sums=sums,
             unit_shift=shift,
-            declared=self.declared and other.declared,
-            packed=self.packed and other.packed,
+            binary=self.binary and other.binary,
         )
 
     def __radd__(self, other: object) -> Partial:
@@ -274,18 +249,18 @@ class Partial:
 
         Little-endian: the magic ``89 52 41 44 50 0d 0a 1a``; uint32 version, 1; uint32 n_vectors;
         uint64 length in bytes, n_samples, number of rows, number of spans; a byte each for
-        unit_shift, declared, packed, and how many bytes a sum has; 16 bytes that tell other signs
+        unit_shift, binary, and how many bytes a sum has; 16 bytes that tell other signs
         apart; the spans and totals as int64, the sums; SHA-256 of everything before.  The checksum
         finds accidents, not forgers.
         """
         sums = self.sums.astype(self.sums.dtype.newbyteorder("<"), copy=False)
         spans = np.array(self.spans, "<i8")
-        body = self._identity + spans.tobytes() + self.totals.astype("<i8").tobytes()
+        body = self.identity + spans.tobytes() + self.totals.astype("<i8").tobytes()
         body += sums.tobytes()
         head = _HEAD.pack(
             _MAGIC, _VERSION, self.n_vectors, _HEAD.size + len(body) + _DIGEST_BYTES,
-            self.n_samples, len(self), len(self.spans), self.unit_shift, self.declared,
-            self.packed, sums.itemsize,
+            self.n_samples, len(self), len(self.spans), self.unit_shift, self.binary,
+            sums.itemsize,
         )  # fmt: skip
         return head + body + _digest(head + body)
 
@@ -309,7 +284,7 @@ class Partial:
             raise ValueError("no partial: the first 8 bytes are not the magic")
         if len(blob) < _HEAD.size + _DIGEST_BYTES:
             raise ValueError(f"partial is truncated: {len(blob)} bytes")
-        _, version, n_vectors, length, n_samples, k, n_spans, shift, declared, packed, size = (
+        _, version, n_vectors, length, n_samples, k, n_spans, shift, binary, size = (
             _HEAD.unpack_from(blob)
         )
         if version != _VERSION:
@@ -330,7 +305,7 @@ class Partial:
         sums = np.frombuffer(rest[8 * k :], f"<i{size}").astype(f"=i{size}")
         found = cls(
             identity, n_samples, n_vectors, tuple((a, b) for a, b in spans), totals,
-            sums.reshape(-1, n_vectors), shift, bool(declared), bool(packed),
+            sums.reshape(-1, n_vectors), shift, bool(binary),
         )  # fmt: skip
         found._check()
         return found

@@ -65,6 +65,11 @@ class Weighting:
         shares = self.of_groups / float(self.counts @ self.of_groups)
         self.n_effective = 1.0 / float(self.counts @ (shares * shares))
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether each row is a group of its own."""
+        return int(self.counts.sum()) == len(self.codes)
+
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
         """None without either."""
@@ -140,10 +145,9 @@ class Units:
             )
 
     @classmethod
-    def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Units | None:
+    def of(cls, weighting: Weighting | None) -> Units | None:
         """None where all rows are independent and weigh the same."""
-        weighting = Weighting.of(n_samples, sample_weight, groups)
-        if weighting is None or len(weighting.of_groups) == 1 and weighting.counts[0] == n_samples:
+        if weighting is None or len(weighting.of_groups) == 1 and weighting.is_of_rows:
             return None
         return cls(weighting)
 

@@ -1,4 +1,4 @@
-"""A holdout in another process, as `radabound serve` has it: a client without labels."""
+"""Client of `radabound serve`: a holdout whose labels are in another process."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_array
-from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE, code_dtype, packed
+from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE_ASCII, code_dtype, pack_body
 
 _T = TypeVar("_T")
 
-# what is asked again: the service, or a proxy before it, was not there
-_AGAIN = (502, 503, 504)
+# statuses after which a call is sent again: service or proxy were not available
+_RETRIED = (502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
     "PermissionError": PermissionError,
     "LookupError": LookupError,
-    "TimeoutError": TimeoutError,
 }
 
 
@@ -54,10 +53,10 @@ class RemoteAnswer(Answer):
     value, low, high, half_width : float
         As in `Answer`; nan where the guard has none.
     n_queries : int
-        Answers given so far, this one counted, whoever asked.
+        Answers released so far to all teams, this one included.
     """
 
-    # field(): else the properties of `Answer` would be taken for their defaults
+    # field(): else the properties of `Answer` would become the defaults
     value: float = field()
     low: float = field()
     high: float = field()
@@ -72,11 +71,11 @@ class RemoteSearchAnswer(RemoteAnswer):
     Attributes
     ----------
     key, rerun
-        What was asked about.
+        The model, and which run of it.
 
     Notes
     -----
-    And those of `RemoteAnswer`.
+    It also has the attributes of `RemoteAnswer`.
     """
 
     key: Any
@@ -85,7 +84,7 @@ class RemoteSearchAnswer(RemoteAnswer):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
-    """The same, where the holdout has a baseline.
+    """One answer of a `RemoteHoldout` over a `DeclaredSearch` with a baseline.
 
     Attributes
     ----------
@@ -94,7 +93,7 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
 
     Notes
     -----
-    And those of `RemoteSearchAnswer`.
+    It also has the attributes of `RemoteSearchAnswer`.
     """
 
     gain: float
@@ -103,62 +102,63 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
 
 
 class RemoteReport:
-    """What a `DeclaredSearch` came to, as the service tells it: see `Report`.
+    """Report of a `DeclaredSearch` behind a service; see `Report`.
 
     ``str(report)`` is the sentence to paste; a notebook shows the picture and the ten best models.
 
     Attributes
     ----------
     metric, n_samples, n_queries, space_size, delta, baseline, guarantee
-        As of a `Report`.
+        Attributes of `Report`.
     best : dict
         The best answer, by name.
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._html = str(told.pop("html"))
-        self._ranking: list[dict[str, Any]] = told.pop("ranking")
-        self._told = told
-        self.metric: str = told["metric"]
-        self.n_samples: int = told["n_samples"]
-        self.n_queries: int = told["n_queries"]
-        self.space_size: int | None = told["space_size"]
-        self.delta: float = told["delta"]
-        self.baseline: float | None = told["baseline"]
-        self.guarantee: str = told["guarantee"]
-        self.best: dict[str, Any] = told["best"]
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._html = str(fields.pop("html"))
+        self._ranking: list[dict[str, Any]] = fields.pop("ranking")
+        self._fields = fields
+        self.metric: str = fields["metric"]
+        self.n_samples: int = fields["n_samples"]
+        self.n_queries: int = fields["n_queries"]
+        self.space_size: int | None = fields["space_size"]
+        self.delta: float = fields["delta"]
+        self.baseline: float | None = fields["baseline"]
+        self.guarantee: str = fields["guarantee"]
+        self.best: dict[str, Any] = fields["best"]
 
     def ranking(self, n: int | None = None) -> list[dict[str, Any]]:
-        """The n best answers by name, the best first; at most ten are told."""
+        """The n best answers as dicts, the best first; the service sends ten at most."""
         return self._ranking[:n]
 
     def to_json(self) -> str:
-        """As `Report.to_json`."""
-        return json.dumps(self._told, indent=2)
+        """Report as JSON; see `Report.to_json`."""
+        return json.dumps(self._fields, indent=2)
 
     def __str__(self) -> str:
-        return str(self._told["sentence"])
+        return str(self._fields["sentence"])
 
     def _repr_html_(self) -> str:
         return self._html
 
 
 class RemoteHoldout:
-    """A `Holdout` that another process serves (`radabound serve`): asks it over HTTP.
+    """A `Holdout` that another process serves (`radabound serve`), queried over HTTP.
 
     The integrations take it in the place of a `Holdout`, and threads may share it.  It has no
-    labels and may be copied, pickled and sent to workers: what they ask is counted by the service.
+    labels and may be copied, pickled and sent to workers: the service counts their queries.
 
     Parameters
     ----------
     url : str
-        Of the service, ``https://host:port``; http is for one machine, or behind a tunnel, and
-        elsewhere a UserWarning.  No proxy of the environment is asked, no redirect followed.
+        Address of the service, ``https://host:port``; http is for one machine, or behind a
+        tunnel, and elsewhere a UserWarning.  Proxies of the environment are not used, redirects
+        not followed.
     token : str
-        Of the team that asks.  A copy and a pickle hold it, repr and errors do not.
+        Token of the team.  A copy and a pickle contain it, repr and errors do not.
     timeout : float, default 300
-        How long, in seconds, a call may take in all, with what is asked again; only a reply that
-        trickles in, and never stops for so long, may take more.
+        How many seconds a call may take in all, with its retries; only a reply that trickles in,
+        and never stops for so long, may take more.
     cafile : path, optional
         Certificates to trust, in PEM; None: the system's.
 
@@ -169,14 +169,13 @@ class RemoteHoldout:
     OSError
         It cannot be reached within `timeout`.
     TypeError, ValueError
-        It is no such url or token, or no such service.
+        The url or the token is malformed, or another service is at this url.
 
     Notes
     -----
-    A call that got no reply is sent again with the key that it was sent with, and counted once,
-    however often: whatever becomes of the connection, or of the service.  What the service
-    refuses is raised as a `Holdout` raises it; that a team has no answers left today is a
-    RuntimeError.
+    A call that got no reply is sent again under its idempotency key, and counted once, whatever
+    happens to the connection or the service.  Errors are those of a `Holdout`; a team that has no
+    answers left today gets a RuntimeError.
     """
 
     def __init__(
@@ -197,13 +196,13 @@ class RemoteHoldout:
             # http.client would take the end of an address of IPv6 for one that is not there
             default = 443 if parts.scheme == "https" else 80
             port = default if parts.port is None else parts.port
-        if not plain or not parts.hostname or not port or not VISIBLE.fullmatch(url):
+        if not plain or not parts.hostname or not port or not VISIBLE_ASCII.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
         if not isinstance(token, str):
             raise TypeError(f"token must be a string, got {type(token).__name__}")
-        if not VISIBLE.fullmatch(token):
+        if not VISIBLE_ASCII.fullmatch(token):
             raise ValueError("token must be visible characters of ASCII, and no end of a line")
-        if parts.scheme == "http" and not _is_here(parts.hostname):
+        if parts.scheme == "http" and not _is_loopback(parts.hostname):
             warnings.warn(
                 f"{parts.hostname} gets the token and predictions in clear: take https, or a "
                 "tunnel",
@@ -217,38 +216,38 @@ class RemoteHoldout:
         self._tls = None
         if parts.scheme == "https":
             self._tls = ssl.create_default_context(cafile=cafile)
-        # connections that nobody uses, of one process
+        # unused connections, of one process
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
-        weakref.finalize(self, _close, self._idle)
-        self._get("/state", self._learn)
+        weakref.finalize(self, _close_all, self._idle)
+        self._get("/state", self._take_state)
 
-    def _learn(self, found: dict[str, Any]) -> None:
-        self._n_samples = int(found["n_samples"])
-        self._known_classes: list[Any] | None = found["classes"]
-        self._metric, self._takes = str(found["metric"]), str(found["takes"])
-        self._pos_label = found["pos_label"]
-        self._takes_keys, self._needs_guess = bool(found["takes_keys"]), bool(found["needs_guess"])
-        self._mechanism, self._guarantee = str(found["mechanism"]), str(found["guarantee"])
-        self._halted, self._max_body = bool(found["halted"]), int(found["max_body"])
+    def _take_state(self, state: dict[str, Any]) -> None:
+        self._n_samples = int(state["n_samples"])
+        self._known_classes: list[Any] | None = state["classes"]
+        self._metric, self._takes = str(state["metric"]), str(state["takes"])
+        self._pos_label = state["pos_label"]
+        self._takes_keys, self._needs_guess = bool(state["takes_keys"]), bool(state["needs_guess"])
+        self._mechanism, self._guarantee = str(state["mechanism"]), str(state["guarantee"])
+        self._halted, self._max_body = bool(state["halted"]), int(state["max_body"])
         self._labels = None
         if self._known_classes is not None and self._takes == "classes":
-            # none of the holdout's: its first class everywhere, which predictions are told from
+            # not the holdout's: the first class everywhere, from which predictions differ
             self._labels = Labels(self._known_classes[:1] * self._n_samples, self._known_classes)
 
     def __reduce__(self) -> Any:
-        return _again, (self._url, self._token, self._timeout, self._cafile)
+        return _connected, (self._url, self._token, self._timeout, self._cafile)
 
     def __sklearn_clone__(self) -> Self:
-        """scikit-learn's ``clone`` keeps this very object, as it keeps a `Holdout`."""
+        """This very object: scikit-learn's ``clone`` treats a `Holdout` so too."""
         return self
 
-    # ---- what is known -------------------------------------------------------------------------
+    # ---- state of the service ------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
-        """m, how many labels there are."""
+        """m, the number of labels."""
         return self._n_samples
 
     @property
@@ -258,7 +257,7 @@ class RemoteHoldout:
 
     @property
     def metric(self) -> str:
-        """What is measured, a name in `radabound_fast.metrics.METRICS`."""
+        """Name of the metric, in `radabound_fast.metrics.METRICS`."""
         return self._metric
 
     @property
@@ -268,24 +267,24 @@ class RemoteHoldout:
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
+        """The guarantee, its conditions, and its proof."""
         return self._guarantee
 
     @property
     def halted(self) -> bool:
-        """Whether a query has been withheld, whoever asked it; it never turns False again."""
+        """Whether an answer has been withheld from any team; it never turns False again."""
         if not self._halted:
-            self._halted = self._get("/state", lambda told: bool(told["halted"]))
+            self._halted = self._get("/state", lambda state: bool(state["halted"]))
         return self._halted
 
     @property
     def n_queries(self) -> int:
-        """Answers given so far, whoever asked."""
-        return self._get("/state", lambda told: int(told["n_queries"]))
+        """Answers released so far, to all teams."""
+        return self._get("/state", lambda state: int(state["n_queries"]))
 
     @property
     def guard(self) -> Self:
-        """What answers, as far as it is known here: this."""
+        """This object, in the place of the guard, which is with the service."""
         return self
 
     @property
@@ -293,19 +292,19 @@ class RemoteHoldout:
         """None: the space of a `DeclaredSearch` stays with the service."""
         return None
 
-    # ---- asking --------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------
 
     def query(
         self, y_pred: Any, *, guess: float | None = None, key: Any = None, rerun: int | None = None
     ) -> RemoteAnswer:
-        """`Holdout.query`.
+        """Query one model; see `Holdout.query`.
 
         Parameters
         ----------
         y_pred : array_like, shape (n_samples,)
-            As `Holdout.query` takes it.
+            Predictions, as in `Holdout.query`.
         guess, key, rerun
-            As there.
+            Arguments of `Holdout.query`.
 
         Returns
         -------
@@ -320,60 +319,62 @@ class RemoteHoldout:
         RuntimeError
             The team has no answers left today.
         OSError
-            The service could not be reached within the time; PermissionError: it does not know
-            the token.  **Whether the query was counted is not known then.**
+            The service could not be reached within `timeout`: **whether the query was counted is
+            not known then**.  PermissionError: it does not know the token.
         """
-        return self._ask("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
+        return self._send_query("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
 
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
     ) -> Answers[RemoteAnswer]:
-        """`Holdout.query_many`: one commit, so that its rows are counted together or not at all.
+        """Query many models; see `Holdout.query_many`.
+
+        The service counts all rows in one commit, or none.
 
         Parameters
         ----------
         Y_pred : array_like, shape (k, n_samples)
         guesses, keys, reruns
-            As there.
+            Arguments of `Holdout.query_many`.
 
         Returns
         -------
         Answers
-            Of the rows before the first that was withheld.
+            Answers to the rows before the first that was withheld.
 
         Raises
         ------
         HoldoutExhausted, TypeError, ValueError, RuntimeError, OSError
-            As in `query`; ValueError as well if the service takes no body of this length.
+            See `query`; ValueError as well if the service takes no body of this length.
         """
-        given = {"guesses": guesses, "keys": keys, "reruns": reruns}
+        arguments = {"guesses": guesses, "keys": keys, "reruns": reruns}
         listed: dict[str, list[Any]] = {}
-        for name, values in given.items():
+        for name, values in arguments.items():
             if values is not None:
                 if not np.iterable(values):
                     raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
                 listed[name] = list(values)
-        answers = self._ask("/query_many", Y_pred, 2, _answers, **listed)
+        answers = self._send_query("/query_many", Y_pred, 2, _answers, **listed)
         self._halted = self._halted or answers.halted
         return answers
 
     def report(self) -> RemoteReport:
-        """`Holdout.report` of a `DeclaredSearch`: of what this team asked; of all for the owner.
+        """Report on this team's answers of a `DeclaredSearch`, or on all for the owner.
 
         Raises
         ------
         TypeError
-            The guard is another one: those keep no scores.
+            The guard is no `DeclaredSearch`, and stores no scores.
         ValueError
-            Nothing was asked yet.
+            There are no answers yet.
         """
         return self._get("/report", RemoteReport)
 
     def close(self) -> None:
-        """Let go of the connections; the next call makes a new one."""
-        self._leave_the_parent()
+        """Close the connections; the next call opens a new one."""
+        self._drop_parents_connections()
         with self._lock:
-            _close(self._idle)
+            _close_all(self._idle)
 
     def __enter__(self) -> Self:
         return self
@@ -390,12 +391,17 @@ class RemoteHoldout:
 
     # ---- predictions as octets -------------------------------------------------------------------
 
-    def _ask(
-        self, path: str, y_pred: Any, ndim: int, read: Callable[[dict[str, Any]], _T], **beside: Any
+    def _send_query(
+        self,
+        path: str,
+        y_pred: Any,
+        ndim: int,
+        read: Callable[[dict[str, Any]], _T],
+        **arguments: Any,
     ) -> _T:
-        form, octets = self._packed(y_pred, ndim)
-        head = {"form": form} | {name: one for name, one in beside.items() if one is not None}
-        body = packed(head, octets)
+        form, octets = self._encoded(y_pred, ndim)
+        head = {"form": form} | {name: one for name, one in arguments.items() if one is not None}
+        body = pack_body(head, octets)
         if len(body) > self._max_body:
             raise ValueError(
                 f"a body must have at most {self._max_body:,} octets, got {len(body):,}: ask "
@@ -403,7 +409,7 @@ class RemoteHoldout:
             )
         return self._call("POST", path, body, read)
 
-    def _packed(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
+    def _encoded(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
             return "npy", _npy(as_array(y_pred, "y_pred"))
         if len(self._labels.classes) == 2:
@@ -421,7 +427,7 @@ class RemoteHoldout:
     def _call(
         self, method: str, path: str, body: bytes | None, read: Callable[[dict[str, Any]], _T]
     ) -> _T:
-        """What is read of the reply, once there is one."""
+        """Send a call until there is a reply, and return what `read` makes of it."""
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers |= {"Content-Type": MEDIA_TYPE, "Idempotency-Key": _new_key()}
@@ -437,19 +443,21 @@ class RemoteHoldout:
                     raise ConnectionError(f"{self._url} speaks no TLS: is it http://?") from None
                 failure: Exception = error
             else:
-                told = _told(status, reply)
-                if status not in _AGAIN and (told is not None or status < 500):
-                    if status != 200 and told is not None:
-                        self._refuse(told["error"])
+                fields = _parsed(status, reply)
+                if status not in _RETRIED and (fields is not None or status < 500):
+                    if status != 200 and fields is not None:
+                        self._raise(fields["error"])
                     with contextlib.suppress(KeyError, TypeError, ValueError):
-                        if told is not None:
-                            return read(told)
-                    found = f"{self._url} is no service of a holdout: it replied {status}"
+                        if fields is not None:
+                            return read(fields)
+                    reason = f"{self._url} is no service of a holdout: it replied {status}"
                     if body is None:
-                        raise ValueError(found)
-                    # or what stands before it has hidden its reply
-                    raise ConnectionError(f"{found}, and whether the call was counted is not known")
-                failure = ConnectionError(_message(told) or f"it replied {status}")
+                        raise ValueError(reason)
+                    # or a proxy has replaced its reply
+                    raise ConnectionError(
+                        f"{reason}, and whether the call was counted is not known"
+                    )
+                failure = ConnectionError(_message(fields) or f"it replied {status}")
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(
                     f"{self._url} gave no answer within {self._timeout:g} seconds: {failure}"
@@ -465,23 +473,23 @@ class RemoteHoldout:
             connection.request(method, self._path + path, body, headers)
             response = connection.getresponse()
             reply = response.read()
-        except BaseException:  # Ctrl-C too: what it would send next is not known
+        except BaseException:  # Ctrl-C too: the rest of a reply may still arrive
             connection.close()
-            self.close()  # those of a service that was started anew would fail one after the other
+            self.close()  # after a restart of the service the others would fail one by one
             raise
         if not response.will_close:
             with self._lock:
                 self._idle.append(connection)
         return response.status, reply
 
-    def _leave_the_parent(self) -> None:
-        """In the child of a fork: its connections are the parent's, and a thread had the lock."""
+    def _drop_parents_connections(self) -> None:
+        """Start afresh in a forked child: a thread of the parent may have held the lock."""
         if self._process != os.getpid():
-            _close(self._idle)
+            _close_all(self._idle)
             self._lock, self._process = threading.Lock(), os.getpid()
 
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        self._leave_the_parent()
+        self._drop_parents_connections()
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
@@ -494,7 +502,7 @@ class RemoteHoldout:
             connection.sock.settimeout(seconds)
         return connection
 
-    def _refuse(self, error: dict[str, Any]) -> NoReturn:
+    def _raise(self, error: dict[str, Any]) -> NoReturn:
         kind, message = str(error.get("type")), str(error.get("message"))
         if kind == "HoldoutExhausted":
             self._halted = True
@@ -502,8 +510,8 @@ class RemoteHoldout:
         raise _ERRORS.get(kind, RuntimeError)(message)
 
 
-def _is_here(host: str) -> bool:
-    """Whether what is sent to a host stays on this machine."""
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -511,39 +519,39 @@ def _is_here(host: str) -> bool:
 
 
 def _new_key() -> str:
-    """No other call has it; those of a time are near each other in an index, which is faster."""
+    """A unique idempotency key that begins with the time: neighbours in an index are faster."""
     return f"{time.time_ns():016x}{uuid.uuid4().hex}"
 
 
-def _close(idle: list[http.client.HTTPConnection]) -> None:
+def _close_all(idle: list[http.client.HTTPConnection]) -> None:
     while idle:
         idle.pop().close()
 
 
-def _again(url: str, token: str, timeout: float, cafile: Any) -> RemoteHoldout:
+def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteHoldout:
     return RemoteHoldout(url, token=token, timeout=timeout, cafile=cafile)
 
 
-def _answer(told: dict[str, Any]) -> RemoteAnswer:
+def _answer(fields: dict[str, Any]) -> RemoteAnswer:
     names = ["value", "low", "high", "half_width"]
-    numbers = {name: math.nan if told[name] is None else float(told[name]) for name in names}
-    shared: dict[str, Any] = numbers | {"n_queries": int(told["number"])}
-    if "key" not in told:
+    numbers = {name: math.nan if fields[name] is None else float(fields[name]) for name in names}
+    shared: dict[str, Any] = numbers | {"n_queries": int(fields["number"])}
+    if "key" not in fields:
         return RemoteAnswer(**shared)
-    shared |= {"key": told["key"], "rerun": int(told["rerun"])}
-    if "gain" not in told:
+    shared |= {"key": fields["key"], "rerun": int(fields["rerun"])}
+    if "gain" not in fields:
         return RemoteSearchAnswer(**shared)
-    shared |= {name: float(told[name]) for name in ("gain", "gain_low", "gain_high")}
+    shared |= {name: float(fields[name]) for name in ("gain", "gain_low", "gain_high")}
     return RemoteComparedAnswer(**shared)
 
 
-def _answers(told: dict[str, Any]) -> Answers[RemoteAnswer]:
+def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
     names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
-    names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in told]
-    rows = zip(*(told[name] for name in names), strict=True)
-    ones = [name.removesuffix("s") for name in names]
-    answers = [_answer(dict(zip(ones, row, strict=True))) for row in rows]
-    return Answers(answers, halted=bool(told["halted"]), n_queries=int(told["n_queries"]))
+    names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
+    rows = zip(*(fields[name] for name in names), strict=True)
+    singular = [name.removesuffix("s") for name in names]
+    answers = [_answer(dict(zip(singular, row, strict=True))) for row in rows]
+    return Answers(answers, halted=bool(fields["halted"]), n_queries=int(fields["n_queries"]))
 
 
 def _npy(values: Any) -> bytes:
@@ -558,16 +566,16 @@ def _npy(values: Any) -> bytes:
     return file.getvalue()
 
 
-def _told(status: int, reply: bytes) -> dict[str, Any] | None:
-    """What the service says; None if that is not how it speaks."""
+def _parsed(status: int, reply: bytes) -> dict[str, Any] | None:
+    """Fields of a reply; None if it is none of the service's."""
     try:
-        told = json.loads(reply)
+        fields = json.loads(reply)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or status != 200 and not isinstance(told.get("error"), dict):
+    if not isinstance(fields, dict) or status != 200 and not isinstance(fields.get("error"), dict):
         return None
-    return told
+    return fields
 
 
-def _message(told: dict[str, Any] | None) -> str | None:
-    return None if told is None else str(told["error"].get("message"))
+def _message(fields: dict[str, Any] | None) -> str | None:
+    return None if fields is None else str(fields["error"].get("message"))

@@ -1,7 +1,5 @@
 # What a guard answers.
 
-from dataclasses import make_dataclass
-
 @cython.no_gc  # nothing that a rule leads to keeps answers, so that there is no cycle
 @cython.freelist(64)
 cdef class Answer:
@@ -16,29 +14,30 @@ cdef class Answer:
         where no interval is known.
     half_width : float
         How far the truth may be from `value`: ``value +- half_width`` covers [low, high].
-    n_queries : int
-        Answers that the guard has given, this one counted.
+    number : int
+        The answer's number: how many answers the guard has given, this one included.
 
     Notes
     -----
-    ``float(answer)`` is its value.  ``answer._asdict()`` is a dict of all that it tells, in the
-    order of the columns that ``pandas.DataFrame(answers)`` makes of a list of answers: to the
-    functions of `dataclasses` an answer is one.
+    ``float(answer)`` is its value.  ``answer.to_dict()`` is a dict of all its fields, in a fixed
+    order: ``pandas.DataFrame([answer.to_dict() for answer in answers])`` has one row an answer.
     """
 
     # RadaBoundAnswer's own: only a base class has a free list, for objects of its very size
     cdef double _value, _complexity
-    cdef int64_t _n_queries
+    cdef int64_t _number
     cdef bint _declared  # whether the losses are 0 or 1 by their type, and not by chance
     # HaltingRule; or what it said once it was asked: low, high, half_width, delta_prime
     cdef object _rule
 
-    cdef tuple _told(self):
+    fields = ("value", "low", "high", "half_width", "number")
+
+    cdef tuple _limits(self):
         """Low, high, half_width, delta_prime."""
         if type(self._rule) is tuple:
             return self._rule
         rule = self._rule
-        low, high = rule.interval(self._value, self._n_queries, self._declared)
+        low, high = rule.interval(self._value, self._number, self._declared)
         half_width = rule.half_width(self._value, low, high)
         self._rule = low, high, half_width, rule.delta_prime(self._complexity)
         return self._rule
@@ -48,32 +47,33 @@ cdef class Answer:
         return self._value
 
     @property
-    def n_queries(self):
-        return self._n_queries
+    def number(self):
+        return self._number
 
     @property
     def low(self):
-        return self._told()[0]
+        return self._limits()[0]
 
     @property
     def high(self):
-        return self._told()[1]
+        return self._limits()[1]
 
     @property
     def half_width(self):
-        return self._told()[2]
+        return self._limits()[2]
 
     def __float__(self):
         return self.value
 
-    def _asdict(self):
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_dict(self):
+        """All fields by name, as a new dict."""
+        return {name: getattr(self, name) for name in self.fields}
 
     def __repr__(self):
-        told = self._asdict()
-        del told["half_width"]  # which the ends tell
+        values = self.to_dict()
+        del values["half_width"]  # low and high show it
         shown = [f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
-                 for name, value in told.items()]
+                 for name, value in values.items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -91,8 +91,8 @@ cdef class RadaBoundAnswer(Answer):
         or nearer where the bound knows more; in [0, 1].
     half_width : float
         How far `value` may be from the true mean: epsilon, or less where the bound knows more.
-    n_queries : int
-        Answers given so far, this one counted.
+    number : int
+        How many answers the guard has given, this one included.
     complexity : float
         Monte-Carlo Rademacher complexity of all queries so far, in units of loss.  nan in an
         answer of `query_many` without ``trace=True``.
@@ -101,10 +101,7 @@ cdef class RadaBoundAnswer(Answer):
         has no tail.
     """
 
-    __dataclass_fields__ = make_dataclass("RadaBoundAnswer", [
-        ("value", float), ("low", float), ("high", float), ("half_width", float),
-        ("n_queries", int), ("complexity", float), ("delta_prime", float),
-    ], init=False, repr=False, eq=False).__dataclass_fields__
+    fields = (*Answer.fields, "complexity", "delta_prime")
 
     @property
     def complexity(self):
@@ -112,23 +109,23 @@ cdef class RadaBoundAnswer(Answer):
 
     @property
     def delta_prime(self):
-        return self._told()[3]
+        return self._limits()[3]
 
     def __reduce__(self):
-        return stored_answer, (self._value, self._complexity, self._n_queries, self._told())
+        return stored_answer, (self._value, self._complexity, self._number, self._limits())
 
 
-def stored_answer(double value, double complexity, int64_t n_queries, tuple told):
+def stored_answer(double value, double complexity, int64_t number, tuple limits):
     """A RadaBoundAnswer of which it is known what its rule said."""
-    return _make_answer(value, complexity, n_queries, False, told)
+    return _make_answer(value, complexity, number, False, limits)
 
 
-cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t n_queries,
+cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t number,
                                   bint declared, object rule):
     cdef RadaBoundAnswer answer = RadaBoundAnswer.__new__(RadaBoundAnswer)
     answer._value = value
     answer._complexity = complexity
-    answer._n_queries = n_queries
+    answer._number = number
     answer._declared = declared
     answer._rule = rule
     return answer

@@ -73,6 +73,66 @@ cpdef bint reads_dtype(cnp.dtype dtype) noexcept:
 
 
 @cython.final
+cdef class PackedLosses:
+    """Losses of 0 and 1 as bits, one or many rows: an eighth of the memory of bool.
+
+    Made by `pack_losses`, or of words that were packed before.  A slice of several rows is one
+    again, without a copy.
+
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (n_words,) or (k, n_words), n_words = ceil(n_samples / 64)
+        Row i of the holdout is bit i % 64 of word i // 64, the lowest bit first; bits past
+        n_samples are zero.  A memory map is not read before it is asked about.
+    n_samples : int
+        Losses a row.
+
+    Attributes
+    ----------
+    words : ndarray of uint64
+    n_samples : int
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not such an array.
+    """
+
+    cdef readonly cnp.ndarray words
+    cdef readonly int64_t n_samples
+
+    def __init__(self, words, n_samples):
+        from radabound_fast._checks import check_n_samples
+        from radabound_fast.rows.packing import unchecked_words
+
+        self.n_samples = check_n_samples(n_samples)
+        self.words = unchecked_words(words, self.n_samples)
+
+    @property
+    def ndim(self):
+        """1 for one row, 2 for several."""
+        return self.words.ndim
+
+    def __len__(self):
+        """Rows, k; TypeError for a single one."""
+        if self.words.ndim == 1:
+            raise TypeError("one row of packed losses has no len()")
+        return self.words.shape[0]
+
+    def __getitem__(self, rows):
+        if self.words.ndim == 1:
+            raise TypeError("one row of packed losses has no rows to choose from")
+        return PackedLosses(self.words[rows], self.n_samples)
+
+    def __reduce__(self):
+        return PackedLosses, (self.words, self.n_samples)
+
+    def __repr__(self):
+        k = "" if self.words.ndim == 1 else f"{self.words.shape[0]}, "
+        return f"PackedLosses({k}n_samples={self.n_samples})"
+
+
+@cython.final
 cdef class LabelRow:
     """Labels as the packers want them beside predictions of one dtype.
 

@@ -15,7 +15,7 @@ def broken_into(what):
     return RuntimeError(
         f"{what} is in the middle of a call on this very thread, which a signal handler, a "
         "destructor, a callback or a trace function has broken into: try again when that call is "
-        "done; halted and n_queries may be read"
+        "done; halted and n_answered may be read"
     )
 
 

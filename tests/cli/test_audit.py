@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import Holdout, RadaBound, pack_losses
+from radabound_fast import FixedSequence, pack_losses
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.files import reading as files
+from radabound_fast.guards.by_bound import guard_by_bound
 
 EPSILON, DELTA, SEED = 0.1, 0.1, 7
 PARAMETERS = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--seed", str(SEED)]
@@ -52,7 +53,7 @@ def expected_halts(labels, predictions):
     """For each bound, what the library says: queries answered, and whether it halted."""
     outcomes = {}
     for bound in BOUNDS:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
+        holdout = guard_by_bound(bound, labels, epsilon=EPSILON, delta=DELTA, seed=SEED)
         answers = holdout.query_many(predictions)
         outcomes[bound] = answers.n_answered, answers.halted
     return outcomes
@@ -74,7 +75,9 @@ def test_audit_exits_with_0_when_all_queries_were_answered(run):
     assert (code, err) == (0, "")
     (line,) = [line for line in out.splitlines() if line.startswith("mclt ")]
     assert re.fullmatch(
-        r"mclt +401  all answered; the next may be withheld: complexity 0\.\d+, budget 0\.\d+", line
+        r"mclt +401  all answered; the next may be withheld: complexity 0\.\d+, within its "
+        r"budget of 0\.\d+",
+        line,
     )
 
 
@@ -89,7 +92,7 @@ def fixed_sequence(run, n_queries, *arguments, dtype=int):
 
 
 def test_what_is_said_to_be_left_is_answered_to_the_last_query(run):
-    promised = Holdout([0, 1] * 500 + [1], epsilon=0.06, delta=0.1, bound="fixed-sequence").n_left()
+    promised = FixedSequence([0, 1] * 500 + [1], epsilon=0.06, delta=0.1).n_left()
     assert 20 < promised < 400
     said = f"all answered; {promised - 6} more will be, whatever they are "
     said += f"({100 * (promised - 6) // promised} % of {promised})"
@@ -112,8 +115,8 @@ def test_a_promise_without_limit_is_told_in_words(run):
 def test_as_many_are_said_to_be_left_as_losses_of_this_type_are_promised(run, dtype):
     """Floats may be any losses, though these are 0 and 1: fewer of them are answered."""
     declared = np.dtype(dtype).kind != "f"
-    fresh = RadaBound(N_SAMPLES, epsilon=0.08, delta=0.1, bound="fixed-sequence")
-    promised = fresh.n_left(declared=declared)
+    fresh = FixedSequence(N_SAMPLES, epsilon=0.08, delta=0.1)
+    promised = fresh.n_left(binary=declared)
     assert promised < 1000 or declared
     said = f"all answered; {promised - 6:,} more will be, whatever they are "
     code, told = fixed_sequence(run, 6, "--epsilon", 0.08, dtype=dtype)
@@ -160,7 +163,7 @@ def test_json_is_complete(run, labels, predictions):
     }
     assert [each["bound"] for each in bounds] == BOUNDS
     for each in bounds:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=each["bound"], seed=SEED)
+        holdout = guard_by_bound(each["bound"], labels, epsilon=EPSILON, delta=DELTA, seed=SEED)
         answers = holdout.query_many(predictions)
         assert each == {
             "bound": each["bound"],
@@ -169,7 +172,7 @@ def test_json_is_complete(run, labels, predictions):
             "n_answered": answers.n_answered,
             "n_answered_before": 0,
             "halting_query": answers.n_answered + 1,
-            "best": best_of(answers),
+            "lowest_upper_limit": lowest_of(answers),
             "sentence": each["sentence"],
             "complexity": holdout.complexity,
             "budget": holdout.budget,
@@ -179,11 +182,11 @@ def test_json_is_complete(run, labels, predictions):
         }
 
 
-def best_of(answers):
+def lowest_of(answers):
     """The first with the lowest upper limit."""
-    best = answers[int(answers.highs.argmin())]
-    told = {name: getattr(best, name) for name in ("value", "low", "high", "half_width")}
-    return {"query": best.n_queries} | told
+    lowest = answers[int(answers.highs.argmin())]
+    fields = {name: getattr(lowest, name) for name in ("value", "low", "high", "half_width")}
+    return {"query": lowest.number} | fields
 
 
 def test_bounds_and_estimators_can_be_chosen(run):
@@ -249,7 +252,7 @@ def test_every_layout_gives_the_same_outcome(
         np.save("p.npy", np.packbits(predictions, axis=1, bitorder="little"))
         what += ["p.npy", "--packed", "little"]
     elif layout == "packed words":
-        np.save("p.npy", pack_losses(predictions))
+        np.save("p.npy", pack_losses(predictions).words)
         what += ["p.npy", "--packed"]
     elif layout == "packed losses":
         np.save("l.npy", np.packbits(losses, axis=1))
@@ -296,7 +299,7 @@ def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predic
         rows = list(csv.DictReader(file))
     expected = []
     for bound in BOUNDS:
-        holdout = Holdout(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
+        holdout = guard_by_bound(bound, labels, epsilon=EPSILON, delta=DELTA, seed=SEED)
         answers = holdout.query_many(predictions, trace=True)
         columns = (
             *(answers.values, answers.lows, answers.highs),
@@ -437,7 +440,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         ([*PREDICTIONS, "predictions.npy", "--seed", 2**64], "seed must be in [0, 2**64)"),
         ([*PREDICTIONS, "predictions.npy", "--seed", 0.5], "invalid int value: '0.5'"),
         ([*PREDICTIONS, "predictions.npy", "--bound", "chernoff"], "'bernstein', 'bern"),
-        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "estimator must be one of"),
+        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "--estimator is for "),
         ([*PREDICTIONS, "predictions.npy", "--output", "no/answers.csv"], "folder does not exist"),
         ([*PREDICTIONS, "predictions.npy", "--plot", "audit.gif"], "--plot must end in .png"),
         ([*PREDICTIONS, "predictions.npy", "--colour"], "unrecognized arguments: --colour"),

@@ -16,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import DeclaredSearch, HoldoutExhausted, RadaBound, SignMatrix
+from radabound_fast import DeclaredSearch, HoldoutExhausted, SignMatrix
 from radabound_fast.edge import EdgeState, margins_header
+from radabound_fast.guards.by_bound import guard_by_bound
 
 ROOT = Path(__file__).parents[2]
 EDGE = ROOT / "examples" / "edge"
+PAGE = ROOT / "docs" / "how-to" / "guard-a-microcontroller.md"
 CUTS = ROOT / "tests" / "native" / "board" / "cuts.c"
 
 pytestmark = pytest.mark.source
@@ -183,7 +185,7 @@ def test_the_rule_in_integers_answers_as_radabound_up_to_the_same_halt(case):
     n_samples, n_vectors, bound, options = case
     epsilon = 0.022 if n_samples > 1000 else 0.9 if n_samples < 64 else 0.5
     options = {"epsilon": epsilon, "delta": 0.1, "bound": bound, "seed": 7} | options
-    guard = RadaBound(n_samples, n_vectors=n_vectors, **options)
+    guard = guard_by_bound(judged=n_samples, n_vectors=n_vectors, **options)
     new = EdgeState.new(n_samples, n_vectors=n_vectors, **options)
     # rows whose means rise, so that the budget falls, before those that the signs have chosen
     rng = np.random.default_rng(n_samples)
@@ -192,7 +194,7 @@ def test_the_rule_in_integers_answers_as_radabound_up_to_the_same_halt(case):
     answers, last = judged(new, losses)
     for number, total, complexity in answers:
         answer = guard.query(losses[number - 1])
-        assert (answer.n_queries, answer.value) == (number, total / n_samples)
+        assert (answer.number, answer.value) == (number, total / n_samples)
         assert round(answer.complexity * last.cells) == complexity
     if last.halted:
         with pytest.raises(HoldoutExhausted):
@@ -231,7 +233,7 @@ def test_a_row_of_ten_million_losses_is_a_stream_too(tmp_path):
     state.write_bytes(2 * EdgeState.new(m, **options).to_bytes())
     losses = np.random.default_rng(0).random((2, m)) < 0.25
     found = answers_of(run(state, losses).stdout)
-    guard = RadaBound(m, signs="generated", **options)
+    guard = guard_by_bound(judged=m, signs="generated", **options)
     answers = [guard.query(row) for row in losses]
     assert [total / m for _, total, _ in found] == [answer.value for answer in answers]
     cells = 32 * m
@@ -406,7 +408,7 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path):
     for tool in ["bash", *TOOLS["native"], *TOOLS["microbit"], "make"]:
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
-    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8").partition("## Packages")[0]
+    page = PAGE.read_text(encoding="utf-8").partition("## Packages")[0]
     page = page.replace("\\\n", "")  # lines that go on
     commands = re.findall(r"^    ((?:radabound|make|build/edge/\S+) .*)$", page, re.M)
     assert len(commands) == 6
@@ -424,8 +426,8 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path):
 
 
 def test_what_the_page_shows_of_a_run_is_true(tmp_path):
-    """docs/edge.md, its state with seed 0 and losses of a generator."""
-    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8")
+    """The page's state with seed 0 and losses of a generator."""
+    page = PAGE.read_text(encoding="utf-8")
     state = tmp_path / "guard.state"
     new = EdgeState.new(4000, epsilon=0.035, delta=0.1, bound="fixed-sequence", seed=0)
     state.write_bytes(2 * new.to_bytes())
@@ -436,14 +438,15 @@ def test_what_the_page_shows_of_a_run_is_true(tmp_path):
     shown = [first, second, "...", f"halted after {last.n_answered} answers, complexity {spent}"]
     assert "".join(f"    {line}\n" for line in shown) in page
     found, budget = last.complexity / last.cells, last.budget / last.cells
-    told = f"complexity {found:.4g} of {budget:.4g}, which the device counts as {spent}\n"
-    assert f"    halted after {last.n_answered:,} answers, {told}" in page
+    shown = f"complexity {found:.4g}, beyond its budget of {budget:.4g}"
+    counts = f"(the device counts {last.complexity} and {last.budget})\n"
+    assert f"    halted after {last.n_answered:,} answers, {shown} {counts}" in page
 
 
 def test_the_program_of_the_page_compiles(tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("needs cc")
-    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     first, statements = re.findall(r"```c\n(.*?)```", page, re.S)[0].split("\n\nif", 1)
     given = "#include <stddef.h>\nint read_slot(void *, int, void *), broken(void);\n"
     given += "int write_slot(void *, int, const void *), predict(const int *, uint32_t);\n"

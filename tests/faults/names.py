@@ -75,7 +75,7 @@ def second_names(count: Count, folder: Path, times: int) -> None:
             count.lost.append(f"{kind.__name__}: {errors}")
             return
         count.check(refused == N_ASKED // 4, "a second name was opened")
-        found = in_child(lambda k=kind: k.open(path).n_queries)
+        found = in_child(lambda k=kind: k.open(path).n_answered)
         count.check(found == sum(answers), f"{sum(answers)} answers, {found} counted")
         n_answers, n_refused = n_answers + sum(answers), n_refused + refused
         path.unlink()
@@ -121,9 +121,9 @@ def try_mounts(count: Count, folder: Path, times: int) -> None:
                 what=path.name,
             )
             # by its folder it is the same database, whatever that is called
-            found = in_child(lambda k=kind, p=path: asked(k.open(other / p.name)).n_queries)
+            found = in_child(lambda k=kind, p=path: asked(k.open(other / p.name)).n_answered)
             count.check(found == 2, f"{found} by the folder's other name, not 2")
-        found = in_child(lambda k=kind, p=path: k.open(p).n_queries)
+        found = in_child(lambda k=kind, p=path: k.open(p).n_answered)
         count.check(found == 2, f"{found} counted, of 2")
         count.times += 1
     count.note = "in a mount namespace"
@@ -158,7 +158,7 @@ def moved(count: Count, folder: Path, times: int) -> None:
         n_answers = int(os.read(told, 20))
         os.close(told)
         os.waitpid(owner, 0)
-        found = in_child(lambda k=kind: k.open(there).n_queries)
+        found = in_child(lambda k=kind: k.open(there).n_answered)
         count.check(found == n_answers, f"{kind.__name__}: {n_answers} answers, {found} counted")
         for left in folder.iterdir():
             left.unlink()

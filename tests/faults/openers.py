@@ -26,7 +26,7 @@ LABELS = np.arange(N_SAMPLES) % 2
 
 def ask(guard: Any) -> int:
     """The number of one more answer."""
-    number: int = guard.query(LOSSES, guess=LOSSES.mean()).n_queries
+    number: int = guard.query(LOSSES, guess=LOSSES.mean()).number
     return number
 
 
@@ -74,7 +74,7 @@ def same_at_once(count: Count, folder: Path, times: int) -> None:
         count.check(sum(made) == 1, f"made by {sum(made)}")
         count.check(all(each == parameters[0] for each in parameters), "several seeds")
         count.check(sorted(numbers) == list(range(1, N_OPENERS + 1)), f"numbers {sorted(numbers)}")
-        total = in_child(lambda: RadaBound.open(path).n_queries)
+        total = in_child(lambda: RadaBound.open(path).n_answered)
         count.check(total == N_OPENERS, f"{N_OPENERS} answers, {total} counted")
         tidy(count, path)
         count.times += 1
@@ -235,7 +235,7 @@ def ask_once(count: Count, open_guard: Callable[[], Any], end: Callable[[Any], A
     if ended is not None:
         calls = {
             "query": lambda: ask(ended),
-            "query_packed": lambda: ended.query_packed(pack_losses(LOSSES), guess=0.5),
+            "query_packed": lambda: ended.query(pack_losses(LOSSES), guess=0.5),
             "query_many": lambda: ended.query_many(LOSSES[np.newaxis], guesses=[0.5]),
         }
         for what, call in calls.items():
@@ -296,7 +296,7 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
     calls = {
         "query": lambda: ask(guard),
         "query_many": lambda: guard.query_many(blocks, guesses=[0.5, 0.5]),
-        "n_queries": lambda: guard.n_queries,
+        "n_queries": lambda: guard.n_answered,
     }
     if harm in BESIDE:
         calls["opening it again"] = open_guard
@@ -306,7 +306,7 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
         count.refused(call, RuntimeError, saying=str(folder), what=what)
     if harm in BESIDE and harm not in REPLACED:
         guard.close()
-        count.check(open_guard().n_queries == 1, "not all is there after it was closed")
+        count.check(open_guard().n_answered == 1, "not all is there after it was closed")
     count.check(time.monotonic() - begun < 10, "it took too long")
     return count.lost
 

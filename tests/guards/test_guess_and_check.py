@@ -18,7 +18,7 @@ def losses_with_mean(mean, n_samples=4000):
 
 def shown(check):
     """All that an analyst could read off the object."""
-    state = (check.spent, check.tolerance, check.failures, check.n_queries, check.halted)
+    state = (check.spent, check.tolerance, check.failures, check.n_answered, check.halted)
     return *state, check.affordable(), repr(check), check.guarantee
 
 
@@ -188,7 +188,7 @@ def test_where_only_the_middle_leaves_room_a_first_guess_is_sent_there():
     with pytest.raises(ValueError, match=r"guess must be from 0\.3329 to 0\.6671 for a first"):
         check.query([0, 0, 0, 0], guess=0.0)
     assert check.affordable(0.3328) == 0 < check.affordable(0.3329)
-    assert check.query([0, 1, 0, 1], guess=0.3329).n_queries == 1
+    assert check.query([0, 1, 0, 1], guess=0.3329).number == 1
 
 
 def test_after_an_answer_a_guess_without_room_ends_it():
@@ -260,7 +260,7 @@ def test_a_holdout_too_small_for_one_answer_says_so_and_halts_at_the_first():
     assert small.affordable(0.0) == 0
     with pytest.raises(HoldoutExhausted) as caught:
         small.query(np.zeros(20), guess=0.0)
-    assert caught.value.n_queries == 0
+    assert caught.value.n_answered == 0
     assert "too small" not in GuessAndCheck(4000, epsilon=0.1, delta=0.1).guarantee
     # any mean is within .55 of 1/2: no sample is too small for that
     trivial = GuessAndCheck(1, epsilon=0.55, delta=0.1)
@@ -288,7 +288,7 @@ def test_a_withheld_failure_leaves_no_trace_of_its_mean():
         with pytest.raises(HoldoutExhausted) as caught:
             check.query(losses_with_mean(mean, 1000), guess=0.02)
         seen.append((shown(check), str(caught.value), caught.value.__dict__))
-        assert check.halted and check.n_queries == check.failures == 0
+        assert check.halted and check.n_answered == check.failures == 0
     assert seen[0] == seen[1]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from radabound_fast import (
     DeclaredSearch,
+    FixedSequence,
     GuessAndCheck,
     Holdout,
     HoldoutExhausted,
@@ -68,12 +69,12 @@ def test_a_halt_is_one_line_however_often_it_is_asked_again(caplog, rng, kind, m
     with caplog.at_level(level, "radabound_fast"):
         guard = GUARDS[kind]()
         spend(guard, rng, many=many)
-    assert lines(caplog, logging.INFO) == [HALTED % (kind, guard.n_queries)]
+    assert lines(caplog, logging.INFO) == [HALTED % (kind, guard.n_answered)]
     asked = lines(caplog, logging.DEBUG)
     if level == logging.INFO:
         assert asked == []
     elif not many:
-        assert len(asked) == guard.n_queries > 0
+        assert len(asked) == guard.n_answered > 0
         assert asked[0].startswith(f"{kind} answered query 1: ")
 
 
@@ -100,7 +101,7 @@ def test_another_process_s_halt_is_a_line_where_it_is_met(caplog, rng, tmp_path)
         spend(one, rng, many=False)
         with pytest.raises(HoldoutExhausted):
             two.query(np.zeros(M))
-    assert lines(caplog, logging.INFO) == 2 * [HALTED % ("RadaBound", one.n_queries)]
+    assert lines(caplog, logging.INFO) == 2 * [HALTED % ("RadaBound", one.number)]
 
 
 @pytest.mark.parametrize("way", ["query", "query_packed", "predictions", "frames"])
@@ -113,7 +114,7 @@ def test_every_way_to_one_answer_is_a_debug_line(caplog, rng, way):
         holdout = Holdout(np.zeros(M, int), guard)
         asks = {
             "query": lambda: guard.query(losses),
-            "query_packed": lambda: guard.query_packed(pack_losses(losses)),
+            "query_packed": lambda: guard.query(pack_losses(losses)),
             "predictions": lambda: Holdout(np.zeros(M, int), guard, classes=[0, 1]).query(
                 losses.astype(int)
             ),
@@ -122,7 +123,7 @@ def test_every_way_to_one_answer_is_a_debug_line(caplog, rng, way):
             ),
         }
         answer = asks[way]()
-    assert holdout.n_queries == 1
+    assert holdout.n_answered == 1
     assert lines(caplog, logging.DEBUG) == [f"RadaBound answered query 1: {answer.value:.6g}"]
 
 
@@ -130,7 +131,7 @@ def test_a_block_is_one_debug_line(caplog, rng):
     losses = rng.random((30, M)) < 0.2
     with caplog.at_level(logging.DEBUG, "radabound_fast"):
         for guard in (
-            RadaBound(M, epsilon=0.3, delta=0.1, seed=0, bound="fixed-sequence"),
+            FixedSequence(M, epsilon=0.3, delta=0.1, seed=0),
             Ladder(M, step=0.05, delta=0.1),
         ):
             guard.query_many(losses)
@@ -153,7 +154,7 @@ def test_a_search_names_the_key(caplog, rng):
 def test_no_line_has_a_value_that_the_search_is_not_shown(caplog, rng):
     y = rng.integers(0, 2, M)
     with caplog.at_level(logging.DEBUG, "radabound_fast"):
-        holdout = Holdout(y, DeclaredSearch(M, Improvements(11), delta=0.1), metric="accuracy")
+        holdout = DeclaredSearch(Holdout(y, metric="accuracy"), Improvements(11), delta=0.1)
         metric = HoldoutMetric(holdout)
         for share in (0.23, 0.31):
             metric(y, y ^ (np.arange(M) < share * M))

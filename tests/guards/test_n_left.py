@@ -41,13 +41,13 @@ def test_fixed_sequence_answers_what_it_has_left_whatever_they_are(epsilon, n_as
         guard = guard_of("fixed-sequence", epsilon)
         kind = bool if declared else float
         guard.query_many(coins(n_asked).astype(kind))
-        left = guard.n_left(declared=declared)
-        assert guard.n_left(0.5, declared=declared) == left
+        left = guard.n_left(binary=declared)
+        assert guard.n_left(0.5, binary=declared) == left
         if left > 3000:
             continue
         rows = np.array([worst(guard, M // 2, k) for k in range(left + 1)], kind)
         assert guard.query_many(rows[:left]).n_answered == left
-        assert guard.n_left(declared=declared) == 0
+        assert guard.n_left(binary=declared) == 0
         with pytest.raises(HoldoutExhausted):
             guard.query(rows[left])
 
@@ -82,7 +82,7 @@ def test_there_is_no_limit_where_no_query_of_this_mean_can_exceed_the_budget(bou
         answers = guard.query_many(np.array(rows))
         assert not answers.halted
         # for fixed-sequence, which has a longer end in its union part, it is that
-        assert guard.n_left(counts[-1] / M) >= NO_LIMIT - guard.n_queries
+        assert guard.n_left(counts[-1] / M) >= NO_LIMIT - guard.n_answered
     assert guard.complexity <= guard.budget or bound == "fixed-sequence"
 
 
@@ -122,9 +122,9 @@ def test_a_holdouts_losses_are_declared():
     holdout = Holdout(y_true, guard_of("fixed-sequence", 0.08))
     holdout.query(~y_true)
     for mean in (None, 0.02):
-        assert holdout.n_left(mean) == holdout.guard.n_left(mean, declared=True)
+        assert holdout.n_left(mean) == holdout.guard.n_left(mean, binary=True)
     with pytest.raises(AttributeError, match="n_left"):
-        Holdout(y_true, GuessAndCheck(M, epsilon=0.2, delta=0.1)).n_left()
+        GuessAndCheck(y_true, epsilon=0.2, delta=0.1).n_left()
 
 
 def test_an_opened_guard_counts_what_others_asked(tmp_path):
@@ -134,7 +134,7 @@ def test_an_opened_guard_counts_what_others_asked(tmp_path):
         RadaBound.open(tmp_path / "g", M, **given) as other,
     ):
         left = one.n_left()
-        other.query_packed(pack_losses(coins(1)[0]))
+        other.query(pack_losses(coins(1)[0]))
         assert one.n_left() == other.n_left() == left - 1
 
 
@@ -166,12 +166,12 @@ def test_the_mechanism_keeps_its_promise_for_every_mean_and_breaks_it_for_one_af
         given = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
         lasts = []
         for count in range(m + 1):
-            guard = FixedSequence(m, **given)
-            promised = guard.n_left(count / m, declared=kind is bool)
+            guard = FixedSequence(m, **given, n_vectors=0)
+            promised = guard.n_left(count / m, binary=kind is bool)
             rows = np.tile((np.arange(m) < count).astype(kind), (min(promised, 100) + 1, 1))
             lasts.append(guard.query_many(rows).n_answered)
             assert lasts[-1] == (promised if promised <= 100 else 101)
-        promised = FixedSequence(m, **given).n_left(declared=kind is bool)
+        promised = FixedSequence(m, **given, n_vectors=0).n_left(binary=kind is bool)
         assert promised <= min(lasts) or min(lasts) > 100
         # of exact limits it is what the worst count has; elsewhere nearly
         if kind is bool and delta < 0.1 and 0 < promised <= 100:
@@ -179,33 +179,33 @@ def test_the_mechanism_keeps_its_promise_for_every_mean_and_breaks_it_for_one_af
 
 
 def test_the_mechanism_counts_on_and_stops_at_its_halt():
-    guard = FixedSequence(M, epsilon=0.08, delta=0.1, max_queries=30)
-    left = guard.n_left(declared=True)
+    guard = FixedSequence(M, epsilon=0.08, delta=0.1, max_queries=30, n_vectors=0)
+    left = guard.n_left(binary=True)
     assert left > 0
     guard.query_many(coins(3))
-    assert guard.n_left(declared=True) == left - 3 <= guard.n_left(0.02, declared=True)
+    assert guard.n_left(binary=True) == left - 3 <= guard.n_left(0.02, binary=True)
     holdout = Holdout(coins(1)[0], guard)
     assert holdout.n_left() == left - 3
-    spent = FixedSequence(M, epsilon=0.01, delta=0.1)
+    spent = FixedSequence(M, epsilon=0.01, delta=0.1, n_vectors=0)
     assert spent.n_left() == spent.n_left(0.5) == 0
     with pytest.raises(HoldoutExhausted):
         spent.query(coins(1)[0])
     assert spent.n_left(0.0) == 0
-    assert FixedSequence(M, epsilon=1.5, delta=0.1).n_left() == NO_LIMIT
-    assert FixedSequence(2**40, epsilon=0.5, delta=0.1).n_left(0.5) == NO_LIMIT
+    assert FixedSequence(M, epsilon=1.5, delta=0.1, n_vectors=0).n_left() == NO_LIMIT
+    assert FixedSequence(2**40, epsilon=0.5, delta=0.1, n_vectors=0).n_left(0.5) == NO_LIMIT
 
 
 def test_of_other_metrics_the_mechanism_promises_nothing():
     y_true = coins(1)[0].astype(int)
     for metric in ("error", "accuracy"):
-        holdout = Holdout(y_true, FixedSequence(M, epsilon=0.2, delta=0.1), metric=metric)
+        holdout = FixedSequence(Holdout(y_true, metric=metric), epsilon=0.2, delta=0.1)
         holdout.query(y_true)
         assert holdout.n_left() > 0
-    holdout = Holdout(y_true, FixedSequence(M, epsilon=0.2, delta=0.1), metric="roc_auc")
+    holdout = FixedSequence(Holdout(y_true, metric="roc_auc"), epsilon=0.2, delta=0.1)
     with pytest.raises(ValueError, match="n_left is known of errors, this guard answers the"):
         holdout.n_left()
     for bad, error in ((1.5, ValueError), ("a", TypeError)):
         with pytest.raises(error, match="mean must be"):
-            FixedSequence(M, epsilon=0.2, delta=0.1).n_left(bad)
+            FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0).n_left(bad)
     with pytest.raises(TypeError, match="declared must be"):
-        FixedSequence(M, epsilon=0.2, delta=0.1).n_left(declared=1)
+        FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0).n_left(binary=1)

@@ -106,7 +106,7 @@ def test_of_any_mean_the_baseline_has_its_own_value_and_the_gain_its_own_words(
 def test_json_has_the_best_answer_and_what_is_guaranteed():
     report = asked(holdout_of(baseline=BASELINE)).report()
     told = json.loads(report.to_json())
-    assert told["best"] == report.best._asdict() and told["sentence"] == str(report)
+    assert told["best"] == report.best.to_dict() and told["sentence"] == str(report)
     assert (told["n_samples"], told["n_queries"], told["space_size"]) == (M, 30, 30)
     assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
 
@@ -216,7 +216,7 @@ def test_a_report_needs_a_search_that_keeps_scores_and_an_answer():
     with pytest.raises(ValueError, match="nothing to report: no model was asked about"):
         holdout_of().report()
     with pytest.raises(TypeError, match="report needs a DeclaredSearch, this guard is a RadaBound"):
-        Holdout(LABELS, epsilon=0.1, delta=0.1).report()
+        RadaBound(LABELS, epsilon=0.1, delta=0.1).report()
 
 
 def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):

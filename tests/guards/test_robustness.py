@@ -93,8 +93,8 @@ def test_both_of_numpys_64_bit_unsigned_types_are_words(dtype):
     assert guard_of().query_many_packed(words).n_answered == 3
     average = RademacherAverage(SignMatrix(200))
     average.update_packed(words)
-    assert average.n_queries == 3
-    assert guards.Ladder(200, step=0.1, delta=0.1).query_packed(words[0]).n_queries == 1
+    assert average.n_answered == 3
+    assert guards.Ladder(200, step=0.1, delta=0.1).query_packed(words[0]).n_answered == 1
 
 
 def test_no_packed_rows_are_an_empty_answer():
@@ -109,12 +109,36 @@ def test_more_threads_than_rows_are_no_error():
 
 def test_the_traceback_of_a_refusal_holds_no_mean():
     y = coins(1, 200)[0].astype(int)
-    holdout = Holdout(y, guards.GuessAndCheck(200, epsilon=0.06, delta=0.1))
+    holdout = guards.GuessAndCheck(y, epsilon=0.06, delta=0.1)
     with pytest.raises(HoldoutExhausted) as halt:
         holdout.query_many([y, y], guesses=[0.0, 0.5])
         holdout.query(y, guess=0.0)
     names = [e.frame.f_locals.keys() for e in halt.traceback[1:]]
     assert not {"rows", "words"} & set().union(*names)
+
+
+def test_a_saved_guard_stays_at_its_path(tmp_path):
+    guard_of().save(tmp_path / "a")
+    guard = RadaBound.load(tmp_path / "a")
+    with pytest.raises(ValueError, match="path must be"):
+        guard.save(tmp_path / "b")
+    assert guard.query(coins(1, 200)[0]).number == 1
+
+
+def test_a_first_save_that_fails_after_the_rename_leaves_no_file(tmp_path, monkeypatch):
+    guard, fsync, calls = guard_of(), os.fsync, []
+
+    def fail_on_folder(fd):
+        calls.append(fd)
+        if len(calls) == 2:
+            raise OSError("no")
+        fsync(fd)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError):
+        patch.setattr(os, "fsync", fail_on_folder)
+        guard.save(tmp_path / "a")
+    assert guard.query(coins(1, 200)[0]).number == 1
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -200,7 +224,7 @@ def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
         make(1e-300)
 
 
-@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable])
+@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable, _kernel.Descriptor])
 def test_what_needs_its_arguments_is_not_made_without(kind):
     with pytest.raises(TypeError, match="takes exactly 1 positional argument"):
         kind.__new__(kind)

@@ -12,7 +12,16 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.stats import binom
 
-from radabound_fast import Holdout, HoldoutExhausted, Ladder, RadaBound, bounds, pack_losses
+from radabound_fast import (
+    FixedSequence,
+    Holdout,
+    HoldoutExhausted,
+    Ladder,
+    Losses,
+    RadaBound,
+    bounds,
+    pack_losses,
+)
 from radabound_fast.rows import reference
 from radabound_fast.rows.weighting import Units
 
@@ -68,9 +77,9 @@ def test_answers_and_complexities_equal_the_reference_on_every_kernel(kernel, ki
     # each call alone, packed, as floats, and by predictions
     for ask in (
         lambda one: RadaBound.query(one, losses[0]),
-        lambda one: one.query_packed(pack_losses(losses[0])),
+        lambda one: one.query(pack_losses(losses[0])),
         lambda one: one.query(losses[0].astype(float)),
-        lambda one: one.query_many_packed(pack_losses(losses[:1]))[0],
+        lambda one: one.query_many(pack_losses(losses[:1]))[0],
         lambda one: Holdout(np.zeros(m, int), one, classes=[0, 1]).query(losses[0].astype(int)),
     ):
         one = RadaBound(m, **GIVEN | {"epsilon": 0.999}, **own)
@@ -103,7 +112,7 @@ def test_rows_that_weigh_the_same_are_a_guard_without_weights(weights):
         own["sample_weight"] = np.full(m, weights)
     guard, plain = RadaBound(m, **GIVEN, **own), RadaBound(m, **GIVEN)
     assert repr(guard) == repr(plain) and guard.guarantee == plain.guarantee
-    assert guard.query_many(losses)._asdict().keys() == plain.query_many(losses)._asdict().keys()
+    assert guard.query_many(losses).to_dict().keys() == plain.query_many(losses).to_dict().keys()
     assert_array_equal(guard._core._progress(), plain._core._progress())
 
 
@@ -163,7 +172,7 @@ def test_weights_are_the_guard_s_or_the_holdout_s_and_not_a_mechanism_s():
     with pytest.raises(TypeError, match="sample_weight must be given to the guard itself"):
         Holdout(y_true, guard, sample_weight=weights)
     with pytest.raises(ValueError, match="or in a fixed order a FixedSequence, got a Ladder"):
-        Holdout(y_true, Ladder(3, step=0.1, delta=0.1), sample_weight=weights)
+        Ladder(Holdout(y_true, sample_weight=weights), step=0.1, delta=0.1)
     with pytest.raises(ValueError, match="baseline needs a DeclaredSearch, got a RadaBound"):
         Holdout(y_true, **GIVEN, sample_weight=weights, baseline=y_true)
     assert Holdout(y_true, **GIVEN, sample_weight=weights).guard.guarantee == guard.guarantee
@@ -198,7 +207,7 @@ def test_what_is_left_is_answered_whatever_it_is_and_a_halt_is_final():
         m, **GIVEN | {"epsilon": 0.2, "max_queries": 40}, sample_weight=weights, groups=groups
     )
     left = guard.n_left()
-    assert left >= 40 and guard.n_left(0.5, declared=True) == left
+    assert left >= 40 and guard.n_left(0.5, binary=True) == left
     losses = np.random.default_rng(74).random((5000, m)) < 0.5
     answers = guard.query_many(losses)
     assert answers.halted and len(answers) >= left
@@ -224,22 +233,30 @@ def test_its_intervals_are_of_result_23_within_epsilon():
     units = guard._units
     for answer in answers:
         nats = math.log(4 * 10 / (0.4 * 0.2))
-        if answer.n_queries == 1:  # the dyadic weight is the larger
+        if answer.number == 1:  # the dyadic weight is the larger
             nats = math.log(4 * 2 / (0.4 * 0.2))
         expected = bounds.weighted_interval(answer.value, units.of_groups, units.counts, nats)
         assert (answer.low, answer.high) == pytest.approx(expected)
     assert "weighted mean is within 0.1" in guard.guarantee and "n_groups=" in repr(guard)
 
 
-def test_a_database_has_a_hash_of_the_weights(tmp_path):
+def test_a_file_and_a_database_have_a_hash_of_the_weights(tmp_path):
     m = 300
     weights, groups = parts(m)
     own, losses = {"sample_weight": weights, "groups": groups}, np.arange(m) % 5 == 0
+    guard = RadaBound(m, **WIDE, **own)
+    first = guard.query(losses)
+    guard.save(tmp_path / "guard")
+    for wrong in ({}, {"groups": groups}, {"sample_weight": weights[::-1], "groups": groups}):
+        with pytest.raises(ValueError, match="must be those with which .* was made"):
+            RadaBound.load(tmp_path / "guard", **wrong)
+    again = RadaBound.load(tmp_path / "guard", **own)
+    assert again.number == 1 and again.query(losses).value == first.value
+
     path = tmp_path / "guard.db"
     with RadaBound.open(path, m, **WIDE, **own) as made:
-        first = made.query(losses)
-    reversed_ = {"sample_weight": weights[::-1], "groups": groups}
-    for wrong in ({}, {"sample_weight": weights}, reversed_, {"n_samples": m, **WIDE}):
+        made.query(losses)
+    for wrong in ({}, {"sample_weight": weights}, {"n_samples": m, **WIDE}):
         with pytest.raises(ValueError, match="must be those with which .* was made"):
             RadaBound.open(path, **wrong)
     for right in (own, {"n_samples": m, **WIDE, **own}):
@@ -261,7 +278,7 @@ def test_a_holdout_with_weights_lives_in_a_database(tmp_path):
         first = made.query(y_pred)
     assert first.value == np.average(y_pred != y_true, weights=weights)
     with Holdout.open(tmp_path / "h.db", y_true, **own) as again:
-        assert again.n_queries == 1
+        assert again.number == 1
     with pytest.raises(ValueError, match="must be those with which .* was made"):
         Holdout.open(tmp_path / "h.db", y_true)
 
@@ -303,10 +320,7 @@ def test_no_answer_of_a_fixed_sequence_is_off_by_more_than_epsilon(kind, m, trut
     # that of the fifth query, say, by its share of delta
     epsilon = min(0.95, math.sqrt(squares * math.log(4 * 24 / (0.4 * 0.3)) / 2))
     for run in range(100):
-        guard = RadaBound(
-            m, epsilon=epsilon, delta=0.3, bound="fixed-sequence", n_vectors=16,
-            seed=run, max_queries=8, sample_weight=weights,
-        )  # fmt: skip
+        guard = FixedSequence(Losses(m, sample_weight=weights), epsilon=epsilon, delta=0.3, n_vectors=16, seed=run, max_queries=8)  # fmt: skip
         answers = guard.query_many(rng.random((30, m)) < truth)
         n_halts, n_answers = n_halts + answers.halted, n_answers + len(answers)
         outside = (answers.lows > truth) | (answers.highs < truth)
@@ -352,10 +366,7 @@ def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not
             # for each the least epsilon at which ten queries are answered
             squares = (np.bincount(groups) ** 2).sum() / m**2 if own else 1 / m
             epsilon = 1.001 * math.sqrt(squares * math.log(4 * 10 / (0.4 * 0.2)) / 2)
-            guard = RadaBound(
-                m, epsilon=epsilon, delta=0.2, bound="fixed-sequence", seed=run,
-                max_queries=10, **own,
-            )  # fmt: skip
+            guard = FixedSequence(m, epsilon=epsilon, delta=0.2, seed=run, max_queries=10, **own)  # fmt: skip
             answers = guard.query_many(np.array(rows))
             out = bool((abs(answers.values - truth) > epsilon).any())
             assert len(answers) == 10

@@ -146,7 +146,7 @@ def split(data):
 
 
 def holdout_of(y, epsilon=0.5, **options):
-    return Holdout(y, epsilon=epsilon, delta=0.1, bound="mclt", seed=0, **options)
+    return RadaBound(y, epsilon=epsilon, delta=0.1, bound="mclt", seed=0, **options)
 
 
 def told(hook):
@@ -200,10 +200,10 @@ def test_training_ends_at_the_halt_with_the_best_answered_round(tool):
         booster = tool(10).fit(X, y, [hook])
         if holdout.halted:
             break
-    assert 0 < holdout.n_queries < N_ROUNDS
-    assert [n_rounds for n_rounds, _ in hook.answers] == list(range(1, holdout.n_queries + 1))
+    assert 0 < holdout.n_answered < N_ROUNDS
+    assert [n_rounds for n_rounds, _ in hook.answers] == list(range(1, holdout.n_answered + 1))
     if tool is Xgboost:  # the withheld one was trained, and is not best
-        assert tool(10).n_rounds(booster) == holdout.n_queries + 1
+        assert tool(10).n_rounds(booster) == holdout.n_answered + 1
     errors = dict(told(hook))
     assert tool(10).best(booster) == min(errors, key=errors.get)
 
@@ -212,7 +212,7 @@ def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
     X, X_holdout, y, y_holdout = split("two classes")
     holdout = holdout_of(y_holdout)
     booster = tool(2).fit(X, y, [tool(2).hook(holdout, X_holdout, every=N_ROUNDS + 1)])
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
     assert tool(2).n_rounds(booster) == N_ROUNDS
 
 
@@ -239,7 +239,7 @@ def test_a_hook_that_is_used_again_forgets_the_training_before(tool):
     hook = tool(2).hook(holdout, X_holdout, every=6)
     tool(2).fit(X, y, [hook])
     tool(2, learning_rate=1e-9).fit(X, y, [hook])  # all rounds are worse
-    assert holdout.n_queries == 4 and len(hook.answers) == 2
+    assert holdout.n_answered == 4 and len(hook.answers) == 2
     assert tool(2, learning_rate=1e-9).best(tool(2).fit(X, y, [hook])) in (6, 12)
 
 
@@ -411,7 +411,7 @@ def refused(tool, error, message, n_classes=2, y=None, options=None, **parameter
             [boosting.hook(holdout, X_holdout, every=1)],
             **options,
         )
-    assert holdout.n_queries == 0 and not holdout.halted
+    assert holdout.n_answered == 0 and not holdout.halted
 
 
 def test_an_objective_of_ones_own_gives_raw_scores(tool):
@@ -464,7 +464,7 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
     holdout = holdout_of(y_holdout)
     with pytest.raises(TypeError, match=r"got (lightgbm|xgboost)\.cv: its folds are cut from the"):
         tool(2).cross_validate(X, y, [tool(2).hook(holdout, X_holdout)])
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
         ({"every": 0}, ValueError, "every must be at least 1, got 0"),
         ({"holdout": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "must be a Holdout"),
         (
-            {"holdout": Holdout([0, 1] * 150, GuessAndCheck(300, epsilon=0.3, delta=0.1))},
+            {"holdout": GuessAndCheck([0, 1] * 150, epsilon=0.3, delta=0.1)},
             ValueError,
             "a RadaBound or a Ladder, which need no guesses, got GuessAndCheck",
         ),
@@ -493,7 +493,7 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
             "key must be a function of the number of rounds with a DeclaredSearch, and None other",
         ),
         (
-            {"holdout": Holdout([0, 1] * 150, DeclaredSearch(300, 12, delta=0.1))},
+            {"holdout": DeclaredSearch([0, 1] * 150, 12, delta=0.1)},
             TypeError,
             "key must be a function .* got None with DeclaredSearch",
         ),
@@ -524,7 +524,7 @@ def test_no_round_is_best_if_the_first_answer_is_withheld(tool):
     hook = tool(10).hook(holdout, X_holdout, every=1)
     with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs") as caught:
         tool(10).fit(X, y, [hook])
-    assert holdout.halted and caught.value.n_queries == 0 and hook.answers == []
+    assert holdout.halted and caught.value.n_answered == 0 and hook.answers == []
 
 
 # ---- which label each class number is ------------------------------------------------------
@@ -560,7 +560,7 @@ def test_classes_that_are_not_known_are_asked_for(tool, labels, options, message
     boosting = tool(3)
     with pytest.raises(ValueError, match=message):
         boosting.fit(X, y % 3, [boosting.hook(holdout, X_holdout, **options)])
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_answers_and_halt_are_those_of_a_plain_loop(engine):
         for candidate, answer in guarded_map(holdout, noisy, range(40), **engine)
     ]
     assert told == expected
-    assert holdout.halted and holdout.n_queries == N_ANSWERED
+    assert holdout.halted and holdout.n_answered == N_ANSWERED
     assert holdout.complexity == alone.complexity
 
 
@@ -107,7 +107,7 @@ def test_closing_the_generator_stops_the_search():
     search = guarded_map(holdout, noisy, itertools.count(), n_jobs=2, backend="threading")
     assert next(search)[0] == 0
     search.close()
-    assert holdout.n_queries == 1 and not holdout.halted
+    assert holdout.n_answered == 1 and not holdout.halted
 
 
 def test_candidates_may_have_no_end():
@@ -138,7 +138,7 @@ def test_an_error_in_a_worker_reaches_the_caller_and_costs_nothing_more():
     holdout = holdout_of()
     with pytest.raises(ZeroDivisionError, match="the third"):
         list(guarded_map(holdout, fails, range(5), n_jobs=2, backend="loky"))
-    assert holdout.n_queries <= 2 and not holdout.halted
+    assert holdout.n_answered <= 2 and not holdout.halted
 
 
 def test_a_worker_cannot_be_sent_the_holdout():
@@ -150,7 +150,7 @@ def test_a_worker_cannot_be_sent_the_holdout():
     with pytest.raises(Exception, match="pickle") as caught:
         list(guarded_map(holdout, peeks, range(2), n_jobs=2, backend="loky"))
     assert "send predictions to the process that owns it" in repr(caught.value.__cause__)
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 def test_guesses_come_with_the_predictions():
@@ -164,13 +164,13 @@ def test_guesses_come_with_the_predictions():
 
 
 def test_guesses_that_are_missing_are_asked_for_before_anything_is_counted():
-    holdout = Holdout(LABELS, GuessAndCheck(N_SAMPLES, epsilon=0.1, delta=0.1))
+    holdout = GuessAndCheck(LABELS, epsilon=0.1, delta=0.1)
     with pytest.raises(ValueError, match="guesses must be True with GuessAndCheck"):
         guarded_map(holdout, never, range(1))
     message = r"fit_predict must return \(predictions, guess\), got ndarray"
     with pytest.raises(TypeError, match=message):
         list(guarded_map(holdout, noisy, range(1), guesses=True))
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 # ---- nothing that was counted is lost ------------------------------------------------------
@@ -183,7 +183,7 @@ def test_an_error_on_the_way_hands_over_what_was_counted(engine, error):
         """Stands for whatever interrupts this process: the 10th query."""
 
         def query(self, y_pred, *, guess=None, key=None):
-            if self.n_queries == 9:
+            if self.n_answered == 9:
                 raise error("the tenth")
             return super().query(y_pred, guess=guess)
 
@@ -228,7 +228,7 @@ def test_a_holdout_that_can_answer_nothing_says_what_would_work_before_anything_
     needs = "mclt needs epsilon [0-9.]+ with 1,000 samples or [0-9,]+ samples at epsilon 0.01"
     with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*; {needs}") as caught:
         guarded_map(holdout, never, range(2))
-    assert not holdout.halted and caught.value.n_queries == 0
+    assert not holdout.halted and caught.value.n_answered == 0
     with pytest.raises(HoldoutExhausted):  # the same in a plain loop
         holdout.query(noisy(0))
     with pytest.raises(HoldoutExhausted, match=f"holdout had halted before.*; {needs}"):
@@ -250,7 +250,7 @@ REFUSED_AT_FIRST = {
         "GuessAndCheck needs epsilon .* a first query of error rate 0.2",
     ),
     "fixed order": (
-        lambda: FixedSequence(N_SAMPLES, epsilon=0.001, delta=0.1),
+        lambda: FixedSequence(N_SAMPLES, epsilon=0.001, delta=0.1, n_vectors=0),
         "FixedSequence needs more samples or a larger epsilon",
     ),
 }
@@ -266,14 +266,14 @@ def test_a_first_answer_that_is_withheld_says_what_would_work(case):
         HoldoutExhausted, match=f"holdout withheld the first answer; {needs}"
     ) as caught:
         list(guarded_map(holdout, lambda c: (noisy(c), 0.2), range(5), guesses=True))
-    assert holdout.halted and caught.value.n_queries == 0 and caught.value.answers == []
+    assert holdout.halted and caught.value.n_answered == 0 and caught.value.answers == []
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) and vars(again) == vars(caught.value)
 
 
 def test_what_needs_no_signs_is_answered_by_a_guard_whose_complexity_vouches_for_nothing():
     given = {"epsilon": 0.06, "delta": 0.1, "bound": "fixed-sequence", "n_vectors": 8}
-    holdout = Holdout(LABELS, RadaBound(N_SAMPLES, **given))
+    holdout = RadaBound(LABELS, **given)
     assert holdout.budget < 0 < holdout.n_left()
     assert len(list(guarded_map(holdout, noisy, [0]))) == 1
 
@@ -296,7 +296,7 @@ def test_what_would_work_does_work_and_does_not_tell_the_mean():
         messages.add(str(caught.value))
     assert len(messages) == 1
     epsilon = float(re.search(r"needs epsilon ([0-9.]+)", messages.pop())[1])
-    assert holdout_of(epsilon=epsilon).query(flipped(0.15)).n_queries == 1
+    assert holdout_of(epsilon=epsilon).query(flipped(0.15)).number == 1
 
 
 @pytest.mark.parametrize("tty", [False, True])
@@ -332,7 +332,19 @@ def test_ray_fits_and_the_guard_stays_here():
             told = list(guarded_map(holdout, noisy, range(40), n_jobs=2))
     finally:
         ray.shutdown()
-    assert len(told) == holdout.n_queries == N_ANSWERED
+    assert len(told) == holdout.n_answered == N_ANSWERED
+
+
+@pytest.mark.skipif(not find_spec("distributed"), reason="dask[distributed] is not installed")
+def test_dask_fits_and_the_guard_stays_here():
+    from distributed import Client
+    from joblib import parallel_config
+
+    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None):
+        holdout = holdout_of()
+        with parallel_config(backend="dask"):
+            answers = list(guarded_map(holdout, noisy, range(40)))
+    assert len(answers) == holdout.n_queries == N_ANSWERED
 
 
 @pytest.mark.skipif(not find_spec("hyperopt"), reason="hyperopt is not installed")
@@ -359,7 +371,7 @@ def test_the_line_for_hyperopt_stops_its_search():
         show_progressbar=False,
     )
     assert holdout.halted
-    assert len(trials.trials) == holdout.n_queries + 1
+    assert len(trials.trials) == holdout.n_answered + 1
 
 
 def test_the_example_in_the_docstring_is_true():

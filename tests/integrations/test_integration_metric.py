@@ -51,7 +51,7 @@ def test_the_holdout_s_own_labels_are_asked_about_and_counted(y, rng):
     assert metric(y, predictions, key=3) == np.mean(predictions == y)
     assert metric(y.astype(np.float32), predictions, key=3) == np.mean(predictions == y)
     assert metric(y.tolist(), predictions.tolist(), key=4) == np.mean(predictions == y)
-    assert holdout.n_queries == 2
+    assert holdout.n_answered == 2
 
 
 def others(y):
@@ -70,11 +70,11 @@ def others(y):
 
 @pytest.mark.parametrize("rows", list(others(np.zeros(2 * 17, int))))
 def test_other_rows_are_refused_and_cost_nothing(y, rows):
-    for holdout in (searched(y), Holdout(y, epsilon=0.3, delta=0.1)):
+    for holdout in (searched(y), RadaBound(y, epsilon=0.3, delta=0.1)):
         metric = HoldoutMetric(holdout)
         with pytest.raises(ValueError, match="y_true must be the holdout's labels, sample by samp"):
             metric(others(y)[rows], y, key=None)
-        assert holdout.n_queries == 0
+        assert holdout.n_answered == 0
 
 
 def test_a_tool_may_pass_no_weights_and_is_refused_others(y, rng):
@@ -89,9 +89,9 @@ def test_a_tool_may_pass_no_weights_and_is_refused_others(y, rng):
             with pytest.raises(TypeError, match="sample_weight must be left out: rows count as"):
                 ask(sample_weight=np.ones(len(rows)))
             if rows is y:
-                assert holdout.n_queries < 2
+                assert holdout.n_answered < 2
                 assert ask(sample_weight=None) == ask()
-    assert holdout.n_queries == 2
+    assert holdout.n_answered == 2
 
 
 def test_rows_of_another_kind_of_label_are_named(y):
@@ -104,10 +104,10 @@ def test_rows_of_another_kind_of_label_are_named(y):
 def test_training_rows_are_answered_by_the_plain_metric_if_so_declared(y, rng, n_rows):
     train = rng.integers(0, 2, n_rows)
     predictions = spoilt(train, 0.3, rng)
-    for holdout in (searched(y), Holdout(y, epsilon=0.3, delta=0.1)):
+    for holdout in (searched(y), RadaBound(y, epsilon=0.3, delta=0.1)):
         metric = HoldoutMetric(holdout, other_rows="plain")
         assert metric(train, predictions) == np.mean(predictions != train)
-        assert holdout.n_queries == 0
+        assert holdout.n_answered == 0
 
 
 @pytest.mark.skipif(not find_spec("sklearn"), reason="scikit-learn is not installed")
@@ -139,7 +139,7 @@ def test_a_declared_space_needs_the_key_and_says_what_else_would_do(y):
     holdout = searched(y)
     with pytest.raises(TypeError, match=r"key must say which model.*scorer\(\).*Improvements"):
         HoldoutMetric(holdout)(y, y)
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 def test_guesses_go_to_the_guard_that_needs_them(y, rng):
@@ -150,14 +150,14 @@ def test_guesses_go_to_the_guard_that_needs_them(y, rng):
         metric(y, y)
     with pytest.raises(TypeError, match="holdout must need no guesses in a scorer"):
         metric.scorer()
-    assert check.n_queries == 1
+    assert check.n_answered == 1
 
 
 # ---- a halt --------------------------------------------------------------------------------
 
 
 def spent(y, rng):
-    holdout = Holdout(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
+    holdout = RadaBound(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
     while not holdout.halted:
         try:
             holdout.query(rng.integers(0, 2, M))
@@ -171,16 +171,16 @@ def spent(y, rng):
     [("raise", HoldoutExhausted), ("stop", KeyboardInterrupt), ("worst", 1.0)],
 )
 def test_a_withheld_answer_becomes_what_was_declared(y, rng, withheld, outcome):
-    holdout = Holdout(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
+    holdout = RadaBound(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
     metric = HoldoutMetric(holdout, other_rows="plain", withheld=withheld)
     while not holdout.halted:
-        predictions, before = rng.integers(0, 2, M), holdout.n_queries
+        predictions, before = rng.integers(0, 2, M), holdout.n_answered
         try:
             told = metric(y, predictions)
         except (HoldoutExhausted, KeyboardInterrupt) as error:
             told = type(error)
             assert "spent after" in str(error)
-    assert before == holdout.n_queries > 0
+    assert before == holdout.n_answered > 0
     assert told == outcome
     # the rows of others are still scored
     assert metric([0, 1], [1, 1]) == 0.5
@@ -200,7 +200,7 @@ def test_a_withheld_answer_becomes_what_was_declared(y, rng, withheld, outcome):
 )
 def test_the_worst_value_is_that_of_the_metric(y, options, worst):
     # 1.0 for all would make a withheld model the best of those that are better the greater
-    guard = FixedSequence(M, epsilon=1e-6, delta=0.1)
+    guard = FixedSequence(M, epsilon=1e-6, delta=0.1, n_vectors=0)
     holdout = Holdout(y, guard, **options)
     metric = HoldoutMetric(holdout, withheld="worst")
     told = metric(y, np.full(M, 1.0) if options.get("metric") == "roc_auc" else np.ones(M, int))
@@ -230,7 +230,7 @@ def test_bad_arguments_are_named(y, change, error, message):
 
 
 def test_a_copy_in_this_process_asks_the_same_holdout(y):
-    metric = HoldoutMetric(Holdout(y, epsilon=0.3, delta=0.1))
+    metric = HoldoutMetric(RadaBound(y, epsilon=0.3, delta=0.1))
     assert copy.copy(metric) is metric and copy.deepcopy([metric])[0] is metric
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         pickle.dumps(metric)
@@ -256,7 +256,7 @@ def test_over_an_opened_guard_pickled_metrics_are_one_guard(y, rng, guard, tmp_p
         assert there.holdout is not holdout and there.withheld == "worst"
         for asked in (metric, there, metric, there):
             asked(y, spoilt(y, 0.2, rng))
-        assert holdout.n_queries == there.holdout.n_queries == 4
+        assert holdout.n_answered == there.holdout.n_answered == 4
         there.holdout.close()
 
 
@@ -278,7 +278,7 @@ def test_a_pickled_metric_brings_the_weights_that_its_guard_has(
         metric, predictions = HoldoutMetric(holdout), spoilt(y, 0.2, rng)
         there = pickle.loads(pickle.dumps(metric))
         assert there(y, predictions) == metric(y, predictions)
-        assert holdout.n_queries == there.holdout.n_queries == 2
+        assert holdout.n_answered == there.holdout.n_answered == 2
         again = pickle.loads(pickle.dumps(there))  # from one worker to another
         assert again(y, predictions) == metric(y, predictions)
         for one in (there, again):
@@ -300,7 +300,7 @@ def test_workers_share_one_count(y, space, tmp_path):
     with Holdout.open(tmp_path / "guard.db", y, delta=0.1, **given) as holdout:
         metric = HoldoutMetric(holdout)
         told = Parallel(n_jobs=2)(delayed(ask_in_a_worker)(metric, y, seed) for seed in range(8))
-        assert holdout.n_queries == 8
+        assert holdout.n_answered == 8
         if space is None:
             means = [np.mean(spoilt(y, 0.2, np.random.default_rng(s)) != y) for s in range(8)]
             assert sorted(told) == sorted(means)
@@ -347,7 +347,7 @@ def test_a_mean_that_is_beyond_its_range_by_rounding_has_a_level(n_levels):
     metric = HoldoutMetric(Holdout(np.zeros(2), search, **own))
     for y_pred in (1.1, 0.0, 1.1):
         assert -1.1 <= metric(np.zeros(2), np.full(2, y_pred)) <= 0.0
-    assert search.n_queries == 3
+    assert search.n_answered == 3
     levels = [level for _, level in search.answers.keys[-1][1]]
     assert levels == [n_levels - 1, 0][: min(2, n_levels)]
 
@@ -384,7 +384,7 @@ def test_bad_predictions_leave_the_transcript_as_it_was(y):
     metric = HoldoutMetric(searched(y, Improvements(51)))
     with pytest.raises(ValueError, match="y_pred"):
         metric(y, np.full(M, 7))
-    assert metric(y, y) == 0.0 and metric.holdout.n_queries == 1
+    assert metric(y, y) == 0.0 and metric.holdout.n_answered == 1
 
 
 def test_a_holdout_that_was_asked_otherwise_is_refused(y, rng):
@@ -476,7 +476,7 @@ def test_a_scorer_takes_a_function_where_the_space_has_no_names(y, rng):
     score(Fitted(depth=1), rng.random((M, 2)), y)
     assert metric.holdout.guard.answers.keys == [({"depth": 1}, 4)]
     with pytest.raises(TypeError, match="key must be left out"):
-        HoldoutMetric(Holdout(y, epsilon=0.3, delta=0.1)).scorer(key=len)
+        HoldoutMetric(RadaBound(y, epsilon=0.3, delta=0.1)).scorer(key=len)
 
 
 @pytest.mark.parametrize("with_decisions", [False, True])

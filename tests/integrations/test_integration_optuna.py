@@ -53,7 +53,7 @@ def test_the_count_is_exact_and_after_the_halt_every_trial_is_pruned(n_jobs):
     complete = study.get_trials(states=[TrialState.COMPLETE])
     pruned = study.get_trials(states=[TrialState.PRUNED])
     assert holdout.halted
-    assert 0 < len(complete) == holdout.n_queries < 100
+    assert 0 < len(complete) == holdout.n_answered < 100
     assert len(complete) + len(pruned) == len(study.trials)
     # the one that was withheld, and those that ran beside it or began before the study stopped
     assert 1 <= len(pruned) <= 2 * n_jobs
@@ -107,7 +107,7 @@ def test_trials_that_were_running_at_the_halt_are_pruned():
 
     study.optimize(guarded_objective(holdout, fits), n_trials=4, n_jobs=4)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 4
-    assert holdout.halted and holdout.n_queries == 1
+    assert holdout.halted and holdout.n_answered == 1
 
 
 def test_ask_and_tell_prunes_without_a_loop_to_stop():
@@ -117,7 +117,7 @@ def test_ask_and_tell_prunes_without_a_loop_to_stop():
         for _ in range(200):
             trial = study.ask()
             study.tell(trial, objective(trial))
-    assert len(objective.answers) == holdout.n_queries > 0
+    assert len(objective.answers) == holdout.n_answered > 0
 
 
 # ---- a first answer that is withheld, and studies that are not asked -----------------------
@@ -163,7 +163,7 @@ def test_a_study_that_does_not_minimize_one_value_is_refused_before_a_trial_is_f
         study.optimize(objective, n_trials=3, n_jobs=n_jobs)
     with pytest.raises(ValueError, match="study must minimize one value"):
         objective(study.ask())
-    assert holdout.n_queries == 0 and not holdout.halted
+    assert holdout.n_answered == 0 and not holdout.halted
 
 
 def test_the_first_of_equals_is_the_best_trial():
@@ -183,13 +183,13 @@ def test_a_trial_with_fixed_parameters_needs_no_study():
 
 
 def test_guesses_that_are_missing_are_asked_for_before_anything_is_fitted():
-    holdout = Holdout(LABELS, GuessAndCheck(N_SAMPLES, epsilon=0.2, delta=0.1))
+    holdout = GuessAndCheck(LABELS, epsilon=0.2, delta=0.1)
     with pytest.raises(ValueError, match="guesses must be True with GuessAndCheck"):
         guarded_objective(holdout, never)
     study = study_of()
     with pytest.raises(TypeError, match=r"must return \(predictions, guess\), got ndarray"):
         study.optimize(guarded_objective(holdout, noisy, guesses=True), n_trials=1)
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 # ---- nothing that was counted is lost ------------------------------------------------------
@@ -208,7 +208,7 @@ def test_what_was_counted_is_on_the_objective_whatever_becomes_of_the_trial(monk
     monkeypatch.setattr(optuna.Trial, "set_user_attr", fails)
     with pytest.raises(error):
         study.optimize(objective, n_trials=3)
-    assert holdout.n_queries == 4
+    assert holdout.n_answered == 4
     assert [number for number, _ in objective.answers] == [0, 1, 2, 3]
     values = [answer.value for _, answer in objective.answers]
     assert values[:3] == [trial.value for trial in study.trials[:3]]
@@ -233,7 +233,7 @@ def test_an_error_of_the_objective_is_the_caller_s_and_costs_nothing():
     holdout, study = holdout_of(), study_of()
     with pytest.raises(ValueError, match="y_pred must have length 1000"):
         study.optimize(guarded_objective(holdout, lambda trial: LABELS[1:]), n_trials=3)
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 def test_a_guard_without_labels_is_refused():

@@ -94,7 +94,7 @@ def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
     )
     n_answered = errors.n_answered
     assert 0 < n_answered < 40
-    assert guard.n_queries == n_answered
+    assert guard.n_answered == n_answered
     assert_array_equal(results["answer"][:n_answered], errors.values)
     assert search.halted_ and guard.halted
     assert_array_equal(results["withheld"], np.arange(40) >= n_answered)
@@ -105,7 +105,7 @@ def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
     assert search.best_index_ < n_answered
     with pytest.raises(HoldoutExhausted, match="guard had halted before"):
         search.fit(X, y, X_holdout=X_holdout)
-    assert guard.n_queries == n_answered
+    assert guard.n_answered == n_answered
 
 
 def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
@@ -117,7 +117,7 @@ def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
     search.fit(X, y, X_holdout=X_holdout)
     again.fit(X, y, X_holdout=X_holdout)
     assert again.set_params(estimator__criterion="entropy").guard is guard
-    assert guard.n_queries == 12
+    assert guard.n_answered == 12
 
 
 def test_nothing_is_best_if_the_first_answer_is_withheld(cancer):
@@ -189,7 +189,7 @@ def test_guesses_are_cross_validation_errors_of_the_training_part(cancer, n_jobs
         1 - cross_val_score(clone(TREE).set_params(**p), X, y, cv=3).mean()
         for p in ParameterGrid(DEPTHS)
     ]
-    assert check.n_queries == 6 and check.failures == 0
+    assert check.n_answered == 6 and check.failures == 0
     # a guess that passes is the answer
     assert_array_equal(search.cv_results_["answer"], guesses)
     assert np.isnan(search.cv_results_["complexity"]).all()
@@ -197,7 +197,7 @@ def test_guesses_are_cross_validation_errors_of_the_training_part(cancer, n_jobs
 
 def test_a_ladder_needs_no_guesses(cancer):
     X, X_holdout, y, y_holdout = cancer
-    guard = Holdout(y_holdout, Ladder(300, step=0.02, delta=0.1))
+    guard = Ladder(y_holdout, step=0.02, delta=0.1)
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard, cv="not used")
     search.fit(X, y, X_holdout=X_holdout)
     assert (np.diff(search.cv_results_["answer"]) <= 0).all()
@@ -387,7 +387,7 @@ def test_bad_arguments_cost_nothing(cancer, change, error, message):
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard).set_params(**change)
     with pytest.raises(error, match=message):
         search.fit(X, y, X_holdout=X_holdout)
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
 
 
 def test_another_length_costs_nothing(cancer):
@@ -395,7 +395,7 @@ def test_another_length_costs_nothing(cancer):
     guard = holdout_of(y_holdout)
     with pytest.raises(ValueError, match="X_holdout must have the guard's 300 samples, got 299"):
         HoldoutSearchCV(TREE, DEPTHS, guard=guard).fit(X, y, X_holdout=X_holdout[1:])
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
 
 
 def test_a_search_is_not_pickled_its_best_estimator_is(cancer):

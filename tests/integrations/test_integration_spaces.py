@@ -25,7 +25,7 @@ LABELS = np.arange(N_SAMPLES) % 2
 
 
 def holdout_of(space, **options):
-    return Holdout(LABELS, DeclaredSearch(N_SAMPLES, space, delta=0.1, **options))
+    return DeclaredSearch(LABELS, space, delta=0.1, **options)
 
 
 def flipped(seed, rate=0.2):
@@ -183,7 +183,7 @@ def test_a_study_that_decides_on_the_way_is_asked_by_trial(optuna):
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     objective = guarded_objective(holdout, fit_predict)
     study.optimize(objective, n_trials=30)
-    assert len(objective.answers) == 30 > holdout.n_queries > 10  # some paths came twice
+    assert len(objective.answers) == 30 > holdout.n_answered > 10  # some paths came twice
     for number, answer in objective.answers:
         trial = study.trials[number]
         assert answer.key == trial.params and answer.nats == nats(trial)
@@ -223,7 +223,7 @@ def test_the_objective_asks_a_grid_by_params(optuna):
     objective = guarded_objective(holdout, lambda trial: flipped(trial.suggest_int("seed", 0, 99)))
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
     study.optimize(objective, n_trials=40, n_jobs=2)
-    assert len(objective.answers) == 40 >= holdout.n_queries  # a key again is the same query
+    assert len(objective.answers) == 40 >= holdout.n_answered  # a key again is the same query
     assert holdout.guard.best.value == study.best_value
     assert holdout.guard.best.key == {"seed": study.best_params["seed"]}
 
@@ -313,7 +313,7 @@ def test_a_holdout_search_asks_by_candidate():
     tree = DecisionTreeClassifier(random_state=0)
     found = HoldoutSearchCV(tree, grid, guard=Holdout(y_holdout, search), n_jobs=2)
     found.fit(X, y, X_holdout=X_holdout)
-    assert not found.halted_ and search.n_queries == 6
+    assert not found.halted_ and search.n_answered == 6
     assert found.best_answer_.key == found.best_params_ == search.best.key
     assert (found.cv_results_["answer"] == search.answers.values).all()
 
@@ -339,7 +339,7 @@ def test_a_declared_search_is_a_scorer_in_any_number_of_processes():
     search = selection.GridSearchCV(
         DecisionTreeClassifier(random_state=0),
         grid,
-        scoring=Scorer(Holdout(y_holdout, DeclaredSearch(N_SAMPLES, grid, delta=0.1)), list(grid)),
+        scoring=Scorer(DeclaredSearch(y_holdout, grid, delta=0.1), list(grid)),
         cv=[(rows[: len(X)], rows[len(X) :])],
         refit=False,
         n_jobs=2,

@@ -215,4 +215,4 @@ def test_many_bytes_of_values_are_answered_as_packed_rows(kernel, pack):
     values[1999, 4000] = 2
     with pytest.raises(ValueError, match="got 2 at row 1999, sample 4000"):
         guards[2].query_many(values)
-    assert guards[2].n_queries == 0
+    assert guards[2].number == 0

@@ -187,7 +187,7 @@ def test_one_row_at_a_time_is_judged_so_too(kernel, end, pack):
                 n < n_answered for n in range(len(rows))
             ], (name, form)
             for n, answer in enumerate(answers[:n_answered]):
-                assert answer.value == losses[n].mean() and answer.n_queries == n + 1
+                assert answer.value == losses[n].mean() and answer.number == n + 1
                 assert answer.complexity == grown[n]
 
 

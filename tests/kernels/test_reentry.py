@@ -52,21 +52,21 @@ GUARDS = {
 }
 CALLS = {
     "query": lambda guard: guard.query(LOSSES[0], guess=0.5),
-    "query_packed": lambda guard: guard.query_packed(pack_losses(LOSSES[1]), guess=0.5),
+    "query_packed": lambda guard: guard.query(pack_losses(LOSSES[1]), guess=0.5),
     "query_many": lambda guard: guard.query_many(LOSSES, guesses=np.full(6, 0.5)),
-    "query_many_packed": lambda guard: guard.query_many_packed(
+    "query_many_packed": lambda guard: guard.query_many(
         pack_losses(LOSSES), guesses=np.full(6, 0.5)
     ),
 }
 WITHIN = "in the middle of a call on this very thread"
 
 
-def locking(guard):
+def locking(guard, folder):
     """Everything that takes the lock of a guard."""
     calls = [lambda call=call: call(guard) for call in CALLS.values()]
     calls += [guard._shared._retire, lambda: guard._shared._keep(None)]
     if guard._ledger is None:
-        calls.append(guard._state)
+        calls += [lambda: guard.save(folder / "never-written"), guard._state]
     else:
         calls += [guard.close, lambda: guard.__exit__()]
     if isinstance(guard, GuessAndCheck):
@@ -78,7 +78,7 @@ def locking(guard):
     return calls
 
 
-def tried_within(guard):
+def tried_within(guard, folder):
     """Uses a guard in every way; whether that was within a call of it."""
     try:
         guard._shared._progress()
@@ -86,10 +86,10 @@ def tried_within(guard):
         assert WITHIN in str(error)
     else:
         return False
-    for call in locking(guard):
+    for call in locking(guard, folder):
         with pytest.raises(RuntimeError, match=WITHIN):
             call()
-    assert guard.halted is False and guard.n_queries >= 0 and "n_queries" in repr(guard)
+    assert guard.halted is False and guard.n_answered >= 0 and "n_queries" in repr(guard)
     if isinstance(guard, RadaBound):
         assert guard.complexity >= 0.0 and guard.budget > 0.0
     return True
@@ -135,10 +135,10 @@ def state_of(guard):
 
 @each_guard
 @each_call
-def test_a_trace_function_within_a_call_is_refused_and_the_call_goes_on(pair, ask):
+def test_a_trace_function_within_a_call_is_refused_and_the_call_goes_on(pair, ask, tmp_path):
     guard, twin = pair
     within = []
-    with traced(lambda: within.append(tried_within(guard))):
+    with traced(lambda: within.append(tried_within(guard, tmp_path))):
         answer = ask(guard)
     assert any(within)
     assert repr(answer) == repr(ask(twin)) and state_of(guard) == state_of(twin)
@@ -188,11 +188,11 @@ class Handled:
 @each_guard
 @each_call
 def test_a_signal_handler_within_a_call_is_refused_and_the_call_goes_on(
-    kind, parameters, ask, monkeypatch
+    kind, parameters, ask, monkeypatch, tmp_path
 ):
     guard, twin = kind(M, **parameters), kind(M, **parameters)
     break_into(guard, monkeypatch, lambda: signal.raise_signal(signal.SIGTERM))
-    handler = Handled(lambda: tried_within(guard) or pytest.fail("not within"))
+    handler = Handled(lambda: tried_within(guard, tmp_path) or pytest.fail("not within"))
     with handler:
         answer = ask(guard)
     assert handler.times > 0
@@ -262,11 +262,11 @@ def test_an_array_that_uses_the_guard_while_it_is_read_is_asked_before(kind, par
 
     class Losses:
         def __array__(self, dtype=None, copy=None):
-            told.append(guard.query(LOSSES[0], guess=0.5).n_queries)
+            told.append(guard.query(LOSSES[0], guess=0.5).number)
             return LOSSES[1]
 
     told = []
-    assert guard.query(Losses(), guess=0.5).n_queries == 2 and told == [1]
+    assert guard.query(Losses(), guess=0.5).number == 2 and told == [1]
 
 
 def test_a_signal_handler_in_a_long_scan_is_refused_and_the_scan_goes_on():
@@ -279,7 +279,7 @@ def test_a_signal_handler_in_a_long_scan_is_refused_and_the_scan_goes_on():
     seen = []
 
     def interrupt(*_):
-        seen.append((guard.halted, guard.n_queries, guard.complexity))
+        seen.append((guard.halted, guard.n_answered, guard.complexity))
         try:
             guard.query_packed(one)
         except RuntimeError as error:
@@ -314,8 +314,24 @@ def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refuse
         killer.join()
         holder.execute("ROLLBACK")
     holder.close()
-    assert guard.query(LOSSES[0], guess=0.5).n_queries == 1
+    assert guard.query(LOSSES[0], guess=0.5).number == 1
     guard.close()
+
+
+@each_guard
+def test_what_uses_a_guard_while_it_is_saved_is_refused_and_it_is_saved(kind, parameters, tmp_path):
+    guard, twin = kind(M, **parameters), kind(M, **parameters)
+    within = []
+    with traced(lambda: within.append(tried_within(guard, tmp_path))):
+        guard.save(tmp_path / "guard")
+    assert any(within) and os.listdir(tmp_path) == ["guard"]
+    loaded = kind.load(tmp_path / "guard")
+    assert state_of(loaded) == state_of(twin)
+    within.clear()
+    CALLS["query"](loaded)
+    with traced(lambda: within.append(tried_within(loaded, tmp_path))):
+        loaded.save(tmp_path / "guard")
+    assert any(within) and kind.load(tmp_path / "guard").n_answered == 1
 
 
 @each_guard
@@ -329,8 +345,8 @@ def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
     with Holdout.open(path, labels, kind, classes=[False, True], **parameters) as holdout:
 
         def use():
-            if not within and tried_within(holdout.guard):
-                within.append((holdout.halted, holdout.n_queries))
+            if not within and tried_within(holdout.guard, tmp_path):
+                within.append((holdout.halted, holdout.n_answered))
                 for call in (CALLS["query"], CALLS["query_many"], lambda asked: asked.close()):
                     with pytest.raises(RuntimeError, match=WITHIN):
                         call(holdout)
@@ -338,7 +354,7 @@ def test_a_holdout_within_its_own_call_is_refused_and_the_call_goes_on(
         with traced(use):
             answer = ask(holdout)
         assert within == [(False, 0)]
-        assert repr(answer) == repr(ask(twin)) and holdout.n_queries == twin.n_queries
+        assert repr(answer) == repr(ask(twin)) and holdout.n_answered == twin.n_answered
 
 
 # ---- within another guard's call -----------------------------------------------------------------
@@ -356,7 +372,7 @@ def test_another_guard_on_the_database_is_refused_within_a_transaction(
             if not guard._ledger._database.in_transaction or len(took) == 20:
                 return
             begun = time.monotonic()
-            assert other.halted is False and other.n_queries == 0
+            assert other.halted is False and other.n_answered == 0
             with pytest.raises(RuntimeError, match=f"guard.db is {WITHIN}"):
                 ask(other)
             if not took:
@@ -367,13 +383,14 @@ def test_another_guard_on_the_database_is_refused_within_a_transaction(
         with traced(use):
             answered = ask(guard)
         assert took and max(took) < 10
-        assert guard.n_queries == other.n_queries == answered.n_queries
-        assert ask(other).n_queries == 2 * answered.n_queries
-    assert kind.open(path).n_queries == 2 * answered.n_queries
+        assert guard.n_answered == other.n_answered == answered.n_answered
+        assert ask(other).n_answered == 2 * answered.n_answered
+    assert kind.open(path).n_answered == 2 * answered.n_answered
 
 
 WAYS = {
     "open a new one": lambda path: RadaBound.open(path, M, **FIXED).close(),
+    "save": lambda path: RadaBound(M, **FIXED).save(path),
     "open a search": lambda path: DeclaredSearch.open(path, M, 9, delta=0.1),
 }
 
@@ -410,7 +427,7 @@ def test_a_search_within_its_own_call_is_answered_or_refused_at_once(tmp_path):
         begun = time.monotonic()
         for other in (search, again):
             assert other.halted is False
-            assert other.n_queries - len(answered) in (0, 1)  # with the query around this
+            assert other.n_answered - len(answered) in (0, 1)  # with the query around this
             try:
                 other.query(LOSSES[1], key=len(answered) + 1)
             except RuntimeError as error:
@@ -436,7 +453,7 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
     seen, answers = [], []
 
     def work():
-        threading.settrace(lambda *_: seen.append(guard.n_queries))
+        threading.settrace(lambda *_: seen.append(guard.n_answered))
         try:
             answers.append(guard.query_many(rows, n_threads=4))
         finally:
@@ -451,7 +468,7 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
 @pytest.mark.source
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are for POSIX")
 def test_the_handler_that_the_page_shows_closes_the_guard_with_every_answer_counted(tmp_path):
-    page = Path(__file__).parents[2] / "docs" / "reliability.md"
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "store-a-guard.md"
     (shown,) = re.findall(r"```python\n(import signal.*?)```", page.read_text("utf-8"), re.S)
     last = "    guard.query(np.arange(4000) % 5 == 0)\n"
     assert shown.endswith(last)
@@ -469,7 +486,7 @@ def test_the_handler_that_the_page_shows_closes_the_guard_with_every_answer_coun
             n_told = (told + process.stdout.read()).count("x")
         assert process.returncode == 1 and os.listdir(tmp_path) == ["guard.db"]
         with RadaBound.open(tmp_path / "guard.db") as guard:
-            assert guard.n_queries in (n_told, n_told + 1)
+            assert guard.n_answered in (n_told, n_told + 1)
         (tmp_path / "guard.db").unlink()
 
 
@@ -508,24 +525,26 @@ def interrupted(wait, interrupt):
 
 
 @each_guard
-def test_ctrl_c_ends_every_wait_for_another_thread(pair):
+def test_ctrl_c_ends_every_wait_for_another_thread(pair, tmp_path):
     guard, _ = pair
-    waits = locking(guard)
+    waits = locking(guard, tmp_path)
     if guard._ledger is not None:
-        waits += [lambda: guard.n_queries, lambda: guard.halted]
+        waits += [lambda: guard.n_answered, lambda: guard.halted]
     with busy(guard._shared._lock):
         for wait in waits:
             assert interrupted(wait, _thread.interrupt_main)
         if sys.platform != "win32":
             assert interrupted(waits[0], lambda: os.kill(os.getpid(), signal.SIGINT))
-    assert guard.query(LOSSES[0], guess=0.5).n_queries == 1  # the lock is free, nothing was counted
+    assert guard.query(LOSSES[0], guess=0.5).number == 1  # the lock is free, nothing was counted
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
 def test_ctrl_c_ends_every_wait_for_a_folder(tmp_path):
+    guard = RadaBound(M, **FIXED)
     RadaBound.open(tmp_path / "guard.db", M, **FIXED).close()
     waits = [
         *(lambda make=make: make(tmp_path / "new") for make in WAYS.values()),
+        lambda: guard.save(tmp_path / "new"),
         lambda: RadaBound.open(tmp_path / "guard.db"),
     ]
     descriptor = os.open(tmp_path, os.O_RDONLY)
@@ -535,6 +554,7 @@ def test_ctrl_c_ends_every_wait_for_a_folder(tmp_path):
         assert interrupted(wait, lambda: os.kill(os.getpid(), signal.SIGINT))
     os.close(descriptor)
     assert os.listdir(tmp_path) == ["guard.db"] and not store.folder._turns
+    guard.save(tmp_path / "new")  # it lives
 
 
 @each_guard
@@ -547,13 +567,13 @@ def test_a_wait_that_is_not_interrupted_ends_with_the_answer(pair):
         thread.join(0.1)
         assert not answers
     thread.join(60)
-    assert answers[0].n_queries == guard.n_queries == 1
+    assert answers[0].number == guard.n_answered == 1
 
 
 def test_an_average_and_a_holdout_hear_ctrl_c_too():
     average = RademacherAverage(SignMatrix(M, seed=1))
     average.update(LOSSES)
-    holdout = Holdout(LOSSES[0], epsilon=0.4, delta=0.1, seed=1)
+    holdout = RadaBound(LOSSES[0], epsilon=0.4, delta=0.1, seed=1)
     for lock, wait in [
         (average._core._lock, lambda: average.update(LOSSES)),
         (average._core._lock, lambda: average.maxima),
@@ -563,7 +583,7 @@ def test_an_average_and_a_holdout_hear_ctrl_c_too():
     ]:
         with busy(lock):
             assert interrupted(wait, _thread.interrupt_main)
-    assert average.n_queries == 6 and holdout.n_queries == 0
+    assert average.n_answered == 6 and holdout.n_answered == 0
 
 
 def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
@@ -590,7 +610,7 @@ def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
 
 def test_a_guard_that_was_waited_for_is_read_within_its_call(monkeypatch):
     guard, seen = RadaBound(M, **FIXED), []
-    break_into(guard, monkeypatch, lambda: seen.append((guard.halted, guard.n_queries)))
+    break_into(guard, monkeypatch, lambda: seen.append((guard.halted, guard.n_answered)))
     thread = threading.Thread(target=lambda: CALLS["query"](guard), daemon=True)
     with busy(guard._core._lock):
         thread.start()

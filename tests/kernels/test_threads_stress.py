@@ -1,4 +1,4 @@
-"""Many threads: every answer is counted once, and one query halts.
+"""Many threads: every answer is counted once, one query halts, and a saved guard is all of it.
 
 RADABOUND_STRESS_SECONDS says how long; the default suits every run of the suite.
 """
@@ -107,7 +107,7 @@ def test_what_all_threads_were_answered_is_what_each_guard_saw():
         answers = list(itertools.chain.from_iterable(given))
         for guard in guards:
             rows = [row for asked, row in answers if asked == id(guard)]
-            assert guard.n_queries == len(rows)
+            assert guard.n_answered == len(rows)
             alone = guard_of(0.9, n_vectors=guard.n_vectors)
             alone.query_many(LOSSES[rows].astype(float))  # the order leaves no trace in a state
             assert guard.complexity == alone.complexity
@@ -119,7 +119,7 @@ def test_every_guard_halts_once_and_for_every_thread():
     y_true = np.arange(N_SAMPLES) % 2
     for number in rounds(1 / 3):
         holdout = Holdout(y_true, guard_of(0.08))
-        ladder = Holdout(y_true, guards.Ladder(N_SAMPLES, step=0.02, delta=0.1, max_queries=100))
+        ladder = guards.Ladder(y_true, step=0.02, delta=0.1, max_queries=100)
         given = {id(holdout): [], id(ladder): []}
 
         def work(thread, number=number, judges=(holdout, ladder), given=given):
@@ -129,15 +129,15 @@ def test_every_guard_halts_once_and_for_every_thread():
                 judge = live[rng.integers(len(live))]
                 wrong = rng.random(N_SAMPLES) < 0.2
                 try:
-                    given[id(judge)].append(judge.query(y_true ^ wrong).n_queries)
+                    given[id(judge)].append(judge.query(y_true ^ wrong).number)
                 except HoldoutExhausted:
                     assert judge.halted
                     live.remove(judge)
 
         together(work)
         for judge in (holdout, ladder):
-            assert sorted(given[id(judge)]) == list(range(1, judge.n_queries + 1))
-        assert ladder.n_queries == 100
+            assert sorted(given[id(judge)]) == list(range(1, judge.n_answered + 1))
+        assert ladder.n_answered == 100
 
 
 def ask_each_of(guard, n_asked):
@@ -154,7 +154,7 @@ def ask_each_of(guard, n_asked):
                 refused[thread].append(row)
 
     together(work)
-    in_order = sorted(itertools.chain.from_iterable(answered), key=lambda pair: pair[0].n_queries)
+    in_order = sorted(itertools.chain.from_iterable(answered), key=lambda pair: pair[0].number)
     assert len(in_order) + sum(map(len, refused)) == N_THREADS * n_asked
     answers, rows = zip(*in_order, strict=True)
     return list(rows), answers, [rows[0] for rows in refused if rows]
@@ -172,8 +172,8 @@ def extremes_of(guard):
 def test_eighty_thousand_answers_are_those_of_one_thread_in_some_order():
     guard, alone = short_guard(0.9), short_guard(0.9)
     rows, answers, refused = ask_each_of(guard, 10_000)
-    assert not refused and guard.n_queries == 80_000
-    assert [answer.n_queries for answer in answers] == list(range(1, 80_001))
+    assert not refused and guard.n_answered == 80_000
+    assert [answer.number for answer in answers] == list(range(1, 80_001))
     serial = alone.query_many_packed(SHORT_WORDS[rows], trace=True)
     assert [answer.value for answer in answers] == serial.values.tolist()
     assert [answer.complexity for answer in answers] == serial.complexities.tolist()
@@ -187,9 +187,9 @@ def test_exactly_one_query_halts_and_all_later_ones_are_refused():
     )  # halts after some thousand answers
     rows, answers, refused = ask_each_of(guard, 10_000)
     assert guard.halted and len(refused) == N_THREADS and 0 < len(rows) < 40_000
-    assert [answer.n_queries for answer in answers] == list(range(1, len(rows) + 1))
+    assert [answer.number for answer in answers] == list(range(1, len(rows) + 1))
     serial = alone.query_many_packed(SHORT_WORDS[rows], trace=True)
-    assert not serial.halted and guard.n_queries == len(rows)
+    assert not serial.halted and guard.n_answered == len(rows)
     assert [answer.complexity for answer in answers] == serial.complexities.tolist()
 
     def with_one_more(row):
@@ -234,6 +234,33 @@ def test_other_threads_run_while_the_sums_are_computed(call, signs):
         over.set()
         clock.join()
     pytest.fail("no other thread ran during 500 calls")
+
+
+def test_one_save_wins_and_holds_every_answer_that_was_given(tmp_path):
+    for number in rounds(1 / 3):
+        guard, path = guard_of(0.9), tmp_path / f"guard-{number}"
+        given = [[] for _ in range(N_THREADS)]
+        saved = []
+
+        def work(thread, number=number, guard=guard, path=path, given=given, saved=saved):
+            rng = np.random.default_rng([number, thread])
+            for step in range(20):
+                try:
+                    if thread < 3 and step == 10:
+                        guard.save(path)
+                        saved.append(thread)
+                    ask(guard, rng, given[thread])
+                except RuntimeError as refusal:
+                    assert "retired" in str(refusal)
+                    return
+
+        together(work)
+        assert len(saved) == 1
+        with pytest.raises(RuntimeError, match="retired"):
+            guard.query(LOSSES[0])
+        loaded = RadaBound.load(path)
+        assert loaded.n_answered == sum(map(len, given))
+        assert loaded.query(LOSSES[0]).number == loaded.n_answered
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")

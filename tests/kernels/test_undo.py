@@ -48,9 +48,9 @@ def test_a_query_whose_commit_fails_never_happened(halting, ask, fails, path):
         for part in ("begin", "commit"):
             with fails(guard._ledger, part):
                 ask(guard, halting, 0)
-            assert state_of(guard) == before and guard.n_queries == other.n_queries == 0
+            assert state_of(guard) == before and guard.n_answered == other.n_answered == 0
         assert repr(ask(guard, halting, 0)) == repr(ask(twin, halting, 0))
-        assert state_of(guard) == state_of(twin) and other.n_queries == 1
+        assert state_of(guard) == state_of(twin) and other.n_answered == 1
 
 
 def test_a_halt_whose_commit_fails_is_no_halt(halting, ask, fails, path):
@@ -62,7 +62,7 @@ def test_a_halt_whose_commit_fails_is_no_halt(halting, ask, fails, path):
         assert not guard._shared._halted and state_of(guard) == before
         assert not guard.halted and not other.halted
         if isinstance(guard, (RadaBound, GuessAndCheck)):  # the others have one answer in all
-            assert ask(guard, halting, 0).n_queries == 2
+            assert ask(guard, halting, 0).n_answered == 2
 
 
 def test_an_undo_forgets_no_answer_of_another(halting, ask, fails, path):
@@ -78,9 +78,9 @@ def test_an_undo_forgets_no_answer_of_another(halting, ask, fails, path):
                 ask(guard, halting, 0)
             answer = ask(guard, halting, 0)
             ask(memory, halting, 0)
-            assert answer.n_queries == 2 * number
+            assert answer.number == 2 * number
             assert repr(ask(memory, halting, 0)) == repr(answer)
-            assert state_of(guard) == state_of(memory) and other.n_queries == 2 * number
+            assert state_of(guard) == state_of(memory) and other.n_answered == 2 * number
 
 
 def test_a_halt_of_another_is_seen_after_an_undo(halting, ask, fails, path):
@@ -92,7 +92,7 @@ def test_a_halt_of_another_is_seen_after_an_undo(halting, ask, fails, path):
             ask(guard, halting, 0)
         with pytest.raises(HoldoutExhausted):
             ask(guard, halting, 0)
-        assert guard.halted and guard.n_queries == 1 and state_of(guard) == state_of(other)
+        assert guard.halted and guard.n_answered == 1 and state_of(guard) == state_of(other)
 
 
 def test_rows_whose_adoption_fails_were_never_adopted(fails, path):
@@ -105,7 +105,7 @@ def test_rows_whose_adoption_fails_were_never_adopted(fails, path):
         before = state_of(other)
         with fails(one._ledger, "commit"):
             one._core.adopt(there, totals)
-        assert one.n_queries == 1 and state_of(one) == before
+        assert one.number == 1 and state_of(one) == before
         n_queries, complexity = one._core.adopt(there, totals)
-        assert n_queries == one.n_queries == other.n_queries == 4
+        assert n_queries == one.number == other.n_answered == 4
         assert complexity == other.complexity == one.complexity > 0

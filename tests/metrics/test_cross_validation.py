@@ -117,7 +117,7 @@ def test_gains_and_comparisons_are_refused():
     holdout = Holdout(Y, search_of())
     with pytest.raises(ValueError, match="compare needs a search without n_folds"):
         holdout.compare(Y, 1 - Y, key_a=1, key_b=2)
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 @pytest.mark.parametrize("name", ["error", "accuracy", "neg_brier_score"])
@@ -156,7 +156,7 @@ def test_answers_guarantee_repr_and_report_say_that_it_is_the_fold_models():
     assert type(answer) is CrossValidatedAnswer
     assert answer.truth_of == "the 5 fold models on average"
     assert "truth_of='the 5 fold models on average'" in repr(answer)
-    assert search.answers._asdict().keys() == answer._asdict().keys()
+    assert search.answers.to_dict().keys() == answer.to_dict().keys()
     assert pickle.loads(pickle.dumps(answer)) == answer
     assert "n_folds=5" in repr(search)
     assert "of the 5 fold models of every answer, averaged over the rows" in search.guarantee
@@ -202,7 +202,7 @@ def test_an_opened_search_keeps_its_folds_and_refuses_others(tmp_path, name):
 
 # ---- the recipe for FLAML -----------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[2] / "docs" / "searches.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "cross-validate.md"
 
 DATA = """
 import numpy as np

@@ -70,7 +70,7 @@ def test_no_interval_of_real_learners_misses_their_fold_models(m, make_folds):
     for _ in range(60):
         X, y = population.draw(own, m)
         folds = make_folds(m, own)
-        holdout = Holdout(y, DeclaredSearch(m, 4, delta=0.3, n_folds=5), classes=[0, 1])
+        holdout = DeclaredSearch(Holdout(y, classes=[0, 1]), 4, delta=0.3, n_folds=5)
         misses = False
         for key, model in enumerate(learners()):
             out_of_fold, everywhere = cross_validated(model, X, y, folds, population)

@@ -136,13 +136,13 @@ def test_many_at_once_are_answered_as_one_by_one(case):
     many, one = (holdout_of(metric, y_true, **options) for _ in range(2))
     answers = many.query_many(rows, keys=[5, 0, 999])
     alone = [one.query(row, key=key) for row, key in zip(rows, [5, 0, 999], strict=True)]
-    assert [answer._asdict() for answer in answers] == [answer._asdict() for answer in alone]
+    assert [answer.to_dict() for answer in answers] == [answer.to_dict() for answer in alone]
     assert answers.lows.tolist() == [answer.low for answer in alone]
     stream = holdout_of(metric, y_true, **options).iter_query_many(rows, block=2, keys=[5, 0, 999])
-    assert [answer._asdict() for block in stream for answer in block] == [
-        answer._asdict() for answer in alone
+    assert [answer.to_dict() for block in stream for answer in block] == [
+        answer.to_dict() for answer in alone
     ]
-    assert many.guard.answers._asdict().keys() == one.guard.answers._asdict().keys()
+    assert many.guard.answers.to_dict().keys() == one.guard.answers.to_dict().keys()
 
 
 def test_probabilities_of_several_classes_are_streamed():
@@ -160,7 +160,7 @@ def test_no_rows_have_no_answers(case):
     holdout = holdout_of(metric, y_true, **options)
     answers = holdout.query_many(np.stack([predictions])[:0], keys=[])
     assert len(answers) == 0 and answers.values.shape == answers.lows.shape == (0,)
-    assert holdout.query(predictions, key=0).n_queries == 1
+    assert holdout.query(predictions, key=0).number == 1
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
@@ -186,7 +186,7 @@ def test_a_holdout_with_a_metric_may_be_pickled_copied_and_kept_on_disk(case, tm
     copies = pickle.loads(pickle.dumps(holdout)), copy.deepcopy(holdout)
     for other in copies:
         assert other.metric == metric
-        assert other.query(predictions, key=7)._asdict() == answer._asdict()
+        assert other.query(predictions, key=7).to_dict() == answer.to_dict()
     path = tmp_path / "search.db"
     make = {"space": 1000, "delta": 0.1}
     stored = Holdout.open(path, y_true, DeclaredSearch, metric=metric, **options, **make)
@@ -194,8 +194,8 @@ def test_a_holdout_with_a_metric_may_be_pickled_copied_and_kept_on_disk(case, tm
     again = Holdout.open(path, y_true, DeclaredSearch)  # the metric in the file
     assert again.metric == metric
     for search in (stored.guard, again.guard, DeclaredSearch.open(path)):
-        assert search.best._asdict() == answer._asdict()
-    assert again.query(predictions, key=7)._asdict() == answer._asdict()
+        assert search.best.to_dict() == answer.to_dict()
+    assert again.query(predictions, key=7).to_dict() == answer.to_dict()
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
@@ -208,7 +208,7 @@ def test_an_answer_and_its_search_hold_no_label(case):
 
 
 def test_the_default_and_the_error_of_the_table_are_one():
-    plain = Holdout(Y, DeclaredSearch(M, 1000, delta=0.1))
+    plain = DeclaredSearch(Y, 1000, delta=0.1)
     assert plain.metric == "error"
     row = METRICS["error"]
     told = plain.query(CLASSES, key=1)
@@ -255,7 +255,7 @@ def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
     assert holdout.query(pairs, key=0).value == pytest.approx(log_loss(Y, CHANCES, 0.01))
     with pytest.raises(ValueError, match="pos_label must be given for one probability"):
         holdout.query(CHANCES, key=1)
-    assert holdout.n_queries == 1
+    assert holdout.n_answered == 1
 
 
 # ---- what is refused -----------------------------------------------------------------------
@@ -363,7 +363,7 @@ def test_predictions_that_a_metric_cannot_judge_change_nothing(
         holdout.query(predictions, key=0)
     with pytest.raises((TypeError, ValueError)):
         holdout.query_many([predictions, predictions], keys=[0, 1])
-    assert holdout.n_queries == 0
+    assert holdout.n_answered == 0
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_zeros_of_either_sign_are_one_prediction(metric, options):
         both = np.stack([1.0 - CLASSES, CLASSES], axis=1)
         answer = holdout.query(both, key=1)
         assert holdout.query(np.where(both, 1.0, -0.0), key=1) == answer
-    assert holdout.n_queries == 1 + (metric in ("neg_log_loss", "neg_brier_score"))
+    assert holdout.n_answered == 1 + (metric in ("neg_log_loss", "neg_brier_score"))
 
 
 # np.float16(0.3) and np.float32(0.3) are above 0.3, np.float16(0.1) is below 0.1
@@ -408,7 +408,7 @@ def test_numbers_that_were_clipped_in_their_own_dtype_are_within_the_range(dtype
             continue
         with pytest.raises(ValueError, match="y_pred must lie in y_range"):
             holdout.query(values, key=1)
-    assert holdout.n_queries == 1
+    assert holdout.n_answered == 1
 
 
 # the mean of m times 1.1 may be 1.1000000000000003
@@ -491,7 +491,7 @@ def test_a_key_stands_for_one_model_by_any_metric(case):
     holdout.query(predictions, key=3)
     with pytest.raises(ValueError, match=r"key must stand for one model, got 3 \(rerun 1\)"):
         holdout.query(predictions[::-1], key=3)
-    assert holdout.n_queries == 1 and holdout.query(predictions, key=3).n_queries == 1
+    assert holdout.n_answered == 1 and holdout.query(predictions, key=3).number == 1
 
 
 def test_a_record_opens_for_its_metric_and_baseline_alone(tmp_path):
@@ -546,9 +546,9 @@ def test_the_gain_is_the_difference_of_both_scores(metric, m):
         scores = bounds.binomial_interval(int(wrong.sum()), m, nats)
         low, high = scores if metric == "error" else (1 - scores[1], 1 - scores[0])
         assert (answer.low, answer.high) == pytest.approx((low, high), abs=1e-12)
-    columns = answers._asdict()
+    columns = answers.to_dict()
     assert list(columns)[-3:] == ["gain", "gain_low", "gain_high"]
-    assert [answer._asdict()["gain_low"] for answer in answers] == columns["gain_low"].tolist()
+    assert [answer.to_dict()["gain_low"] for answer in answers] == columns["gain_low"].tolist()
 
 
 def test_one_sided_gains_have_a_lower_limit_alone():
@@ -580,10 +580,10 @@ def test_two_models_of_a_search_are_compared_at_the_price_of_both_keys(metric, b
     low, high = bounds.paired_interval(n_wrong, 0, M, nats)
     assert (told.gain, told.gain_low, told.gain_high) == pytest.approx((n_wrong / M, low, high))
     assert told.nats == pytest.approx(nats)
-    assert holdout.n_queries == 2  # both were asked about
+    assert holdout.n_answered == 2  # both were asked about
     back = holdout.compare(CLASSES, Y, key_a=4, key_b=3)
     assert (back.gain_low, back.gain_high) == pytest.approx((-high, -low))
-    assert holdout.n_queries == 2
+    assert holdout.n_answered == 2
     with pytest.raises(ValueError, match=r"one model, got 3"):
         holdout.compare(1 - Y, CLASSES, key_a=3, key_b=4)
     with pytest.raises(ValueError, match="must be two models, got 3 twice"):
@@ -622,7 +622,7 @@ def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tm
     assert answers[0].gain_low == pytest.approx((2 * low - 1) * span)
     assert answers[0].gain_high == pytest.approx(high * span)
     copied = pickle.loads(pickle.dumps(holdout))
-    assert copied.query(one, key=0)._asdict() == holdout.query(one, key=0)._asdict()
+    assert copied.query(one, key=0).to_dict() == holdout.query(one, key=0).to_dict()
     path, own = tmp_path / "search.db", {"space": 1000, "delta": 0.1, "two_sided": two_sided}
     stored = Holdout.open(
         path, y_true, DeclaredSearch, metric=metric, baseline=other, **options, **own
@@ -632,7 +632,7 @@ def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tm
     told = holdout.compare(one, other, key_a=0, key_b=1)
     assert told.gain == pytest.approx(expected[0], abs=1e-12)
     assert told.gain_low < answers[0].gain_low  # both keys are paid for
-    assert holdout.n_queries == 2
+    assert holdout.n_answered == 2
 
 
 def test_an_error_names_the_predictions_that_it_is_about():
@@ -657,7 +657,7 @@ def test_an_error_names_the_predictions_that_it_is_about():
             ):
                 with pytest.raises(ValueError, match=f"^{next(iter(own))} must be "):
                     holdout.compare(Y, Y, **own)
-            assert holdout.n_queries == 0
+            assert holdout.n_answered == 0
     with pytest.raises(ValueError, match="^y_score must be finite, got nan at sample 0"):
         holdout_of("roc_auc").roc_band(np.where(np.arange(len(Y)), 0.5, np.nan), key=0)
 
@@ -666,7 +666,7 @@ def test_compare_says_what_it_is_for():
     with pytest.raises(ValueError, match="compare is of means, error, .*'f1'"):
         holdout_of("f1").compare(Y, CLASSES, key_a=1, key_b=2)
     with pytest.raises(TypeError, match="compare needs a DeclaredSearch, this guard is a Rada"):
-        Holdout(Y, epsilon=0.5, delta=0.5).compare(Y, CLASSES, key_a=1, key_b=2)
+        RadaBound(Y, epsilon=0.5, delta=0.5).compare(Y, CLASSES, key_a=1, key_b=2)
 
 
 def test_adapters_that_take_less_for_better_take_error_rates():
@@ -737,13 +737,13 @@ def test_a_weighted_value_is_scikit_learn_s(case, tmp_path):
     answer = holdout.query(predictions, key=3)
     assert answer.value == pytest.approx(expected, rel=0, abs=1e-12)
     assert answer.low < answer.value < answer.high
-    assert answer._asdict() == holdout.query_many([predictions], keys=[3])[0]._asdict()
+    assert answer.to_dict() == holdout.query_many([predictions], keys=[3])[0].to_dict()
     other = pickle.loads(pickle.dumps(holdout))
-    assert other.query(predictions, key=3)._asdict() == answer._asdict()
+    assert other.query(predictions, key=3).to_dict() == answer.to_dict()
     path = tmp_path / "search.db"
     own = {"metric": metric, "space": 1000, "delta": 0.1, **options}
     with Holdout.open(path, y_true, DeclaredSearch, sample_weight=WEIGHTS, **own) as stored:
-        assert stored.query(predictions, key=3)._asdict() == answer._asdict()
+        assert stored.query(predictions, key=3).to_dict() == answer.to_dict()
     for wrong in ({}, {"sample_weight": WEIGHTS + 1}, {"sample_weight": WEIGHTS, "groups": Y}):
         with pytest.raises(ValueError, match="must be those with which"):
             Holdout.open(path, y_true, DeclaredSearch, **wrong)
@@ -759,7 +759,7 @@ def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
     assert (answer.low, answer.high) == pytest.approx(expected)
     assert "weighted error" in holdout.guarantee
     of_objects = holdout_of("error", sample_weight=WEIGHTS.astype(object), groups=groups)
-    assert of_objects.query(CLASSES, key=0)._asdict() == answer._asdict()
+    assert of_objects.query(CLASSES, key=0).to_dict() == answer.to_dict()
     alone = holdout_of("error", groups=[f"patient {row}" for row in range(M)])
     told = alone.query(CLASSES, key=0)
     assert told.value == np.mean(CLASSES != Y)
@@ -796,7 +796,7 @@ def test_weights_and_groups_that_make_no_sense_are_named(metric, options, error,
 def test_neither_the_paper_s_bounds_nor_comparisons_have_weights_or_groups():
     for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
         with pytest.raises(ValueError, match="bound must be 'fixed-sequence' with sample_weight"):
-            Holdout(Y, epsilon=0.5, delta=0.5, **options)
+            RadaBound(Y, epsilon=0.5, delta=0.5, **options)
     with pytest.raises(ValueError, match="compare is of means, .*without weights"):
         holdout_of("error", groups=Y).compare(Y, CLASSES, key_a=0, key_b=1)
 
@@ -812,7 +812,7 @@ def test_the_band_is_around_scikit_learn_s_curve(scores):
     n_positive = int(Y.sum())
     widths = bounds.roc_band(M - n_positive, n_positive, nats)
     assert (band.fpr_half_width, band.tpr_half_width, band.nats) == pytest.approx((*widths, nats))
-    assert holdout.n_queries == 1
+    assert holdout.n_answered == 1
     with pytest.raises(ValueError, match="one model, got 5"):
         holdout.roc_band(scores + Y, key=5)
     with pytest.raises(ValueError, match="roc_band needs metric='roc_auc', this holdout has 'f1'"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from radabound_fast import HoldoutExhausted, RadaBound, RademacherAverage, _kernel
+from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound, RademacherAverage, _kernel
 
 N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 
@@ -84,17 +84,14 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
     here.query_many(losses)
     assert state_of(there) == state_of(here)
     # none but the block that halts is judged by the owner, whatever the signs say
-    assert n_adopted == (here.n_queries // segment * segment if here.halted else 200)
+    assert n_adopted == (here.n_answered // segment * segment if here.halted else 200)
 
 
 @pytest.mark.parametrize("max_queries", [None, 1, 70, 1000])
 def test_a_block_that_goes_over_the_end_of_stages_is_adopted_whole(max_queries):
     """Of rows that pass in every stage; after 1, 3, 7, ... and max_queries answers one ends."""
     here, there = (
-        RadaBound(
-            N_SAMPLES, epsilon=0.06, delta=0.1, bound="fixed-sequence", seed=1,
-            n_vectors=N_VECTORS, max_queries=max_queries,
-        )
+        FixedSequence(N_SAMPLES, epsilon=0.06, delta=0.1, seed=1, n_vectors=N_VECTORS, max_queries=max_queries)
         for _ in "12"
     )  # fmt: skip
     losses = np.random.default_rng(3).random((900, N_SAMPLES)) < 0.02
@@ -114,7 +111,7 @@ def test_every_place_of_a_row_that_is_withheld_halts_there(kind):
         if kind == "real":
             losses = losses * np.float32(0.75)
         here, there = guard_of("fixed-sequence", 0.03), guard_of("fixed-sequence", 0.03)
-        assert here.query_many(losses).halted and here.n_queries == place
+        assert here.query_many(losses).halted and here.n_answered == place
         assert n_adopted_of(there, losses, 5) == place // 5 * 5
         assert state_of(there) == state_of(here)
 

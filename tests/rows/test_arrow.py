@@ -127,7 +127,7 @@ def refusal_of(column):
     guard = RadaBound(3, epsilon=0.5, delta=0.1, bound="mclt")
     with pytest.raises(ValueError) as caught:
         guard.query(column)
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
     message = str(caught.value)
     assert "\n" not in message
     return message

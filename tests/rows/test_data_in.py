@@ -102,7 +102,7 @@ def guard_of():
 def answer_of(losses):
     guard = guard_of()
     answer = guard.query(losses)
-    return answer.value, answer.complexity, guard.n_queries
+    return answer.value, answer.complexity, guard.n_answered
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
@@ -142,7 +142,7 @@ def test_nullable_columns_of_pandas_are_losses_until_one_is_missing(dtype):
         ValueError, match="losses must have no missing values, got one at sample 17"
     ):
         guard.query(column)
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
 
 
 @pytest.mark.parametrize("library", ["pyarrow", "polars"])

@@ -344,10 +344,10 @@ def test_bytes_are_refused_with_the_line_that_makes_words_of_them(n_samples, man
         ask = asked.query_many_packed if many else asked.query_packed
         with pytest.raises(TypeError, match="must be uint64, as pack_losses.*bytes do not tell"):
             ask(made)
-        assert asked.n_queries == 0
+        assert asked.n_answered == 0
     with pytest.raises(TypeError, match="must be uint64") as caught:
         average.update_packed(made)
-    assert average.n_queries == 0
+    assert average.n_answered == 0
     line = str(caught.value).partition(", pass ")[2]
     right = np.packbits(bits, axis=-1, bitorder="little")
     assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits))

@@ -77,8 +77,8 @@ def state_of(guard):
 def assert_same(answers, expected):
     for name in ("halted", "n_queries", "complexity", "delta_prime"):
         assert_array_equal(getattr(answers, name), getattr(expected, name))
-    for name, column in expected._asdict().items():
-        assert_array_equal(answers._asdict()[name], column)
+    for name, column in expected.to_dict().items():
+        assert_array_equal(answers.to_dict()[name], column)
 
 
 # ---- what a partial is -----------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_no_rows_are_no_queries():
     empty = guard.task().reduce(np.zeros((0, 1000)))
     parts = parts_of(guard.task(), np.zeros((0, 1000), bool), [0, 64, 1000])
     assert guard.take([]).n_answered == guard.take([empty, sum(parts)]).n_answered == 0
-    assert guard.n_queries == 0 and not guard._core.started
+    assert guard.n_answered == 0 and not guard._core.started
 
 
 def test_partials_after_the_halt_are_not_asked_for():
@@ -271,14 +271,14 @@ def test_what_is_taken_is_committed_and_another_process_may_halt_between(tmp_pat
 
         def partials():
             yield guard.task().reduce(losses[:20])
-            assert other.n_queries == 20
+            assert other.n_answered == 20
             subprocess.run([sys.executable, "-c", halts_it, str(path)], check=True)
             yield guard.task().reduce(losses[20:40])
             pytest.fail("it went on")
 
         answers = guard.take(partials())  # nothing is fetched, since nothing may be judged
         assert answers.halted and answers.n_answered == 20
-        assert answers.n_queries == guard.n_queries == other.n_queries > 20
+        assert answers.n_answered == guard.n_answered == other.n_answered > 20
         assert_array_equal(answers.numbers, np.arange(20) + 1)
 
 
@@ -302,8 +302,8 @@ def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilo
         except KeyboardInterrupt as stop:
             assert state_of(guard) in known
             n_told = len(getattr(stop, "answers", []))
-            n_seen.add((guard.n_queries, n_told))
-            assert n_told <= guard.n_queries <= n_told + 10 or not hasattr(stop, "answers")
+            n_seen.add((guard.n_answered, n_told))
+            assert n_told <= guard.n_answered <= n_told + 10 or not hasattr(stop, "answers")
         else:
             break
         number += 1 if bound == "mclt" else 61  # there is far more Python in its price
@@ -345,7 +345,7 @@ def test_a_holdout_takes_packed_losses_as_well():
 
 
 def test_only_a_radabound_takes_partials():
-    holdout = Holdout(np.arange(1000) % 2, Ladder(1000, step=0.1, delta=0.1))
+    holdout = Ladder(np.arange(1000) % 2, step=0.1, delta=0.1)
     for ask in (holdout.task, lambda: holdout.take([])):
         with pytest.raises(TypeError, match="only a RadaBound takes partials, .* is a Ladder"):
             ask()
@@ -373,7 +373,7 @@ def test_what_does_not_fit_is_refused_and_what_was_counted_is_told():
         with pytest.raises(error, match=message) as caught:
             guard.take([good, partial], fetch=lambda i: losses)
         assert len(caught.value.answers) == 10
-        assert guard.n_queries == 10 * (n_before + 1)
+        assert guard.n_answered == 10 * (n_before + 1)
 
 
 @pytest.mark.parametrize("wrap", [lambda guard: guard, lambda guard: Holdout([0] * 200, guard)])
@@ -384,7 +384,7 @@ def test_one_partial_alone_is_refused_by_the_arguments_name(wrap):
         expected = f"^partials must be an iterable of Partial, got {type(given).__name__}$"
         with pytest.raises(TypeError, match=expected):
             wrap(guard).take(given)
-    assert guard.n_queries == 0
+    assert guard.n_answered == 0
 
 
 @pytest.mark.parametrize("blob", [5, 10**15, "text", None, [1, 2]])

@@ -82,14 +82,14 @@ def test_a_stream_has_the_answers_of_query_many(pack, form, bound, epsilon, bloc
 def test_rows_are_read_when_they_are_asked_for_and_no_more():
     rows, guard = Slices(losses_of()), guard_of(epsilon=0.2)
     stream = guard.iter_query_many(rows, block=40)
-    assert rows.read == [] and guard.n_queries == 0
+    assert rows.read == [] and guard.n_answered == 0
     for n_blocks in (1, 2):
         assert len(next(stream)) == 40
-        assert len(rows.read) == n_blocks and guard.n_queries == 40 * n_blocks
+        assert len(rows.read) == n_blocks and guard.n_answered == 40 * n_blocks
     assert len(list(stream)) == 2 and rows.read[-1] == (120, 150)
     halting = Slices(losses_of())
     last = list(guard_of().iter_query_many(halting, block=10))[-1]
-    assert last.halted and halting.read[-1][1] == (last.n_queries // 10 + 1) * 10
+    assert last.halted and halting.read[-1][1] == (last.number // 10 + 1) * 10
 
 
 def test_rows_on_disk_are_read_from_there(tmp_path):
@@ -124,7 +124,7 @@ def test_a_bad_block_changes_nothing_and_the_blocks_before_are_counted():
     assert [len(next(stream)) for _ in "12"] == [10, 10]
     with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 1.5 at row 5, sample 3"):
         next(stream)
-    assert guard.n_queries == 20
+    assert guard.n_answered == 20
     rows[25, 3] = 1.0  # mended, it goes on where it was
     assert sum(len(answers) for answers in stream) == 130
 
@@ -140,7 +140,7 @@ def test_an_interrupted_block_is_asked_again(monkeypatch):
         broken.setattr(RadaBound, "query_many", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(stream)
-    assert [len(answers) for answers in stream] == [100, 50] and guard.n_queries == 150
+    assert [len(answers) for answers in stream] == [100, 50] and guard.n_answered == 150
 
 
 @pytest.mark.parametrize("block", [0, -1, 1.5, None, True])
@@ -171,7 +171,7 @@ def test_a_halt_by_another_process_ends_the_stream(tmp_path, kind):
         code = HALTS_IT.format(kind=kind.__name__)
         subprocess.run([sys.executable, "-c", code, str(path)], check=True)
         (last,) = stream
-        assert last.halted and len(last) == 0 and last.n_queries == guard.n_queries >= 20
+        assert last.halted and len(last) == 0 and last.number == guard.n_answered >= 20
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_guesses_and_keys_go_along_with_their_rows():
         Holdout(labels, there, classes=[0, 1]).iter_query_many(rows, block=7, guesses=guesses)
     )
     assert_same_together(blocks, expected, ["values", "numbers"])
-    assert there.n_queries == 30
+    assert there.n_answered == 30
     searches = [DeclaredSearch(M, {"depth": range(30)}, delta=0.1) for _ in "12"]
     keys, reruns = [{"depth": depth} for depth in range(30)], [1] * 30
     many, stream = (Holdout(labels, search, classes=[0, 1]) for search in searches)
@@ -213,8 +213,8 @@ def test_guesses_and_keys_go_along_with_their_rows():
 @pytest.mark.parametrize("n_keys", [29, 31, 0])
 def test_guesses_and_keys_that_are_not_one_a_row_are_refused_before_a_block_is_counted(n_keys):
     rows = losses_of(30)
-    search = Holdout(np.zeros(M, int), DeclaredSearch(M, 99, delta=0.1), classes=[0, 1])
-    check = Holdout(np.zeros(M, int), GuessAndCheck(M, epsilon=0.1, delta=0.1), classes=[0, 1])
+    search = DeclaredSearch(Holdout(np.zeros(M, int), classes=[0, 1]), 99, delta=0.1)
+    check = GuessAndCheck(Holdout(np.zeros(M, int), classes=[0, 1]), epsilon=0.1, delta=0.1)
     for name, holdout, values in (
         ("keys", search, range(n_keys)),
         ("reruns", search, [1] * n_keys),
@@ -225,13 +225,13 @@ def test_guesses_and_keys_that_are_not_one_a_row_are_refused_before_a_block_is_c
             holdout.iter_query_many(rows, block=7, **along)
         with pytest.raises(TypeError, match=f"^{name} must be a sequence, one a row, got 0.1$"):
             holdout.iter_query_many(rows, block=7, **along | {name: 0.1})
-        assert holdout.n_queries == 0
+        assert holdout.n_answered == 0
     keys = (key for key in range(30))  # `query_many` takes such keys too
     assert sum(map(len, search.iter_query_many(rows, block=7, keys=keys))) == 30
 
 
 def test_a_ladder_streams_as_well():
-    here, there = (Holdout(np.zeros(M, int), Ladder(M, step=0.05, delta=0.1)) for _ in "12")
+    here, there = (Ladder(np.zeros(M, int), step=0.05, delta=0.1) for _ in "12")
     rows = np.zeros((20, M), int)
     blocks = list(here.iter_query_many(rows, block=6))
     assert_same_together(blocks, there.query_many(rows), ["values", "numbers"])

@@ -54,7 +54,7 @@ def test_it_takes_predictions_as_a_holdout_does_and_refuses_them_before_they_lea
         with pytest.raises(mine.type) as other:
             here.query(bad)
         assert str(mine.value) == str(other.value)
-    assert holdout.n_queries == 5 and holdout.classes == [0, 1] and holdout.n_samples == M
+    assert holdout.n_answered == 5 and holdout.classes == [0, 1] and holdout.n_samples == M
     assert "token" not in repr(holdout)
 
 
@@ -86,7 +86,7 @@ def test_what_a_holdout_refuses_is_refused_in_its_words(tmp_path, name):
                         getattr(one, method)(given, **named)
                     raised.append((error.type, str(error.value)))
                 assert raised[0] == raised[1]
-        assert asked.n_queries == 0
+        assert asked.n_answered == 0
 
 
 def test_what_json_has_no_word_for_is_refused_before_it_leaves(service):
@@ -96,7 +96,7 @@ def test_what_json_has_no_word_for_is_refused_before_it_leaves(service):
             asked.query(Y, **named)
     with pytest.raises(TypeError, match=r"guesses must be a sequence, one a row, got 0\.1"):
         asked.query_many([Y], guesses=0.1)
-    assert asked.query(Y, rerun=1).n_queries == 1  # as a Holdout takes it
+    assert asked.query(Y, rerun=1).number == 1  # as a Holdout takes it
 
 
 def test_it_may_be_copied_pickled_and_shared(service):
@@ -106,7 +106,7 @@ def test_it_may_be_copied_pickled_and_shared(service):
 
     def ask(one):
         for _ in range(5):
-            numbers.append(one.query(row()).n_queries)
+            numbers.append(one.query(row()).number)
 
     threads = [threading.Thread(target=ask, args=(one,)) for one in [holdout, holdout, *copies]]
     for thread in threads:
@@ -123,10 +123,10 @@ def test_a_halt_is_the_exception_that_it_is(tmp_path):
     with in_thread(holdout, tmp_path) as service:
         asked = service.remote()
         answers = asked.query_many(RNG.integers(0, 2, (400, M)))
-        assert answers.halted and asked.halted and len(answers) == answers.n_queries
+        assert answers.halted and asked.halted and len(answers) == answers.n_answered
         with pytest.raises(HoldoutExhausted, match="is spent after") as halt:
             asked.query(row())
-        assert halt.value.n_queries == len(answers) and halt.value.complexity is None
+        assert halt.value.n_answered == len(answers) and halt.value.complexity is None
         assert service.remote("blue").halted
         with pytest.raises(TypeError, match="report needs a DeclaredSearch"):
             asked.report()
@@ -226,16 +226,16 @@ def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
 
 
 class _Elsewhere(http.server.BaseHTTPRequestHandler):
-    """Sends everybody to another address, or is too slow for it."""
+    """Sends everybody to another address, or away."""
 
     def do_GET(self):
         self.server.asked.append(self.headers["Authorization"])
         self.send_response(self.server.status)
         self.send_header("Location", self.server.to)
-        body = b'{"error": {"type": "TimeoutError", "message": "too slow"}}'
+        body = b'{"error": {"type": "PermissionError", "message": "not yours"}}'
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body if self.server.status == 408 else bytes(len(body)))
+        self.wfile.write(body if self.server.status == 403 else bytes(len(body)))
 
     def log_message(self, *_):
         pass
@@ -244,7 +244,7 @@ class _Elsewhere(http.server.BaseHTTPRequestHandler):
 @pytest.mark.parametrize(
     ("status", "error", "reason"),
     [(301, ValueError, "it replied 301"), (307, ValueError, "it replied 307"),
-     (308, ValueError, "it replied 308"), (408, TimeoutError, "^too slow$")],
+     (308, ValueError, "it replied 308"), (403, PermissionError, "^not yours$")],
 )  # fmt: skip
 def test_a_redirect_is_not_followed_nor_is_what_is_told_asked_again(
     status, error, reason, monkeypatch
@@ -334,9 +334,9 @@ def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(servi
     ) as (proxy, holdout):
         predictions = row()
         answer = holdout.query(predictions)
-        assert answer.n_queries == 1 and answer.value == np.mean(predictions != Y)
+        assert answer.number == 1 and answer.value == np.mean(predictions != Y)
         assert len(proxy.keys) == 6 and len(set(proxy.keys)) == 1
-        assert holdout.query(predictions).n_queries == 2 and len(set(proxy.keys)) == 2
+        assert holdout.query(predictions).number == 2 and len(set(proxy.keys)) == 2
     assert service.get("/state")[1]["you"]["n_answers"] == 2
 
 
@@ -381,7 +381,7 @@ def test_after_a_failure_connections_that_lay_idle_are_not_tried_one_by_one(serv
         connection.sock.shutdown(socket.SHUT_RDWR)
     slept = []
     monkeypatch.setattr(remote.time, "sleep", slept.append)
-    assert holdout.n_queries == 0 and len(slept) == 1
+    assert holdout.n_answered == 0 and len(slept) == 1
 
 
 def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_path):
@@ -400,7 +400,7 @@ def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_p
 def test_it_needs_neither_the_extra_nor_a_database():
     program = (
         "import sys; sys.modules.update({name: None for name in ('starlette', 'uvicorn',"
-        " 'httptools', 'uvloop', 'pyarrow', 'scipy', 'sqlite3')});"
+        " 'h11', 'uvloop', 'prometheus_client', 'pyarrow', 'scipy', 'sqlite3')});"
         "import radabound_fast.service.client"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -435,7 +435,7 @@ def test_joblib_takes_it(service):
 
     rows = np.array([row() for _ in range(4)])
     judged = list(guarded_map(service.remote(), rows.__getitem__, range(4), n_jobs=1))
-    assert [answer.n_queries for _, answer in judged] == [1, 2, 3, 4]
+    assert [answer.number for _, answer in judged] == [1, 2, 3, 4]
     assert [answer.value for _, answer in judged] == np.mean(rows != Y, axis=1).tolist()
 
 
@@ -456,7 +456,7 @@ def test_joblib_takes_one_that_needs_guesses_and_one_with_keys(tmp_path):
                 with pytest.raises(ValueError, match="guesses must be True"):
                     guarded_map(asked, fit, [{"depth": 1}])
             judged = list(guarded_map(asked, fit, [{"depth": 1}, {"depth": 2}], guesses=guesses))
-            assert len(judged) == 2 and asked.n_queries == 2
+            assert len(judged) == 2 and asked.n_answered == 2
 
 
 def test_scikit_learn_takes_it(tmp_path):
@@ -555,13 +555,16 @@ def test_what_is_no_holdout_is_refused_by_them(service):
 def test_the_command_serves_ends_and_goes_on(tmp_path):
     options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
     with Command(tmp_path, Y, *options) as command:
-        with command.start().remote() as asked:
-            assert asked.query(row(), guess=0.2).n_queries == 1
+        service = command.start()
+        with service.remote() as asked:
+            assert asked.query(row(), guess=0.2).number == 1
+        # counts, and not when each began
+        assert b"_created" not in service.send("GET", "/metrics", team="owner")[2]
         assert command.stop() == 143  # as SIGTERM has it
         assert sorted(path.name for path in tmp_path.glob("guard.db*")) == ["guard.db"]
         command.options = []  # all is in the file
         with command.start().remote() as asked:
-            assert asked.query(row(), guess=0.2).n_queries == 2
+            assert asked.query(row(), guess=0.2).number == 2
         command.stop()
 
 
@@ -638,7 +641,6 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
         (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
-        (["--epsilon", ".1", "--delta", ".1", "--body-seconds", "inf"], "must be finite, got inf"),
         (
             ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
             "must be a certificate and its key",
@@ -745,8 +747,34 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     told = capsys.readouterr()
     assert ("chmod 600" in told.err) is is_warned and "with a RadaBound" in told.out
     assert "token-" not in told.out + told.err
-    assert cli.main([*given, "--host", "0.0.0.0"]) == 0
-    assert "tokens and answers go in clear" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "address", "expects_proxy", "is_clear"),
+    [
+        ([], "http://127.0.0.1:", False, False),
+        (["--host", "localhost"], "http://127.0.0.1:", False, False),
+        (["--host", "0.0.0.0"], "http://0.0.0.0:", True, True),
+        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://", True, False),
+    ],
+)
+def test_beyond_loopback_the_command_says_what_it_expects_in_front(
+    tmp_path, capsys, monkeypatch, options, address, expects_proxy, is_clear
+):
+    from radabound_fast import cli
+    from radabound_fast.cli import serve
+    from radabound_fast.service import server
+
+    np.save(tmp_path / "y.npy", Y)
+    monkeypatch.setattr(serve, "_check_tls", lambda *_: None)
+    monkeypatch.setattr(server, "run", lambda *_: None)
+    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
+             tokens_file(tmp_path), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
+    assert cli.main([*map(str, given), *options]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith(address)
+    assert ("a reverse proxy is expected in front" in told.err) is expects_proxy
+    assert ("tokens and answers are not encrypted" in told.err) is is_clear
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
@@ -754,7 +782,7 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
 
     for name in [name for name in sys.modules if name.startswith("radabound_fast.service")]:
         monkeypatch.delitem(sys.modules, name)
-    for package in ("starlette", "uvicorn"):
+    for package in ("starlette", "uvicorn", "prometheus_client"):
         for name in [name for name in sys.modules if name.partition(".")[0] == package]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)

@@ -83,7 +83,7 @@ def check_counts(folder, service, told, kind):
         team: len(each) for team, each in told.items() if each
     }
     if kind is not DeclaredSearch:  # which says how many there are, not which one it is
-        assert sorted(answer.n_queries for answer in answers) == list(range(1, len(answers) + 1))
+        assert sorted(answer.number for answer in answers) == list(range(1, len(answers) + 1))
     return len(answers)
 
 
@@ -116,7 +116,7 @@ def test_a_service_that_is_killed_loses_and_doubles_nothing(tmp_path, kind, n_ki
         assert n_answers >= n_kills
         command.stop()
     with Holdout.open(tmp_path / "guard.db", Y, kinds.get(kind, RadaBound)) as holdout:
-        assert holdout.n_queries == n_answers
+        assert holdout.n_answered == n_answers
 
 
 KILLED_WHERE = ["before the commit", "after the commit", "after the reply"]

@@ -22,10 +22,10 @@ from radabound_fast.spaces import (
     as_space,
     ensemble_of,
     epoch_of,
-    from_description,
     subset_of,
     threshold_of,
 )
+from radabound_fast.spaces.description import from_description
 
 
 class Kernel(enum.Enum):
@@ -504,6 +504,7 @@ def test_arrays_of_integers_are_found_at_once():
 
 
 def test_the_public_names_are_these():
+    assert dir(spaces) == sorted(spaces.__all__)
     assert all(hasattr(spaces, name) for name in spaces.__all__)
 
 
@@ -630,4 +631,4 @@ def test_whatever_is_no_key_is_refused_in_a_line_or_two(value):
                 search.query(np.zeros(100, bool), key=key)
             assert len(str(refusal.value)) < 500, name
             assert " must " in str(refusal.value), name
-        assert search.n_queries == 0
+        assert search.n_answered == 0

@@ -36,7 +36,7 @@ def test_who_opens_it_sees_what_all_have_asked(path):
     assert two._parameters() == one._parameters() and two.space == one.space
     first = one.query(coin(0), key={"depth": 1, "leaf": 7})
     second = two.query(coin(1, 0.1).astype(float), key={"depth": 2, "leaf": 7})
-    assert (first.n_queries, second.n_queries) == (1, 2) and one.n_queries == two.n_queries == 2
+    assert (first.number, second.number) == (1, 2) and one.number == two.n_answered == 2
     for search in (one, two, DeclaredSearch.open(path, M, GRID, delta=0.1)):
         assert search.answers.keys == [first.key, second.key]
         # the last digit of limits is another for many at once
@@ -51,17 +51,17 @@ def test_one_key_is_one_model_for_all(path):
     two = DeclaredSearch.open(path, M, GRID, delta=0.1)
     key, other = {"depth": 1, "leaf": 7}, {"depth": 1, "leaf": 8}
     one.query(coin(0), key=key)
-    assert two.query(coin(0), key=key).n_queries == 1
-    assert two.query(coin(0).astype(float), key=key).n_queries == 1  # the same, told otherwise
+    assert two.query(coin(0), key=key).number == 1
+    assert two.query(coin(0).astype(float), key=key).number == 1  # the same, told otherwise
     with pytest.raises(ValueError, match="key must stand for one model, got {'depth': 1, 'leaf'"):
         two.query(coin(1), key=key)
     with pytest.raises(ValueError, match="key must stand for one model"):
         two.query_many(np.stack([coin(2), coin(3)]), keys=[other, key])
-    assert one.n_queries == 1  # nothing of the block was added
-    block = two.query_many_packed(
+    assert one.number == 1  # nothing of the block was added
+    block = two.query_many(
         pack_losses(np.stack([coin(2), coin(0), coin(2)])), keys=[other, key, other]
     )
-    assert block.numbers.tolist() == [2, 2, 2] and one.n_queries == 2
+    assert block.numbers.tolist() == [2, 2, 2] and one.number == 2
 
 
 def test_a_block_is_numbered_as_without_a_record_whatever_repeats(path):
@@ -75,7 +75,7 @@ def test_a_block_is_numbered_as_without_a_record_whatever_repeats(path):
         told = owners[number % 2].query_many(losses[keys], keys=keys.tolist())
         expected = alone.query_many(losses[keys], keys=keys.tolist())
         assert told.numbers.tolist() == expected.numbers.tolist()
-        assert told.n_queries == expected.n_queries == alone.n_queries
+        assert told.number == expected.n_answered == alone.n_answered
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_keys_of_any_kind_come_back(path, space, keys):
         search.space.find(key) for key in keys
     ]
     assert again.answers.reruns.tolist() == [1, 2]
-    assert again.query(coin(0), key=keys[0]).n_queries == 2
+    assert again.query(coin(0), key=keys[0]).number == 2
 
 
 class Halving:
@@ -136,7 +136,7 @@ def test_a_holdout_opens_for_its_labels_alone(path):
         high = holdout.query(labels ^ coin(0), key={"depth": 1, "leaf": 7}).high
     again = Holdout.open(path, labels.astype(float), DeclaredSearch)
     assert again.guard.answers.highs.tolist() == [pytest.approx(high, rel=1e-12)]
-    assert again.n_queries == 1
+    assert again.number == 1
     with pytest.raises(ValueError, match="was made for another holdout"):
         Holdout.open(path, 1 - labels, DeclaredSearch)
     with pytest.raises(ValueError, match="was made for another holdout"):
@@ -169,7 +169,7 @@ def test_workers_write_to_one_record(path, method):
     with warnings.catch_warnings(), multiprocessing.get_context(method).Pool(3) as pool:
         warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads
         pool.map(ask, [(search, range(start, start + 12)) for start in (0, 6, 12)])
-    assert search.n_queries == 24
+    assert search.n_answered == 24
     assert sorted(key["leaf"] for key in search.answers.keys) == list(range(24))
 
 
@@ -188,15 +188,15 @@ def test_threads_write_to_one_record(path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failed and search.n_queries == 20
+    assert not failed and search.n_answered == 20
 
 
 def test_a_copy_of_an_opened_search_writes_to_the_same_record(path):
     search = DeclaredSearch.open(path, M, GRID, delta=0.1)
     pickle.loads(pickle.dumps(search)).query(coin(0), key={"depth": 1, "leaf": 7})
-    assert search.n_queries == 1 and search.best.key == {"depth": 1, "leaf": 7}
+    assert search.n_answered == 1 and search.best.key == {"depth": 1, "leaf": 7}
     search.close()
-    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).number == 1
 
 
 def test_a_record_that_is_not_there_raises(path, tmp_path):
@@ -275,7 +275,7 @@ def test_an_altered_row_is_damage(path, column, value):
         with pytest.raises(ValueError, match="search.db is damaged"):
             search.query(coin(1) * 0.5, key={"depth": 2, "leaf": 8})
     assert path.read_bytes() == before
-    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 2
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).number == 2
 
 
 def test_a_row_of_another_search_is_damage(path):
@@ -344,14 +344,14 @@ def test_a_record_with_a_second_name_is_not_written(path):
     os.link(path, link)
     for look in (
         lambda: search.query(coin(0), key={"depth": 1, "leaf": 7}),
-        lambda: search.n_queries,
+        lambda: search.n_answered,
         lambda: DeclaredSearch.open(link),
         lambda: DeclaredSearch.open(path, M, GRID, delta=0.1),
     ):
         with pytest.raises(RuntimeError, match="is one of 2 names of one file"):
             look()
     link.unlink()
-    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).number == 1
 
 
 def test_the_log_of_another_record_is_not_taken_for_the_new_ones(path):
@@ -365,7 +365,7 @@ def test_the_log_of_another_record_is_not_taken_for_the_new_ones(path):
 def test_a_path_is_a_path_however_it_is_spelled(path, spell):
     search = DeclaredSearch.open(spell(path), M, GRID, delta=0.1)
     search.query(coin(0), key={"depth": 1, "leaf": 7})
-    assert DeclaredSearch.open(spell(path)).n_queries == 1 and os.listdir(path.parent) == [
+    assert DeclaredSearch.open(spell(path)).n_answered == 1 and os.listdir(path.parent) == [
         path.name
     ]
 
@@ -382,4 +382,4 @@ def test_ctrl_c_ends_the_wait_for_another_process(path):
     assert time.monotonic() - begun < 20
     interrupt.join()
     holder.close()
-    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).n_queries == 1
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).number == 1

@@ -38,8 +38,8 @@ def rows(seed, n_rows, real=False, rate=0.1):
 # what is asked in turn, up to the block of two threads' work in which the last halt
 ASKED = [
     lambda guard: guard.query(rows(1, 1)[0]),
-    lambda guard: guard.query_packed(pack_losses(rows(2, 1)[0])),
-    lambda guard: guard.query_many_packed(pack_losses(rows(3, 20))),
+    lambda guard: guard.query(pack_losses(rows(2, 1)[0])),
+    lambda guard: guard.query_many(pack_losses(rows(3, 20))),
     lambda guard: guard.query_many(rows(4, 40), trace=True),
     lambda guard: guard.query(rows(5, 1, real=True)[0]),
     lambda guard: guard.query_many(rows(6, 60, real=True), trace=True),
@@ -108,7 +108,7 @@ def state_of(guard):
 
 
 def shown(guard):
-    return [guard.n_queries, guard.halted, guard.complexity, guard.budget, guard.n_left()]
+    return [guard.n_answered, guard.halted, guard.complexity, guard.budget, guard.n_left()]
 
 
 def start(code, *arguments):
@@ -145,7 +145,7 @@ def test_an_opened_guard_is_the_guard_in_memory(path, parameters, n_answered, re
         if reopened:
             guard.close()
             guard = RadaBound.open(path, **QUICK)
-    assert (memory.n_queries if memory.halted else None) == n_answered
+    assert (memory.n_answered if memory.halted else None) == n_answered
 
 
 @pytest.mark.parametrize("reopened", [False, True])
@@ -159,7 +159,7 @@ def test_an_opened_mechanism_is_the_mechanism_in_memory(path, kind, parameters, 
         if reopened:
             guard.close()
             guard = kind.open(path, **QUICK)
-    assert memory.n_queries > 10
+    assert memory.n_answered > 10
 
 
 @pytest.mark.parametrize(("kind", "parameters"), MECHANISMS.values(), ids=MECHANISMS)
@@ -171,7 +171,7 @@ def test_two_mechanisms_on_one_file_are_one(path, kind, parameters):
     ):
         for ask, guard in zip(ASKED_OF_MECHANISMS, cycle([one, other])):  # noqa: B905
             assert told(ask, guard) == told(ask, memory)
-            assert (one.n_queries, one.halted) == (other.n_queries, other.halted)
+            assert (one.number, one.halted) == (other.n_answered, other.halted)
         assert repr(one) == repr(other) == repr(memory)
 
 
@@ -234,11 +234,11 @@ def test_what_is_committed_during_a_scan_comes_first(
         for guard in (one, memory):
             guard.query(first)
         commits_first(one, lambda: other.query_many(theirs))
-        before = memory.query_many(theirs).n_queries
+        before = memory.query_many(theirs).n_answered
         assert told(ask, one) == told(ask, memory)
         assert state_of(one) == state_of(memory) and shown(other) == shown(memory)
     if real == (0, 0):
-        assert memory.n_queries - before == (after or 0)
+        assert memory.n_answered - before == (after or 0)
         fresh = RadaBound(M, **parameters)
         fresh.query(first)
         assert ask(fresh).n_answered == alone
@@ -297,7 +297,7 @@ def test_processes_that_share_a_file_are_one_guard_in_the_order_of_their_commits
         for count, row, value, complexity in told
     )
     # each count is answered once: nothing was forgotten, and nothing was counted twice
-    assert [count for count, *_ in order] == list(range(1, guard.n_queries + 1))
+    assert [count for count, *_ in order] == list(range(1, guard.n_answered + 1))
     memory = RadaBound(M, **parameters, seed=guard.seed)
     for _, number, row, value, complexity in order:
         answer = memory.query(losses[number][row % 4000])
@@ -338,11 +338,11 @@ def test_what_one_process_commits_every_other_sees_at_once(path):
         process = start(PEER, path)
         with process:
             assert process.stdout.readline() == "ready\n"
-            assert guard.query(coins[0]).n_queries == 1
+            assert guard.query(coins[0]).number == 1
             assert peer("guard.n_queries") == "1"
             asked = "np.random.default_rng(0).random((400, 1000)) < 0.5"
             assert peer(f"guard.query(({asked})[1]).n_queries") == "2"
-            assert guard.n_queries == 2
+            assert guard.n_answered == 2
             for name in ("complexity", "budget", "halted", "n_left()", "seed"):
                 assert peer(f"guard.{name}") == str(eval(f"guard.{name}"))
             # rows that err with the signs: no budget is so large
@@ -350,7 +350,7 @@ def test_what_one_process_commits_every_other_sees_at_once(path):
             assert guard.halted and guard.n_left() == 0
             with pytest.raises(HoldoutExhausted) as refused:
                 guard.query(np.zeros(M))
-            assert refused.value.n_queries == guard.n_queries
+            assert refused.value.n_answered == guard.n_answered
             assert peer("guard.query(np.zeros(1000))") == "HoldoutExhausted"
             process.stdin.close()
 
@@ -383,8 +383,8 @@ def test_threads_share_one_count_and_one_halt(path, shared):
     in_threads(ask)
     assert one.halted and len(answers) + len(refused) == len(losses)
     memory = RadaBound(M, **parameters)
-    for count, (answer, row) in enumerate(sorted(answers, key=lambda pair: pair[0].n_queries), 1):
-        assert answer.n_queries == count
+    for count, (answer, row) in enumerate(sorted(answers, key=lambda pair: pair[0].number), 1):
+        assert answer.number == count
         assert repr(memory.query(losses[row])) == repr(answer)
 
 
@@ -508,7 +508,7 @@ def test_a_change_that_fails_forgets_no_other_owners_answer(
         assert state_of(one) == state_of(memory)
         ask(other, 5)
         ask(memory, 5)
-        assert (one.n_queries, one.halted) == (memory.n_queries, memory.halted)
+        assert (one.number, one.halted) == (memory.n_answered, memory.halted)
         assert state_of(one) == state_of(memory)
     assert state_of(kind.open(path)) == state_of(memory)
 
@@ -522,8 +522,8 @@ def test_a_look_that_fails_is_looked_again(path, kind, parameters):
     ):
         other.query(losses[0], guess=guesses[0])
         with pytest.raises(KeyboardInterrupt), Failing(one, "read", True):
-            one.n_queries  # noqa: B018 (which reads the database)
-        assert one.n_queries == 1
+            one.number  # noqa: B018 (which reads the database)
+        assert one.number == 1
         assert state_of(one) == state_of(other)
 
 
@@ -537,7 +537,7 @@ def test_a_change_that_fails_in_commit_lets_the_others_go_on(path, kind, paramet
         with pytest.raises(KeyboardInterrupt), Failing(one, "commit", False):
             one.query(losses[0], guess=guesses[0])
         begun = time.monotonic()
-        assert other.query(losses[1], guess=guesses[1]).n_queries == 1
+        assert other.query(losses[1], guess=guesses[1]).number == 1
         assert time.monotonic() - begun < 10
 
 
@@ -553,21 +553,21 @@ def test_a_transaction_commits_all_of_its_calls_or_none(path, kind, parameters):
     ):
 
         def ask(guard, row):
-            return guard.query(losses[row], guess=guesses[row]).n_queries
+            return guard.query(losses[row], guess=guesses[row]).number
 
         assert ask(other, 0) == 1
         with one._ledger.transaction():
             assert [ask(one, 1), ask(one, 2)] == [2, 3]
-            assert (one.n_queries, other.n_queries) == (3, 1)
-        assert other.n_queries == 3 and state_of(one) == state_of(other)
+            assert (one.number, other.n_answered) == (3, 1)
+        assert other.n_answered == 3 and state_of(one) == state_of(other)
         with pytest.raises(KeyError), one._ledger.transaction():
             assert ask(one, 3) == 4
             raise KeyError
-        assert (one.n_queries, other.n_queries) == (3, 3) and state_of(one) == state_of(other)
+        assert (one.number, other.n_answered) == (3, 3) and state_of(one) == state_of(other)
         assert ask(other, 4) == 4
         with one._ledger.transaction():  # in which nobody queries it
             pass
-        assert one.n_queries == 4 and ask(one, 5) == other.n_queries == 5
+        assert one.number == 4 and ask(one, 5) == other.n_answered == 5
 
 
 def test_a_transaction_within_a_transaction_is_refused(path):
@@ -577,5 +577,5 @@ def test_a_transaction_within_a_transaction_is_refused(path):
             within = pytest.raises(RuntimeError, match="in the middle of a call")
             with within, guard._ledger.transaction():
                 pytest.fail("begun")
-        assert guard.n_queries == 1
-    assert RadaBound.open(path).n_queries == 1
+        assert guard.n_answered == 1
+    assert RadaBound.open(path).n_answered == 1

@@ -78,7 +78,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
             kept = caught  # with its frames, as an interactive interpreter keeps them
         if interrupt.left >= 0:
             break
-        assert in_time(lambda guard=guard: guard.n_queries), kept
+        assert in_time(lambda guard=guard: guard.n_answered), kept
         found.append(whole.index(guard._shared._progress().tolist()))
         if opened:
             with kind.open(path) as stored:
@@ -186,7 +186,7 @@ def test_an_interrupt_anywhere_in_opening_leaves_it_to_the_next(
             break
         # with the frames of what was broken into, as an interactive interpreter keeps them
         again = kind.open(path, M, **parameters)
-        assert again.query(LOSSES[0], guess=0.9).n_queries == 1, kept
+        assert again.query(LOSSES[0], guess=0.9).number == 1, kept
         again = kept = None
         gc.collect()
         assert os.listdir(tmp_path) == ["guard"]
@@ -215,7 +215,7 @@ def test_ctrl_c_ends_the_wait_for_another_process(held):
     assert time.monotonic() - begun < store.ledger.BUSY_SECONDS / 2
     interrupt.join()
     holder.execute("ROLLBACK")
-    assert guard.query(LOSSES[1]).n_queries == 1
+    assert guard.query(LOSSES[1]).number == 1
 
 
 def test_a_wait_that_takes_too_long_counts_nothing(held, monkeypatch):
@@ -225,4 +225,4 @@ def test_a_wait_that_takes_too_long_counts_nothing(held, monkeypatch):
     with pytest.raises(TimeoutError, match="guard.db was busy for 0.05 seconds; nothing was"):
         guard.query(LOSSES[1])
     holder.execute("ROLLBACK")
-    assert guard.query(LOSSES[1]).n_queries == 1
+    assert guard.query(LOSSES[1]).number == 1

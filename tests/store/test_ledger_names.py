@@ -45,7 +45,7 @@ def beside(path, end):
 
 
 def ask(guard):
-    return guard.query(LOSSES, guess=LOSSES.mean()).n_queries
+    return guard.query(LOSSES, guess=LOSSES.mean()).number
 
 
 def opened(made, path):
@@ -62,7 +62,7 @@ def everything(guard):
     return [
         lambda: ask(guard),
         lambda: guard.query_many(LOSSES[np.newaxis], guesses=[0.5]),
-        lambda: guard.n_queries,
+        lambda: guard.n_answered,
         lambda: guard.halted,
     ]
 
@@ -126,7 +126,7 @@ def test_a_second_name_is_refused_under_either(made, path):
     assert sorted(os.listdir(path.parent)) == ["guard.db", "link"] and path.read_bytes() == before
     link.unlink()
     with made[0].open(path) as guard:
-        assert guard.n_queries == 3
+        assert guard.n_answered == 3
 
 
 def test_a_second_name_given_later_ends_all_answers_until_it_is_gone(made, path):
@@ -143,7 +143,7 @@ def test_a_second_name_given_later_ends_all_answers_until_it_is_gone(made, path)
         refused(everything(guard), "guard.db-wal is one of 2 names")
         link.unlink()
         assert ask(guard) == 5
-    assert made[0].open(path).n_queries == 5
+    assert made[0].open(path).n_answered == 5
 
 
 @pytest.mark.parametrize("way", ["renamed", "linked, and the old name deleted"])
@@ -162,7 +162,7 @@ def test_a_database_moved_while_it_is_open_is_opened_by_nobody_before_it_is_clos
     guard.close()
     assert beside(path, LOG).stat().st_size == 0
     with made[0].open(moved) as again:
-        assert again.n_queries == 3 and ask(again) == 4
+        assert again.number == 3 and ask(again) == 4
 
 
 # ---- mounts --------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_file_mounted_without_its_folder_is_refused_and_a_folder_is_not(path):
         if not done.stdout:
             pytest.skip(f"nothing can be mounted here: {done.stderr[-200:]}")
         assert done.stderr == ""
-        assert guard.n_queries == 5  # with those that were answered there
+        assert guard.n_answered == 5  # with those that were answered there
     told = done.stdout.splitlines()
     for line in (told[1], told[4]):
         assert line.startswith("RuntimeError ") and line.endswith(": mount the folder")
@@ -233,7 +233,7 @@ def test_what_is_missing_beside_an_open_database_is_named_by_everybody(made, pat
     )
     guard.close()  # as the error says
     with made[0].open(path) as again:
-        assert again.n_queries == 3 and ask(again) == 4
+        assert again.number == 3 and ask(again) == 4
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -257,7 +257,7 @@ def test_the_log_of_a_guard_that_crashed_is_missed_and_its_index_is_not(made, pa
     beside(path, LOG).write_bytes(log)
     beside(path, INDEX).unlink()  # which SQLite makes anew from the log
     with made[0].open(path) as guard:
-        assert guard.n_queries == 3 and ask(guard) == 4
+        assert guard.n_answered == 3 and ask(guard) == 4
 
 
 @pytest.mark.parametrize("end", [LOG, "-journal"])

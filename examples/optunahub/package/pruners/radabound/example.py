@@ -8,11 +8,11 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import Holdout
+from radabound_fast import RadaBound
 
 X, y = load_digits(return_X_y=True)
 X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=1000, random_state=0)
-holdout = Holdout(y_holdout, epsilon=0.07, delta=0.1, bound="mclt", seed=0)
+holdout = RadaBound(y_holdout, epsilon=0.07, delta=0.1, bound="mclt", seed=0)
 
 
 def fit_predict(trial):

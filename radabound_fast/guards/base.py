@@ -1,0 +1,139 @@
+"""The base class of all guards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from radabound_fast.holdout import Holdout, Losses
+    from radabound_fast.store.served import ServedDatabase
+
+
+class Outlook(NamedTuple):
+    """What a guard can still answer.
+
+    Attributes
+    ----------
+    text : str
+        In words.
+    share : float or None
+        The share of all answers that is left, where that is known.
+    """
+
+    text: str
+    share: float | None
+
+
+class Guard:
+    """What every guard has, whatever it answers.
+
+    ::
+
+        Guard
+        |-- DeclaredSearch            an interval for every score in a declared space; never halts
+        `-- HaltingGuard              one count of answers: one owner, or one database
+            |-- RadaBound             the paper: Algorithm 1 by its bounds
+            |-- FixedSequence         every answer within epsilon, in an order fixed beforehand
+            `-- MeanGuard             guards that look at mean losses alone
+                |-- GuessAndCheck     every answer within epsilon; each query brings a guess
+                |-- Ladder            the best mean so far
+                `-- Thresholdout      experiments.thresholdout, to be compared with
+
+    Attributes
+    ----------
+    delta : float
+        The probability that the guarantee fails.
+    needs : {"key", "guess"} or None
+        What a query brings beside predictions: ``query(y_pred, key=...)`` or
+        ``query(y_pred, guess=...)``.
+    """
+
+    delta: float
+    needs: ClassVar[Literal["key", "guess"] | None] = None
+    _holdout: Holdout | Losses
+
+    @property
+    def holdout(self) -> Holdout | Losses:
+        """What the guard was made on."""
+        return self._holdout
+
+    @property
+    def n_samples(self) -> int:
+        """Held-out rows, m."""
+        return self._holdout.n_samples
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed in this configuration, when, and proved by what."""
+        raise NotImplementedError
+
+    @property
+    def halted(self) -> bool:
+        """Whether a query has been withheld; it never turns False again."""
+        raise NotImplementedError
+
+    @property
+    def n_answered(self) -> int:
+        """Answers given so far."""
+        raise NotImplementedError
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether some query might be answered: False once halted, or where nothing ever is."""
+        return not self.halted
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that may be shown to anybody, as JSON values by name."""
+        return {}
+
+    def n_left(self) -> int | None:
+        """Return how many queries more will be answered for certain; None: there is no end."""
+        raise NotImplementedError
+
+    def n_left_public(self) -> int | None:
+        """Return `n_left` as far as the answers reveal it, for analysts who see nothing else."""
+        return 0 if self.halted else self.n_left()
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return Outlook("nothing: the next query is withheld, and so is every later one", 0.0)
+        left = self.n_left()
+        if left is None:
+            return Outlook("no limit", None)
+        share = left / (left + self.n_answered) if left + self.n_answered else 0.0
+        return Outlook(f"{left:,} answers" if left != 1 else "1 answer", share)
+
+    def owner_facts(self) -> dict[str, float]:
+        """Return numbers that reveal more than the answers do, for the holdout's owner alone."""
+        return {}
+
+    def share_transactions(self) -> ServedDatabase:
+        """Have the calls of an opened guard committed together from now on, with a log of them."""
+        raise NotImplementedError
+
+    def intervals_of(self, answers: Sequence[Any]) -> Iterable[tuple[float, float, float]]:
+        """Return low, high and half-width of answers: many cost little more than one."""
+        return ((answer.low, answer.high, answer.half_width) for answer in answers)
+
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason; or ""."""
+        return ""
+
+    def close(self) -> None:
+        """Let go of the guard's database, if it has one."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def kind(self) -> str:
+        """The name of the guard's public class."""
+        return type(self).__name__

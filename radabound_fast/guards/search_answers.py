@@ -1,0 +1,463 @@
+"""The answers of a `DeclaredSearch`, made on demand of what is stored of each query."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import cached_property
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._kernel import Answer
+from radabound_fast.bounds._limits import at_least
+from radabound_fast.guards.answers import ColumnAnswers
+from radabound_fast.metrics import MeanLoss, Measure
+from radabound_fast.spaces.space import Codes, Space
+
+if TYPE_CHECKING:
+    from radabound_fast.store.record import Query
+
+Floats = NDArray[np.float64]
+Kept = tuple[Any, ...]  # what is stored of a query, but for the fingerprint of its losses
+
+
+class Terms(NamedTuple):
+    """What the answers of one search share."""
+
+    space: Space
+    measure: MeanLoss | Measure
+    nats: float  # ln(2/delta); ln(1/delta) for one side alone; ln 2 more beside gains
+    two_sided: bool
+
+    def value(self, kept: Kept) -> float:
+        if isinstance(self.measure, MeanLoss):
+            total, shift, _ = kept
+            return float(total / (self.measure.n_samples << shift))
+        return float(self.measure.values(np.array([kept[:-1]]))[0])
+
+    def interval(self, kept: Kept) -> tuple[float, float]:
+        if isinstance(self.measure, MeanLoss):
+            total, shift, nats = kept
+            return self._side(*self.measure.interval(total, shift, self.nats + nats))
+        lows, highs = self.intervals(np.array([kept[:-1]]), np.array(kept[-1:]))
+        return float(lows[0]), float(highs[0])
+
+    def intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
+        return self._side(*self.measure.intervals(kept, self.nats + nats))
+
+    def _side(self, lows: Any, highs: Any) -> tuple[Any, Any]:
+        """Both limits; with one side alone, the one that says how good it is at least."""
+        if self.two_sided:
+            return lows, highs
+        least, most = self.measure.ends
+        if self.measure.greater_is_better:
+            return lows, 0.0 * highs + most
+        return 0.0 * lows + least, highs
+
+    def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
+        above, below = highs - values, values - lows
+        if self.two_sided:
+            return at_least(above, below)
+        return below if self.measure.greater_is_better else above
+
+    @property
+    def truth_of(self) -> str | None:
+        """What the intervals cover under cross-validation; None without it."""
+        n_folds = self.measure.n_folds
+        return None if n_folds is None else f"the {n_folds} fold models on average"
+
+    def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
+        assert isinstance(self.measure, Measure)
+        lows, highs = self.measure.gain_intervals(kept, self.nats + nats + self.nats_of_gains)
+        return lows, (highs if self.two_sided else 0.0 * highs + self.most_gain)
+
+    @property
+    def most_gain(self) -> float:
+        least, most = self.measure.ends
+        return most - least
+
+    @property
+    def nats_of_gains(self) -> float:
+        """More than for a score: a lower limit alone takes two of three events."""
+        return 0.0 if self.two_sided else log(4 / 3)
+
+
+_FIELDS = (*Answer.fields, "key", "rerun", "nats")
+_GAINS = ("gain", "gain_low", "gain_high")
+
+
+class DeclaredSearchAnswer(Answer):
+    """One answer of `DeclaredSearch`.
+
+    Attributes
+    ----------
+    value : float
+        The holdout's metric, or the mean loss.
+    low, high : float
+        Limits of the population's value, for all answers at once; computed when asked for.
+    half_width : float
+        How far the value may be from the population's: the longer side of the interval.
+    number : int
+        How many different queries were answered, this one included.
+    key, rerun : object, int
+        The model: its key in the space, and which training of it.
+    nats : float
+        The price of the key and the rerun, ln(1/w).
+    """
+
+    __slots__ = ("_limits", "_number", "_query", "_terms", "_kept")
+    fields: ClassVar[tuple[str, ...]] = _FIELDS
+
+    def __init__(self, terms: Terms, query: Query, kept: Kept, number: int) -> None:
+        self._terms, self._query, self._kept, self._number = terms, query, kept, number
+        self._limits: tuple[float, float] | None = None  # not yet asked for
+
+    @property
+    def value(self) -> float:
+        return self._terms.value(self._kept)
+
+    @property
+    def low(self) -> float:
+        return self._interval[0]
+
+    @property
+    def high(self) -> float:
+        return self._interval[1]
+
+    @property
+    def half_width(self) -> float:
+        low, high = self._interval
+        return float(self._terms.half_width(self.value, low, high))
+
+    @property
+    def number(self) -> int:
+        return self._number
+
+    @property
+    def key(self) -> Any:
+        return self._terms.space.key_of(self._query[0])
+
+    @property
+    def rerun(self) -> int:
+        return self._query[1]
+
+    @property
+    def nats(self) -> float:
+        return float(self._kept[-1])
+
+    @property
+    def stored(self) -> Kept:
+        """What is stored of the query, nats last."""
+        return self._kept
+
+    @property
+    def _interval(self) -> tuple[float, float]:
+        if self._limits is None:
+            low, high = self._terms.interval(self._kept)
+            self._limits = float(low), float(high)
+        return self._limits
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DeclaredSearchAnswer):
+            return NotImplemented
+        return bool(self.__reduce__() == other.__reduce__())
+
+    def __hash__(self) -> int:
+        return hash((self._query, self._kept))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._terms, self._query, self._kept, self._number)
+
+
+class ComparedAnswer(DeclaredSearchAnswer):
+    """One answer of a `DeclaredSearch` that has a baseline.
+
+    Attributes
+    ----------
+    gain : float
+        How much less often than the baseline the model errs; of other metrics, how much lower its
+        mean loss is.
+    gain_low, gain_high : float
+        Limits of the population's gain; they and `low` and `high` hold for all answers at once.
+
+    Notes
+    -----
+    It has the attributes of `DeclaredSearchAnswer` as well.
+    """
+
+    __slots__ = ("_gain_limits",)
+    fields: ClassVar[tuple[str, ...]] = (*_FIELDS, *_GAINS)
+
+    def __init__(self, terms: Terms, query: Query, kept: Kept, number: int) -> None:
+        super().__init__(terms, query, kept, number)
+        self._gain_limits: tuple[float, float] | None = None
+
+    @property
+    def gain(self) -> float:
+        measure = self._terms.measure
+        assert isinstance(measure, Measure)
+        return float(measure.gains(np.array([self._kept[:-1]]))[0])
+
+    @property
+    def gain_low(self) -> float:
+        return self._gain_interval[0]
+
+    @property
+    def gain_high(self) -> float:
+        return self._gain_interval[1]
+
+    @property
+    def _gain_interval(self) -> tuple[float, float]:
+        if self._gain_limits is None:
+            kept, nats = np.array([self._kept[:-1]]), np.array(self._kept[-1:])
+            lows, highs = self._terms.gain_intervals(kept, nats)
+            self._gain_limits = float(lows[0]), float(highs[0])
+        return self._gain_limits
+
+
+class CrossValidatedAnswer(DeclaredSearchAnswer):
+    """One answer of a `DeclaredSearch` with `n_folds`.
+
+    Attributes
+    ----------
+    truth_of : str
+        What `low` and `high` cover: the models of the folds, on average over the rows; not a
+        model that is trained again on all rows.
+
+    Notes
+    -----
+    It has the attributes of `DeclaredSearchAnswer` as well.
+    """
+
+    __slots__ = ()
+    fields: ClassVar[tuple[str, ...]] = (*_FIELDS, "truth_of")
+
+    @property
+    def truth_of(self) -> str | None:
+        return self._terms.truth_of
+
+
+class Comparison(NamedTuple):
+    """How much better one model of a `DeclaredSearch` is than another.
+
+    Attributes
+    ----------
+    gain : float
+        How much less often the first errs; of other metrics, how much lower its mean loss is.
+    gain_low, gain_high : float
+        Limits of the population's gain, for all comparisons at once.
+    nats : float
+        The price of delta and both keys together.
+    """
+
+    gain: float
+    gain_low: float
+    gain_high: float
+    nats: float
+
+
+class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
+    """The answers to a block of queries.
+
+    Attributes
+    ----------
+    values, lows, highs, half_widths, nats : ndarray of float64, shape (k,)
+        As in `DeclaredSearchAnswer`; the limits are computed when asked for.
+    keys : list, length k
+    reruns, numbers : ndarray of int64, shape (k,)
+        Which training of the key, and ``number`` of each answer.
+    gains, gain_lows, gain_highs : ndarray of float64, shape (k,)
+        As in `ComparedAnswer`, of a search that has a baseline.
+    halted : bool
+        False: nothing is ever withheld.
+    n_answered : int
+        How many different queries the search has answered, these included.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        codes: Codes,
+        reruns: NDArray[np.int64],
+        columns: list[NDArray[Any]],  # of what is kept
+        nats: Floats,
+        numbers: NDArray[np.int64] | None,  # None: up to n_answered
+        n_answered: int,
+    ) -> None:
+        self._terms, self._codes, self._reruns = terms, codes, reruns
+        self._columns, self._nats, self._numbers = columns, nats, numbers
+        self.n_answered, self.halted = n_answered, False
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks of one search as one."""
+        return cls(
+            blocks[-1]._terms,
+            _joined_codes([block._codes for block in blocks]),
+            np.concatenate([block._reruns for block in blocks]),
+            list(map(np.concatenate, zip(*(block._columns for block in blocks), strict=True))),
+            np.concatenate([block._nats for block in blocks]),
+            np.concatenate([block.numbers for block in blocks]),
+            blocks[-1].n_answered,
+        )
+
+    def subset(self, rows: Sequence[int]) -> Self:
+        """Return the answers of some rows, as if nothing else had been queried."""
+        return type(self)(
+            self._terms,
+            [self.codes[row] for row in rows],
+            self._reruns[rows],
+            [column[rows] for column in self._columns],
+            self._nats[rows],
+            None,
+            len(rows),
+        )
+
+    def only(self, row: int) -> Self:
+        """Return the answer of one row, as a block."""
+        one = slice(row, row + 1)
+        return type(self)(
+            self._terms,
+            self._codes[one],
+            self._reruns[one],
+            [column[one] for column in self._columns],
+            self._nats[one],
+            self.numbers[one],
+            self.n_answered,
+        )
+
+    @cached_property
+    def codes(self) -> list[Hashable]:
+        """The code of each key in the space."""
+        return self._codes.tolist() if isinstance(self._codes, np.ndarray) else self._codes
+
+    # one number for all rows takes no memory until it is asked for
+    @cached_property
+    def reruns(self) -> NDArray[np.int64]:
+        return np.ascontiguousarray(self._reruns)
+
+    @cached_property
+    def nats(self) -> Floats:
+        return np.ascontiguousarray(self._nats)
+
+    @cached_property
+    def _kept(self) -> NDArray[Any]:
+        return np.stack(self._columns, axis=1)
+
+    @cached_property
+    def values(self) -> Floats:
+        return np.asarray(self._terms.measure.values(self._kept))
+
+    @cached_property
+    def _intervals(self) -> tuple[Floats, Floats]:
+        return self._terms.intervals(self._kept, self.nats)
+
+    @property
+    def lows(self) -> Floats:
+        return self._intervals[0]
+
+    @property
+    def highs(self) -> Floats:
+        return self._intervals[1]
+
+    @property
+    def terms(self) -> Terms:
+        """What the answers share: space, metric, delta and sides."""
+        return self._terms
+
+    @property
+    def kept(self) -> NDArray[Any]:
+        """What is stored of each query, from which value and limits are made."""
+        return self._kept
+
+    @property
+    def ranks(self) -> Floats:
+        """The limit that an answer is ranked by, better where smaller: its high, or -low."""
+        return -self.lows if self._terms.measure.greater_is_better else self.highs
+
+    @property
+    def best(self) -> DeclaredSearchAnswer:
+        """The first answer with the best limit; there is at least one."""
+        return self[int(self.ranks.argmin())]
+
+    @cached_property
+    def half_widths(self) -> Floats:
+        return np.asarray(self._terms.half_width(self.values, self.lows, self.highs))
+
+    @cached_property
+    def gains(self) -> Floats:
+        return self._compared.gains(self._kept)
+
+    @cached_property
+    def _gain_intervals(self) -> tuple[Floats, Floats]:
+        return self._terms.gain_intervals(self._kept, self.nats)
+
+    @property
+    def gain_lows(self) -> Floats:
+        self._compared  # noqa: B018 raises without a baseline
+        return self._gain_intervals[0]
+
+    @property
+    def gain_highs(self) -> Floats:
+        self._compared  # noqa: B018
+        return self._gain_intervals[1]
+
+    @property
+    def _compared(self) -> Measure:
+        measure = self._terms.measure
+        if isinstance(measure, Measure) and measure.is_paired:
+            return measure
+        raise AttributeError("only a search with a baseline has gains")
+
+    @cached_property
+    def keys(self) -> list[Any]:
+        return [self._terms.space.key_of(code) for code in self.codes]
+
+    @overload
+    def __getitem__(self, index: int) -> DeclaredSearchAnswer: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[DeclaredSearchAnswer]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> DeclaredSearchAnswer | Sequence[DeclaredSearchAnswer]:
+        rows = range(len(self))[index]
+        return self._answer(rows) if isinstance(rows, int) else [self._answer(row) for row in rows]
+
+    def __iter__(self) -> Iterator[DeclaredSearchAnswer]:
+        return map(self._answer, range(len(self)))
+
+    def _answer(self, row: int) -> DeclaredSearchAnswer:
+        kept = *self._kept[row].tolist(), float(self._nats[row])
+        query, number = (self.codes[row], int(self._reruns[row])), int(self.numbers[row])
+        return answer_of(self._terms, query, kept, number)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def _own_columns(self) -> dict[str, Any]:
+        columns = {"key": self.keys, "rerun": self.reruns, "nats": self.nats}
+        if self._terms.truth_of is not None:
+            columns["truth_of"] = [self._terms.truth_of] * len(self)
+        if not self._terms.measure.is_paired:
+            return columns
+        gains = {"gain": self.gains, "gain_low": self.gain_lows, "gain_high": self.gain_highs}
+        return columns | gains
+
+
+def _joined_codes(blocks: list[Codes]) -> Codes:
+    arrays = [block for block in blocks if isinstance(block, np.ndarray)]
+    if len(arrays) == len(blocks):
+        return np.concatenate(arrays)
+    listed = (block.tolist() if isinstance(block, np.ndarray) else block for block in blocks)
+    return [code for block in listed for code in block]
+
+
+def answer_of(terms: Terms, query: Query, kept: Kept, number: int) -> DeclaredSearchAnswer:
+    kind = DeclaredSearchAnswer
+    if terms.measure.is_paired:
+        kind = ComparedAnswer
+    elif terms.truth_of is not None:
+        kind = CrossValidatedAnswer
+    return kind(terms, query, kept, number)

@@ -1,0 +1,114 @@
+"""Rows that a `DeclaredSearch` judges: what is stored of them, and hashes that tell them apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast._kernel import UNIT_SHIFT, PackedLosses
+from radabound_fast.rows.packing import as_array, as_values, checked_words
+
+# real-valued losses become units of 2**-24 a block of so many values at a time
+_BLOCK_VALUES = 2**20
+
+
+class Rows:
+    """Rows of predictions: what is stored of them, and hashes that tell them apart.
+
+    Attributes
+    ----------
+    kept : ndarray of int64 or float64, shape (k, n_kept)
+        In the form of the measure.
+    fingerprints : ndarray of uint64, shape (k,)
+        Keyed hashes of the rows.
+    """
+
+    of = "predictions"
+
+    def __init__(self, kept: NDArray[Any], fingerprints: NDArray[np.uint64]) -> None:
+        self._kept, self.fingerprints = kept, fingerprints
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """What is stored, a column each."""
+        return list(self._kept.T)
+
+    def first(self) -> list[Any]:
+        """What is stored of the first row."""
+        row: list[Any] = self._kept[0].tolist()
+        return row
+
+    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
+        """The row's fingerprint, in the form of the query before."""
+        return int(self.fingerprints[row])
+
+
+class LossRows(Rows):
+    """Rows of losses: their sums, and in units of which power of 2."""
+
+    of = "losses"
+
+    def __init__(self, values: NDArray[Any], n_samples: int, binary: bool, secret: bytes) -> None:
+        self._shift = 0 if binary else UNIT_SHIFT
+        self._values = values if values.ndim == 2 else values[np.newaxis]
+        self._n_samples = n_samples
+        if binary:
+            little = self._values.astype("<u8", copy=False)
+            hashes, sums = _kernel.fingerprints_and_sums(little, n_samples, secret)
+        else:
+            # floats that happen to be 0 and 1 are summed as such
+            sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=False)
+            sums <<= self._shift - shift
+            hashes = self._of_units(self._values, secret)
+        self._totals, self.fingerprints = sums, hashes
+
+    @property
+    def columns(self) -> list[NDArray[np.int64]]:
+        return [self._totals, np.broadcast_to(np.int64(self._shift), len(self._totals))]
+
+    def first(self) -> list[Any]:
+        return [self._totals.item(0), self._shift]
+
+    @classmethod
+    def read(cls, losses: Any, n_samples: int, ndim: int, secret: bytes) -> LossRows:
+        """Rows of losses, checked."""
+        if isinstance(losses, PackedLosses):
+            return cls(checked_words(losses, n_samples, ndim), n_samples, True, secret)
+        array = as_array(losses, "losses")
+        values = as_values(array, n_samples, ndim)
+        whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
+        if not whole:
+            return cls(values, n_samples, False, secret)
+        return cls(_kernel.pack_rows(values), n_samples, True, secret)
+
+    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
+        """The row's fingerprint, as binary or real as the query before; None: it cannot be."""
+        shift = before[1]
+        if shift == self._shift:
+            return int(self.fingerprints[row])
+        values = self._values[row]
+        if shift:
+            octets = values.astype("<u8").view(np.uint8)
+            bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
+            return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
+        if not ((values == 0) | (values == 1)).all():
+            return None
+        packed = _kernel.pack_rows(values)[np.newaxis].astype("<u8", copy=False)
+        return int(_kernel.fingerprints(packed, -(-self._n_samples // 8), secret)[0])
+
+    def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
+        hashes = np.empty(len(values), np.uint64)
+        step = max(1, _BLOCK_VALUES // self._n_samples)
+        for start in range(0, len(values), step):
+            block = slice(start, start + step)
+            units = _kernel.rows_in_units(values[block]).astype("<i4", copy=False)
+            hashes[block] = _kernel.fingerprints(units, 4 * self._n_samples, secret)
+        return hashes
+
+
+def _are_whole(array: NDArray[np.object_]) -> bool:
+    whole = (bool, int, np.bool_, np.integer)
+    return all(isinstance(value, whole) for value in array.ravel().tolist())

@@ -1,0 +1,512 @@
+"""Guards that count signed sums: what `RadaBound` and `FixedSequence` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast import _kernel
+from radabound_fast._checks import check_bool, check_count, check_fraction, counted
+from radabound_fast._kernel import UNIT_SHIFT, LabelRow, PackedLosses, RadaBoundAnswer, sealed
+from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
+from radabound_fast.guards.base import Outlook
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.halting import HaltingRule, Limits
+from radabound_fast.guards.halting_guard import HaltingGuard
+from radabound_fast.guards.log import note_answer, note_answers
+from radabound_fast.holdout import Holdout
+from radabound_fast.rows.labels import Labels
+from radabound_fast.rows.packing import as_values, checked_words
+from radabound_fast.rows.partial import Partial, Task, each_of
+from radabound_fast.rows.signs import SignMatrix
+from radabound_fast.rows.weighting import Units
+
+# answers whose limits are computed one by one
+_FEW = 3
+
+
+class SignedGuard(HaltingGuard, _kernel.SignedQueries):
+    """Base class of guards that halt by the Monte-Carlo Rademacher complexity of the queries.
+
+    Parameters
+    ----------
+    judged : Holdout, Losses, array_like or int
+        As of the guards.
+    n_vectors, seed, signs
+        As of `RadaBound`.
+    bound, epsilon, delta, estimator, two_sided, max_queries
+        As of `HaltingRule`.
+    """
+
+    def __init__(
+        self,
+        judged: Any,
+        *,
+        epsilon: float,
+        delta: float,
+        n_vectors: int,
+        bound: str,
+        estimator: str | None,
+        two_sided: bool | None,
+        seed: int | None,
+        signs: Literal["stored", "generated"],
+        max_queries: int | None,
+    ) -> None:
+        super().__init__(judged)
+        self._labels: Labels | None = None
+        self._rows = None
+        if isinstance(self._holdout, Holdout):
+            if self._holdout.metric != "error":
+                raise ValueError(
+                    f"metric must be 'error' for a {self.kind}, which answers error rates and mean "
+                    f"losses, got {self._holdout.metric!r}: DeclaredSearch answers every metric, "
+                    "and in an order fixed beforehand FixedSequence does"
+                )
+            self._labels = self._holdout.labels
+            self._rows = self._labels.rows
+        self._units = units = Units.of(self._holdout.weighting)
+        n_signs = self.n_samples if units is None else units.n_groups
+        self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
+        self._rule = HaltingRule(
+            *self._signs.shape[::-1],
+            epsilon,
+            delta,
+            bound,
+            estimator,
+            two_sided,
+            max_queries,
+            units,
+        )
+        self.delta = self._rule.delta
+        # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
+        # its file, alive
+        self._core = _kernel.GuardCore(
+            self._signs._store,
+            half_range=self._rule.estimator == "half-range",
+            price=self._rule.price,
+            rule=self._rule,
+            weighting=units,
+        )
+        if units is not None:  # whose rows are in units from the first on
+            nothing = np.zeros(self.n_vectors, np.int64)
+            self._core._resume(
+                _kernel.lay_out(
+                    nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False
+                )
+            )
+        self._holdout.note_guard(None)
+
+    # ---- asking: `query` is compiled ---------------------------------------------------------
+
+    @sealed
+    def query_many(
+        self, Y_pred: Any, *, trace: bool = False, n_threads: int = 1
+    ) -> RadaBoundAnswers:
+        """Answer each row in order, up to the first that is withheld.
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples), or PackedLosses
+            Rows as `query` takes them.  Arrays are read where they lie, memory maps too.
+        trace : bool, default False
+            Whether to return the complexity and delta' after each answer as well.
+        n_threads : int, default 1
+            Threads to use at most, this one among them: one for about every millisecond of
+            work.  The result is the same.
+
+        Returns
+        -------
+        RadaBoundAnswers
+            Bit for bit what a loop of `query` gives.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError
+            Not such rows; nothing has changed.
+        """
+        n_threads = check_count(n_threads=n_threads)
+        if isinstance(Y_pred, PackedLosses):
+            words = self._words_of(Y_pred)
+            result = self._core.query_many_packed(words, trace=trace, n_threads=n_threads)
+        elif self._labels is None:
+            result = self._core.query_many(Y_pred, trace=trace, n_threads=n_threads)
+        else:
+            values, labels = self._match(Y_pred, 2)
+            result = self._core.query_many(values, labels, trace=trace, n_threads=n_threads)
+        return self._answers(result)
+
+    def _match(self, y_pred: Any, ndim: int) -> tuple[NDArray[Any], LabelRow]:
+        """Predictions and labels, as the packers compare them."""
+        assert self._labels is not None
+        self._check_owner()
+        return self._labels.match(y_pred, ndim=ndim)
+
+    def _words_of(self, packed: PackedLosses) -> NDArray[np.uint64]:
+        return checked_words(packed, self.n_samples)
+
+    # ---- rows that are counted elsewhere ------------------------------------------------------
+
+    def task(self) -> Task:
+        """Return what workers need to count rows for this guard: small, and can be pickled.
+
+        It holds the seed of the signs and, where the guard was made on labels, these:
+        docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
+
+        Raises
+        ------
+        TypeError
+            The guard has weights or groups, which workers do not know.
+        """
+        if self._units is not None:
+            raise TypeError("a guard with sample_weight or groups has no task: ask it itself")
+        signs: Literal["stored", "generated"] = "stored" if self._signs.nbytes else "generated"
+        task = Task(self.seed, self.n_samples, self.n_vectors, signs)
+        return task if self._labels is None else replace(task, labels=self._labels)
+
+    @sealed
+    def take(
+        self, partials: Iterable[Partial], *, fetch: Callable[[int], Any] | None = None
+    ) -> RadaBoundAnswers:
+        """Answer rows that were counted elsewhere, in the order of the partials.
+
+        Parameters
+        ----------
+        partials : iterable of Partial
+            Each of some whole rows, made by the `task` of a guard with these signs.  After a halt
+            no more are asked for.
+        fetch : callable, optional
+            ``fetch(i)`` returns the rows that the i-th partial was made of, from 0 on, as
+            `query_many` takes them.  It is called where some row might not pass: for the block of
+            the halt, and hardly another.
+
+        Returns
+        -------
+        RadaBoundAnswers
+            Bit for bit what `query_many` of all the rows gives, and the same state.
+
+        Raises
+        ------
+        HoldoutExhausted
+            The guard had halted before this call.
+        TypeError, ValueError
+            Something is no partial, of other signs, or of some samples only; rows are needed and
+            there is no `fetch`, or they are not what the partial was made of.
+
+        Notes
+        -----
+        An error has as its attribute ``answers`` the `Answers` to the partials before it, which
+        have been counted.
+
+        Examples
+        --------
+        >>> from radabound_fast import RadaBound
+        >>> guard = RadaBound(1000, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
+        >>> blocks = np.random.default_rng(0).random((3, 10, 1000)) < 0.1
+        >>> partials = [guard.task().reduce(block) for block in blocks]  # anywhere
+        >>> guard.take(partials, fetch=lambda i: blocks[i])
+        RadaBoundAnswers(30 answers, halted=False, n_answered=30)
+        """
+        each = each_of(partials)
+        nothing = np.empty((0, -(-self.n_samples // 64)), np.uint64)
+        answered = [self.query_many(PackedLosses(nothing, self.n_samples))]
+        try:
+            for number, partial in enumerate(each):
+                answered.append(self._taken(number, partial, fetch))
+                if answered[-1].halted:
+                    break
+        except BaseException as error:
+            answers = RadaBoundAnswers.joined(answered)
+            hand_over(error, answers, len(answers))
+            raise
+        return RadaBoundAnswers.joined(answered)
+
+    def _taken(
+        self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
+    ) -> RadaBoundAnswers:
+        if not isinstance(partial, Partial):
+            raise TypeError(f"partial {number} must be a Partial, got {type(partial).__name__}")
+        if partial.identity != self.task().identity:
+            raise ValueError(f"partial {number} is of another guard's signs")
+        if not partial.is_whole:
+            raise ValueError(f"partial {number} must have all samples, got {partial!r}")
+        n_rows, shift = len(partial), partial.unit_shift
+        if not n_rows:
+            return self._answered_nothing(halted=False)
+        found = self._core.adopt(
+            _kernel.lay_out(
+                *partial.sums,
+                n_rows=n_rows,
+                unit_shift=shift,
+                largest=int(partial.totals.max()),
+            ),
+            partial.totals,
+            may_be_real=not partial.binary,
+        )
+        if found is not None:
+            values = partial.totals / (self.n_samples << shift)
+            n_answered, complexity = found
+            return self._answers((values, None, n_answered, False, complexity, partial.binary))
+        try:
+            return self._fetched(number, partial, fetch)
+        except HoldoutExhausted:  # another process has halted it since the partial before
+            return self._answered_nothing(halted=True)
+
+    def _fetched(
+        self, number: int, partial: Partial, fetch: Callable[[int], Any] | None
+    ) -> RadaBoundAnswers:
+        if self.halted:
+            self._refuse()
+        self._check_open()
+        if fetch is None:
+            raise ValueError(
+                f"fetch must return the rows of partial {number}, some of which might not pass, "
+                "got None"
+            )
+        rows, m = fetch(number), self.n_samples
+        if isinstance(rows, PackedLosses):
+            values, packed = checked_words(rows, m, 2), True
+        elif self._labels is not None:
+            values, packed = _kernel.pack_rows(*self._match(rows, 2)), True
+        else:
+            values, packed = as_values(rows, m, 2), False
+        totals, shift = _kernel.sums_of_rows(values, m, packed=packed)
+        same = (
+            len(totals) == len(partial)
+            and shift == partial.unit_shift
+            and (totals == partial.totals).all()
+            and partial.binary == (values.dtype.kind != "f")
+        )
+        if not same:
+            raise ValueError(f"fetch must return the rows of partial {number}, got others")
+        return self.query_many(PackedLosses(values, m) if packed else values)
+
+    def _answers(self, result: Any) -> RadaBoundAnswers:
+        if result is None:
+            self._refuse()
+        values, complexities, n_answered, halted, complexity, binary = result
+        if self._logs:
+            note_answers(self.kind, len(values), n_answered)
+        if halted:
+            self._note_halt(n_answered)
+        return RadaBoundAnswers(
+            values,
+            binary=binary,
+            halted=halted,
+            n_answered=n_answered,
+            complexity=complexity,
+            complexities=complexities,
+            rule=self._rule,
+        )
+
+    def _answered_nothing(self, *, halted: bool) -> RadaBoundAnswers:
+        found = self._core
+        return self._answers((np.empty(0), None, found.n_rows, halted, found.complexity, True))
+
+    def _log(self, answer: RadaBoundAnswer) -> None:
+        note_answer(self.kind, answer.number, answer.value)
+
+    @property
+    def bound(self) -> str:
+        """Name of the bound, a key of ``bounds.BOUNDS``."""
+        return self._rule.bound.name
+
+    @property
+    def rule(self) -> HaltingRule:
+        """The halting rule: a bound with its parameters, and no state."""
+        return self._rule
+
+    def _refuse(self) -> NoReturn:
+        self._check_open()
+        found = self._core
+        self._note_halt(found.n_rows)
+        reason = f"the holdout is spent after {counted(found.n_rows, 'answer')}"
+        if not found.n_rows:
+            reason = "the holdout cannot answer a first query"
+        reason += f": at complexity {found.complexity:.6g} the bound {self.bound!r} does not vouch "
+        reason += f"for an error of at most {self.epsilon:g}; this query is withheld"
+        if not found.n_rows:
+            reason += self.what_would_answer()
+        raise HoldoutExhausted(
+            reason,
+            n_answered=found.n_rows,
+            complexity=found.complexity,
+            delta_prime=self._rule.delta_prime(found.complexity),
+            threshold=self.threshold,
+        )
+
+    # ---- reading -------------------------------------------------------------------------
+
+    @property
+    def n_groups(self) -> int:
+        """How many rows, or groups of rows, are independent: each has a sign of its own."""
+        return self._signs.n_samples
+
+    @property
+    def n_vectors(self) -> int:
+        """l, the number of sign vectors."""
+        return self._signs.n_vectors
+
+    @property
+    def epsilon(self) -> float:
+        """The error tolerated, in units of loss."""
+        return self._rule.epsilon
+
+    @property
+    def estimator(self) -> str:
+        """ "plain" or "half-range": the Monte-Carlo estimate that the bound is given."""
+        return self._rule.estimator
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether delta' covers errors of both signs."""
+        return self._rule.two_sided
+
+    @property
+    def threshold(self) -> float:
+        """What delta' must stay at or below: delta (1 - delta), or delta for "fixed-sequence"."""
+        return self._rule.threshold
+
+    @property
+    def seed(self) -> int:
+        """The seed of the signs, whether it was an argument or drawn.
+
+        Whoever chooses the queries must not see it.
+        """
+        return self._signs.seed
+
+    @property
+    def _current(self) -> _kernel.GuardCore:
+        """The state, after what other processes have committed to the database."""
+        self._core._refresh()
+        return self._core
+
+    @property
+    def halted(self) -> bool:
+        """Whether a query has been withheld; it never turns False again."""
+        return self._core.halted
+
+    @property
+    def n_answered(self) -> int:
+        """Answers given so far."""
+        return self._current.n_rows
+
+    @property
+    def complexity(self) -> float:
+        """Monte-Carlo Rademacher complexity of all queries, a withheld one included.
+
+        In units of loss; 0.0 before the first.
+        """
+        return self._current.complexity
+
+    @property
+    def budget(self) -> float:
+        """The largest complexity that the bound admits, in units of loss; negative if none.
+
+        For "fixed-sequence" at the largest mean so far, and its union part answers beyond it.
+        It is no promise: a single query may exceed what is left.  `n_left` is one.
+        """
+        found = self._current
+        return found.budget / found.cells
+
+    def n_left(self, mean: float | None = None, *, binary: bool | None = None) -> int:
+        """Return how many queries more will be answered for certain, whatever they are.
+
+        Parameters
+        ----------
+        mean : float, optional
+            Of queries with this mean loss, in [0, 1].  None: whatever their means.
+        binary : bool, optional
+            Whether the losses are 0 or 1 by their type: bits, bool or integers.  By default they
+            are where the guard was made on labels.
+
+        Returns
+        -------
+        int
+            At most 2**62, which stands for no limit.  For "fixed-sequence" what its union part
+            has left, which is exact; more may be answered by their complexity.  For the paper's
+            bounds nearly always 0: any query may agree with the signs and exceed the budget,
+            unless its mean is as small as that.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is of the wrong type or out of its range.
+        """
+        if mean is not None:
+            mean = check_fraction(mean=mean)
+        if binary is None:
+            binary = self._labels is not None
+        return self._rule.n_left(self._current, mean, check_bool(binary=binary))
+
+    def n_left_public(self) -> int:
+        """Return how many queries are left for certain, without what depends on the complexity."""
+        return 0 if self.halted else self._rule.free_left(self.n_answered, None, True)
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return super().outlook()
+        if self._rule.free is None:
+            return Outlook("as long as the queries are not too many and too complex", None)
+        left = counted(self.n_left_public(), "answer")
+        return Outlook(f"{left} for certain, whatever is asked", None)
+
+    def owner_facts(self) -> dict[str, float]:
+        """Return complexity and budget, which reveal more than the answers do."""
+        return {"complexity": self.complexity, "budget": self.budget}
+
+    def intervals_of(
+        self, answers: Sequence[RadaBoundAnswer]
+    ) -> Iterable[tuple[float, float, float]]:
+        """Return low, high and half-width of answers to binary losses, each count once."""
+        if len(answers) <= _FEW or self._units is not None:
+            return super().intervals_of(answers)
+        values = np.array([answer.value for answer in answers])
+        lows, highs = self._limits.of(values, np.array([one.number for one in answers]), True)
+        widths = self._rule.half_width(values, lows, highs)
+        return zip(lows.tolist(), highs.tolist(), widths.tolist(), strict=True)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return Limits(self._rule)
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether some query might be answered: False once halted, or where nothing ever is."""
+        if self.halted:
+            return False
+        return self.n_answered > 0 or self.budget >= 0.0 or self.n_left(0.0, binary=True) > 0
+
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return what to change so that a first query is answered, to follow a reason."""
+        from radabound_fast.guards.reach import first_query_by_bound
+
+        return first_query_by_bound(self._rule)
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed in this configuration, what is not, and what proves it."""
+        return self._rule.guarantee
+
+    # ---- what is kept on disk --------------------------------------------------------------
+
+    @property
+    def _shared(self) -> _kernel.GuardCore:
+        return self._core
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "n_samples": self.n_samples,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "n_vectors": self.n_vectors,
+            "seed": self.seed,
+            "signs": "stored" if self._signs.nbytes else "generated",
+        }

@@ -1,0 +1,265 @@
+"""Metrics with their options, as a `Holdout` is made with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from radabound_fast._checks import check_choice
+
+from ._table import METRICS
+
+
+@dataclass(frozen=True)
+class MetricChoice:
+    """A metric and its options.
+
+    ``Holdout(y_true, metric="roc_auc")`` is ``Holdout(y_true, metric=RocAuc())``: a name is enough
+    where all options have defaults.
+
+    Attributes
+    ----------
+    name : str
+        A key of `METRICS`; scikit-learn's name where it has one.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that are not None, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Error(MetricChoice):
+    """The share of wrong predictions."""
+
+    name: ClassVar[str] = "error"
+
+
+@dataclass(frozen=True)
+class Accuracy(MetricChoice):
+    """The share of right predictions."""
+
+    name: ClassVar[str] = "accuracy"
+
+
+@dataclass(frozen=True)
+class BalancedAccuracy(MetricChoice):
+    """The mean of the classes' recalls."""
+
+    name: ClassVar[str] = "balanced_accuracy"
+
+
+@dataclass(frozen=True)
+class _TwoClasses(MetricChoice):
+    """A metric of two classes.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+    """
+
+    pos_label: Any = None
+
+
+@dataclass(frozen=True)
+class Precision(_TwoClasses):
+    """The share of right predictions among those of the positive class.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+    """
+
+    name: ClassVar[str] = "precision"
+
+
+@dataclass(frozen=True)
+class Recall(_TwoClasses):
+    """The share of right predictions among the rows of the positive class.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+    """
+
+    name: ClassVar[str] = "recall"
+
+
+@dataclass(frozen=True)
+class Specificity(_TwoClasses):
+    """The share of right predictions among the rows of the negative class.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+    """
+
+    name: ClassVar[str] = "specificity"
+
+
+@dataclass(frozen=True)
+class F1(_TwoClasses):
+    """The harmonic mean of precision and recall.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+    """
+
+    name: ClassVar[str] = "f1"
+
+
+@dataclass(frozen=True)
+class RocAuc(_TwoClasses):
+    """The area under the ROC curve, of scores; ties count one half.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+    """
+
+    name: ClassVar[str] = "roc_auc"
+
+
+@dataclass(frozen=True)
+class Cost(MetricChoice):
+    """The mean cost of predicted classes.
+
+    Parameters
+    ----------
+    costs : array_like, shape (n_classes, n_classes)
+        ``costs[i][j]`` of predicting class j where class i is true, in order of the classes.
+    """
+
+    costs: Any
+    name: ClassVar[str] = "mean_cost"
+
+
+@dataclass(frozen=True)
+class LogLoss(MetricChoice):
+    """The negative mean log loss, of probabilities.
+
+    Parameters
+    ----------
+    clip : float
+        In (0, 0.5): smaller probabilities of the true class count as this, since the logarithm of
+        0 has no limit.
+    pos_label : object, optional
+        The class that a single column of probabilities is of; 1 by default if the classes are 0
+        and 1, or -1 and 1.
+    """
+
+    clip: float
+    pos_label: Any = None
+    name: ClassVar[str] = "neg_log_loss"
+
+
+@dataclass(frozen=True)
+class BrierScore(_TwoClasses):
+    """The negative mean Brier score, of probabilities.
+
+    Parameters
+    ----------
+    pos_label : object, optional
+        The class that a single column of probabilities is of; 1 by default if the classes are 0
+        and 1, or -1 and 1.
+    """
+
+    name: ClassVar[str] = "neg_brier_score"
+
+
+@dataclass(frozen=True)
+class AbsoluteError(MetricChoice):
+    """The negative mean absolute error, of numbers.
+
+    Parameters
+    ----------
+    y_range : (float, float)
+        The range in which all labels and predictions lie, those of the population too.
+    """
+
+    y_range: tuple[float, float]
+    name: ClassVar[str] = "neg_mean_absolute_error"
+
+
+@dataclass(frozen=True)
+class SquaredError(MetricChoice):
+    """The negative mean squared error, of numbers.
+
+    Parameters
+    ----------
+    y_range : (float, float)
+        The range in which all labels and predictions lie, those of the population too.
+    """
+
+    y_range: tuple[float, float]
+    name: ClassVar[str] = "neg_mean_squared_error"
+
+
+CHOICES: tuple[type[MetricChoice], ...] = (
+    Error,
+    Accuracy,
+    BalancedAccuracy,
+    Precision,
+    Recall,
+    Specificity,
+    F1,
+    Cost,
+    RocAuc,
+    LogLoss,
+    BrierScore,
+    AbsoluteError,
+    SquaredError,
+)
+_CHOICE_OF = {choice.name: choice for choice in CHOICES}
+
+
+def as_choice(metric: Any) -> MetricChoice:
+    """The metric that a name or an object stands for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Neither is it, or it is the name of a metric that needs an option.
+    """
+    if isinstance(metric, MetricChoice):
+        return metric
+    if isinstance(metric, type) and issubclass(metric, MetricChoice):
+        raise TypeError(f"metric must be a name or an object, got the class {metric.__name__}")
+    return choice_of(metric, {})
+
+
+def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
+    """The metric of a name, with options by name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No such metric, an option that it does not have, or one missing that it needs.
+    """
+    name = check_choice(METRICS, metric=metric)
+    choice, row = _CHOICE_OF[name], METRICS[name]
+    for option, value in options.items():
+        if option not in row.options:
+            has = f"has {', '.join(row.options)}" if row.options else "has none"
+            raise TypeError(
+                f"{option} must be left out with metric={name!r}, which {has}, got {value!r:.100}"
+            )
+    for option in row.required:
+        if option not in options:
+            raise TypeError(
+                f"{option} must be given with metric={name!r}: "
+                f"metrics.{choice.__name__}({option}=...)"
+            )
+    return choice(**options)
