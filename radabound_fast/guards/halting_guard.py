@@ -147,6 +147,8 @@ class HaltingGuard(Guard, Owned):
         with faults_of(name):
             whose.take_stored_metric(stored.get("metric"))
             if whose.holdout is None:
+                if stored.get("metric") is not None:
+                    raise ValueError("judged must be given: the labels")
                 if stored.get("weighting") is not None:
                     raise ValueError("judged must be given: Losses(..., sample_weight=, groups=)")
                 whose.holdout = Losses(stored["n_samples"])
