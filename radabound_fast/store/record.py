@@ -37,6 +37,7 @@ from radabound_fast.store.folder import (
     real_path,
     undisturbed,
 )
+from radabound_fast.store.ledger import Durability
 from radabound_fast.store.served import SCHEMA, VERSION
 from radabound_fast.store.sqlite import connect, explained, make_database
 
@@ -97,9 +98,9 @@ class SearchRecord:
 
     description: Description
 
-    def __init__(self, path: Path, durability: str = "power") -> None:
-        self._synchronous = _SYNCHRONOUS[check_choice(_SYNCHRONOUS, durability=durability)]
-        self.path = real_path(path)
+    def __init__(self, path: Path, durability: Durability = "power") -> None:
+        check_choice(_SYNCHRONOUS, durability=durability)
+        self.path, self.durability = real_path(path), durability
         with naming(os.fsdecode(path)):
             os.stat(self.path)
         check_mounted_with_folder(self.path, os.fsdecode(path))
@@ -150,7 +151,7 @@ class SearchRecord:
                 _in_work.add(self.path)
                 with contextlib.closing(connect(self.path, _ASK_AGAIN_MS)) as database:
                     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
-                    database.execute(f"PRAGMA synchronous = {self._synchronous}")
+                    database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
                     database.execute(f"BEGIN {kind}")
                     done = work(database)
                     database.execute("COMMIT")
@@ -250,7 +251,7 @@ class SearchRecord:
         return int(count)
 
 
-def open_record(path: Path, durability: str, new: Description | None = None) -> SearchRecord:
+def open_record(path: Path, durability: Durability, new: Description | None = None) -> SearchRecord:
     """The record at `path`; where there is none, one with this description.
 
     Parameters
