@@ -1,6 +1,6 @@
 """A holdout as a service: one process owns labels, guard and database, and teams ask over HTTP.
 
-``radabound serve`` starts it (docs/serve.md), `service.client.RemoteHoldout` asks it.
+``radabound serve`` starts it (docs/serve.md), `service.client.RemoteGuard` asks it.
 
 =============  ====================================================================
 `tokens`       who may ask: the file of names and tokens

@@ -1,4 +1,4 @@
-"""A holdout in another process, as `radabound serve` has it: a client without labels."""
+"""A guard in another process, as `radabound serve` has it: a client without labels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, Self, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -27,6 +27,7 @@ from radabound_fast._checks import check_positive
 from radabound_fast._kernel import Answer
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.metrics import METRICS
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE, code_dtype, packed
@@ -47,14 +48,14 @@ _ERRORS: dict[str, type[Exception]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteAnswer(Answer):
-    """One answer of a `RemoteHoldout`.
+    """One answer of a `RemoteGuard`.
 
     Attributes
     ----------
     value, low, high, half_width : float
         As in `Answer`; nan where the guard has none.
-    n_queries : int
-        Answers given so far, this one counted, whoever asked.
+    number : int
+        Answers given so far, this one included, whoever asked.
     """
 
     # field(): else the properties of `Answer` would be taken for their defaults
@@ -62,21 +63,25 @@ class RemoteAnswer(Answer):
     low: float = field()
     high: float = field()
     half_width: float = field()
-    n_queries: int = field()
+    number: int = field()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields by name, as a new dict."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteSearchAnswer(RemoteAnswer):
-    """One answer of a `RemoteHoldout` over a `DeclaredSearch`.
+    """One answer of a `RemoteGuard` that is a `DeclaredSearch`.
 
     Attributes
     ----------
     key, rerun
-        What was asked about.
+        The model: its key in the space, and which training of it.
 
     Notes
     -----
-    And those of `RemoteAnswer`.
+    It has the attributes of `RemoteAnswer` as well.
     """
 
     key: Any
@@ -85,7 +90,7 @@ class RemoteSearchAnswer(RemoteAnswer):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
-    """The same, where the holdout has a baseline.
+    """One answer of a `RemoteGuard` that is a `DeclaredSearch` with a baseline.
 
     Attributes
     ----------
@@ -94,7 +99,7 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
 
     Notes
     -----
-    And those of `RemoteSearchAnswer`.
+    It has the attributes of `RemoteSearchAnswer` as well.
     """
 
     gain: float
@@ -109,7 +114,7 @@ class RemoteReport:
 
     Attributes
     ----------
-    metric, n_samples, n_queries, space_size, delta, baseline, guarantee
+    metric, n_samples, n_models, space_size, delta, baseline, guarantee
         As of a `Report`.
     best : dict
         The best answer, by name.
@@ -121,7 +126,7 @@ class RemoteReport:
         self._told = told
         self.metric: str = told["metric"]
         self.n_samples: int = told["n_samples"]
-        self.n_queries: int = told["n_queries"]
+        self.n_models: int = told["n_models"]
         self.space_size: int | None = told["space_size"]
         self.delta: float = told["delta"]
         self.baseline: float | None = told["baseline"]
@@ -143,11 +148,34 @@ class RemoteReport:
         return self._html
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteHoldout:
-    """A `Holdout` that another process serves (`radabound serve`): asks it over HTTP.
+    """What a `RemoteGuard` judges, as far as it is known here: its labels stay with the service.
 
-    The integrations take it in the place of a `Holdout`, and threads may share it.  It has no
-    labels and may be copied, pickled and sent to workers: what they ask is counted by the service.
+    Attributes
+    ----------
+    n_samples, metric, takes, greater_is_better, classes, pos_label
+        As in `Holdout`.
+    """
+
+    n_samples: int
+    metric: str
+    takes: str
+    greater_is_better: bool
+    classes: list[Any] | None
+    pos_label: Any
+
+    @property
+    def labels(self) -> None:
+        """None: they stay with the service."""
+        return None
+
+
+class RemoteGuard:
+    """A guard that another process serves (`radabound serve`): asks it over HTTP.
+
+    The integrations take it in the place of a guard, and threads may share it.  It has no labels
+    and may be copied, pickled and sent to workers: what they ask is counted by the service.
 
     Parameters
     ----------
@@ -175,7 +203,7 @@ class RemoteHoldout:
     -----
     A call that got no reply is sent again with the key that it was sent with, and counted once,
     however often: whatever becomes of the connection, or of the service.  What the service
-    refuses is raised as a `Holdout` raises it; that a team has no answers left today is a
+    refuses is raised as the guard raises it; that a team has no answers left today is a
     RuntimeError.
     """
 
@@ -225,46 +253,53 @@ class RemoteHoldout:
         self._get("/state", self._learn)
 
     def _learn(self, found: dict[str, Any]) -> None:
-        self._n_samples = int(found["n_samples"])
-        self._known_classes: list[Any] | None = found["classes"]
-        self._metric, self._takes = str(found["metric"]), str(found["takes"])
-        self._pos_label = found["pos_label"]
-        self._takes_keys, self._needs_guess = bool(found["takes_keys"]), bool(found["needs_guess"])
-        self._mechanism, self._guarantee = str(found["mechanism"]), str(found["guarantee"])
+        self._holdout = RemoteHoldout(
+            int(found["n_samples"]),
+            str(found["metric"]),
+            str(found["takes"]),
+            METRICS[found["metric"]].greater_is_better,
+            found["classes"],
+            found["pos_label"],
+        )
+        self._needs: Literal["key", "guess"] | None = None
+        if found["takes_keys"] or found["needs_guess"]:
+            self._needs = "key" if found["takes_keys"] else "guess"
+        self._kind, self._guarantee = str(found["mechanism"]), str(found["guarantee"])
         self._halted, self._max_body = bool(found["halted"]), int(found["max_body"])
         self._labels = None
-        if self._known_classes is not None and self._takes == "classes":
+        classes = self._holdout.classes
+        if classes is not None and self._holdout.takes == "classes":
             # none of the holdout's: its first class everywhere, which predictions are told from
-            self._labels = Labels(self._known_classes[:1] * self._n_samples, self._known_classes)
+            self._labels = Labels(classes[:1] * self.n_samples, classes)
 
     def __reduce__(self) -> Any:
         return _again, (self._url, self._token, self._timeout, self._cafile)
 
     def __sklearn_clone__(self) -> Self:
-        """scikit-learn's ``clone`` keeps this very object, as it keeps a `Holdout`."""
+        """scikit-learn's ``clone`` keeps this very object, as it keeps any guard."""
         return self
 
     # ---- what is known -------------------------------------------------------------------------
 
     @property
+    def holdout(self) -> RemoteHoldout:
+        """What the guard judges, without its labels."""
+        return self._holdout
+
+    @property
     def n_samples(self) -> int:
-        """m, how many labels there are."""
-        return self._n_samples
+        """Held-out rows, m."""
+        return self._holdout.n_samples
 
     @property
-    def classes(self) -> Any:
-        """What a prediction may be, sorted; None where predictions are numbers in a range."""
-        return None if self._known_classes is None else list(self._known_classes)
+    def kind(self) -> str:
+        """The name of the guard's class."""
+        return self._kind
 
     @property
-    def metric(self) -> str:
-        """What is measured, a name in `radabound_fast.metrics.METRICS`."""
-        return self._metric
-
-    @property
-    def pos_label(self) -> Any:
-        """The positive class; None where the metric has none."""
-        return self._pos_label
+    def needs(self) -> Literal["key", "guess"] | None:
+        """What a query brings beside predictions."""
+        return self._needs
 
     @property
     def guarantee(self) -> str:
@@ -279,33 +314,32 @@ class RemoteHoldout:
         return self._halted
 
     @property
-    def n_queries(self) -> int:
+    def can_answer(self) -> bool:
+        """Whether some query might be answered, as far as it is known here: False once halted."""
+        return not self.halted
+
+    @property
+    def n_answered(self) -> int:
         """Answers given so far, whoever asked."""
         return self._get("/state", lambda told: int(told["n_queries"]))
 
-    @property
-    def guard(self) -> Self:
-        """What answers, as far as it is known here: this."""
-        return self
-
-    @property
-    def space(self) -> None:
-        """None: the space of a `DeclaredSearch` stays with the service."""
-        return None
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return "": the service says it where it withholds a first answer."""
+        return ""
 
     # ---- asking --------------------------------------------------------------------------------
 
     def query(
         self, y_pred: Any, *, guess: float | None = None, key: Any = None, rerun: int | None = None
     ) -> RemoteAnswer:
-        """`Holdout.query`.
+        """Return the guard's answer.
 
         Parameters
         ----------
         y_pred : array_like, shape (n_samples,)
-            As `Holdout.query` takes it.
+            Predictions, as the guard's `query` takes them.
         guess, key, rerun
-            As there.
+            As the guard's `query` takes them.
 
         Returns
         -------
@@ -328,18 +362,18 @@ class RemoteHoldout:
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
     ) -> Answers[RemoteAnswer]:
-        """`Holdout.query_many`: one commit, so that its rows are counted together or not at all.
+        """Answer rows in order by one commit: they are counted together or not at all.
 
         Parameters
         ----------
         Y_pred : array_like, shape (k, n_samples)
         guesses, keys, reruns
-            As there.
+            As the guard's `query_many` takes them.
 
         Returns
         -------
         Answers
-            Of the rows before the first that was withheld.
+            One for each row before the first that was withheld.
 
         Raises
         ------
@@ -358,14 +392,14 @@ class RemoteHoldout:
         return answers
 
     def report(self) -> RemoteReport:
-        """`Holdout.report` of a `DeclaredSearch`: of what this team asked; of all for the owner.
+        """Return the report of a `DeclaredSearch`: on what this team queried; on all for the owner.
 
         Raises
         ------
         TypeError
-            The guard is another one: those keep no scores.
+            The guard is another one, and has no report.
         ValueError
-            Nothing was asked yet.
+            Nothing was queried yet.
         """
         return self._get("/report", RemoteReport)
 
@@ -383,10 +417,7 @@ class RemoteHoldout:
 
     def __repr__(self) -> str:
         # not the token
-        return (
-            f"RemoteHoldout({self._url!r}, n_samples={self._n_samples}, "
-            f"mechanism={self._mechanism!r})"
-        )
+        return f"RemoteGuard({self._url!r}, n_samples={self.n_samples}, kind={self.kind!r})"
 
     # ---- predictions as octets -------------------------------------------------------------------
 
@@ -409,7 +440,7 @@ class RemoteHoldout:
         if len(self._labels.classes) == 2:
             words = _kernel.pack_rows(*self._labels.match(y_pred, ndim))
             octets = np.atleast_2d(words).astype("<u8", copy=False).view(np.uint8)
-            return "bits", octets[:, : -(-self._n_samples // 8)].tobytes()
+            return "bits", octets[:, : -(-self.n_samples // 8)].tobytes()
         codes = self._labels.codes_of(y_pred, ndim)
         return "codes", codes.astype(code_dtype(len(self._labels.classes)), copy=False).tobytes()
 
@@ -498,7 +529,7 @@ class RemoteHoldout:
         kind, message = str(error.get("type")), str(error.get("message"))
         if kind == "HoldoutExhausted":
             self._halted = True
-            raise HoldoutExhausted(message, n_queries=int(error.get("n_queries", 0)))
+            raise HoldoutExhausted(message, n_answered=int(error.get("n_queries", 0)))
         raise _ERRORS.get(kind, RuntimeError)(message)
 
 
@@ -520,14 +551,14 @@ def _close(idle: list[http.client.HTTPConnection]) -> None:
         idle.pop().close()
 
 
-def _again(url: str, token: str, timeout: float, cafile: Any) -> RemoteHoldout:
-    return RemoteHoldout(url, token=token, timeout=timeout, cafile=cafile)
+def _again(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard:
+    return RemoteGuard(url, token=token, timeout=timeout, cafile=cafile)
 
 
 def _answer(told: dict[str, Any]) -> RemoteAnswer:
     names = ["value", "low", "high", "half_width"]
     numbers = {name: math.nan if told[name] is None else float(told[name]) for name in names}
-    shared: dict[str, Any] = numbers | {"n_queries": int(told["number"])}
+    shared: dict[str, Any] = numbers | {"number": int(told["number"])}
     if "key" not in told:
         return RemoteAnswer(**shared)
     shared |= {"key": told["key"], "rerun": int(told["rerun"])}
@@ -543,7 +574,7 @@ def _answers(told: dict[str, Any]) -> Answers[RemoteAnswer]:
     rows = zip(*(told[name] for name in names), strict=True)
     ones = [name.removesuffix("s") for name in names]
     answers = [_answer(dict(zip(ones, row, strict=True))) for row in rows]
-    return Answers(answers, halted=bool(told["halted"]), n_queries=int(told["n_queries"]))
+    return Answers(answers, halted=bool(told["halted"]), n_answered=int(told["n_queries"]))
 
 
 def _npy(values: Any) -> bytes:

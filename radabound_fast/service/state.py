@@ -19,7 +19,6 @@ from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
 from radabound_fast.guards.report import Report, plain
 from radabound_fast.holdout import Holdout
-from radabound_fast.integrations._owner import needs_guess, takes_keys
 from radabound_fast.metrics import METRICS
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
@@ -48,8 +47,8 @@ def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
         "metric": holdout.metric,
         "pos_label": holdout.pos_label,
         "takes": METRICS[holdout.metric].takes,
-        "takes_keys": takes_keys(holdout),
-        "needs_guess": needs_guess(holdout),
+        "takes_keys": guard.needs == "key",
+        "needs_guess": guard.needs == "guess",
         "forms": list(FORMS),
         "halted": bool(holdout.halted),
         "n_queries": int(holdout.n_queries),
