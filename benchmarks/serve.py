@@ -24,7 +24,7 @@ import numpy as np
 
 from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, pack_losses
 from radabound_fast.service.client import _new_key
-from radabound_fast.service.wire import packed
+from radabound_fast.service.wire import pack_body
 
 CLIENTS, TURNS, SECONDS = 16, 5, 0.7
 SIZES = (4000, 100_000)
@@ -53,7 +53,7 @@ def serve(folder: str, m: int, guard: str, durability: str) -> None:
     path = Path(folder)
     (path / "tokens.txt").write_text(f"red {TOKEN}\n")
     holdout = Holdout.open(path / "guard.db", labels, *given, durability=durability, **parameters)
-    made = server.server_of(holdout, Tokens(path / "tokens.txt"))
+    made = server.make_server(holdout, Tokens(path / "tokens.txt"))
     reply = b'{"value": 0.25, "low": 0.23, "high": 0.27, "half_width": 0.02, "number": 123456}'
 
     async def echo(request: Request) -> Response:
@@ -61,7 +61,7 @@ def serve(folder: str, m: int, guard: str, durability: str) -> None:
         return Response(reply, media_type="application/json")
 
     made.config.app.router.routes.append(Route("/echo", echo, methods=["POST"]))
-    listener = server.listening("127.0.0.1", 0)
+    listener = server.listen("127.0.0.1", 0)
     print(listener.getsockname()[1], flush=True)
     server.run(made, listener)
 
@@ -168,7 +168,8 @@ def bodies_of(m: int, guard: str) -> list[bytes]:
     rows = [(np.arange(m) % 2) ^ (rng.random(m) < 0.2) for _ in range(16)]
     head: dict[str, Any] = {"form": "bits"}
     head |= {"GuessAndCheck": {"guess": 0.2}, "DeclaredSearch": {"key": "KEY"}}.get(guard, {})
-    return [packed(head, pack_losses(row).view(np.uint8)[: -(-m // 8)].tobytes()) for row in rows]
+    octets = [pack_losses(row).view(np.uint8)[: -(-m // 8)].tobytes() for row in rows]
+    return [pack_body(head, row) for row in octets]
 
 
 def main(guards: list[str], cores: bool) -> None:

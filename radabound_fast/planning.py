@@ -24,6 +24,7 @@ from radabound_fast._checks import (
 )
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.reach import (
     Entry,
     enough_for,
@@ -290,7 +291,9 @@ def _entries(
     return [
         *(of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),
-        of_guess_and_check(delta, error_rate),
+        of_guess_and_check(delta, error_rate)._replace(
+            n_queries=partial(_passes, delta, error_rate)
+        ),
         _ladder(delta),
         _ladder(delta, n_updates=3),
         _thresholdout(delta),
@@ -319,6 +322,11 @@ def _declared_search(delta: float, error_rate: float, size: int) -> Entry:
         return largest, "keys of a declared space"
 
     return Entry("DeclaredSearch", spare, no_budget, n_queries)
+
+
+def _passes(delta: float, error_rate: float, m: int, epsilon: float) -> tuple[int, str]:
+    check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
+    return check.affordable(error_rate), "every guess passes"
 
 
 def _ladder(delta: float, n_updates: int | None = None) -> Entry:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from radabound_fast.service.client import RemoteHoldout
-from radabound_fast.service.server import listening, server_of
+from radabound_fast.service.server import listen, make_server
 from radabound_fast.service.tokens import Tokens
-from radabound_fast.service.wire import packed
+from radabound_fast.service.wire import pack_body
 
 TOKENS = {name: f"{name}-token-0123456789" for name in ("owner", "red", "blue", "small")}
 A_DAY = 5  # answers for "small"
@@ -56,15 +56,15 @@ class Running:
         return status, json.loads(body)
 
     def post(self, path, head, octets, team="red", **headers):
-        status, _, body = self.send("POST", path, packed(head, octets), team, **headers)
+        status, _, body = self.send("POST", path, pack_body(head, octets), team, **headers)
         return status, json.loads(body)
 
 
 @contextlib.contextmanager
 def in_thread(holdout, folder, **options):
     """A service of an opened holdout, which it closes."""
-    listener = listening("127.0.0.1", 0)
-    server = server_of(holdout, Tokens(tokens_file(folder)), **options)
+    listener = listen("127.0.0.1", 0)
+    server = make_server(holdout, Tokens(tokens_file(folder)), **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from radabound_fast import __version__, _kernel
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._extras import needs
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.cli.auditing import (
     GuardReplay,
     NamedKeys,
@@ -267,6 +267,8 @@ def _guards(
     replays = []
     for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
         parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
+        if bound not in PAPER_BOUNDS:  # which has one estimator
+            parameters.pop("estimator", None)
         if drawn is not None:
             parameters["seed"] = drawn
         judged = n_samples if labels is None else _known(args, labels)
@@ -353,6 +355,8 @@ def _check_audit(args: argparse.Namespace) -> None:
             check_choice(METRICS, metric=args.metric)
     if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
         raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
+    if args.estimator is not None and not set(args.bound or []) & set(PAPER_BOUNDS):
+        raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
     _check_outputs(args)
     if args.output:
         check_answers_file(args.output)
@@ -470,7 +474,7 @@ def _audit_guards(
             "seed": guard.seed,
             "seed_drawn": seed_drawn,
             "state": args.state,
-            "bounds": [record(each, args.estimator) for each in replays],
+            "bounds": [record(each) for each in replays],
         }
         print(json.dumps(outcome, indent=2))
     elif not args.quiet:
@@ -487,7 +491,7 @@ def _audit_guards(
         print(table(replays))
         if halted:
             print("\nA bound that halted vouches neither for that query nor for any after it.")
-        for line in shortfalls(replays, args.estimator):
+        for line in shortfalls(replays):
             print(line)
         for best in filter(None, (each.sentence for each in replays)):
             print(f"\n{best}")

@@ -456,26 +456,26 @@ def _outcome(each: GuardReplay) -> str:
     return halt + f"complexity {guard.complexity:.6f} is over the budget, {guard.budget:.6f}"
 
 
-def shortfalls(replays: Sequence[GuardReplay], estimator: str | None) -> list[str]:
-    """A line of the plan for each guard, made with this `estimator`, that answered no query.
+def shortfalls(replays: Sequence[GuardReplay]) -> list[str]:
+    """A line of the plan for each guard that answered no query.
 
     A plan is for the first estimator of a bound: with another there is no line.
     """
     lines = []
     for guard in (each.guard for each in replays if each.halting_query == 1):
-        if estimator in (None, BOUNDS[guard.bound].estimators[0]):
+        if guard.estimator == BOUNDS[guard.bound].estimators[0]:
             planned = plan(guard.n_samples, guard.epsilon, guard.delta, guard.n_vectors)
             lines.append(planned.shortfall(guard.bound))
     return [line for line in lines if line is not None]
 
 
-def record(each: GuardReplay, estimator: str | None) -> dict[str, Any]:
-    """The outcome of one guard, made with this `estimator`, as JSON values."""
+def record(each: GuardReplay) -> dict[str, Any]:
+    """The outcome of one guard, as JSON values."""
     guard = each.guard
     told = None if each.best is None else each.best.to_dict()
     return {
         "bound": guard.bound,
-        "estimator": estimator or BOUNDS[guard.bound].estimators[0],
+        "estimator": guard.estimator,
         "halted": guard.halted,
         "n_answered": guard.n_answered,
         "n_answered_before": each.n_before,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
+import ipaddress
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from radabound_fast._checks import check_count, check_positive, counted
+from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import needs
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged
@@ -35,7 +36,6 @@ GUARDS: dict[str, Any] = {
 }
 _OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns")
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def add_serve(commands: Any) -> None:
@@ -53,14 +53,15 @@ def add_serve(commands: Any) -> None:
     parser.add_argument(
         "--tokens", required=True, metavar="FILE", help="a line `name token [answers a day]` each"
     )
-    parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1)")
+    parser.add_argument(
+        "--host", default="127.0.0.1",
+        help="address to listen on; beyond loopback a reverse proxy is expected in front "
+        "(default: 127.0.0.1)",
+    )  # fmt: skip
     parser.add_argument("--port", type=int, default=8000, help="0: a free one (default: 8000)")
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="its key")
     parser.add_argument("--max-body", type=int, metavar="N", help="octets (default: 16,777,216)")
-    parser.add_argument(
-        "--body-seconds", type=float, metavar="S", help="for a body to come (default: 20)"
-    )
     parser.add_argument(
         "--durability", choices=("power", "process"), default="power",
         help="what answers survive (default: power)",
@@ -93,7 +94,7 @@ def add_serve(commands: Any) -> None:
 def _serve(args: argparse.Namespace) -> int:
     with needs("serve"):
         from radabound_fast.service.app import MAX_BODY
-        from radabound_fast.service.server import BODY_SECONDS, listening, run, server_of
+        from radabound_fast.service.server import listen, make_server, run
         from radabound_fast.service.tokens import Tokens
 
     if (args.tls_cert is None) != (args.tls_key is None):
@@ -103,25 +104,27 @@ def _serve(args: argparse.Namespace) -> int:
     if not 0 <= args.port < 2**16:
         raise ValueError(f"--port must be in [0, 65535], got {args.port}")
     max_body = MAX_BODY if args.max_body is None else check_count(max_body=args.max_body)
-    seconds = args.body_seconds
-    seconds = BODY_SECONDS if seconds is None else check_positive(body_seconds=seconds)
     tokens = Tokens(args.tokens)
     labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
     # before the guard: a database is not made for an address that is taken
-    with listening(args.host, args.port) as listener:
+    with listen(args.host, args.port) as listener:
         guard = _open(args, labels)
         scheme = "http" if args.tls_cert is None else "https"
         host, port = listener.getsockname()[:2]
         where = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
         print(f"{where} answers {names} with a {guard.kind}", flush=True)
-        if scheme == "http" and args.host not in _LOOPBACK:
-            _warn("tokens and answers go in clear: give --tls-cert, or put a proxy before it")
+        if not ipaddress.ip_address(host).is_loopback:
+            _warn(
+                "other machines can connect: a reverse proxy is expected in front, which limits "
+                "connections, rates, and the time that a request may take (docs/serve.md)"
+            )
+            if scheme == "http":
+                _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
-        server = server_of(
-            guard, tokens, max_body=max_body, body_seconds=seconds,
-            tls_cert=args.tls_cert, tls_key=args.tls_key,
+        server = make_server(
+            guard, tokens, max_body=max_body, tls_cert=args.tls_cert, tls_key=args.tls_key
         )  # fmt: skip
         with _logging_to_stderr():
             run(server, listener)
@@ -200,7 +203,7 @@ def _name_of(kind: Any) -> str:
 
 
 def _kind_of(path: str) -> Any:
-    """Of the guard in a database."""
+    """The class of the guard in a database."""
     from radabound_fast.store import open_ledger
 
     try:

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from radabound_fast.holdout import Holdout, Losses
+    from radabound_fast.store.served import ServedLedger, ServedRecord
+
+
+class Outlook(NamedTuple):
+    """What a guard can still answer.
+
+    Attributes
+    ----------
+    text : str
+        In words.
+    share : float or None
+        The share of all answers that is left, where that is known.
+    """
+
+    text: str
+    share: float | None
 
 
 class Guard:
@@ -75,9 +93,40 @@ class Guard:
         """Whether some query might be answered: False once halted, or where nothing ever is."""
         return not self.halted
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that may be shown to anybody, as JSON values by name."""
+        return {}
+
     @abstractmethod
     def n_left(self) -> int | None:
         """Return how many queries more will be answered for certain; None: there is no end."""
+
+    def n_left_public(self) -> int | None:
+        """Return `n_left` as far as the answers reveal it, for analysts who see nothing else."""
+        return 0 if self.halted else self.n_left()
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return Outlook("nothing: the next query is withheld, and so is every later one", 0.0)
+        left = self.n_left()
+        if left is None:
+            return Outlook("no limit", None)
+        share = left / (left + self.n_answered) if left + self.n_answered else 0.0
+        return Outlook(f"{left:,} answers" if left != 1 else "1 answer", share)
+
+    def owner_facts(self) -> dict[str, float]:
+        """Return numbers that reveal more than the answers do, for the holdout's owner alone."""
+        return {}
+
+    @abstractmethod
+    def share_transactions(self) -> ServedLedger | ServedRecord:
+        """Have the calls of an opened guard committed together from now on, with a log of them."""
+
+    def intervals_of(self, answers: Sequence[Any]) -> Iterable[tuple[float, float, float]]:
+        """Return low, high and half-width of answers: many cost little more than one."""
+        return ((answer.low, answer.high, answer.half_width) for answer in answers)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason; or ""."""

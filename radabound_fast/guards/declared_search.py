@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isclose, log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -19,11 +19,13 @@ from radabound_fast._checks import (
     check_fraction,
     check_integer,
     check_n_folds,
+    counted,
+    faults_of,
     read_as,
 )
 from radabound_fast._kernel import UNIT_SHIFT, QueryTable, sealed
 from radabound_fast.bounds import paired_interval
-from radabound_fast.guards.base import Guard
+from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
 from radabound_fast.guards.opening import Judged
 from radabound_fast.guards.search_answers import (
@@ -48,12 +50,15 @@ from radabound_fast.metrics import (
 )
 from radabound_fast.spaces import Codes, Space, as_space, from_description
 from radabound_fast.spaces._values import quoted
-from radabound_fast.store.description import faults_of
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
     from radabound_fast.store import Durability, Path
     from radabound_fast.store.record import Asked, Query, SearchRecord
+    from radabound_fast.store.served import ServedRecord
+
+# answers whose limits are computed one by one
+_FEW = 3
 
 
 class DeclaredSearch(Guard):
@@ -159,7 +164,7 @@ class DeclaredSearch(Guard):
         self._truth = self._truth_beside(baseline)
         self._secret = os.urandom(16)
         self._terms = self._terms_of_holdout()
-        self._record: SearchRecord | None = None  # the database it was opened from
+        self._record: SearchRecord | ServedRecord | None = None  # the database it was opened from
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
@@ -643,7 +648,7 @@ class DeclaredSearch(Guard):
         return made
 
     @property
-    def database(self) -> SearchRecord | None:
+    def database(self) -> SearchRecord | ServedRecord | None:
         """The database that the search was opened from, if it was."""
         return self._record
 
@@ -665,6 +670,35 @@ class DeclaredSearch(Guard):
             "two_sided": self.two_sided,
             "n_folds": self.n_folds,
         }
+
+    def share_transactions(self) -> ServedRecord:
+        """Have the calls of an opened search committed together from now on, with a log of them."""
+        from radabound_fast.store.served import ServedRecord
+
+        if self._record is None:
+            raise RuntimeError("this search is in no database")
+        if isinstance(self._record, ServedRecord):
+            return self._record
+        served = ServedRecord(self._record)
+        self._record = served
+        return served
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        size = "no end" if self.size is None else counted(self.size, "configuration")
+        return Outlook(f"a declared space never halts: {size}", None)
+
+    def intervals_of(
+        self, answers: Sequence[DeclaredSearchAnswer]
+    ) -> Iterable[tuple[float, float, float]]:
+        """Return low, high and half-width of answers: many cost little more than one."""
+        if len(answers) <= _FEW:
+            return super().intervals_of(answers)
+        stored = [answer.stored for answer in answers]
+        kept = np.array([row[:-1] for row in stored])
+        lows, highs = self._terms.intervals(kept, np.array([row[-1] for row in stored]))
+        widths = self._terms.half_width(self._terms.measure.values(kept), lows, highs)
+        return zip(lows.tolist(), highs.tolist(), np.asarray(widths).tolist(), strict=True)
 
     def close(self) -> None:
         """Do nothing: the database of an opened search is open for the length of a query."""

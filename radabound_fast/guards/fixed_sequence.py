@@ -27,6 +27,7 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard
 from radabound_fast.guards.signed import SignedGuard
@@ -350,6 +351,12 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         share = self.delta if self.max_queries else 2.0 * self.delta
         self._weights = Free(self.n_samples, 0.5, share, self.max_queries or 0)
         self._holdout.note_guard(None)
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return super().outlook()
+        return Outlook(f"as long as each is known to within {self.epsilon:g}", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""

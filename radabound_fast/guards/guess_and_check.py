@@ -17,12 +17,14 @@ from radabound_fast._checks import (
     check_delta,
     check_fraction,
     check_probability,
+    counted,
 )
 from radabound_fast._kernel import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
 from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.mean_guard import (
     MeanAnswer,
     MeanGuard,
@@ -333,6 +335,13 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     def n_left(self) -> int:
         """Return 0: any guess may fail by so much that its answer is withheld; see `affordable`."""
         return 0
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return super().outlook()
+        passes = counted(self.affordable(), "answer")
+        return Outlook(f"{passes}, if guesses are as the last one and pass", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""

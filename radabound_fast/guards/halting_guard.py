@@ -6,18 +6,18 @@ import os
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from radabound_fast._checks import check_seed
+from radabound_fast._checks import check_seed, faults_of
 from radabound_fast._kernel import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.holdout import Losses, as_judged
-from radabound_fast.store.description import faults_of
 
 if TYPE_CHECKING:
     from radabound_fast._kernel import SharedState
     from radabound_fast.store import Description, Durability, Ledger, Path
+    from radabound_fast.store.served import ServedLedger
 
 # parameters of a database that are what is judged, and no arguments of the constructor
 _OF_JUDGED = ("n_samples", "metric", "weighting")
@@ -171,6 +171,14 @@ class HaltingGuard(Guard, Owned):
             if parameter == "seed":  # the stored one must not be shown
                 raise ValueError(f"seed must be the one that {name} holds, got {value}")
             raise ValueError(_unlike(parameter, stored, name, value))
+
+    def share_transactions(self) -> ServedLedger:
+        """Have the calls of an opened guard committed together from now on, with a log of them."""
+        from radabound_fast.store.served import ServedLedger
+
+        served = ServedLedger(self._opened())
+        self._shared._keep(served)
+        return served
 
     def close(self) -> None:
         """Let go of the database and answer nothing more; closing twice does nothing.

@@ -20,6 +20,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernel import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
+from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard, clip_to_unit
 from radabound_fast.guards.reader import LossReader
 
@@ -224,6 +225,12 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     def n_left(self) -> int | None:
         """Return how many queries of `max_queries` are left; None without that: there is no end."""
         return None if self.max_queries is None else self.max_queries - self.n_answered
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.max_queries is None:
+            return Outlook("no limit; intervals widen slowly", None)
+        return super().outlook()
 
     @property
     def n_updates(self) -> int:

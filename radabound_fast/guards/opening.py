@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from radabound_fast._checks import faults_of
 from radabound_fast.holdout import Holdout, Losses, as_judged
-from radabound_fast.store.description import faults_of
 
 if TYPE_CHECKING:
     from radabound_fast.rows.labels import Labels
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 def same_json(value: Any, other: Any) -> bool:
     """Whether both are written alike: 1, 1.0 and true are not."""
+    import json  # which few guards need
+
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -91,6 +91,11 @@ class RadaBound(SignedGuard):
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
     ) -> None:
+        if bound == "fixed-sequence":
+            raise ValueError(
+                f"bound must be one of {', '.join(PAPER_BOUNDS)}, got 'fixed-sequence': use "
+                "FixedSequence"
+            )
         super().__init__(
             judged,
             epsilon=epsilon,

@@ -99,20 +99,19 @@ def of_bound(
     return Entry(row.name, spare, budget, n_queries)
 
 
+def not_counted(m: int, epsilon: float) -> tuple[None, str]:
+    return None, ""
+
+
 def of_guess_and_check(delta: float, error_rate: float, n_queries: int = 1) -> Entry:
-    def affordable(m: int, epsilon: float) -> tuple[int, str]:
-        from radabound_fast.guards.guess_and_check import GuessAndCheck
-
-        check = GuessAndCheck(m, epsilon=epsilon, delta=delta)
-        return check.affordable(error_rate), "every guess passes"
-
+    """The n_queries-th answer of `GuessAndCheck`; how many it affords, `affordable` of it says."""
     nats = math.log(2.0 / delta) + guess_and_check_code(n_queries, 0, 0.0)
 
     def spare(m: int, epsilon: float) -> float:
         # what it halts by
         return kl_tolerance(error_rate, nats / m, epsilon) - epsilon / 10
 
-    return Entry("GuessAndCheck", spare, no_budget, affordable)
+    return Entry("GuessAndCheck", spare, no_budget, not_counted)
 
 
 def enough_for(m: int, epsilon: float, epsilon_min: float | None, n_samples_min: int | None) -> str:
@@ -149,7 +148,7 @@ def first_query_by_bound(rule: HaltingRule) -> str:
 
 
 def first_guess(n_samples: int, epsilon: float, delta: float, guess: float | None) -> str:
-    """The same for a first guess of `GuessAndCheck`."""
+    """After a reason why a first guess of `GuessAndCheck` is withheld: what would be answered."""
     error_rate = 0.25 if guess is None else guess
     entry = of_guess_and_check(delta, error_rate)
     line = entry.shortfall(n_samples, epsilon, error_rate)

@@ -148,6 +148,11 @@ class DeclaredSearchAnswer(Answer):
         return float(self._kept[-1])
 
     @property
+    def stored(self) -> Kept:
+        """What is stored of the query, nats last."""
+        return self._kept
+
+    @property
     def _interval(self) -> tuple[float, float]:
         if self._limits is None:
             low, high = self._terms.interval(self._kept)

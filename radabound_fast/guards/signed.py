@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -13,8 +14,9 @@ from radabound_fast import _kernel
 from radabound_fast._checks import check_bool, check_count, check_fraction, counted
 from radabound_fast._kernel import UNIT_SHIFT, LabelRow, PackedLosses, RadaBoundAnswer, sealed
 from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
+from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.halting import HaltingRule
+from radabound_fast.guards.halting import HaltingRule, Limits
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
 from radabound_fast.holdout import Holdout
@@ -23,6 +25,9 @@ from radabound_fast.rows.packing import as_values, checked_words
 from radabound_fast.rows.partial import Partial, Task, each_of
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
+
+# answers whose limits are computed one by one
+_FEW = 3
 
 
 class SignedGuard(HaltingGuard, _kernel.SignedQueries):
@@ -152,7 +157,7 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         """Return what workers need to count rows for this guard: small, and can be pickled.
 
         It holds the seed of the signs and, where the guard was made on labels, these:
-        docs/how-to/count-elsewhere.md says what workers are trusted with.
+        docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
 
         Raises
         ------
@@ -439,6 +444,38 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         if binary is None:
             binary = self._labels is not None
         return self._rule.n_left(self._current, mean, check_bool(binary=binary))
+
+    def n_left_public(self) -> int:
+        """Return how many queries are left for certain, without what depends on the complexity."""
+        return 0 if self.halted else self._rule.free_left(self.n_answered, None, True)
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        if self.halted:
+            return super().outlook()
+        if self._rule.free is None:
+            return Outlook("as long as the queries are not too many and too complex", None)
+        left = counted(self.n_left_public(), "answer")
+        return Outlook(f"{left} for certain, whatever is asked", None)
+
+    def owner_facts(self) -> dict[str, float]:
+        """Return complexity and budget, which reveal more than the answers do."""
+        return {"complexity": self.complexity, "budget": self.budget}
+
+    def intervals_of(
+        self, answers: Sequence[RadaBoundAnswer]
+    ) -> Iterable[tuple[float, float, float]]:
+        """Return low, high and half-width of answers to binary losses, each count once."""
+        if len(answers) <= _FEW or self._units is not None:
+            return super().intervals_of(answers)
+        values = np.array([answer.value for answer in answers])
+        lows, highs = self._limits.of(values, np.array([one.number for one in answers]), True)
+        widths = self._rule.half_width(values, lows, highs)
+        return zip(lows.tolist(), highs.tolist(), widths.tolist(), strict=True)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return Limits(self._rule)
 
     @property
     def can_answer(self) -> bool:

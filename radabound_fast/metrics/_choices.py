@@ -259,6 +259,7 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
     for option in row.required:
         if option not in options:
             raise TypeError(
-                f"metric={name!r} needs {option}: give metrics.{choice.__name__}({option}=...)"
+                f"{option} must be given with metric={name!r}: "
+                f"metrics.{choice.__name__}({option}=...)"
             )
     return choice(**options)

@@ -64,7 +64,7 @@ class Labels:
         self.rows = LabelRows(self.n_samples)
 
     def __getstate__(self) -> dict[str, Any]:
-        made_again = ("rows", "_code_row")
+        made_again = ("rows", "code_row")
         return {name: value for name, value in vars(self).items() if name not in made_again}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ class Labels:
             if row is not None:
                 self.rows.add(values.dtype, row)
                 return values, row
-        return self._as_codes(values), self._code_row
+        return self._as_codes(values), self.code_row
 
     def are(self, y_true: Any) -> bool:
         """Whether these are the labels, sample by sample; of whatever kind and length they are."""
@@ -195,7 +195,7 @@ class Labels:
             return None
         first, last = self._classes[held[0]], self._classes[held[-1]]
         if len(self._classes) <= 2:
-            return LabelRow(dtype, first, last, self.n_samples, bits=self._differs(held[0]))
+            return LabelRow(dtype, first, last, self.n_samples, bits=self.differs(held[0]))
         # distinct and in order, so whole numbers without a gap
         whole = all(isinstance(value, int) for value in self._classes)
         if len(held) < len(self._classes) or not whole or last - first != len(held) - 1:
@@ -204,12 +204,14 @@ class Labels:
         return LabelRow(dtype, first, last, self.n_samples, values=values)
 
     @functools.cached_property
-    def _code_row(self) -> LabelRow:
+    def code_row(self) -> LabelRow:
+        """The labels beside predictions that are codes of classes."""
         last = len(self._classes) - 1
-        labels = {"bits": self._differs(0)} if last <= 1 else {"values": self._codes}
+        labels = {"bits": self.differs(0)} if last <= 1 else {"values": self._codes}
         return LabelRow(self._codes.dtype, 0, last, self.n_samples, **labels)
 
-    def _differs(self, code: int) -> NDArray[np.uint64]:
+    def differs(self, code: int) -> NDArray[np.uint64]:
+        """Where labels are not the class of this code, as bits."""
         return _kernel.pack_rows(self._codes != code)
 
     def _held(self, dtype: np.dtype[Any]) -> list[int]:

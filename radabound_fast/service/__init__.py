@@ -1,15 +1,18 @@
-"""A holdout as a service: one process owns labels, guard and database, and teams ask over HTTP.
+"""A holdout as a service: one process owns labels, guard and database, and teams query over HTTP.
 
-``radabound serve`` starts it (docs/serve.md), `service.client.RemoteGuard` asks it.
+``radabound serve`` starts it (docs/serve.md), `service.client.RemoteGuard` queries it.
 
 =============  ====================================================================
-`tokens`       who may ask: the file of names and tokens
-`wire`         how predictions travel; the client has it too, and needs no extra
-`reading`      from octets to what the guard takes
-`answering`    the one thread that asks the guard, and commits calls together
-`app`          HTTP: who it is, how much of a body, JSON
-`page`         what is left and what was answered, as HTML
-`contract`     all of that in OpenAPI's words
-`server`       uvicorn, and slow clients
+`tokens`       the file of teams and their tokens
+`wire`         the format of predictions, for client and service
+`reading`      conversion of octets to rows for the guard
+`answering`    queries of the guard; calls that wait are committed together
+`state`        what the owner and a team may see
+`page`         HTML of that
+`counts`       metrics for Prometheus
+`app`          HTTP: authentication, limits on bodies, JSON
+`contract`     the OpenAPI description
+`server`       uvicorn
+`client`       `RemoteGuard`; needs no extra
 =============  ====================================================================
 """

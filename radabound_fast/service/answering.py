@@ -1,13 +1,12 @@
-"""Who asks the guard: calls that wait are answered and committed together.
+"""Queries of the guard: calls that wait are answered and committed together.
 
 No reply leaves before the transaction that counts it is committed.  The reply is in that
-transaction under the key that came with the call, so that the call comes to the same whether it
-is sent once or until it is heard: before the commit nothing has happened, after it the log
-answers.
+transaction under the key that came with the call, so that a call that is sent again has the
+effect of one: before the commit nothing has happened, after it the log answers.
 
-All of it is done where the calls are read, in the one thread of the event loop: a commit keeps that
-for as long as the disk takes, and meanwhile calls wait that would wait for the next one anyway.  A
-second thread for it was tried, and two that pass Python's lock to each other took twice as long.
+The thread of the event loop does all of it.  A commit blocks it for as long as the disk takes;
+calls that arrive meanwhile would wait for the next commit anyway.  With a second thread, two that
+pass Python's lock to each other took twice as long.
 """
 
 from __future__ import annotations
@@ -21,24 +20,20 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple, TypeVar
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.halting import Limits
-from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.holdout import Holdout
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.tokens import Team
-from radabound_fast.service.wire import MANY, ONE, unpacked
-from radabound_fast.store.served import SECONDS_A_DAY, Log, Served, served
+from radabound_fast.service.wire import BLOCK_FIELDS, ROW_FIELDS, unpack_body
+from radabound_fast.store.served import SECONDS_A_DAY, Log, Served
 
-# between two times that the log of SQLite is brought into the database
+_T = TypeVar("_T")
+
+# between two checkpoints of SQLite's write-ahead log
 TIDY_SECONDS = 0.2
-# in one call, so that its reply is of a size to keep
+# in one call: the reply is stored
 MOST_ROWS = 100_000
 _SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
 
@@ -50,7 +45,7 @@ logger = logging.getLogger("radabound_fast.service")
 
 
 class Reply(NamedTuple):
-    """What a call comes to."""
+    """The reply to a call."""
 
     status: int
     body: bytes
@@ -59,74 +54,76 @@ class Reply(NamedTuple):
 
 
 class Call:
-    """A call that waits.
+    """A call that waits for its reply.
 
     Parameters
     ----------
     team : Team
     body : bytes
-        As `wire` says.
+        In the format of `wire`.
     many : bool
         `query_many`.
     idempotency : str, optional
-        The key under which it is not answered twice.
-    waits : object, optional
-        Who waits for it.
+        The key under which it is answered once.
+    waiter : object, optional
+        Whatever the caller wants to find beside the reply.
 
     Attributes
     ----------
     reply : Reply or None
-        Once there is one.
+        None until it is answered.
     """
 
     def __init__(
-        self, team: Team, body: bytes, many: bool, idempotency: str | None, waits: Any = None
+        self, team: Team, body: bytes, many: bool, idempotency: str | None, waiter: Any = None
     ) -> None:
         self.team, self.body, self.many = team, body, many
-        self.idempotency, self.waits = idempotency, waits
+        self.idempotency, self.waiter = idempotency, waiter
         self.reply: Reply | None = None
         self.n_rows = 0
-        self.key: Any = None  # or keys
-        self.ask: Callable[[], Any] = dict
+        self.key: Any = None  # or keys, of `query_many`
+        self.run: Callable[[], Any] = dict
         digest = hashlib.sha256(b"many" if many else b"one")
         digest.update(body)
         self.digest = digest.digest()[:16]
 
 
 class Answering:
-    """Answers calls.
+    """Answers calls with one guard.
 
     Parameters
     ----------
-    holdout : Holdout
-        Opened from a database; it belongs to this from now on.
+    guard : Guard
+        Opened from a database, made on labels; `close` closes it.
+    on_commit : callable, optional
+        Called after each commit with the seconds that its transaction took.
     """
 
-    def __init__(self, holdout: Holdout) -> None:
-        self.holdout = holdout
-        self._reader = Reader(holdout)
-        guard = holdout.guard
-        self._known_limits = Limits(guard._rule) if isinstance(guard, RadaBound) else None
-        self._is_search = isinstance(holdout.guard, DeclaredSearch)
-        self._store = served(holdout.guard)
-        self._stale = False  # whether what the guard knows was not committed
-        self.n_commits, self.commit_seconds = 0, 0.0
+    def __init__(
+        self, guard: Any, on_commit: Callable[[float], None] = lambda seconds: None
+    ) -> None:
+        self.guard, self._on_commit = guard, on_commit
+        self._reader = Reader(guard.holdout)
+        self._store = guard.share_transactions()
+        self._stale = False  # whether the guard holds what was not committed
+        self.n_commits = 0
         self._ended = threading.Event()
         self._tidying = threading.Thread(target=self._tidy, name="tidy", daemon=True)
         self._tidying.start()
 
-    def look(self, work: Callable[[Log], Any]) -> Any:
-        """`work`, which only reads, between two transactions."""
-        return self._store.look(work)
+    def read(self, work: Callable[[Log], _T]) -> _T:
+        """Result of `work`, which only reads, between two transactions."""
+        result: _T = self._store.look(work)
+        return result
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._ended.set()
         self._tidying.join()
-        self.holdout.close()
+        self.guard.close()
 
     def _tidy(self) -> None:
-        """The other thread, which has only the disk to wait for."""
+        """Checkpoint the write-ahead log now and then, in a thread that waits for the disk."""
         n_before = 0
         while not self._ended.wait(TIDY_SECONDS):
             if self.n_commits > n_before:
@@ -134,9 +131,9 @@ class Answering:
                 self._store.tidy()
 
     def answer(self, calls: list[Call]) -> None:
-        """Have a reply in each call; when this returns they are committed."""
+        """Set the reply of each call; all are committed when this returns."""
         while calls:
-            # a key that comes twice is looked for again, once the first is there
+            # the second call under a key finds the committed reply of the first
             first: dict[Any, Call] = {}
             for call in calls:
                 key = None if call.idempotency is None else (call.team.name, call.idempotency)
@@ -155,85 +152,87 @@ class Answering:
             self._prepare(call)
         began = time.perf_counter()
         if self._stale:
-            self.holdout.halted  # noqa: B018 reads the database
+            self.guard.halted  # noqa: B018 reads the database
         self._stale = True
         prepared = [call.reply for call in calls]
 
         def work(log: Log) -> None:
             for call, reply in zip(calls, prepared, strict=True):
-                call.reply = reply  # it may be done again
-            self._ask(calls, log)
+                call.reply = reply  # a transaction may be tried again
+            self._answer_in(calls, log)
 
         self._store.together(work)
         self._stale = False
         self.n_commits += 1
-        self.commit_seconds += time.perf_counter() - began
+        self._on_commit(time.perf_counter() - began)
 
     def _prepare(self, call: Call) -> None:
         """Read the predictions before the database is locked."""
         try:
-            head, octets = unpacked(call.body, call.many)
+            head, octets = unpack_body(call.body, call.many)
             rows = self._reader.rows(head["form"], octets, 2 if call.many else 1)
             if not rows.ndim:
                 raise ValueError("predictions must have a row, got a number alone")
             call.n_rows = len(rows) if call.many else 1
             if call.n_rows > MOST_ROWS:
                 raise ValueError(f"rows must be at most {MOST_ROWS:,} a call, got {call.n_rows:,}")
-            call.ask = self._asking(call, head, rows)
-        except (TypeError, ValueError, ModuleNotFoundError) as error:
-            call.reply = refused(error)
+            call.run = self._bound_query(call, head, rows)
+        except (TypeError, ValueError) as error:
+            call.reply = bad_request(error)
         except Exception as error:
-            call.reply = failed(error)
+            call.reply = internal_error(error)
 
-    def _asking(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
-        guess, key, rerun = (head.get(name) for name in (MANY if call.many else ONE))
-        guard = self.holdout.guard
-        named: dict[str, Any] = {}
-        if self._is_search:
+    def _bound_query(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
+        """The query of the guard that the call stands for, without its execution."""
+        guess, key, rerun = (head.get(name) for name in (BLOCK_FIELDS if call.many else ROW_FIELDS))
+        guard, named = self.guard, {}
+        if guard.needs == "key":
             named["keys" if call.many else "key"] = key
             if rerun is not None:
                 named["reruns" if call.many else "rerun"] = rerun
-        else:
-            self.holdout._check_no_keys(key)
-            if rerun is not None and (call.many or rerun != 1):
-                raise TypeError("only a DeclaredSearch has reruns")
+        elif key is not None:
+            raise TypeError(
+                f"only a DeclaredSearch is queried by key, this guard is a {guard.kind}"
+            )
+        elif rerun is not None and (call.many or rerun != 1):
+            raise TypeError(f"only a DeclaredSearch has reruns, this guard is a {guard.kind}")
+        if guard.needs == "guess":
             named["guesses" if call.many else "guess"] = guess
-        if self.holdout._truth is not None:
-            ask = self.holdout.query_many if call.many else self.holdout.query
-        else:
-            ask = guard.query_many_packed if call.many else guard.query_packed
+        query = guard.query_many if call.many else guard.query
         call.key = key
-        return lambda: ask(rows, **named)
+        return lambda: query(rows, **named)
 
-    def _ask(self, calls: list[Call], log: Log) -> None:
-        """In the transaction: what is asked now, and what all of it comes to."""
+    def _answer_in(self, calls: list[Call], log: Log) -> None:
+        """Query the guard within the transaction, set the replies, and log them."""
         second = int(time.time())
-        asked: list[tuple[Call, Any]] = []
+        answered: list[tuple[Call, Any]] = []
         spent: Counter[str] = Counter()  # by calls of this transaction
         for call in calls:
             if call.reply is None:
-                call.reply = self._known(call, log) or self._over(call, log, second, spent)
+                call.reply = self._repeated(call, log) or self._over_limit(call, log, second, spent)
             if call.reply is None:
                 try:
-                    answers = call.ask()
+                    answers = call.run()
                 except HoldoutExhausted as halt:
-                    call.reply = _exhausted(halt.n_queries)
+                    call.reply = _exhausted(halt.n_answered)
                 except (TypeError, ValueError) as error:
-                    call.reply = refused(error)
+                    call.reply = bad_request(error)
                 except (OSError, sqlite3.Error):
                     raise  # of all that are in the transaction
                 except Exception as error:  # which has counted nothing
-                    call.reply = failed(error)
+                    call.reply = internal_error(error)
                 else:
                     spent[call.team.name] += len(answers) if call.many else 1
-                    asked.append((call, answers))
-        ones = iter(self._told([(call.key, answer) for call, answer in asked if not call.many]))
+                    answered.append((call, answers))
+        singles = [(call.key, answer) for call, answer in answered if not call.many]
+        fields_of_singles = self._answer_fields(singles)
         served = []
-        for call, answers in asked:
-            told = self._told_many(answers, call.key) if call.many else next(ones)
-            reply, n_answers = _ENCODER.encode(told), 1
+        for call, answers in answered:
             if call.many:
-                n_answers = len(answers)
+                fields, n_answers = self._block_fields(answers, call.key), len(answers)
+            else:
+                fields, n_answers = next(fields_of_singles), 1
+            reply = _ENCODER.encode(fields)
             call.reply = Reply(200, reply.encode(), "answered", n_answers)
             served.append(
                 Served(call.team.name, call.idempotency, call.digest, second, n_answers, reply)
@@ -241,8 +240,8 @@ class Answering:
         log.add(served)
 
     @staticmethod
-    def _known(call: Call, log: Log) -> Reply | None:
-        """The reply that the call had before; an error if another call came with its key."""
+    def _repeated(call: Call, log: Log) -> Reply | None:
+        """The logged reply to the same call; an error if another call came under its key."""
         if call.idempotency is None:
             return None
         found = log.find(call.team.name, call.idempotency)
@@ -250,12 +249,12 @@ class Answering:
             return None
         if found[0] != call.digest:
             reason = "this Idempotency-Key came before, with another body"
-            return fault(422, "ValueError", reason, "refused")
+            return error_reply(422, "ValueError", reason, "refused")
         return Reply(200, found[1].encode(), "repeated")
 
     @staticmethod
-    def _over(call: Call, log: Log, second: int, spent: Counter[str]) -> Reply | None:
-        """A refusal, if the team may not ask for so many answers today."""
+    def _over_limit(call: Call, log: Log, second: int, spent: Counter[str]) -> Reply | None:
+        """A refusal if the call exceeds the answers that its team has left today."""
         team = call.team
         if team.a_day is None:
             return None
@@ -266,89 +265,72 @@ class Answering:
             f"{team.name} has {counted(max(left, 0), 'answer')} left of {team.a_day:,} today "
             f"(UTC), and asks for {call.n_rows:,}"
         )
-        return fault(429, "RuntimeError", reason, "refused")
+        return error_reply(429, "RuntimeError", reason, "refused")
 
-    def _told(self, answers: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
-        """What leaves of answers, given with their keys: not R~, nor delta'."""
-        limits = self._limits([answer for _, answer in answers])
+    def _answer_fields(self, answers: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
+        """Fields of each reply, of answers with their keys: neither R~ nor delta'."""
+        limits = self.guard.intervals_of([answer for _, answer in answers])
         for (key, answer), (low, high, half_width) in zip(answers, limits, strict=True):
-            told = {
+            fields = {
                 "value": _number(answer.value), "low": _number(low), "high": _number(high),
-                "half_width": _number(half_width), "number": answer.n_queries,
+                "half_width": _number(half_width), "number": answer.number,
             }  # fmt: skip
-            if self._is_search:
+            if self.guard.needs == "key":
                 for name in _GAINS:
                     if hasattr(answer, name):
-                        told[name] = getattr(answer, name)
-                told |= {"key": key, "rerun": answer.rerun}
-            yield told
+                        fields[name] = getattr(answer, name)
+                fields |= {"key": key, "rerun": answer.rerun}
+            yield fields
 
-    def _limits(self, answers: list[Any]) -> Iterator[tuple[float, float, float]]:
-        """Low, high and half-width of each: of many at once they take little more than of one."""
-        guard = self.holdout.guard
-        values = np.array([answer.value for answer in answers])
-        if len(answers) > _FEW and self._known_limits is not None and guard._units is None:
-            numbers = np.array([answer.n_queries for answer in answers])
-            lows, highs = self._known_limits.of(values, numbers, True)
-            widths = guard._rule.half_width(values, lows, highs)
-        elif len(answers) > _FEW and self._is_search:
-            told = [answer._told for answer in answers]
-            kept, nats = np.array([one[:-1] for one in told]), np.array([one[-1] for one in told])
-            lows, highs = guard._terms.intervals(kept, nats)
-            widths = np.asarray(guard._terms.half_width(values, lows, highs))
-        else:
-            return ((answer.low, answer.high, answer.half_width) for answer in answers)
-        return zip(lows.tolist(), highs.tolist(), widths.tolist(), strict=True)
-
-    def _told_many(self, answers: Any, keys: Any) -> dict[str, Any]:
-        """The same of a block."""
+    def _block_fields(self, answers: Any, keys: Any) -> dict[str, Any]:
+        """Fields of the reply to `query_many`."""
         names: tuple[str, ...] = _SCORES
-        if self._is_search and self.holdout.guard._terms.measure.is_paired:
+        if self.guard.needs == "key" and self.guard.is_paired:
             names += _GAINS
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             f"{name}s": [_number(one) for one in getattr(answers, f"{name}s").tolist()]
             for name in names
         }
-        told |= {"numbers": answers.numbers.tolist(), "halted": bool(answers.halted)}
-        told |= {"n_queries": answers.n_queries}
-        if self._is_search:
-            told |= {"keys": keys, "reruns": answers.reruns.tolist()}
-        return told
+        fields |= {"numbers": answers.numbers.tolist(), "halted": bool(answers.halted)}
+        fields |= {"n_answered": answers.n_answered}
+        if self.guard.needs == "key":
+            fields |= {"keys": keys, "reruns": answers.reruns.tolist()}
+        return fields
 
 
-def fault(status: int, kind: str, message: str, outcome: str, **more: Any) -> Reply:
+def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any) -> Reply:
     """An error as JSON."""
-    told = {"error": {"type": kind, "message": message, **more}}
-    return Reply(status, json.dumps(told).encode(), outcome)
+    fields = {"error": {"type": kind, "message": message, **more}}
+    return Reply(status, json.dumps(fields).encode(), outcome)
 
 
-def refused(error: Exception) -> Reply:
-    """Bad input: the library's own sentence."""
+def bad_request(error: Exception) -> Reply:
+    """Bad input, with the library's own message."""
     kind = "TypeError" if isinstance(error, TypeError) else "ValueError"
-    return fault(400, kind, str(error), "refused")
+    return error_reply(400, kind, str(error), "refused")
 
 
 def unavailable(error: Exception, before: str = "") -> Reply:
-    """The database cannot be used; names of its files are for the log alone."""
+    """A database that cannot be used; the names of its files go to the log alone."""
     why = "the service failed"
     if isinstance(error, OSError | RuntimeError) and not isinstance(error, HoldoutExhausted):
         logger.error("%s%s: %s", before, type(error).__name__, error)
         why = getattr(error, "strerror", None) or "the database does not answer"
-    else:  # whose words may be anything
+    else:  # the message may contain anything, a label too
         logger.error("%s%s", before, type(error).__name__)
-    return fault(503, type(error).__name__, before + why, "failed")
+    return error_reply(503, type(error).__name__, before + why, "failed")
 
 
-def failed(error: Exception) -> Reply:
-    """A fault of ours, of one call alone; whose words may be anything."""
+def internal_error(error: Exception) -> Reply:
+    """A bug in one call; the message may contain anything, and goes nowhere."""
     logger.error("a call failed: %s", type(error).__name__)
-    return fault(500, "RuntimeError", "nothing was counted: the service failed", "failed")
+    return error_reply(500, "RuntimeError", "nothing was counted: the service failed", "failed")
 
 
-def _exhausted(n_queries: int) -> Reply:
-    # not the library's sentence, which tells R~
-    reason = f"the holdout is spent after {counted(n_queries, 'answer')}: this query is withheld"
-    return fault(410, "HoldoutExhausted", reason, "halted", n_queries=n_queries)
+def _exhausted(n_answered: int) -> Reply:
+    # not the library's message, which has R~
+    reason = f"the holdout is spent after {counted(n_answered, 'answer')}: this query is withheld"
+    return error_reply(410, "HoldoutExhausted", reason, "halted", n_answered=n_answered)
 
 
 def _number(value: float) -> float | None:

@@ -1,4 +1,4 @@
-"""HTTP: who it is, how much of a body is read, JSON."""
+"""HTTP: authentication, limits on bodies, JSON."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import base64
 import contextlib
 import json
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from radabound_fast import __version__
 from radabound_fast._extras import needs
-from radabound_fast.holdout import Holdout
+from radabound_fast.guards.base import Guard
 from radabound_fast.service import contract, state
 from radabound_fast.service.answering import (
     Answering,
     Call,
     Reply,
-    failed,
-    fault,
-    refused,
+    bad_request,
+    error_reply,
+    internal_error,
     unavailable,
 )
+from radabound_fast.service.counts import MEDIA_TYPE, Counts
 from radabound_fast.service.page import page
 from radabound_fast.service.tokens import Team, Tokens
 from radabound_fast.store.served import Log
@@ -35,58 +35,53 @@ with needs("serve"):
     from starlette.responses import Response
     from starlette.routing import Route
 
+_T = TypeVar("_T")
+
 MAX_BODY = 2**24  # octets
-# calls in one transaction, and how long they are gathered at most
+# at most: calls in one transaction, and how long they are gathered
 _TOGETHER = 64
 _GATHER_SECONDS = 0.001
-# octets of bodies that are held at once, in units of the largest body
+# octets of all bodies in memory, in units of the largest body
 _BODIES = 8
 _JSON = "application/json"
-# what a page may do: nothing but show itself
+# a page may show itself and do nothing else
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0)
 
 
 class Refusal(Exception):
-    """What is told instead of an answer."""
+    """An error that ends a request, with its reply."""
 
-    def __init__(self, status: int, kind: str, message: str, **headers: str) -> None:
-        super().__init__(message)
-        self.reply = fault(status, kind, message, "refused")
+    def __init__(self, reply: Reply, **headers: str) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+def _refusal(status: int, kind: str, message: str, **headers: str) -> Refusal:
+    return Refusal(error_reply(status, kind, message, "refused"), **headers)
+
+
 class Service:
-    """The application, and what it counts.
+    """The application.
 
     Parameters
     ----------
-    holdout : Holdout
-        Opened from a database; it belongs to this from now on.
+    guard : Guard
+        Made on labels and opened from a database; the end of the application closes it.
     tokens : Tokens
     max_body : int
         Octets of a body.
     """
 
-    def __init__(
-        self,
-        holdout: Holdout,
-        tokens: Tokens,
-        *,
-        max_body: int = MAX_BODY,
-    ) -> None:
-        self._answering, self._tokens = Answering(holdout), tokens
+    def __init__(self, guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> None:
+        self._counts = Counts()
+        self._answering, self._tokens = Answering(guard, self._counts.commit), tokens
         self._waiting: list[Call] = []
         self._max_body = max_body
-        self._held = 0  # octets of bodies
-        self._outcomes: Counter[tuple[str, str]] = Counter()  # of a team
-        self._statuses: Counter[int] = Counter()
-        self._buckets: Counter[float] = Counter()
-        self._seconds = 0.0
-        self._n_calls = 0
+        self._n_held = 0  # octets of bodies
         post = ["POST"]
         self.app = Starlette(
             routes=[
@@ -102,7 +97,7 @@ class Service:
             exception_handlers={404: self._not_found, 405: self._not_found},
             lifespan=self._lifespan,
         )
-        # which would send a client, and its token, where the Host header says
+        # a redirect would send a client, and its token, where the Host header says
         self.app.router.redirect_slashes = False
 
     @contextlib.asynccontextmanager
@@ -122,89 +117,88 @@ class Service:
                 response = _response(refusal.reply)
                 response.headers.update(refusal.headers)
             except Exception as error:
-                response = _response(failed(error))
-            self._statuses[response.status_code] += 1
+                response = _response(internal_error(error))
+            self._counts.response(response.status_code)
             return response
 
         return endpoint
 
     def _team(self, request: Request) -> Team:
-        """Whose token came with it."""
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        """Authenticate the team; Refusal without a token of the file."""
+        kind, _, credentials = request.headers.get("authorization", "").partition(" ")
         team = None
         if kind.lower() == "bearer":
-            team = self._tokens.team_of(given.strip().encode())
-        # as browsers have it, which would send it along with another site's POST as well
+            team = self._tokens.team_of(credentials.strip().encode())
+        # from browsers, which would send it with another site's POST as well
         elif kind.lower() == "basic" and request.method in ("GET", "HEAD"):
             with contextlib.suppress(ValueError):  # no base64
-                name, _, token = base64.b64decode(given, validate=True).partition(b":")
+                name, _, token = base64.b64decode(credentials, validate=True).partition(b":")
                 team = self._tokens.team_of(token)
                 if team is not None and team.name.encode() != name:
                     team = None
         if team is None:
-            ask = "Basic" if request.url.path == "/" else "Bearer"
-            raise Refusal(
+            scheme = "Basic" if request.url.path == "/" else "Bearer"
+            raise _refusal(
                 401, "PermissionError", "a token of the service must come as Authorization: Bearer",
-                www_authenticate=f'{ask} realm="radabound"',
+                www_authenticate=f'{scheme} realm="radabound"',
             )  # fmt: skip
         return team
 
     async def _body(self, request: Request) -> bytes:
-        """Within the limits of length; `server.Protocol` has that of time."""
-        said = request.headers.get("content-length", "0")
-        length = int(said) if said.isascii() and said.isdecimal() and len(said) < 20 else 0
+        """Read the body; Refusal if it is too long, or too much is in memory already."""
+        header = request.headers.get("content-length", "0")
+        length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         parts: list[bytes] = []
-        held = 0
+        n_read = 0
         try:
             if length > self._max_body:
                 raise self._too_large()
             async for part in request.stream():
-                held += len(part)
-                self._held += len(part)
-                if held > self._max_body:
+                n_read += len(part)
+                self._n_held += len(part)
+                if n_read > self._max_body:
                     raise self._too_large()
-                if self._held > _BODIES * self._max_body:
-                    raise Refusal(
-                        503, "RuntimeError", "nothing was counted: too many bodies at once"
-                    )
+                if self._n_held > _BODIES * self._max_body:
+                    reason = "nothing was counted: too many bodies at once"
+                    raise _refusal(503, "RuntimeError", reason)
                 parts.append(part)
         except ClientDisconnect:
-            raise Refusal(400, "ConnectionError", "the client went away") from None
+            raise _refusal(400, "ConnectionError", "the client went away") from None
         finally:
-            self._held -= held
+            self._n_held -= n_read
         return b"".join(parts)
 
     def _too_large(self) -> Refusal:
         reason = f"a body must have at most {self._max_body:,} octets"
-        # the rest is read and forgotten, or a client that sends all of it would not hear of this
-        return Refusal(413, "ValueError", reason)
+        # the rest is read and dropped: a client that sends all of it first gets this reply too
+        return _refusal(413, "ValueError", reason)
 
-    # ---- asking ----------------------------------------------------------------------------------
+    # ---- queries ---------------------------------------------------------------------------------
 
     async def _query(self, request: Request, team: Team, *, many: bool) -> Response:
         began = time.perf_counter()
         idempotency = request.headers.get("idempotency-key")
         if idempotency is not None and not 1 <= len(idempotency) <= 200:
-            raise Refusal(400, "ValueError", "an Idempotency-Key must have 1 to 200 characters")
+            raise _refusal(400, "ValueError", "an Idempotency-Key must have 1 to 200 characters")
         body = await self._body(request)
         loop = asyncio.get_running_loop()
         replied: asyncio.Future[Reply] = loop.create_future()
-        self._held += len(body)
+        self._n_held += len(body)
         try:
             if not self._waiting:
                 loop.call_soon(self._gather, 0, loop.time() + _GATHER_SECONDS)
             self._waiting.append(Call(team, body, many, idempotency, replied))
             reply = await replied
         finally:
-            self._held -= len(body)
-        self._count(team, reply, time.perf_counter() - began)
+            self._n_held -= len(body)
+        self._counts.call(team.name, reply.outcome, time.perf_counter() - began)
         response = _response(reply)
         if reply.status == 429:
             response.headers["retry-after"] = str(86400 - int(time.time()) % 86400)
         return response
 
     def _gather(self, n_before: int, until: float) -> None:
-        """Answer what waits, once the loop has read all sockets and no more of it came."""
+        """Answer calls that wait, once the loop has read all sockets and no more arrived."""
         n, loop = len(self._waiting), asyncio.get_running_loop()
         if n_before < n < _TOGETHER and loop.time() < until:
             loop.call_soon(self._gather, n, until)
@@ -217,51 +211,30 @@ class Service:
             asyncio.get_running_loop().call_soon(self._answer_waiting)
         self._answering.answer(calls)
         for call in calls:
-            if not call.waits.done():  # else its client went away
-                call.waits.set_result(call.reply)
+            if not call.waiter.done():  # else its client went away
+                call.waiter.set_result(call.reply)
 
-    def _count(self, team: Team, reply: Reply, seconds: float) -> None:
-        self._outcomes[team.name, reply.outcome] += 1
-        self._seconds += seconds
-        self._n_calls += 1
-        bucket = next((edge for edge in _BUCKETS if seconds <= edge), None)
-        if bucket is not None:
-            self._buckets[bucket] += 1
+    # ---- state -----------------------------------------------------------------------------------
 
-    # ---- looking ---------------------------------------------------------------------------------
-
-    def _look(self, work: Callable[[Any], Any]) -> Any:
-        """Between two transactions; a Reply if there is nothing to tell."""
-        return self._told(partial(self._answering.look, work))
-
-    @staticmethod
-    def _told(work: Callable[[], Any]) -> Any:
-        try:
-            return work()
-        except (TypeError, ValueError) as error:
-            return refused(error)
-        except (OSError, RuntimeError) as error:  # as where a file of it is gone
-            return unavailable(error)
+    def _read(self, work: Callable[[Log], _T]) -> _T:
+        """Result of `work` between two transactions; Refusal if it fails."""
+        return _or_refusal(partial(self._answering.read, work))
 
     async def _state(self, _: Request, team: Team) -> Response:
-        found = self._look(partial(state.of, self._answering.holdout, team))
-        if isinstance(found, dict):
-            found |= {"version": __version__, "max_body": self._max_body}
-        return _json(found)
+        fields = self._read(partial(state.team_state, self._answering.guard, team))
+        return _json(fields | {"version": __version__, "max_body": self._max_body})
 
     async def _report(self, _: Request, team: Team) -> Response:
-        holdout = self._answering.holdout
-        found = self._look(partial(state.asked_by, holdout, team))
-        if not isinstance(found, Reply):  # what takes long is done beside: queries go on
-            found = await asyncio.to_thread(self._told, partial(state.report_of, holdout, *found))
-        return _json(found)
+        guard = self._answering.guard
+        report, replies = self._read(partial(state.report_and_replies, guard, team))
+        make = partial(state.team_report, guard, report, replies)
+        # in a thread, as it takes long: queries go on
+        return _json(await asyncio.to_thread(_or_refusal, make))
 
     async def _page(self, _: Request, team: Team) -> Response:
-        shown = self._look(partial(state.shown, self._answering.holdout, team))
-        if isinstance(shown, Reply):
-            return _response(shown)
+        content = self._read(partial(state.page_content, self._answering.guard, team))
         return Response(
-            page(team, shown),
+            page(team, content),
             media_type="text/html",
             headers={
                 "content-security-policy": _POLICY,
@@ -273,64 +246,24 @@ class Service:
 
     async def _metrics(self, _: Request, team: Team) -> Response:
         if not team.is_owner:
-            raise Refusal(403, "PermissionError", "the metrics are for the owner")
-        found = self._look(self._progress)
-        if isinstance(found, Reply):
-            return _response(found)
-        return Response("\n".join(self._lines(*found)) + "\n", media_type="text/plain")
+            raise _refusal(403, "PermissionError", "the metrics are for the owner")
+        text = self._counts.text(*self._read(self._progress))
+        return Response(text, headers={"content-type": MEDIA_TYPE})
 
-    def _lines(self, n_queries: int, halted: bool) -> list[str]:
-        """In Prometheus' text format."""
-        answering = self._answering
-        below, buckets = 0, []
-        for edge in _BUCKETS:
-            below += self._buckets[edge]
-            buckets.append(f'radabound_call_seconds_bucket{{le="{edge:g}"}} {below}')
-        return [
-            "# HELP radabound_answers Answers that the guard has given in all.",
-            "# TYPE radabound_answers gauge",
-            f"radabound_answers {n_queries}",
-            "# HELP radabound_halted Whether the holdout is spent.",
-            "# TYPE radabound_halted gauge",
-            f"radabound_halted {int(halted)}",
-            "# HELP radabound_calls_total Calls of query and query_many.",
-            "# TYPE radabound_calls_total counter",
-            *(
-                f'radabound_calls_total{{team="{team}",outcome="{outcome}"}} {n}'
-                for (team, outcome), n in sorted(self._outcomes.items())
-            ),
-            "# HELP radabound_responses_total Responses, by status.",
-            "# TYPE radabound_responses_total counter",
-            *(
-                f'radabound_responses_total{{status="{status}"}} {n}'
-                for status, n in sorted(self._statuses.items())
-            ),
-            "# HELP radabound_commits_total Transactions; a call waits for one.",
-            "# TYPE radabound_commits_total counter",
-            f"radabound_commits_total {answering.n_commits}",
-            "# HELP radabound_commit_seconds_total What they took, the guard's work in them too.",
-            "# TYPE radabound_commit_seconds_total counter",
-            f"radabound_commit_seconds_total {answering.commit_seconds:.6f}",
-            "# HELP radabound_call_seconds From the first octet of a body to the reply.",
-            "# TYPE radabound_call_seconds histogram",
-            *buckets,
-            f'radabound_call_seconds_bucket{{le="+Inf"}} {self._n_calls}',
-            f"radabound_call_seconds_sum {self._seconds:.6f}",
-            f"radabound_call_seconds_count {self._n_calls}",
-        ]
-
-    # ---- for anybody -----------------------------------------------------------------------------
+    # ---- without a token -------------------------------------------------------------------------
 
     async def _health(self, _: Request) -> Response:
-        found = self._look(self._progress)
-        if isinstance(found, Reply):
-            return _response(fault(503, "RuntimeError", "the database does not answer", "failed"))
+        try:
+            self._read(self._progress)
+        except Refusal:
+            reason = "the database does not answer"
+            return _response(error_reply(503, "RuntimeError", reason, "failed"))
         return _json({"status": "ok"})
 
     def _progress(self, log: Log) -> tuple[int, bool]:
-        """Answers in all, and the halt, once guard and log have been read."""
+        """Number of answers and the halt, after a read of guard and log."""
         log.n_answers("", 0)
-        return self._answering.holdout.n_queries, self._answering.holdout.halted
+        return self._answering.guard.n_answered, self._answering.guard.halted
 
     async def _openapi(self, _: Request) -> Response:
         return _json(contract.OPENAPI)
@@ -338,7 +271,7 @@ class Service:
     async def _not_found(self, request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
         what = f"{request.method} {request.url.path[:100]}"
-        return _response(fault(status, "LookupError", f"there is no {what}", "refused"))
+        return _response(error_reply(status, "LookupError", f"there is no {what}", "refused"))
 
 
 def _response(reply: Reply) -> Response:
@@ -346,7 +279,15 @@ def _response(reply: Reply) -> Response:
     return Response(reply.body, reply.status, headers, _JSON)
 
 
-def _json(found: Any) -> Response:
-    if isinstance(found, Reply):
-        return _response(found)
-    return Response(json.dumps(found), media_type=_JSON)
+def _json(content: dict[str, Any]) -> Response:
+    return Response(json.dumps(content), media_type=_JSON)
+
+
+def _or_refusal(work: Callable[[], _T]) -> _T:
+    """Result of `work`; its errors become a Refusal."""
+    try:
+        return work()
+    except (TypeError, ValueError) as error:
+        raise Refusal(bad_request(error)) from None
+    except (OSError, RuntimeError) as error:  # a file of the database is gone, for instance
+        raise Refusal(unavailable(error)) from None

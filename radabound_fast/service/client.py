@@ -1,4 +1,4 @@
-"""A guard in another process, as `radabound serve` has it: a client without labels."""
+"""Client of `radabound serve`: a guard whose labels are in another process."""
 
 from __future__ import annotations
 
@@ -27,22 +27,20 @@ from radabound_fast._checks import check_positive
 from radabound_fast._kernel import Answer
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.metrics import METRICS
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_array
-from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE, code_dtype, packed
+from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE_ASCII, code_dtype, pack_body
 
 _T = TypeVar("_T")
 
-# what is asked again: the service, or a proxy before it, was not there
-_AGAIN = (502, 503, 504)
+# statuses after which a call is sent again: service or proxy were not available
+_RETRIED = (502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
     "PermissionError": PermissionError,
     "LookupError": LookupError,
-    "TimeoutError": TimeoutError,
 }
 
 
@@ -55,10 +53,10 @@ class RemoteAnswer(Answer):
     value, low, high, half_width : float
         As in `Answer`; nan where the guard has none.
     number : int
-        Answers given so far, this one included, whoever asked.
+        Answers released so far to all teams, this one included.
     """
 
-    # field(): else the properties of `Answer` would be taken for their defaults
+    # field(): else the properties of `Answer` would become the defaults
     value: float = field()
     low: float = field()
     high: float = field()
@@ -77,11 +75,11 @@ class RemoteSearchAnswer(RemoteAnswer):
     Attributes
     ----------
     key, rerun
-        The model: its key in the space, and which training of it.
+        The model, and which run of it.
 
     Notes
     -----
-    It has the attributes of `RemoteAnswer` as well.
+    It also has the attributes of `RemoteAnswer`.
     """
 
     key: Any
@@ -99,7 +97,7 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
 
     Notes
     -----
-    It has the attributes of `RemoteSearchAnswer` as well.
+    It also has the attributes of `RemoteSearchAnswer`.
     """
 
     gain: float
@@ -108,41 +106,41 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
 
 
 class RemoteReport:
-    """What a `DeclaredSearch` came to, as the service tells it: see `Report`.
+    """Report of a `DeclaredSearch` behind a service; see `Report`.
 
     ``str(report)`` is the sentence to paste; a notebook shows the picture and the ten best models.
 
     Attributes
     ----------
     metric, n_samples, n_models, space_size, delta, baseline, guarantee
-        As of a `Report`.
+        Attributes of `Report`.
     best : dict
         The best answer, by name.
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._html = str(told.pop("html"))
-        self._ranking: list[dict[str, Any]] = told.pop("ranking")
-        self._told = told
-        self.metric: str = told["metric"]
-        self.n_samples: int = told["n_samples"]
-        self.n_models: int = told["n_models"]
-        self.space_size: int | None = told["space_size"]
-        self.delta: float = told["delta"]
-        self.baseline: float | None = told["baseline"]
-        self.guarantee: str = told["guarantee"]
-        self.best: dict[str, Any] = told["best"]
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._html = str(fields.pop("html"))
+        self._ranking: list[dict[str, Any]] = fields.pop("ranking")
+        self._fields = fields
+        self.metric: str = fields["metric"]
+        self.n_samples: int = fields["n_samples"]
+        self.n_models: int = fields["n_models"]
+        self.space_size: int | None = fields["space_size"]
+        self.delta: float = fields["delta"]
+        self.baseline: float | None = fields["baseline"]
+        self.guarantee: str = fields["guarantee"]
+        self.best: dict[str, Any] = fields["best"]
 
     def ranking(self, n: int | None = None) -> list[dict[str, Any]]:
-        """The n best answers by name, the best first; at most ten are told."""
+        """The n best answers as dicts, the best first; the service sends ten at most."""
         return self._ranking[:n]
 
     def to_json(self) -> str:
-        """As `Report.to_json`."""
-        return json.dumps(self._told, indent=2)
+        """Report as JSON; see `Report.to_json`."""
+        return json.dumps(self._fields, indent=2)
 
     def __str__(self) -> str:
-        return str(self._told["sentence"])
+        return str(self._fields["sentence"])
 
     def _repr_html_(self) -> str:
         return self._html
@@ -150,12 +148,12 @@ class RemoteReport:
 
 @dataclass(frozen=True, slots=True)
 class RemoteHoldout:
-    """What a `RemoteGuard` judges, as far as it is known here: its labels stay with the service.
+    """The facts about a holdout that `radabound serve` tells; the labels stay with the service.
 
     Attributes
     ----------
     n_samples, metric, takes, greater_is_better, classes, pos_label
-        As in `Holdout`.
+        Attributes of `Holdout`.
     """
 
     n_samples: int
@@ -172,21 +170,22 @@ class RemoteHoldout:
 
 
 class RemoteGuard:
-    """A guard that another process serves (`radabound serve`): asks it over HTTP.
+    """A guard that another process serves (`radabound serve`), queried over HTTP.
 
     The integrations take it in the place of a guard, and threads may share it.  It has no labels
-    and may be copied, pickled and sent to workers: what they ask is counted by the service.
+    and may be copied, pickled and sent to workers: the service counts their queries.
 
     Parameters
     ----------
     url : str
-        Of the service, ``https://host:port``; http is for one machine, or behind a tunnel, and
-        elsewhere a UserWarning.  No proxy of the environment is asked, no redirect followed.
+        Address of the service, ``https://host:port``; http is for one machine, or behind a
+        tunnel, and elsewhere a UserWarning.  Proxies of the environment are not used, redirects
+        not followed.
     token : str
-        Of the team that asks.  A copy and a pickle hold it, repr and errors do not.
+        Token of the team.  A copy and a pickle contain it, repr and errors do not.
     timeout : float, default 300
-        How long, in seconds, a call may take in all, with what is asked again; only a reply that
-        trickles in, and never stops for so long, may take more.
+        How many seconds a call may take in all, with its retries; only a reply that trickles in,
+        and never stops for so long, may take more.
     cafile : path, optional
         Certificates to trust, in PEM; None: the system's.
 
@@ -197,14 +196,13 @@ class RemoteGuard:
     OSError
         It cannot be reached within `timeout`.
     TypeError, ValueError
-        It is no such url or token, or no such service.
+        The url or the token is malformed, or another service is at this url.
 
     Notes
     -----
-    A call that got no reply is sent again with the key that it was sent with, and counted once,
-    however often: whatever becomes of the connection, or of the service.  What the service
-    refuses is raised as the guard raises it; that a team has no answers left today is a
-    RuntimeError.
+    A call that got no reply is sent again under its idempotency key, and counted once, whatever
+    happens to the connection or the service.  Errors are those of the guard; a team that has no
+    answers left today gets a RuntimeError.
     """
 
     def __init__(
@@ -225,13 +223,13 @@ class RemoteGuard:
             # http.client would take the end of an address of IPv6 for one that is not there
             default = 443 if parts.scheme == "https" else 80
             port = default if parts.port is None else parts.port
-        if not plain or not parts.hostname or not port or not VISIBLE.fullmatch(url):
+        if not plain or not parts.hostname or not port or not VISIBLE_ASCII.fullmatch(url):
             raise ValueError(f"url must be http://host:port or https://host:port, got {url!r}")
         if not isinstance(token, str):
             raise TypeError(f"token must be a string, got {type(token).__name__}")
-        if not VISIBLE.fullmatch(token):
+        if not VISIBLE_ASCII.fullmatch(token):
             raise ValueError("token must be visible characters of ASCII, and no end of a line")
-        if parts.scheme == "http" and not _is_here(parts.hostname):
+        if parts.scheme == "http" and not _is_loopback(parts.hostname):
             warnings.warn(
                 f"{parts.hostname} gets the token and predictions in clear: take https, or a "
                 "tunnel",
@@ -245,45 +243,42 @@ class RemoteGuard:
         self._tls = None
         if parts.scheme == "https":
             self._tls = ssl.create_default_context(cafile=cafile)
-        # connections that nobody uses, of one process
+        # unused connections, of one process
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
-        weakref.finalize(self, _close, self._idle)
-        self._get("/state", self._learn)
+        weakref.finalize(self, _close_all, self._idle)
+        self._get("/state", self._take_state)
 
-    def _learn(self, found: dict[str, Any]) -> None:
-        self._holdout = RemoteHoldout(
-            int(found["n_samples"]),
-            str(found["metric"]),
-            str(found["takes"]),
-            METRICS[found["metric"]].greater_is_better,
-            found["classes"],
-            found["pos_label"],
+    def _take_state(self, state: dict[str, Any]) -> None:
+        self._holdout = holdout = RemoteHoldout(
+            int(state["n_samples"]),
+            str(state["metric"]),
+            str(state["takes"]),
+            bool(state["greater_is_better"]),
+            state["classes"],
+            state["pos_label"],
         )
-        self._needs: Literal["key", "guess"] | None = None
-        if found["takes_keys"] or found["needs_guess"]:
-            self._needs = "key" if found["takes_keys"] else "guess"
-        self._kind, self._guarantee = str(found["mechanism"]), str(found["guarantee"])
-        self._halted, self._max_body = bool(found["halted"]), int(found["max_body"])
+        self._kind, self._guarantee = str(state["guard"]), str(state["guarantee"])
+        self._needs: Literal["key", "guess"] | None = state["needs"]
+        self._halted, self._max_body = bool(state["halted"]), int(state["max_body"])
         self._labels = None
-        classes = self._holdout.classes
-        if classes is not None and self._holdout.takes == "classes":
-            # none of the holdout's: its first class everywhere, which predictions are told from
-            self._labels = Labels(classes[:1] * self.n_samples, classes)
+        if holdout.classes is not None and holdout.takes == "classes":
+            # not the holdout's: the first class everywhere, from which predictions differ
+            self._labels = Labels(holdout.classes[:1] * holdout.n_samples, holdout.classes)
 
     def __reduce__(self) -> Any:
-        return _again, (self._url, self._token, self._timeout, self._cafile)
+        return _connected, (self._url, self._token, self._timeout, self._cafile)
 
     def __sklearn_clone__(self) -> Self:
-        """scikit-learn's ``clone`` keeps this very object, as it keeps any guard."""
+        """This very object: scikit-learn's ``clone`` treats any guard so."""
         return self
 
-    # ---- what is known -------------------------------------------------------------------------
+    # ---- state of the service ------------------------------------------------------------------
 
     @property
     def holdout(self) -> RemoteHoldout:
-        """What the guard judges, without its labels."""
+        """The facts about the holdout, without its labels."""
         return self._holdout
 
     @property
@@ -298,48 +293,48 @@ class RemoteGuard:
 
     @property
     def needs(self) -> Literal["key", "guess"] | None:
-        """What a query brings beside predictions."""
+        """The argument that a query brings beside predictions."""
         return self._needs
 
     @property
     def guarantee(self) -> str:
-        """What is guaranteed, when, and proved by what."""
+        """The guarantee, its conditions, and its proof."""
         return self._guarantee
 
     @property
     def halted(self) -> bool:
-        """Whether a query has been withheld, whoever asked it; it never turns False again."""
+        """Whether an answer has been withheld from any team; it never turns False again."""
         if not self._halted:
-            self._halted = self._get("/state", lambda told: bool(told["halted"]))
+            self._halted = self._get("/state", lambda state: bool(state["halted"]))
         return self._halted
 
     @property
     def can_answer(self) -> bool:
-        """Whether some query might be answered, as far as it is known here: False once halted."""
+        """Whether some query might be answered, as far as the client knows: False once halted."""
         return not self.halted
 
     @property
     def n_answered(self) -> int:
-        """Answers given so far, whoever asked."""
-        return self._get("/state", lambda told: int(told["n_queries"]))
+        """Answers released so far, to all teams."""
+        return self._get("/state", lambda state: int(state["n_answered"]))
 
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return "": the service says it where it withholds a first answer."""
+        """Return "": the client does not know the guard's parameters."""
         return ""
 
-    # ---- asking --------------------------------------------------------------------------------
+    # ---- queries -------------------------------------------------------------------------------
 
     def query(
         self, y_pred: Any, *, guess: float | None = None, key: Any = None, rerun: int | None = None
     ) -> RemoteAnswer:
-        """Return the guard's answer.
+        """Query one model; see the guard's `query`.
 
         Parameters
         ----------
         y_pred : array_like, shape (n_samples,)
-            Predictions, as the guard's `query` takes them.
+            Predictions, as the guard takes them.
         guess, key, rerun
-            As the guard's `query` takes them.
+            Arguments of the guard's `query`.
 
         Returns
         -------
@@ -354,60 +349,62 @@ class RemoteGuard:
         RuntimeError
             The team has no answers left today.
         OSError
-            The service could not be reached within the time; PermissionError: it does not know
-            the token.  **Whether the query was counted is not known then.**
+            The service could not be reached within `timeout`: **whether the query was counted is
+            not known then**.  PermissionError: it does not know the token.
         """
-        return self._ask("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
+        return self._send_query("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
 
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
     ) -> Answers[RemoteAnswer]:
-        """Answer rows in order by one commit: they are counted together or not at all.
+        """Query many models; see the guard's `query_many`.
+
+        The service counts all rows in one commit, or none.
 
         Parameters
         ----------
         Y_pred : array_like, shape (k, n_samples)
         guesses, keys, reruns
-            As the guard's `query_many` takes them.
+            Arguments of the guard's `query_many`.
 
         Returns
         -------
         Answers
-            One for each row before the first that was withheld.
+            Answers to the rows before the first that was withheld.
 
         Raises
         ------
         HoldoutExhausted, TypeError, ValueError, RuntimeError, OSError
-            As in `query`; ValueError as well if the service takes no body of this length.
+            See `query`; ValueError as well if the service takes no body of this length.
         """
-        given = {"guesses": guesses, "keys": keys, "reruns": reruns}
+        arguments = {"guesses": guesses, "keys": keys, "reruns": reruns}
         listed: dict[str, list[Any]] = {}
-        for name, values in given.items():
+        for name, values in arguments.items():
             if values is not None:
                 if not np.iterable(values):
                     raise TypeError(f"{name} must be a sequence, one a row, got {values!r:.50}")
                 listed[name] = list(values)
-        answers = self._ask("/query_many", Y_pred, 2, _answers, **listed)
+        answers = self._send_query("/query_many", Y_pred, 2, _answers, **listed)
         self._halted = self._halted or answers.halted
         return answers
 
     def report(self) -> RemoteReport:
-        """Return the report of a `DeclaredSearch`: on what this team queried; on all for the owner.
+        """Report on this team's answers of a `DeclaredSearch`, or on all for the owner.
 
         Raises
         ------
         TypeError
-            The guard is another one, and has no report.
+            The guard is no `DeclaredSearch`, and stores no scores.
         ValueError
-            Nothing was queried yet.
+            There are no answers yet.
         """
         return self._get("/report", RemoteReport)
 
     def close(self) -> None:
-        """Let go of the connections; the next call makes a new one."""
-        self._leave_the_parent()
+        """Close the connections; the next call opens a new one."""
+        self._drop_parents_connections()
         with self._lock:
-            _close(self._idle)
+            _close_all(self._idle)
 
     def __enter__(self) -> Self:
         return self
@@ -421,12 +418,17 @@ class RemoteGuard:
 
     # ---- predictions as octets -------------------------------------------------------------------
 
-    def _ask(
-        self, path: str, y_pred: Any, ndim: int, read: Callable[[dict[str, Any]], _T], **beside: Any
+    def _send_query(
+        self,
+        path: str,
+        y_pred: Any,
+        ndim: int,
+        read: Callable[[dict[str, Any]], _T],
+        **arguments: Any,
     ) -> _T:
-        form, octets = self._packed(y_pred, ndim)
-        head = {"form": form} | {name: one for name, one in beside.items() if one is not None}
-        body = packed(head, octets)
+        form, octets = self._encoded(y_pred, ndim)
+        head = {"form": form} | {name: one for name, one in arguments.items() if one is not None}
+        body = pack_body(head, octets)
         if len(body) > self._max_body:
             raise ValueError(
                 f"a body must have at most {self._max_body:,} octets, got {len(body):,}: ask "
@@ -434,7 +436,7 @@ class RemoteGuard:
             )
         return self._call("POST", path, body, read)
 
-    def _packed(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
+    def _encoded(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
             return "npy", _npy(as_array(y_pred, "y_pred"))
         if len(self._labels.classes) == 2:
@@ -452,7 +454,7 @@ class RemoteGuard:
     def _call(
         self, method: str, path: str, body: bytes | None, read: Callable[[dict[str, Any]], _T]
     ) -> _T:
-        """What is read of the reply, once there is one."""
+        """Send a call until there is a reply, and return what `read` makes of it."""
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers |= {"Content-Type": MEDIA_TYPE, "Idempotency-Key": _new_key()}
@@ -468,19 +470,21 @@ class RemoteGuard:
                     raise ConnectionError(f"{self._url} speaks no TLS: is it http://?") from None
                 failure: Exception = error
             else:
-                told = _told(status, reply)
-                if status not in _AGAIN and (told is not None or status < 500):
-                    if status != 200 and told is not None:
-                        self._refuse(told["error"])
+                fields = _parsed(status, reply)
+                if status not in _RETRIED and (fields is not None or status < 500):
+                    if status != 200 and fields is not None:
+                        self._raise(fields["error"])
                     with contextlib.suppress(KeyError, TypeError, ValueError):
-                        if told is not None:
-                            return read(told)
-                    found = f"{self._url} is no service of a holdout: it replied {status}"
+                        if fields is not None:
+                            return read(fields)
+                    reason = f"{self._url} is no service of a holdout: it replied {status}"
                     if body is None:
-                        raise ValueError(found)
-                    # or what stands before it has hidden its reply
-                    raise ConnectionError(f"{found}, and whether the call was counted is not known")
-                failure = ConnectionError(_message(told) or f"it replied {status}")
+                        raise ValueError(reason)
+                    # or a proxy has replaced its reply
+                    raise ConnectionError(
+                        f"{reason}, and whether the call was counted is not known"
+                    )
+                failure = ConnectionError(_message(fields) or f"it replied {status}")
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(
                     f"{self._url} gave no answer within {self._timeout:g} seconds: {failure}"
@@ -496,23 +500,23 @@ class RemoteGuard:
             connection.request(method, self._path + path, body, headers)
             response = connection.getresponse()
             reply = response.read()
-        except BaseException:  # Ctrl-C too: what it would send next is not known
+        except BaseException:  # Ctrl-C too: the rest of a reply may still arrive
             connection.close()
-            self.close()  # those of a service that was started anew would fail one after the other
+            self.close()  # after a restart of the service the others would fail one by one
             raise
         if not response.will_close:
             with self._lock:
                 self._idle.append(connection)
         return response.status, reply
 
-    def _leave_the_parent(self) -> None:
-        """In the child of a fork: its connections are the parent's, and a thread had the lock."""
+    def _drop_parents_connections(self) -> None:
+        """Start afresh in a forked child: a thread of the parent may have held the lock."""
         if self._process != os.getpid():
-            _close(self._idle)
+            _close_all(self._idle)
             self._lock, self._process = threading.Lock(), os.getpid()
 
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        self._leave_the_parent()
+        self._drop_parents_connections()
         with self._lock:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
@@ -525,16 +529,16 @@ class RemoteGuard:
             connection.sock.settimeout(seconds)
         return connection
 
-    def _refuse(self, error: dict[str, Any]) -> NoReturn:
+    def _raise(self, error: dict[str, Any]) -> NoReturn:
         kind, message = str(error.get("type")), str(error.get("message"))
         if kind == "HoldoutExhausted":
             self._halted = True
-            raise HoldoutExhausted(message, n_answered=int(error.get("n_queries", 0)))
+            raise HoldoutExhausted(message, n_answered=int(error.get("n_answered", 0)))
         raise _ERRORS.get(kind, RuntimeError)(message)
 
 
-def _is_here(host: str) -> bool:
-    """Whether what is sent to a host stays on this machine."""
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -542,39 +546,39 @@ def _is_here(host: str) -> bool:
 
 
 def _new_key() -> str:
-    """No other call has it; those of a time are near each other in an index, which is faster."""
+    """A unique idempotency key that begins with the time: neighbours in an index are faster."""
     return f"{time.time_ns():016x}{uuid.uuid4().hex}"
 
 
-def _close(idle: list[http.client.HTTPConnection]) -> None:
+def _close_all(idle: list[http.client.HTTPConnection]) -> None:
     while idle:
         idle.pop().close()
 
 
-def _again(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard:
+def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard:
     return RemoteGuard(url, token=token, timeout=timeout, cafile=cafile)
 
 
-def _answer(told: dict[str, Any]) -> RemoteAnswer:
+def _answer(fields: dict[str, Any]) -> RemoteAnswer:
     names = ["value", "low", "high", "half_width"]
-    numbers = {name: math.nan if told[name] is None else float(told[name]) for name in names}
-    shared: dict[str, Any] = numbers | {"number": int(told["number"])}
-    if "key" not in told:
+    numbers = {name: math.nan if fields[name] is None else float(fields[name]) for name in names}
+    shared: dict[str, Any] = numbers | {"number": int(fields["number"])}
+    if "key" not in fields:
         return RemoteAnswer(**shared)
-    shared |= {"key": told["key"], "rerun": int(told["rerun"])}
-    if "gain" not in told:
+    shared |= {"key": fields["key"], "rerun": int(fields["rerun"])}
+    if "gain" not in fields:
         return RemoteSearchAnswer(**shared)
-    shared |= {name: float(told[name]) for name in ("gain", "gain_low", "gain_high")}
+    shared |= {name: float(fields[name]) for name in ("gain", "gain_low", "gain_high")}
     return RemoteComparedAnswer(**shared)
 
 
-def _answers(told: dict[str, Any]) -> Answers[RemoteAnswer]:
+def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
     names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
-    names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in told]
-    rows = zip(*(told[name] for name in names), strict=True)
-    ones = [name.removesuffix("s") for name in names]
-    answers = [_answer(dict(zip(ones, row, strict=True))) for row in rows]
-    return Answers(answers, halted=bool(told["halted"]), n_answered=int(told["n_queries"]))
+    names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
+    rows = zip(*(fields[name] for name in names), strict=True)
+    singular = [name.removesuffix("s") for name in names]
+    answers = [_answer(dict(zip(singular, row, strict=True))) for row in rows]
+    return Answers(answers, halted=bool(fields["halted"]), n_answered=int(fields["n_answered"]))
 
 
 def _npy(values: Any) -> bytes:
@@ -589,16 +593,16 @@ def _npy(values: Any) -> bytes:
     return file.getvalue()
 
 
-def _told(status: int, reply: bytes) -> dict[str, Any] | None:
-    """What the service says; None if that is not how it speaks."""
+def _parsed(status: int, reply: bytes) -> dict[str, Any] | None:
+    """Fields of a reply; None if it is none of the service's."""
     try:
-        told = json.loads(reply)
+        fields = json.loads(reply)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or status != 200 and not isinstance(told.get("error"), dict):
+    if not isinstance(fields, dict) or status != 200 and not isinstance(fields.get("error"), dict):
         return None
-    return told
+    return fields
 
 
-def _message(told: dict[str, Any] | None) -> str | None:
-    return None if told is None else str(told["error"].get("message"))
+def _message(fields: dict[str, Any] | None) -> str | None:
+    return None if fields is None else str(fields["error"].get("message"))

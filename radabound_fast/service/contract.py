@@ -1,4 +1,4 @@
-"""The contract of the service in OpenAPI's words: what `GET /openapi.json` tells."""
+"""The OpenAPI description of the service: the reply to `GET /openapi.json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from radabound_fast import __version__
 from radabound_fast.service.wire import FORMS, MEDIA_TYPE
 from radabound_fast.service.wire import __doc__ as _WIRE
 
-_NUMBER = {"type": ["number", "null"], "description": "null: there is none"}
+_NUMBER = {"type": ["number", "null"], "description": "null: the guard has none"}
 _COUNT = {"type": "integer", "minimum": 0}
 
 
@@ -22,11 +22,11 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 _SCORES = ("value", "low", "high", "half_width")
 _GAINS = ("gain", "gain_low", "gain_high")
-_GAIN = {"type": "number", "description": "over the baseline, of a DeclaredSearch that has one"}
+_GAIN = {"type": "number", "description": "gain over the baseline, if a DeclaredSearch has one"}
 _ANSWER = _object(
     **dict.fromkeys(_SCORES, _NUMBER),
-    number=_COUNT | {"description": "of this answer, among those of all teams"},
-    key={"description": "of a DeclaredSearch: which model it is"},
+    number=_COUNT | {"description": "number of this answer, counted over all teams"},
+    key={"description": "which model it is, under a DeclaredSearch"},
     rerun=_COUNT,
     **dict.fromkeys(_GAINS, _GAIN),
 )
@@ -34,7 +34,7 @@ _ANSWERS = _object(
     **{f"{name}s": _list(_NUMBER) for name in _SCORES},
     numbers=_list(_COUNT),
     halted={"type": "boolean", "description": "the row after them was withheld"},
-    n_queries=_COUNT,
+    n_answered=_COUNT,
     keys=_list({}),
     reruns=_list(_COUNT),
     **{f"{name}s": _list(_GAIN) for name in _GAINS},
@@ -43,16 +43,15 @@ _ERROR = _object(
     error=_object(
         type={"type": "string", "description": "the exception in Python"},
         message={"type": "string"},
-        n_queries=_COUNT,
+        n_answered=_COUNT,
     )
 )
 _WHY = {
     400: "these are not predictions for the holdout; nothing has changed",
     401: "no token of the service",
-    408: "the body took too long",
     410: "the holdout is spent: this query is withheld, and so is every later one",
     413: "the body is too large",
-    422: "the Idempotency-Key came before, with another body",
+    422: "an earlier call had this Idempotency-Key and another body",
     429: "the team has no more answers today; see Retry-After",
     500: "a fault of the service; nothing was counted",
     503: "nothing was counted; ask again with the same Idempotency-Key",
@@ -71,7 +70,7 @@ def _post(what: str, answer: str) -> dict[str, Any]:
             {
                 "name": "Idempotency-Key",
                 "in": "header",
-                "description": "chosen anew for each call and sent again with every retry of it: "
+                "description": "a new one for each call, and the same for each of its retries: "
                 "a call is counted once under it",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 200},
             }
@@ -89,8 +88,8 @@ def _post(what: str, answer: str) -> dict[str, Any]:
 
 
 def _get(what: str, media_type: str = "application/json", open_to_all: bool = False) -> Any:
-    told = {"200": {"description": what, "content": {media_type: {}}}}
-    return {"summary": what, "responses": told} | ({"security": []} if open_to_all else {})
+    responses = {"200": {"description": what, "content": {media_type: {}}}}
+    return {"summary": what, "responses": responses} | ({"security": []} if open_to_all else {})
 
 
 OPENAPI: dict[str, Any] = {
@@ -103,14 +102,14 @@ OPENAPI: dict[str, Any] = {
     },
     "security": [{"token": []}],
     "paths": {
-        "/query": {"post": _post("Ask about one row of predictions", "Answer")},
-        "/query_many": {"post": _post("Ask about rows in order, up to a halt", "Answers")},
-        "/state": {"get": _get("What is asked for, what was answered, and to whom")},
-        "/report": {"get": _get("What a DeclaredSearch came to")},
+        "/query": {"post": _post("Query one row of predictions", "Answer")},
+        "/query_many": {"post": _post("Query rows in order, up to a halt", "Answers")},
+        "/state": {"get": _get("Parameters, what is left, and the counts of your team")},
+        "/report": {"get": _get("Report of a DeclaredSearch")},
         "/": {"get": _get("The page", "text/html")},
-        "/metrics": {"get": _get("For Prometheus; the owner's", "text/plain")},
+        "/metrics": {"get": _get("Metrics for Prometheus; for the owner alone", "text/plain")},
         "/health": {"get": _get("Whether the database answers", open_to_all=True)},
-        "/openapi.json": {"get": _get("This", open_to_all=True)},
+        "/openapi.json": {"get": _get("This description", open_to_all=True)},
     },
     "components": {
         "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},

@@ -1,4 +1,4 @@
-"""The page: what is left, scores with intervals, who asked, the halt; one file, no script."""
+"""The page: budget left, scores with intervals, calls by team, the halt; one file, no script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import count, takewhile
 
 from radabound_fast._checks import counted
 from radabound_fast.guards.report import shown_key
-from radabound_fast.service.state import Point, Shown
+from radabound_fast.service.state import PageContent, Point
 from radabound_fast.service.tokens import Team
 
 _COLOURS = 6  # of teams; the others are grey
@@ -67,45 +67,45 @@ td.wide { white-space: normal; overflow-wrap: anywhere; min-width: 8em; }
 """
 
 
-def page(team: Team, shown: Shown) -> str:
-    """The page of a team, or of the owner: HTML."""
+def page(team: Team, content: PageContent) -> str:
+    """HTML of the page for a team or the owner."""
     return "".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>Holdout of {shown.n_samples:,} rows</title><style>{_STYLE}</style></head>"
+            f"<title>Holdout of {content.n_samples:,} rows</title><style>{_STYLE}</style></head>"
             "<body>",
-            _heading(team, shown),
-            _facts(team, shown),
-            _figure(team, shown),
-            _askers(team, shown),
-            _table(team, shown),
-            _footer(shown),
+            _heading(team, content),
+            _facts(team, content),
+            _figure(team, content),
+            _team_table(team, content),
+            _answer_table(team, content),
+            _footer(content),
             "</body></html>",
         ]
     )
 
 
-def _heading(team: Team, shown: Shown) -> str:
+def _heading(team: Team, content: PageContent) -> str:
     state = '<span class="state">answering</span>'
-    if shown.halted:
+    if content.halted:
         state = '<span class="state halted">halted</span>'
     return (
-        f"<h1>Holdout of {shown.n_samples:,} rows</h1>"
-        f'<p class="soft">{html.escape(shown.kind)}, {html.escape(shown.metric)}; seen as '
+        f"<h1>Holdout of {content.n_samples:,} rows</h1>"
+        f'<p class="soft">{html.escape(content.kind)}, {html.escape(content.metric)}; seen as '
         f"{html.escape(team.name)}</p><p>{state}</p>"
     )
 
 
-def _facts(team: Team, shown: Shown) -> str:
-    facts = [("Answers given", f"{shown.n_queries:,}", None), *shown.left]
+def _facts(team: Team, content: PageContent) -> str:
+    facts = [("Answers given", f"{content.n_answered:,}", None), *content.left]
     cards = []
-    for what, text, share in facts:
+    for title, text, share in facts:
         bar = ""
         if share is not None:
             bar = f'<div class="bar"><i style="width:{100 * min(max(share, 0), 1):.1f}%"></i></div>'
         cards.append(
-            f'<div class="fact"><span class="soft">{html.escape(what)}</span>'
+            f'<div class="fact"><span class="soft">{html.escape(title)}</span>'
             f"<b>{html.escape(text)}</b>{bar}</div>"
         )
     return f'<div class="facts">{"".join(cards)}</div>'
@@ -114,40 +114,40 @@ def _facts(team: Team, shown: Shown) -> str:
 # ---- the picture -----------------------------------------------------------------------------
 
 
-def _figure(team: Team, shown: Shown) -> str:
+def _figure(team: Team, content: PageContent) -> str:
     whose = "Scores" if team.is_owner else "Your scores"
-    if not shown.points:
+    if not content.points:
         return f'<h2>{whose}</h2><figure><p class="soft">Nothing was answered yet.</p></figure>'
-    colour_of = _colours(shown)
+    colour_of = _colours(content)
     legend = ""
-    if team.is_owner and len(shown.askers) > 1:
+    if team.is_owner and len(content.askers) > 1:
         legend = "".join(
             f'<span class="team {colour_of(name)}"><span class="key"></span>'
             f"{html.escape(name)}</span>"
-            for name in shown.askers
+            for name in content.askers
         )
     pictures = "".join(
-        f'<div class="{kind}">{_picture(shown.points[-most:], colour_of, width, height)}'
-        f"<p>{_caption(team, shown, most)}</p></div>"
+        f'<div class="{kind}">{_picture(content.points[-most:], colour_of, width, height)}'
+        f"<p>{_caption(team, content, most)}</p></div>"
         for kind, (width, height, most) in (("wide-only", _WIDE), ("narrow", _NARROW))
     )
     return f"<h2>{whose}</h2><figure>{pictures}<figcaption>{legend}</figcaption></figure>"
 
 
-def _caption(team: Team, shown: Shown, most: int) -> str:
-    n, whose = min(len(shown.points), most), "" if team.is_owner else " of yours"
-    n_all = shown.askers[team.name].n_answers if not team.is_owner else shown.n_queries
+def _caption(team: Team, content: PageContent, most: int) -> str:
+    n, whose = min(len(content.points), most), "" if team.is_owner else " of yours"
+    n_all = content.askers[team.name].n_answers if not team.is_owner else content.n_answered
     which = f"Every answer{whose}" if n >= n_all else f"The last {counted(n, 'answer')}{whose}"
     return f"{which}, with the interval of each."
 
 
-def _colours(shown: Shown) -> Callable[[str], str]:
-    places = {name: place for place, name in enumerate(shown.askers)}
+def _colours(content: PageContent) -> Callable[[str], str]:
+    places = {name: place for place, name in enumerate(content.askers)}
     return lambda name: f"t{place}" if (place := places.get(name, 99)) < _COLOURS else "tx"
 
 
 def _picture(points: list[Point], colour_of: Callable[[str], str], width: int, height: int) -> str:
-    """Numbers of answers to the right, scores upwards."""
+    """A scatter plot of scores against the numbers of the answers."""
     ends = [end for point in points for end in (point.value, point.low, point.high)]
     ends = [end for end in ends if math.isfinite(end)]
     least, largest = min(ends), max(ends)
@@ -192,12 +192,12 @@ def _mark(point: Point, colour: str, x: float, y: Callable[[float], float], radi
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y(point.low):.1f}" y2="{y(point.high):.1f}"/>'
         )
     return (
-        f'<g class="mark {colour}"><title>{html.escape(_told(point))}</title>{interval}'
+        f'<g class="mark {colour}"><title>{html.escape(_tooltip(point))}</title>{interval}'
         f'<circle cx="{x:.1f}" cy="{y(point.value):.1f}" r="{radius}"/></g>'
     )
 
 
-def _told(point: Point) -> str:
+def _tooltip(point: Point) -> str:
     text = f"{point.number:,}: {point.value:.4f}"
     if math.isfinite(point.low) and math.isfinite(point.high):
         text += f", between {point.low:.4f} and {point.high:.4f}"
@@ -205,7 +205,7 @@ def _told(point: Point) -> str:
 
 
 def _ticks(least: float, largest: float) -> tuple[list[float], int]:
-    """Three to seven round values between, and their digits."""
+    """Three to seven round values in a range, and their digits."""
     rough = (largest - least) / 6
     power = math.floor(math.log10(rough))
     step = next(one for one in (1, 2, 5, 10) if one * 10.0**power >= rough) * 10.0**power
@@ -217,30 +217,30 @@ def _ticks(least: float, largest: float) -> tuple[list[float], int]:
 # ---- tables ------------------------------------------------------------------------------------
 
 
-def _askers(team: Team, shown: Shown) -> str:
-    if not shown.askers:
+def _team_table(team: Team, content: PageContent) -> str:
+    if not content.askers:
         return ""
-    colour_of = _colours(shown)
+    colour_of = _colours(content)
     rows = [
         [
             f'<span class="{colour_of(name)}"><span class="key"></span>{html.escape(name)}</span>',
             f"{asker.n_calls:,}", f"{asker.n_answers:,}", f"{asker.n_today:,}",
         ]
-        for name, asker in shown.askers.items()
+        for name, asker in content.askers.items()
     ]  # fmt: skip
     head = "Who asked how often" if team.is_owner else "How often you asked"
     names = ["Team", "Calls", "Answers", "Today (UTC)"]
-    return f"<h2>{head}</h2>{_as_table(names, rows, numbers=(1, 2, 3))}"
+    return f"<h2>{head}</h2>{_html_table(names, rows, numbers=(1, 2, 3))}"
 
 
-def _table(team: Team, shown: Shown) -> str:
-    if not shown.points:
+def _answer_table(team: Team, content: PageContent) -> str:
+    if not content.points:
         return ""
-    keyed = any(point.key is not None for point in shown.points)
+    keyed = any(point.key is not None for point in content.points)
     names = ["Number", "Score", "Low", "High", *["Team"] * team.is_owner, "When (UTC)"]
     names += ["Model"] * keyed
     rows = []
-    for point in reversed(shown.points[-_LAST:]):
+    for point in reversed(content.points[-_LAST:]):
         row = [f"{point.number:,}"]
         row += [_score(value) for value in (point.value, point.low, point.high)]
         row += [html.escape(point.team)] * team.is_owner
@@ -249,14 +249,14 @@ def _table(team: Team, shown: Shown) -> str:
             row.append(html.escape(shown_key(point.key).removeprefix("key ")))
         rows.append(row)
     last = f"The last {counted(len(rows), 'answer')}"
-    return f"<h2>{last}</h2>{_as_table(names, rows, numbers=(0, 1, 2, 3))}"
+    return f"<h2>{last}</h2>{_html_table(names, rows, numbers=(0, 1, 2, 3))}"
 
 
 def _score(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else "&ndash;"
 
 
-def _as_table(names: Sequence[str], rows: list[list[str]], numbers: tuple[int, ...]) -> str:
+def _html_table(names: Sequence[str], rows: list[list[str]], numbers: tuple[int, ...]) -> str:
     def line(cells: Sequence[str], tag: str) -> str:
         kinds = ["n" if place in numbers else "" for place in range(len(cells))]
         if names[-1] == "Model" and tag == "td":
@@ -272,13 +272,13 @@ def _as_table(names: Sequence[str], rows: list[list[str]], numbers: tuple[int, .
     )
 
 
-def _footer(shown: Shown) -> str:
+def _footer(content: PageContent) -> str:
     parameters = ", ".join(
         f"{name} = {value}"
-        for name, value in shown.parameters.items()
+        for name, value in content.parameters.items()
         if value is not None and name not in ("n_samples", "space")
     )
     return (
-        f"<h2>What holds</h2><p>{html.escape(shown.guarantee)}</p>"
+        f"<h2>What holds</h2><p>{html.escape(content.guarantee)}</p>"
         f'<p class="soft">{html.escape(parameters)}</p>'
     )

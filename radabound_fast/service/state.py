@@ -1,6 +1,6 @@
-"""What may be told of a holdout: to the owner everything, to a team what is its own.
+"""The state of a guard, as far as its viewer may know it: the owner all, a team its own answers.
 
-Neither R~ nor delta' goes to a team: both tell more than the answers do (SECURITY.md).
+Neither R~ nor delta' goes to a team: both reveal more than the answers do (SECURITY.md).
 """
 
 from __future__ import annotations
@@ -12,128 +12,103 @@ import time
 from typing import Any, NamedTuple
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.declared_search import DeclaredSearch, DeclaredSearchAnswers
-from radabound_fast.guards.fixed_sequence import FixedSequence
-from radabound_fast.guards.guess_and_check import GuessAndCheck
-from radabound_fast.guards.ladder import Ladder
-from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.report import Report, plain
-from radabound_fast.holdout import Holdout
-from radabound_fast.metrics import METRICS
+from radabound_fast.guards.search_answers import DeclaredSearchAnswers
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served
 
 _MOST_SHOWN = 400  # answers on the page
 _NOTHING = Asker(0, 0, 0)
-# parameters that nobody is told; a metric is stored with how many labels each class has
-_SECRET = ("seed", "signs", "weighting", "metric")
 
 
-def of(holdout: Holdout, team: Team, log: Log) -> dict[str, Any]:
-    """What `GET /state` tells."""
-    guard = holdout.guard
+def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
+    """The reply to `GET /state`."""
+    holdout = guard.holdout
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     mine = askers.get(team.name, _NOTHING)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "you": {
             "name": team.name, "n_calls": mine.n_calls, "n_answers": mine.n_answers,
             "n_answers_today": mine.n_today, "limit_a_day": team.a_day,
         },
-        "mechanism": type(guard).__name__,
-        "parameters": _parameters(guard),
+        "guard": guard.kind,
+        "parameters": guard.parameters,
         "n_samples": holdout.n_samples,
         "classes": holdout.classes,
         "metric": holdout.metric,
         "pos_label": holdout.pos_label,
-        "takes": METRICS[holdout.metric].takes,
-        "takes_keys": guard.needs == "key",
-        "needs_guess": guard.needs == "guess",
+        "takes": holdout.takes,
+        "greater_is_better": holdout.greater_is_better,
+        "needs": guard.needs,
         "forms": list(FORMS),
-        "halted": bool(holdout.halted),
-        "n_queries": int(holdout.n_queries),
-        "n_left": _n_left(guard),
-        "guarantee": holdout.guard.guarantee,
+        "halted": bool(guard.halted),
+        "n_answered": int(guard.n_answered),
+        "n_left": guard.n_left_public(),
+        "guarantee": guard.guarantee,
     }  # fmt: skip
     if team.is_owner:
-        told["teams"] = {name: asker._asdict() for name, asker in askers.items()}
-        if isinstance(guard, RadaBound):
-            told |= {"complexity": guard.complexity, "budget": guard.budget}
-    return told
-
-
-def _parameters(guard: Any) -> dict[str, Any]:
-    return {name: value for name, value in guard._parameters().items() if name not in _SECRET}
-
-
-def _n_left(guard: Any) -> int | None:
-    """Answers that are left for certain, as far as the answers so far tell; None: no limit."""
-    if guard.halted:
-        return 0
-    if isinstance(guard, RadaBound):
-        # what rests on R~ is left out
-        return guard._rule.free_left(guard.n_queries, None, True)
-    if isinstance(guard, Ladder) and guard.max_queries is not None:
-        return guard.max_queries - guard.n_queries
-    if isinstance(guard, FixedSequence):
-        with contextlib.suppress(ValueError):  # of another metric nobody knows
-            return guard.n_left(declared=True)
-    return 0 if isinstance(guard, GuessAndCheck | FixedSequence) else None
+        fields["teams"] = {name: asker._asdict() for name, asker in askers.items()}
+        fields |= guard.owner_facts()
+    return fields
 
 
 # ---- the report of a search ------------------------------------------------------------------
 
 
-def asked_by(holdout: Holdout, team: Team, log: Log) -> tuple[Report, list[str] | None]:
-    """The report of all that was asked, and the replies that a team got; None: it is the owner.
+def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[Report, list[str] | None]:
+    """The report on all answers, and the replies to the team, or None for the owner.
 
     Raises
     ------
     TypeError, ValueError
-        The guard keeps no scores, or nothing was asked yet.
+        The guard stores no scores, or has answered nothing yet.
     """
-    made = holdout.report()
-    return made, None if team.is_owner else [call.reply for call in log.last(team.name)]
+    if guard.needs != "key":
+        raise TypeError(f"only a DeclaredSearch has a report, this guard is a {guard.kind}")
+    report = guard.report()
+    return report, None if team.is_owner else [call.reply for call in log.last(team.name)]
 
 
-def report_of(holdout: Holdout, made: Report, replies: list[str] | None) -> dict[str, Any]:
-    """What `GET /report` tells of that, which is read by now: for any thread.
+def team_report(guard: Any, report: Report, replies: list[str] | None) -> dict[str, Any]:
+    """The reply to `GET /report`, from what `report_and_replies` has read: for any thread.
 
     Raises
     ------
     ValueError
-        The team asked nothing yet.
+        The team has no answers yet.
     """
     if replies is not None:
-        answers = _those_in(replies, made.answers, holdout.guard)
-        made = Report.of(holdout.guard, holdout.metric, answers)
-    told: dict[str, Any] = json.loads(made.to_json())
-    best = [answer._asdict() for answer in made.ranking(10)]
-    return told | {
+        report = Report.of(guard, _answers_in(replies, report.answers, guard))
+    fields: dict[str, Any] = json.loads(report.to_json())
+    best = [answer.to_dict() for answer in report.ranking(10)]
+    return fields | {
         "ranking": json.loads(json.dumps(best, default=plain)),
-        "html": made._repr_html_(),
+        "html": report._repr_html_(),
     }
 
 
-def _those_in(
+def _answers_in(
     replies: list[str], answers: DeclaredSearchAnswers, search: DeclaredSearch
 ) -> DeclaredSearchAnswers:
-    asked = set()
+    """The answers that some replies released."""
+    released = set()
     for reply in replies:
-        told = json.loads(reply)
-        keys = told["keys"] if "keys" in told else [told["key"]]
-        reruns = told["reruns"] if "keys" in told else [told["rerun"]]
+        fields = json.loads(reply)
+        keys = fields["keys"] if "keys" in fields else [fields["key"]]
+        reruns = fields["reruns"] if "keys" in fields else [fields["rerun"]]
         for key, rerun in zip(keys, reruns, strict=True):
-            asked.add((search.space.find(key)[0], rerun))
+            released.add((search.space.find(key)[0], rerun))
     queries = zip(answers.codes, answers.reruns.tolist(), strict=True)
-    return answers._some([row for row, query in enumerate(queries) if query in asked])
+    return answers.subset([row for row, query in enumerate(queries) if query in released])
 
 
 # ---- the page ----------------------------------------------------------------------------------
 
 
 class Point(NamedTuple):
-    """An answer on the page; a limit that there is none of is nan."""
+    """An answer on the page; a limit is nan where the guard has none."""
 
     number: int
     value: float
@@ -144,44 +119,44 @@ class Point(NamedTuple):
     key: Any
 
 
-class Shown(NamedTuple):
-    """What the page shows."""
+class PageContent(NamedTuple):
+    """Content of the page."""
 
     kind: str
     metric: str
     n_samples: int
     halted: bool
-    n_queries: int
-    left: list[tuple[str, str, float | None]]  # what, how much, which share of all
+    n_answered: int
+    left: list[tuple[str, str, float | None]]  # title, text, share of all
     points: list[Point]
     askers: dict[str, Asker]
     parameters: dict[str, Any]
     guarantee: str
 
 
-def shown(holdout: Holdout, team: Team, log: Log) -> Shown:
-    """What the page shows to a team."""
-    guard = holdout.guard
+def page_content(guard: Any, team: Team, log: Log) -> PageContent:
+    """Content of the page for a team."""
+    holdout = guard.holdout
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     if not team.is_owner:
         askers = {team.name: askers.get(team.name, _NOTHING)}
     points = _last_points(log, None if team.is_owner else team.name)
-    return Shown(
-        type(guard).__name__,
+    return PageContent(
+        guard.kind,
         holdout.metric,
         holdout.n_samples,
-        bool(holdout.halted),
-        int(holdout.n_queries),
-        _left(guard, team),
+        bool(guard.halted),
+        int(guard.n_answered),
+        _remaining(guard, team),
         points,
         askers,
-        _parameters(guard),
+        guard.parameters,
         guard.guarantee,
     )
 
 
 def _last_points(log: Log, team: str | None) -> list[Point]:
-    """The last answers; no more calls are read than have them, as a call may have 100,000."""
+    """The last answers, from as few calls as have them: a call may have 100,000."""
     blocks: list[list[Point]] = []
     n_points = 0
     with contextlib.closing(log.last(team)) as calls:
@@ -194,14 +169,19 @@ def _last_points(log: Log, team: str | None) -> list[Point]:
 
 
 def _points(call: Served) -> list[Point]:
-    told = json.loads(call.reply)
-    if "values" not in told:
-        told = {f"{name}s": [value] for name, value in told.items()}
-    keys = told.get("keys") or [None] * len(told["values"])
+    fields = json.loads(call.reply)
+    if "values" not in fields:
+        fields = {f"{name}s": [value] for name, value in fields.items()}
+    keys = fields.get("keys") or [None] * len(fields["values"])
     return [
         Point(number, _float(value), _float(low), _float(high), call.team, call.second, key)
         for number, value, low, high, key in zip(
-            told["numbers"], told["values"], told["lows"], told["highs"], keys, strict=False
+            fields["numbers"],
+            fields["values"],
+            fields["lows"],
+            fields["highs"],
+            keys,
+            strict=False,
         )
     ]
 
@@ -210,37 +190,13 @@ def _float(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _left(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
-    found: list[tuple[str, str, float | None]] = []
-    if guard.halted:
-        return [("Left", "nothing: the next query is withheld, and so is every later one", 0.0)]
-    left = _n_left(guard)
-    if isinstance(guard, RadaBound):
-        if guard.bound == "fixed-sequence":
-            found.append(
-                ("Left for certain", f"{counted(left or 0, 'answer')}, whatever is asked", None)
-            )
-        else:
-            found.append(("Left", "as long as the queries are not too many and too complex", None))
-        if team.is_owner and guard.budget > 0:
-            share = guard.complexity / guard.budget
-            found.append(
-                ("Complexity", f"{guard.complexity:.4f} of {guard.budget:.4f} spent", 1.0 - share)
-            )
-    elif isinstance(guard, GuessAndCheck):
-        n = guard.affordable()
-        text = f"{counted(n, 'answer')}, if guesses are as the last one and pass"
-        found.append(("Left", text, None))
-    elif isinstance(guard, FixedSequence):
-        found.append(("Left", f"as long as each is known to within {guard.epsilon:g}", None))
-    elif isinstance(guard, DeclaredSearch):
-        size = "no end" if guard.size is None else counted(guard.size, "configuration")
-        found.append(("Left", f"a declared space never halts: {size}", None))
-    elif left is not None:
-        share = left / (left + guard.n_queries) if left + guard.n_queries else 0.0
-        found.append(("Left", counted(left, "answer"), share))
-    else:
-        found.append(("Left", "no limit; intervals widen slowly", None))
-    if team.a_day is not None:
-        found.append(("Your limit", f"{counted(team.a_day, 'answer')} a day (UTC)", None))
-    return found
+def _remaining(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
+    items: list[tuple[str, str, float | None]] = [("Left", *guard.outlook())]
+    facts = guard.owner_facts() if team.is_owner and not guard.halted else {}
+    if facts.get("budget", 0.0) > 0:
+        complexity, budget = facts["complexity"], facts["budget"]
+        text = f"{complexity:.4f}; the bound on complexities answers up to {budget:.4f}"
+        items.append(("Complexity", text, max(0.0, 1.0 - complexity / budget)))
+    if team.a_day is not None and not guard.halted:
+        items.append(("Your limit", f"{counted(team.a_day, 'answer')} a day (UTC)", None))
+    return items

@@ -1,8 +1,7 @@
-"""Who may ask: a file with a line ``name token`` for each, and a number for a limit a day.
+"""Tokens of the teams: a file with a line ``name token`` for each, and optionally a daily limit.
 
-``name sha256:...`` has the token's SHA-256 in its place, so that whoever reads the file cannot
-ask; a third column is how many answers the team gets a day (UTC).  Lines that begin with # are for
-people.
+``name sha256:...`` has the token's SHA-256 in its place, so that the file gives nobody access; a
+third column is how many answers the team gets a day (UTC).  Lines that begin with # are comments.
 The name ``owner`` sees everything and has no limit.
 """
 
@@ -14,20 +13,20 @@ import os
 import re
 from typing import NamedTuple
 
-from radabound_fast.service.wire import VISIBLE
+from radabound_fast.service.wire import VISIBLE_ASCII
 from radabound_fast.store import Path
 
 OWNER = "owner"
-LEAST_TOKEN = 16  # characters: what cannot be tried out over a network
+LEAST_TOKEN = 16  # characters: too many to guess over a network
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASHED = "sha256:"
 
 
 class Team(NamedTuple):
-    """Who asks."""
+    """A team that may query."""
 
     name: str
-    a_day: int | None  # answers; None: as many as there are
+    a_day: int | None  # answers; None: no limit
 
     @property
     def is_owner(self) -> bool:
@@ -35,7 +34,7 @@ class Team(NamedTuple):
 
 
 class Tokens:
-    """The names in a file, and whose a token is.
+    """Teams in a file, found by their tokens.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Tokens:
     OSError
         It cannot be read.
     ValueError
-        A line is not as it must be; the message has its number, and no token.
+        A line is malformed; the message has its number, and no token.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,33 +59,32 @@ class Tokens:
         for number, line in enumerate(lines, 1):
             if line.strip() and not line.lstrip().startswith("#"):
                 try:
-                    self._digests.append(_read(line.split()))
+                    self._digests.append(_parse_line(line.split()))
                 except ValueError as error:
                     raise ValueError(f"{name}: line {number}: {error}") from None
-        for part, what in ((0, "token"), (1, "name")):
-            if len({entry[part] for entry in self._named()}) < len(self._digests):
+        digests = {digest for digest, _ in self._digests}
+        names = {team.name for team in self.teams}
+        for distinct, what in ((digests, "token"), (names, "name")):
+            if len(distinct) < len(self._digests):
                 raise ValueError(f"{name} must have each {what} once")
         if not self._digests:
             raise ValueError(f"{name} must have a line `name token` for everybody who may ask")
 
-    def _named(self) -> list[tuple[bytes, str]]:
-        return [(digest, team.name) for digest, team in self._digests]
-
     @property
     def teams(self) -> list[Team]:
-        """All that may ask, in the order of the file."""
+        """All teams, in the order of the file."""
         return [team for _, team in self._digests]
 
     def team_of(self, token: bytes) -> Team | None:
-        """Whose it is; None: nobody's.  It takes as long whoever it is."""
-        digest, found = hashlib.sha256(token).digest(), None
+        """The team that has this token, or None, in the same time for every token."""
+        digest, owner = hashlib.sha256(token).digest(), None
         for known, team in self._digests:
             if hmac.compare_digest(known, digest):
-                found = team
-        return found
+                owner = team
+        return owner
 
 
-def _read(words: list[str]) -> tuple[bytes, Team]:
+def _parse_line(words: list[str]) -> tuple[bytes, Team]:
     if len(words) not in (2, 3):
         raise ValueError(f"must be a name, a token, and at most a limit, got {len(words)} words")
     name, token, *limit = words
@@ -105,6 +103,6 @@ def _read(words: list[str]) -> tuple[bytes, Team]:
         return bytes.fromhex(token[len(_HASHED) :]), Team(name, a_day)
     if len(token) < LEAST_TOKEN:
         raise ValueError(f"a token must have at least {LEAST_TOKEN} characters")
-    if not VISIBLE.fullmatch(token):  # what a header, and a browser's prompt, send as it is
+    if not VISIBLE_ASCII.fullmatch(token):  # a browser's prompt sends those unchanged too
         raise ValueError("a token must be visible characters of ASCII")
     return hashlib.sha256(token.encode()).digest(), Team(name, a_day)

@@ -1,4 +1,4 @@
-"""A body of a call: a line of JSON, then predictions as octets.
+"""The body of a call: a line of JSON, then predictions as octets.
 
 =========  ===========================================================================
 form       the octets, of k rows of m predictions (`query`: k = 1)
@@ -9,11 +9,10 @@ form       the octets, of k rows of m predictions (`query`: k = 1)
            few octets of 1, 2 and 4 as hold them
 "npy"      an array of NumPy's format, shape (m,) or (k, m): labels, or what a metric
            takes; no pickled objects
-"arrow"    an Arrow IPC stream without compression, a column of m values each row
 =========  ===========================================================================
 
-The line says ``form``, and beside it ``guess``, ``key`` and ``rerun``, or in `query_many`
-``guesses``, ``keys`` and ``reruns``, as `Holdout` takes them.
+The line has ``form``, and optionally ``guess``, ``key`` and ``rerun``, or in `query_many`
+``guesses``, ``keys`` and ``reruns``: the arguments of `Holdout`.
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ from typing import Any
 
 import numpy as np
 
-FORMS = ("bits", "codes", "npy", "arrow")
-# of a call, beside the form: for one row, and for many
-ONE, MANY = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
+FORMS = ("bits", "codes", "npy")
+# what the line may have beside the form, in `query` and in `query_many`
+ROW_FIELDS, BLOCK_FIELDS = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
 MEDIA_TYPE = "application/octet-stream"
-# what a header sends as it is
-VISIBLE = re.compile("[!-~]+")
+# characters that a header transports unchanged
+VISIBLE_ASCII = re.compile("[!-~]+")
 
 
-def packed(head: dict[str, Any], octets: bytes) -> bytes:
-    """A body.
+def pack_body(head: dict[str, Any], octets: bytes) -> bytes:
+    """The body that has this line and these octets.
 
     Raises
     ------
     TypeError, ValueError
-        A key or a guess that JSON has no word for.
+        A key or a guess cannot be written as JSON.
     """
     try:
-        line = json.dumps(head, default=_plain, allow_nan=False)
-    except (ValueError, RecursionError):  # or it has itself within it
+        line = json.dumps(head, default=_as_json, allow_nan=False)
+    except (ValueError, RecursionError):  # the latter: a list that contains itself
         raise ValueError(
             "keys and guesses must be finite, got nan, an infinity, a loop or too deep a list"
         ) from None
     return line.encode() + b"\n" + octets
 
 
-def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
-    """What `packed` made, with no more in the line than such a call has."""
+def unpack_body(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
+    """Line and octets of a body; ValueError if the line has other names than such a call has."""
     end = body.find(b"\n")
     try:
         head = _DECODER.decode(body[: max(end, 0)].decode())
@@ -60,7 +59,7 @@ def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
         head = None
     if not isinstance(head, dict):
         raise ValueError("the body must begin with a line of JSON, a mapping")
-    known = ("form", *(MANY if many else ONE))
+    known = ("form", *(BLOCK_FIELDS if many else ROW_FIELDS))
     for name in head:
         if name not in known:
             raise ValueError(f"the line must have {', '.join(known)} alone, got {name[:50]!r}")
@@ -74,23 +73,23 @@ def unpacked(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
 
 
 def code_dtype(n_classes: int) -> str:
-    """Of "codes"."""
+    """The dtype of codes in a body of the form "codes"."""
     return f"<u{np.min_scalar_type(n_classes - 1).itemsize}"
 
 
-def _finite(text: str) -> float:
+def _finite_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text[:30]} is no number of JSON")
     return number
 
 
-# what it reads can be written again
-_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+# rejects nan and infinities, which could not be written into the reply
+_DECODER = json.JSONDecoder(parse_float=_finite_number, parse_constant=_finite_number)
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has no word for, as what is equal to it in a space of keys."""
+def _as_json(value: Any) -> Any:
+    """A value that JSON lacks, as one that equals it in a space of keys."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -49,15 +47,3 @@ def check_description(found: Any, *names: str) -> Description:
         if not isinstance(found[name], _TYPES[name]):
             raise ValueError(f"{name} in its description is of the wrong type")
     return found
-
-
-_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-
-
-@contextlib.contextmanager
-def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
-    """Turn whatever is wrong with what a file holds into one ValueError that names the file."""
-    try:
-        yield
-    except _FAULTS as error:
-        raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None

@@ -11,7 +11,7 @@ import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from radabound_fast.store.description import Progress
 from radabound_fast.store.sqlite import connect, explained
@@ -186,7 +186,7 @@ class ServedLedger:
             self._ledger.commit(progress)
 
     def rollback(self) -> None:
-        """Of one call among several nothing is in the file yet."""
+        """Undo a change, of which nothing is in the file while several calls are together."""
         if not self._within:
             self._ledger.rollback()
 
@@ -200,7 +200,7 @@ class ServedRecord:
         record.add_tables(TABLES, VERSION)
 
     def together(self, work: Callable[[Log], T]) -> T:
-        """As of a `ServedLedger`."""
+        """Run `work`; see `ServedLedger.together`."""
 
         def whole(database: sqlite3.Connection) -> T:
             self._database = database
@@ -213,13 +213,17 @@ class ServedRecord:
         return self._record._do(whole, "IMMEDIATE")
 
     def look(self, work: Callable[[Log], T]) -> T:
-        """As of a `ServedLedger`."""
+        """Run `work`, which only reads."""
         return self._record._do(lambda database: work(Log(database)))
 
     def tidy(self) -> None:
         """Nothing: its log is gone when a transaction ends."""
 
     # ---- what a search asks of its record ----------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        return self._record.path
 
     @property
     def measure(self) -> MeanLoss | Measure:
@@ -235,17 +239,3 @@ class ServedRecord:
 
     def __len__(self) -> int:
         return len(self._record)
-
-
-def served(guard: Any) -> ServedLedger | ServedRecord:
-    """From now on the calls of an opened guard, or search, may be answered together."""
-    from radabound_fast.guards.declared_search import DeclaredSearch
-
-    if isinstance(guard, DeclaredSearch):
-        assert guard._record is not None
-        record = ServedRecord(guard._record)
-        guard._record = record  # type: ignore[assignment]
-        return record
-    ledger = ServedLedger(guard._opened())
-    guard._shared._keep(ledger)
-    return ledger

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import FixedSequence, RadaBound, pack_losses
+from radabound_fast import FixedSequence, pack_losses
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.files import reading as files
+from radabound_fast.guards.by_bound import guard_by_bound
 
 EPSILON, DELTA, SEED = 0.1, 0.1, 7
 PARAMETERS = ["--epsilon", str(EPSILON), "--delta", str(DELTA), "--seed", str(SEED)]
@@ -52,7 +53,7 @@ def expected_halts(labels, predictions):
     """For each bound, what the library says: queries answered, and whether it halted."""
     outcomes = {}
     for bound in BOUNDS:
-        holdout = RadaBound(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
+        holdout = guard_by_bound(bound, labels, epsilon=EPSILON, delta=DELTA, seed=SEED)
         answers = holdout.query_many(predictions)
         outcomes[bound] = answers.n_answered, answers.halted
     return outcomes
@@ -160,7 +161,7 @@ def test_json_is_complete(run, labels, predictions):
     }
     assert [each["bound"] for each in bounds] == BOUNDS
     for each in bounds:
-        holdout = RadaBound(labels, epsilon=EPSILON, delta=DELTA, bound=each["bound"], seed=SEED)
+        holdout = guard_by_bound(each["bound"], labels, epsilon=EPSILON, delta=DELTA, seed=SEED)
         answers = holdout.query_many(predictions)
         assert each == {
             "bound": each["bound"],
@@ -249,7 +250,7 @@ def test_every_layout_gives_the_same_outcome(
         np.save("p.npy", np.packbits(predictions, axis=1, bitorder="little"))
         what += ["p.npy", "--packed", "little"]
     elif layout == "packed words":
-        np.save("p.npy", pack_losses(predictions))
+        np.save("p.npy", pack_losses(predictions).words)
         what += ["p.npy", "--packed"]
     elif layout == "packed losses":
         np.save("l.npy", np.packbits(losses, axis=1))
@@ -296,7 +297,7 @@ def test_the_csv_file_has_a_row_per_bound_and_answered_query(run, labels, predic
         rows = list(csv.DictReader(file))
     expected = []
     for bound in BOUNDS:
-        holdout = RadaBound(labels, epsilon=EPSILON, delta=DELTA, bound=bound, seed=SEED)
+        holdout = guard_by_bound(bound, labels, epsilon=EPSILON, delta=DELTA, seed=SEED)
         answers = holdout.query_many(predictions, trace=True)
         columns = (
             *(answers.values, answers.lows, answers.highs),
@@ -437,7 +438,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         ([*PREDICTIONS, "predictions.npy", "--seed", 2**64], "seed must be in [0, 2**64)"),
         ([*PREDICTIONS, "predictions.npy", "--seed", 0.5], "invalid int value: '0.5'"),
         ([*PREDICTIONS, "predictions.npy", "--bound", "chernoff"], "'bernstein', 'bern"),
-        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "estimator must be one of"),
+        ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "--estimator is for "),
         ([*PREDICTIONS, "predictions.npy", "--output", "no/answers.csv"], "folder does not exist"),
         ([*PREDICTIONS, "predictions.npy", "--plot", "audit.gif"], "--plot must end in .png"),
         ([*PREDICTIONS, "predictions.npy", "--colour"], "unrecognized arguments: --colour"),

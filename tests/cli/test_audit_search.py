@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import DeclaredSearch, Holdout, RadaBound, cli, pack_losses
+from radabound_fast import DeclaredSearch, Holdout, cli, pack_losses
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.cli.auditing import GuardReplay
 from radabound_fast.files import reading as files
+from radabound_fast.guards.by_bound import guard_by_bound
+from radabound_fast.metrics import choice_of
 
 M, K, SIZE, DELTA = 601, 90, 5000, 0.1  # 601 samples do not fill their last word
 SEARCH = ["--space-size", SIZE, "--delta", DELTA]
@@ -41,9 +43,11 @@ def folder(tmp_path, monkeypatch):
 def asked(metric=None, predictions=None, **options):
     """What the library answers: each row a configuration of its own."""
     labels, classes = made()
-    holdout = Holdout(labels, DeclaredSearch(M, SIZE, delta=DELTA), metric=metric, **options)
+    baseline = options.pop("baseline", None)
+    holdout = Holdout(labels, metric=choice_of(metric or "error", options))
+    search = DeclaredSearch(holdout, SIZE, delta=DELTA, baseline=baseline)
     rows = classes if predictions is None else predictions
-    return holdout, holdout.query_many(rows, keys=range(len(rows)))
+    return search, search.query_many(rows, keys=range(len(rows)))
 
 
 def table_of(name):
@@ -113,10 +117,10 @@ def test_losses_and_packed_rows_have_the_same_scores(run, what):
         search = DeclaredSearch(M, SIZE, delta=DELTA)
         wanted = search.query_many(losses.astype(float), keys=range(K))
     elif what == "packed":
-        np.save("l.npy", pack_losses(losses))
+        np.save("l.npy", pack_losses(losses).words)
         source += ["--packed", "--n-samples", M]
     else:
-        np.save("l.npy", pack_losses(predictions))
+        np.save("l.npy", pack_losses(predictions).words)
         source = ["--labels", "y.npy", "--predictions", "l.npy", "--packed"]
     code, out, _ = run("audit", *source, *SEARCH, "--output", "a.csv")
     assert code == 0 and ("error" if "predictions" in what else "mean loss") in out
@@ -127,7 +131,7 @@ def test_losses_and_packed_rows_have_the_same_scores(run, what):
 def test_a_named_configuration_is_one_model_however_often_it_comes(run):
     outcome = json.loads(run(*PREDICTIONS, "--keys", "keys.txt", "--json")[1])["search"]
     best = int(asked()[1].highs.argmin())
-    assert outcome["n_queries"] == 40 and outcome["space_size"] == SIZE
+    assert outcome["n_models"] == 40 and outcome["space_size"] == SIZE
     assert outcome["best"]["key"] == KEYS[best] and outcome["best"]["query"] == best + 1
     assert f"The best of 40 models is {KEYS[best]}: error " in outcome["sentence"]
     # a row of another model under a key that was there, blocks earlier
@@ -175,7 +179,7 @@ def test_a_metric_is_that_of_the_holdout(run, metric, suffix):
     )  # fmt: skip
     assert (code, err) == (0, "")
     told = json.loads(out)["search"]
-    best = holdout.guard.best
+    best = holdout.best
     assert told["metric"] == metric and told["best"]["query"] == best.key + 1
     assert told["best"]["value"] == best.value and told["best"]["low"] == best.low
     found = [[float(row[name]) for row in table_of("a.csv")] for name in ("value", "low", "high")]
@@ -235,7 +239,7 @@ def test_costs_are_a_matrix_of_the_classes_without_a_header(run, first):
     Path("c.csv").write_text(f"0,{first}\n5,0\n")
     holdout, answers = asked("mean_cost", costs=[[0, first], [5, 0]])
     told = json.loads(run(*PREDICTIONS, "--metric", "mean_cost", "--costs", "c.csv", "--json")[1])
-    best = holdout.guard.best
+    best = holdout.best
     assert told["search"]["best"]["value"] == best.value
     assert told["search"]["best"]["high"] == best.high == answers.highs.min()
     Path("c.csv").write_text("a,b\n0,2\n5,0\n")
@@ -309,10 +313,11 @@ def test_the_best_is_the_first_with_the_lowest_upper_limit_of_all(bound, max_que
     rng = np.random.default_rng(6)
     for level in (0.02, 0.5, 0.97):
         wrong = np.sort(rng.random((200, 40)) < level, axis=1).repeat(10, axis=1)
-        parameters = {"delta": DELTA, "bound": bound, "max_queries": max_queries, "seed": 1}
-        parameters["epsilon"] = 0.3
-        whole = RadaBound(400, **parameters).query_many(wrong.astype(dtype))
-        found = GuardReplay(RadaBound(400, **parameters))
+        parameters = {"epsilon": 0.3, "delta": DELTA, "seed": 1}
+        if max_queries is not None:
+            parameters["max_queries"] = max_queries
+        whole = guard_by_bound(bound, 400, **parameters).query_many(wrong.astype(dtype))
+        found = GuardReplay(guard_by_bound(bound, 400, **parameters))
         for rows in np.split(wrong.astype(dtype), 25):
             found.ask(rows)
         assert len(whole) > 20
@@ -332,10 +337,10 @@ def test_each_sentence_says_what_its_interval_rests_on(run):
         code, out, _ = run(*GUARD, "--epsilon", 0.2, "--bound", bound)
         (line,) = [line for line in out.splitlines() if line.startswith("The best of ")]
         halt = " before the halt" if code == 3 else ""
+        guard = "FixedSequence" if bound == "fixed-sequence" else "RadaBound"
         assert f"models{halt} is query " in line and ": error 0." in line
         assert (
-            f'with probability 0.9, {condition} (radabound_fast.RadaBound, bound "{bound}", '
-            in line
+            f'with probability 0.9, {condition} (radabound_fast.{guard}, bound "{bound}", ' in line
         )
     (default,) = json.loads(run(*GUARD, "--epsilon", 0.2, "--json")[1])["bounds"]
     assert default["bound"] == "fixed-sequence"
@@ -368,9 +373,11 @@ def test_limits_that_are_looked_up_are_those_of_the_answers(bound, max_queries, 
     """Blocks of 1, of 9, and of 200 rows: within one price of a query and over several."""
     rng = np.random.default_rng(11)
     rows = (rng.random((420, 300)) < rng.random((420, 1)) * 0.2).astype(dtype)
-    parameters = {"epsilon": 0.3, "delta": DELTA, "bound": bound, "max_queries": max_queries}
-    whole = RadaBound(300, **parameters, seed=1).query_many(rows, trace=True)
-    found, done, columns = GuardReplay(RadaBound(300, **parameters, seed=1), trace=True), 0, []
+    parameters = {"epsilon": 0.3, "delta": DELTA, "seed": 1}
+    if max_queries is not None:
+        parameters["max_queries"] = max_queries
+    whole = guard_by_bound(bound, 300, **parameters).query_many(rows, trace=True)
+    found, done, columns = GuardReplay(guard_by_bound(bound, 300, **parameters), trace=True), 0, []
     for size in [1] * 20 + [9] * 20 + [200, 20]:
         told = found.ask(rows[done : done + size])
         columns.append(told())

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import FixedSequence, Holdout, RadaBound, pack_losses
+from radabound_fast import FixedSequence, RadaBound, pack_losses
 from radabound_fast.files import answers as _answers_file
 from radabound_fast.files import reading as files
 from radabound_fast.files.answers import answers_file
+from radabound_fast.guards.by_bound import guard_by_bound
 
 M, K = 1000, 300
 PARAMETERS = ["--epsilon", "0.09", "--delta", "0.1", "--n-vectors", "12", "--seed", "5"]
@@ -54,7 +55,7 @@ def rows_of(name):
 
 
 def expected_rows(bound, losses, first=0):
-    guard = RadaBound(M, epsilon=0.09, delta=0.1, n_vectors=12, bound=bound, seed=5)
+    guard = guard_by_bound(bound, M, epsilon=0.09, delta=0.1, n_vectors=12, seed=5)
     answers = guard.query_many(losses, trace=True)
     columns = (
         *(answers.values, answers.lows, answers.highs),
@@ -178,9 +179,9 @@ def test_an_audit_goes_on_where_it_stopped(run, what, bound, halts):
 
 
 def test_packed_rows_go_on_too(run):
-    np.save("words.npy", pack_losses(losses_of()))
+    np.save("words.npy", pack_losses(losses_of()).words)
     for n_rows, before in ((50, 0), (K, 50)):
-        np.save("words.npy", pack_losses(losses_of()[:n_rows]))
+        np.save("words.npy", pack_losses(losses_of()[:n_rows]).words)
         code, out, _ = run(
             "audit", "--losses", "words.npy", "--packed", "--n-samples", M, *PARAMETERS,
             "--bound", "fixed-sequence", "--state", "g.db",
@@ -274,7 +275,7 @@ def test_a_signal_waits_until_what_is_counted_is_written_and_a_second_does_not(r
         "whole = auditing.GuardReplay._ask\n"
         "def ask(self, block):\n"
         "    told = whole(self, block)\n"
-        "    if self.guard.n_queries == 35:\n"
+        "    if self.guard.n_answered == 35:\n"
         f"        for _ in range({1 + second}):\n"
         f"            os.kill(os.getpid(), signal.{name})\n"
         "    return told\n"
@@ -287,7 +288,7 @@ def test_a_signal_waits_until_what_is_counted_is_written_and_a_second_does_not(r
         capture_output=True, text=True,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout, ended.stderr) == (128 + getattr(signal, name), "", "")
-    with RadaBound.open("g.db") as guard:
+    with FixedSequence.open("g.db") as guard:
         assert guard.n_answered == 35
     expected = expected_rows("fixed-sequence", losses_of())
     assert repr(rows_of("a.csv")) == repr(expected[: 28 if second else 35])
@@ -303,7 +304,7 @@ def test_a_bad_row_is_told_by_its_number_in_the_file(run):
         )
         assert found == code
     assert "got 1.5 at row" in err and "queries 12" in err
-    with RadaBound.open("g.db") as guard:
+    with FixedSequence.open("g.db") as guard:
         assert 100 <= guard.n_answered <= 123
 
 
@@ -311,5 +312,5 @@ def test_a_holdout_that_others_ask_meanwhile_is_the_same_one(run):
     np.save("p.npy", np.load("p.npy")[:20])
     state = ["--bound", "mclt", "--state", "g.db"]
     assert run(*PREDICTIONS, *state)[0] == 0
-    with Holdout.open("g.db", np.load("y.npy")) as holdout:
-        assert holdout.n_answered == 20 and not holdout.halted
+    with RadaBound.open("g.db", np.load("y.npy")) as guard:
+        assert guard.n_answered == 20 and not guard.halted

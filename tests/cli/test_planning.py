@@ -12,12 +12,12 @@ from radabound_fast import (
     HoldoutExhausted,
     Ladder,
     Plan,
-    RadaBound,
     bounds,
     cli,
     plan,
 )
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.planning import _entries
 from radabound_fast.plots import plan_figure
 
@@ -124,7 +124,7 @@ def test_where_nothing_suffices_there_is_no_least():
 
 
 def first_is_answered(n_samples, epsilon, bound, losses, **parameters):
-    guard = RadaBound(n_samples, epsilon=epsilon, delta=0.1, bound=bound, seed=5, **parameters)
+    guard = guard_by_bound(bound, n_samples, epsilon=epsilon, delta=0.1, seed=5, **parameters)
     try:
         guard.query(losses)
     except HoldoutExhausted:

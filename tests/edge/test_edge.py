@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import DeclaredSearch, HoldoutExhausted, RadaBound, SignMatrix
+from radabound_fast import DeclaredSearch, HoldoutExhausted, SignMatrix
 from radabound_fast.edge import EdgeState, margins_header
+from radabound_fast.guards.by_bound import guard_by_bound
 
 ROOT = Path(__file__).parents[2]
 EDGE = ROOT / "examples" / "edge"
@@ -183,7 +184,7 @@ def test_the_rule_in_integers_answers_as_radabound_up_to_the_same_halt(case):
     n_samples, n_vectors, bound, options = case
     epsilon = 0.022 if n_samples > 1000 else 0.9 if n_samples < 64 else 0.5
     options = {"epsilon": epsilon, "delta": 0.1, "bound": bound, "seed": 7} | options
-    guard = RadaBound(n_samples, n_vectors=n_vectors, **options)
+    guard = guard_by_bound(judged=n_samples, n_vectors=n_vectors, **options)
     new = EdgeState.new(n_samples, n_vectors=n_vectors, **options)
     # rows whose means rise, so that the budget falls, before those that the signs have chosen
     rng = np.random.default_rng(n_samples)
@@ -231,7 +232,7 @@ def test_a_row_of_ten_million_losses_is_a_stream_too(tmp_path):
     state.write_bytes(2 * EdgeState.new(m, **options).to_bytes())
     losses = np.random.default_rng(0).random((2, m)) < 0.25
     found = answers_of(run(state, losses).stdout)
-    guard = RadaBound(m, signs="generated", **options)
+    guard = guard_by_bound(judged=m, signs="generated", **options)
     answers = [guard.query(row) for row in losses]
     assert [total / m for _, total, _ in found] == [answer.value for answer in answers]
     cells = 32 * m

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import HoldoutExhausted, RadaBound, SignMatrix
+from radabound_fast import HoldoutExhausted, SignMatrix
 from radabound_fast.edge import EdgeState
+from radabound_fast.guards.by_bound import guard_by_bound
 
 SRC = Path(__file__).parents[2] / "src"
 pytestmark = pytest.mark.source
@@ -160,9 +161,11 @@ def test_answers_and_halts_are_radabounds_at_awkward_parameters(device):
     rng = np.random.default_rng(18)
     ends = set()
     for m, n_vectors, bound, epsilon, delta, share in AWKWARD:
-        options = {"epsilon": epsilon, "delta": delta, "bound": bound, "max_queries": share}
+        options = {"epsilon": epsilon, "delta": delta, "bound": bound}
+        if share is not None:
+            options["max_queries"] = share
         state = new(m, n_vectors=n_vectors, **options)
-        guard = RadaBound(m, n_vectors=n_vectors, seed=7, **options)
+        guard = guard_by_bound(judged=m, n_vectors=n_vectors, seed=7, **options)
         signs = np.asarray(SignMatrix(m, n_vectors, seed=7)) > 0
         here, rate = ready(device(state)), rng.random() / 2
         for number in range(42):

@@ -67,7 +67,7 @@ def test_a_vote_is_right_where_its_trees_are_on_average(few_trees):
 
 def test_a_resample_has_a_row_for_every_mechanism_and_epsilon(few_trees):
     rows = real.search("scorecard", 3)
-    assert len(results.grouped(rows, "mechanism", "epsilon")) == len(rows) == 18
+    assert len(results.grouped(rows, "mechanism", "epsilon")) == len(rows) == 16
     assert {(row["data"], row["resample"]) for row in rows} == {("scorecard", 3)}
     assert all(row["answered"] <= 30 for row in rows)
 

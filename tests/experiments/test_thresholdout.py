@@ -88,6 +88,6 @@ def test_thresholdout_follows_figure_1_with_the_noise_of_its_seed(seed):
     ],
 )
 def test_a_bad_parameter_is_named(arguments, error, message):
-    good = {"n_samples": 100, "threshold": 0.1, "noise": 0.01, "budget": 5}
+    good = {"threshold": 0.1, "noise": 0.01, "budget": 5}
     with pytest.raises(error, match=f"{message} must be"):
-        Thresholdout(**good | arguments)
+        Thresholdout(100, **good | arguments)

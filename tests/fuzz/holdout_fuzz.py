@@ -1,4 +1,4 @@
-"""Target: `Holdout.query` and `query_many`, with labels and predictions of every kind.
+"""Target: a guard made on labels, with labels and predictions of every kind.
 
 The error rate is the share of predictions that are not `==` their label; a prediction that is no
 class is refused, and then nothing has changed; no message tells a label.
@@ -92,7 +92,7 @@ def fuzz_one(data):
     pick = draw.seeded().integers(len(known), size=m).tolist()
     labels = labels_like(draw, [known[i] for i in pick])
     try:
-        holdout = RadaBound(labels, epsilon=0.9, delta=0.9, bound="mclt", n_vectors=5, seed=1)
+        guard = RadaBound(labels, epsilon=0.9, delta=0.9, bound="mclt", n_vectors=5, seed=1)
     except REFUSALS:
         return
     y_true = plain(labels)
@@ -105,22 +105,22 @@ def fuzz_one(data):
             y_pred = np.empty((0, m), draw.choice(["i4", "f8"]))
         else:
             y_pred = labels_like(draw, rows[0] if k is None else rows)
-        before = holdout.n_answered, holdout.complexity, holdout.halted
+        before = guard.n_answered, guard.complexity, guard.halted
         try:
-            got = holdout.query(y_pred) if k is None else holdout.query_many(y_pred)
+            got = guard.query(y_pred) if k is None else guard.query_many(y_pred)
         except HoldoutExhausted:
-            assert holdout.halted
+            assert guard.halted
             return
         except REFUSALS:
-            assert before == (holdout.n_answered, holdout.complexity, holdout.halted)
+            assert before == (guard.n_answered, guard.complexity, guard.halted)
             refused_rightly(y_true, y_pred, k)
             continue
         values = [got.value] if k is None else got.values.tolist()
         plain_rows = [plain(y_pred)] if k is None else [plain(row) for row in plain(y_pred)]
         for value, row in zip(values, plain_rows, strict=False):
-            kinds = map(in_one_kind, (y_true, row, holdout.classes))
+            kinds = map(in_one_kind, (y_true, row, guard.holdout.classes))
             assert value == error_rate(*kinds)
-        assert holdout.halted or len(values) == len(plain_rows)
+        assert guard.halted or len(values) == len(plain_rows)
 
 
 def refused_rightly(y_true, y_pred, k):

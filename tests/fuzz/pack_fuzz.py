@@ -17,13 +17,14 @@ def fuzz_one(data):
         found = plain_rows(values, 1)
     bits = found is not None and all(row and set(row) <= {0, 1} for row in found)
     try:
-        words = pack_losses(values)
+        packed = pack_losses(values)
     except REFUSALS as error:
         assert not bits, f"rows of 0 and 1 were refused: {error}"
         return
     assert bits, f"packed what is not 0 and 1: {type(values)}"
-    rows = words.tolist() if words.ndim == 2 else [words.tolist()]
+    assert all(len(losses) == packed.n_samples for losses in found)
+    rows = packed.words.tolist() if packed.ndim == 2 else [packed.words.tolist()]
     for row, losses in zip(rows, found, strict=True):
-        packed = sum(word << 64 * w for w, word in enumerate(row))
-        assert packed == sum(int(loss) << i for i, loss in enumerate(losses))
+        bits = sum(word << 64 * w for w, word in enumerate(row))
+        assert bits == sum(int(loss) << i for i, loss in enumerate(losses))
         assert len(row) == -(-len(losses) // 64)

@@ -1,28 +1,33 @@
 """Target: `Task.reduce`, sums of partials, their bytes, and `RadaBound.take`.
 
 Rows that are cut, counted, added up and taken in are answered as `reference.py` says; what is
-refused changes nothing; damaged bytes are a ValueError, and forged ones a partial or a ValueError.
+refused changes nothing; damaged bytes are a ValueError.
 """
 
 import hashlib
 import itertools
-import struct
 
 import numpy as np
 from damage import damaged
 from draw import REFUSALS, Draw, array_like, in_units, plain_rows, shape_of
 from query_fuzz import Twin, packed_like, plain_bits
 
-from radabound_fast import HoldoutExhausted, RadaBound
+from radabound_fast import HoldoutExhausted, PackedLosses, RadaBound
 from radabound_fast.rows.partial import Partial
 
-N_HEAD, N_DIGEST = 68, 32
+N_DIGEST = 32
 
 
 def counted(draw, task, rows, packed):
     """Of the rows as they are, or of an array that is cut into words, added up in any order."""
-    reduce = task.reduce_packed if packed else task.reduce
-    word = 1 if packed else 64
+    word, m = 1 if packed else 64, task.n_samples
+
+    def reduce(part, start=0):
+        if not packed:
+            return task.reduce(part, start=start)
+        n = min(64 * np.shape(part)[-1], m - start) if np.ndim(part) == 2 else m
+        return task.reduce(PackedLosses(part, n), start=start)
+
     if not isinstance(rows, np.ndarray) or rows.ndim != 2 or draw.one_in(3):
         return reduce(rows)
     starts = [start for start in range(0, rows.shape[1], word) if start == 0 or draw.one_in(2)]
@@ -55,11 +60,14 @@ def fuzz_one(data):
 
 
 def take(draw, twin, rows, packed, plain):
+    m = twin.guard.n_samples
     all_good = plain is not None and None not in plain
     try:
         partial = counted(draw, twin.guard.task(), rows, packed)
         partial = Partial.from_bytes(partial.to_bytes())
-        answers = twin.guard.take([partial], fetch=lambda i: rows)
+        answers = twin.guard.take(
+            [partial], fetch=lambda i: PackedLosses(rows, m) if packed else rows
+        )
     except HoldoutExhausted:
         assert twin.halted
         return
@@ -79,12 +87,7 @@ def its_bytes_were_changed(draw):
     task = guard.task()
     whole = task.reduce(losses[:, :width] * draw.choice([1, 0.5])).to_bytes()
     blob = damaged(draw, whole, [task.reduce(losses[:, 64:], start=64).to_bytes()])
-    if draw.one_in(2):  # and a forger makes the length and the checksum right
-        content = bytearray(blob[:-N_DIGEST])
-        if len(content) >= N_HEAD:
-            content[16:24] = struct.pack("<Q", len(content) + N_DIGEST)
-        blob = bytes(content) + hashlib.sha256(content).digest()
-    elif blob != whole and blob[-N_DIGEST:] == hashlib.sha256(blob[:-N_DIGEST]).digest():
+    if blob != whole and blob[-N_DIGEST:] == hashlib.sha256(blob[:-N_DIGEST]).digest():
         return  # what it was damaged to is whole
     try:
         partial = Partial.from_bytes(blob)

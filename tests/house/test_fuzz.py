@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radabound_fast import Holdout, RadaBound, pack_losses
+from radabound_fast import RadaBound, pack_losses
 from radabound_fast.files.reading import open_losses, open_predictions
 
 FUZZ = Path(__file__).parents[1] / "fuzz"
@@ -102,13 +102,13 @@ def test_a_longdouble_is_packed_only_if_it_is_0_or_1(value):
     losses = np.array([1, np.longdouble(value), 0], np.longdouble)
     with pytest.raises(ValueError, match="0 or 1 to be packed, got .* at sample 1"):
         pack_losses(losses)
-    assert pack_losses(losses[::2]).tolist() == [1]
+    assert pack_losses(losses[::2]).words.tolist() == [1]
 
 
 def test_strings_that_end_with_a_nul_are_classes_of_their_own():
-    holdout = Holdout(["x", "x\0", "y"], guard_of())
-    assert holdout.classes == ["x", "x\0", "y"]
-    assert holdout.query(["x\0", "x", "y"]).value == 2 / 3
+    guard = RadaBound(["x", "x\0", "y"], epsilon=0.9, delta=0.9, bound="mclt", seed=1)
+    assert guard.holdout.classes == ["x", "x\0", "y"]
+    assert guard.query(["x\0", "x", "y"]).value == 2 / 3
 
 
 def saved(tmp_path, suffix, content):

@@ -16,12 +16,13 @@ ROOT = README.parent
 
 def test_the_python_example_runs_and_prints_intervals():
     (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
-    assert len(example.strip().splitlines()) <= 13
+    assert len(example.strip().splitlines()) <= 12
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(example, "README.md", "exec"), {})
     lines = printed.getvalue().splitlines()
-    assert len(lines) == 3
+    *lines, sentence = lines
+    assert len(lines) == 3 and sentence.startswith("The best of 3 models is ")
     for line in lines:
         numbers = re.fullmatch(r"error (0\.\d{4}), true error (0\.\d{4}) to (0\.\d{4})", line)
         value, low, high = map(float, numbers.groups())
@@ -38,6 +39,11 @@ def test_the_commands_are_targets_of_the_makefile():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = set(re.findall(r"^    make ([a-z-]+)", README.read_text(), re.M))
     assert named == {"demo", "test"} and named <= targets
+
+
+@pytest.mark.source
+def test_it_has_at_most_900_words():
+    assert len(README.read_text(encoding="utf-8").split()) <= 900
 
 
 @pytest.mark.source

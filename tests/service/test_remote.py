@@ -226,16 +226,16 @@ def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
 
 
 class _Elsewhere(http.server.BaseHTTPRequestHandler):
-    """Sends everybody to another address, or is too slow for it."""
+    """Sends everybody to another address, or away."""
 
     def do_GET(self):
         self.server.asked.append(self.headers["Authorization"])
         self.send_response(self.server.status)
         self.send_header("Location", self.server.to)
-        body = b'{"error": {"type": "TimeoutError", "message": "too slow"}}'
+        body = b'{"error": {"type": "PermissionError", "message": "not yours"}}'
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body if self.server.status == 408 else bytes(len(body)))
+        self.wfile.write(body if self.server.status == 403 else bytes(len(body)))
 
     def log_message(self, *_):
         pass
@@ -244,7 +244,7 @@ class _Elsewhere(http.server.BaseHTTPRequestHandler):
 @pytest.mark.parametrize(
     ("status", "error", "reason"),
     [(301, ValueError, "it replied 301"), (307, ValueError, "it replied 307"),
-     (308, ValueError, "it replied 308"), (408, TimeoutError, "^too slow$")],
+     (308, ValueError, "it replied 308"), (403, PermissionError, "^not yours$")],
 )  # fmt: skip
 def test_a_redirect_is_not_followed_nor_is_what_is_told_asked_again(
     status, error, reason, monkeypatch
@@ -400,7 +400,7 @@ def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_p
 def test_it_needs_neither_the_extra_nor_a_database():
     program = (
         "import sys; sys.modules.update({name: None for name in ('starlette', 'uvicorn',"
-        " 'httptools', 'uvloop', 'pyarrow', 'scipy', 'sqlite3')});"
+        " 'h11', 'uvloop', 'prometheus_client', 'pyarrow', 'scipy', 'sqlite3')});"
         "import radabound_fast.service.client"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -555,8 +555,11 @@ def test_what_is_no_holdout_is_refused_by_them(service):
 def test_the_command_serves_ends_and_goes_on(tmp_path):
     options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
     with Command(tmp_path, Y, *options) as command:
-        with command.start().remote() as asked:
+        service = command.start()
+        with service.remote() as asked:
             assert asked.query(row(), guess=0.2).number == 1
+        # counts, and not when each began
+        assert b"_created" not in service.send("GET", "/metrics", team="owner")[2]
         assert command.stop() == 143  # as SIGTERM has it
         assert sorted(path.name for path in tmp_path.glob("guard.db*")) == ["guard.db"]
         command.options = []  # all is in the file
@@ -638,7 +641,6 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
         (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
-        (["--epsilon", ".1", "--delta", ".1", "--body-seconds", "inf"], "must be finite, got inf"),
         (
             ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
             "must be a certificate and its key",
@@ -745,8 +747,34 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     told = capsys.readouterr()
     assert ("chmod 600" in told.err) is is_warned and "with a RadaBound" in told.out
     assert "token-" not in told.out + told.err
-    assert cli.main([*given, "--host", "0.0.0.0"]) == 0
-    assert "tokens and answers go in clear" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "address", "expects_proxy", "is_clear"),
+    [
+        ([], "http://127.0.0.1:", False, False),
+        (["--host", "localhost"], "http://127.0.0.1:", False, False),
+        (["--host", "0.0.0.0"], "http://0.0.0.0:", True, True),
+        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://", True, False),
+    ],
+)
+def test_beyond_loopback_the_command_says_what_it_expects_in_front(
+    tmp_path, capsys, monkeypatch, options, address, expects_proxy, is_clear
+):
+    from radabound_fast import cli
+    from radabound_fast.cli import serve
+    from radabound_fast.service import server
+
+    np.save(tmp_path / "y.npy", Y)
+    monkeypatch.setattr(serve, "_check_tls", lambda *_: None)
+    monkeypatch.setattr(server, "run", lambda *_: None)
+    given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
+             tokens_file(tmp_path), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
+    assert cli.main([*map(str, given), *options]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith(address)
+    assert ("a reverse proxy is expected in front" in told.err) is expects_proxy
+    assert ("tokens and answers are not encrypted" in told.err) is is_clear
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
@@ -754,7 +782,7 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
 
     for name in [name for name in sys.modules if name.startswith("radabound_fast.service")]:
         monkeypatch.delitem(sys.modules, name)
-    for package in ("starlette", "uvicorn"):
+    for package in ("starlette", "uvicorn", "prometheus_client"):
         for name in [name for name in sys.modules if name.partition(".")[0] == package]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
