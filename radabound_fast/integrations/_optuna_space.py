@@ -9,7 +9,8 @@ from typing import Any
 
 from radabound_fast._extras import needs
 from radabound_fast.spaces import Choice, Grid, Space, Steps
-from radabound_fast.spaces._values import check_values, token_of, value_from
+from radabound_fast.spaces.tokens import token_of, value_from
+from radabound_fast.spaces.values import check_values
 
 with needs("optuna"):
     from optuna import Study, Trial

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from radabound_fast._checks import check_choice, faults_of
 from radabound_fast._kernel import broken_into
 from radabound_fast.metrics import measure_from
-from radabound_fast.spaces._values import as_tuple
+from radabound_fast.spaces.tokens import as_tuple
 from radabound_fast.store.description import (
     Description,
     check_description,

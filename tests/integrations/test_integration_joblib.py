@@ -345,6 +345,18 @@ def test_ray_fits_and_the_guard_stays_here():
     assert len(told) == guard.n_answered == N_ANSWERED
 
 
+@pytest.mark.skipif(not find_spec("distributed"), reason="dask[distributed] is not installed")
+def test_dask_fits_and_the_guard_stays_here():
+    from distributed import Client
+    from joblib import parallel_config
+
+    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None):
+        holdout = holdout_of()
+        with parallel_config(backend="dask"):
+            answers = list(guarded_map(holdout, noisy, range(40)))
+    assert len(answers) == holdout.n_queries == N_ANSWERED
+
+
 @pytest.mark.skipif(not find_spec("hyperopt"), reason="hyperopt is not installed")
 @pytest.mark.filterwarnings("ignore")  # hyperopt's own: it is old
 def test_the_line_for_hyperopt_stops_its_search():
