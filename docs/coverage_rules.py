@@ -238,8 +238,8 @@ class Gate:
         free, asked = rule.free(epsilon, n_queries, m, delta), 0
         while free is not None and asked < n_queries:
             stage = free.stage(asked)
-            self._low[asked : stage.n_answered] = stage.low_count
-            asked = stage.n_answered
+            self._low[asked : stage.n_queries] = stage.low_count
+            asked = stage.n_queries
 
     def n_answered(self, run: Seen) -> int:
         """How many queries are answered before the first that is not."""

@@ -125,7 +125,8 @@ def misses_of_a_chosen_vote(rng: np.random.Generator, n_runs: int) -> int:
     misses = 0
     for _ in range(n_runs):
         coins = rng.integers(0, 2, (25, 1000), dtype=np.uint8)  # whether each is wrong
-        guard = FixedSequence(1000, epsilon=0.06, delta=0.1, n_vectors=64, seed=int(rng.integers(2**63)))  # fmt: skip
+        seed = int(rng.integers(2**63))
+        guard = FixedSequence(1000, epsilon=0.06, delta=0.1, n_vectors=64, seed=seed)
         weights = np.where(guard.query_many(coins).values < 0.5, 1, -1)
         vote = weights @ (2.0 * coins - 1.0) > 0
         misses += abs(guard.query(vote).value - 0.5) > 0.06
@@ -138,7 +139,7 @@ def known_failures(n_runs: int = 100_000) -> str:
     lines = [
         f"Theorem 2 on *shattering, one atom*, m = {m}, l = 256, e = {e:g}: R - R~ > e in "
         f"{shattering_misses(rng, n_runs, e, m, 256) / n_runs:.4f} of {n_runs:,} runs; it says "
-        f"{bounds.rademacher_tail(e, m, 256):.1e}."
+        f"{math.exp(bounds.rademacher_log_tail(e, m, 256)):.1e}."
     ]
     for n in (256, 4096):
         one, both = two_atoms_misses(rng, n_runs, m, n)

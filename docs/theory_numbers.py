@@ -101,8 +101,12 @@ def two_atoms_miss(n_vectors: int, two_sided: bool) -> float:
 def counterexamples() -> Iterator[Number]:
     e, n = 0.00791, 256
     yield Number("Theorem 2, true tail", "0.0231", shattering_tail(e, n))
-    yield Number("Theorem 2, printed", "4.5e-6", bounds.rademacher_tail(e, M, n))
-    true = [n for n in range(1, 257) if shattering_tail(e, n) <= bounds.rademacher_tail(e, M, n)]
+
+    def printed(n_vectors: int) -> float:
+        return math.exp(bounds.rademacher_log_tail(e, M, n_vectors))
+
+    yield Number("Theorem 2, printed", "4.5e-6", printed(n))
+    true = [n for n in range(1, 257) if shattering_tail(e, n) <= printed(n)]
     yield Number("Theorem 2, wrong from l =", "44", max(true) + 1)
     for n, one, two in ((256, "0.060", "0.120"), (4096, "0.079", "0.158")):
         yield Number(f"mclt, one-sided, l = {n}", one, two_atoms_miss(n, False))
@@ -155,7 +159,7 @@ def self_bounding() -> Iterator[Number]:
     yield Number("loss by the split 3 : 1, %", "1.3", 100 * worst)
 
     def lead(doubled: float) -> float:
-        symmetrised = bounds.symmetrised_half_width(doubled / 2, M, 256, DELTA)
+        symmetrised = doubled + bounds.symmetrised_excess(math.log(DELTA / 2), M, 256)
         return bounds.self_bounding_half_width(doubled / 2, M, 256, DELTA) - symmetrised
 
     yield Number("2 R~ where symmetrised wins", "0.0171", brentq(lead, 0, 0.1))
@@ -179,14 +183,14 @@ def union() -> Iterator[Number]:
         yield Number(f"union, {where}", hoeffding, bounds.union_queries(m, epsilon, DELTA))
         yield Number(f"exact, {where}", exact, bounds.binomial_queries(m, epsilon, DELTA))
         free = BOUNDS["fixed-sequence"].free(m, epsilon, DELTA)
-        yield Number(f"fixed-sequence, {where}", inside, free.n_answered)
+        yield Number(f"fixed-sequence, {where}", inside, free.n_queries)
         queries = bounds.union_queries(m, epsilon, DELTA, flat=False)
         yield Number(f"1/(k(k+1)), {where}", weighted, queries)
 
 
 def fixed_sequence() -> Iterator[Number]:
     row = BOUNDS["fixed-sequence"]
-    queries = row.free(M, 0.046, DELTA).n_answered
+    queries = row.free(M, 0.046, DELTA).n_queries
     yield Number("fixed-sequence, 0.046", "3,091,984", queries)
     real = row.free(M, 0.04, DELTA).end_of(lambda stage: stage.low_mean == 0.5)
     yield Number("real-valued, 0.04", "127", real)
@@ -251,16 +255,18 @@ def intervals() -> Iterator[Number]:
 def adaptive() -> Iterator[Number]:
     yield Number("a failure, |j| = 1", "1.39", bounds.failure_code(1))
 
-    def code(b: int) -> float:
-        return bounds.guess_and_check_code(1001, b, b * bounds.failure_code(1))
+    def code(t: int, b: int) -> float:
+        return bounds.guess_and_check_code(t, b, b * bounds.failure_code(1))
 
-    yield Number("first failure of 1,000", "9.4", code(1) - code(0))
-    yield Number("second failure", "8.3", code(2) - code(1))
-    yield Number("fifth failure", "7.0", code(5) - code(4))
+    yield Number("first failure of 1,000", "9.4", code(1001, 1) - code(1001, 0))
+    yield Number("second failure", "8.3", code(1001, 2) - code(1001, 1))
+    yield Number("fifth failure", "7.0", code(1001, 5) - code(1001, 4))
     for t, b, text in ((1, 0, "0.0234"), (1000, 0, "0.0468"), (1000, 5, "0.0846")):
-        width = bounds.guess_and_check_width(t, b, b * bounds.failure_code(1), M, DELTA)
+        width = bounds.code_width(code(t, b), M, DELTA)
         yield Number(f"guess and check, t = {t}, b = {b}", text, width)
-    yield Number("passes at epsilon = .05", "520", bounds.guess_and_check_passes(M, 0.045, DELTA))
+    # halting at tau = epsilon - width < epsilon / 10
+    passes = sum(bounds.code_width(code(t, 0), M, DELTA) <= 0.045 for t in range(1, 1000))
+    yield Number("passes at epsilon = .05", "520", passes)
     for queries, exact, bit, split in (
         (10, "0.101", "0.042", "0.081"),
         (100, "0.323", "0.101", "0.308"),
@@ -465,7 +471,7 @@ def order() -> Iterator[Number]:
         weights = np.where(right.mean(2) > 0, 1, -1)  # the mean loss is below 1/2
         votes = np.einsum("rk,rki->ri", weights, right)
         misses += int(np.sum(np.abs((votes < 0).mean(1) - 0.5) > 0.06))
-    assert BOUNDS["fixed-sequence"].free(1000, 0.06, DELTA).n_answered >= 26
+    assert BOUNDS["fixed-sequence"].free(1000, 0.06, DELTA).n_queries >= 26
     error = 4 * math.sqrt(2 * 0.207 * 0.793 / runs)
     yield Number("an order chosen by the answers", "0.207", misses / runs, error)
 

@@ -51,7 +51,7 @@ class Plan:
     n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries
         The question, as `plan` was given it.
     rows : list of dict
-        A row per bound and mechanism:
+        A row per bound and mechanism; none without an `epsilon`:
 
         name : str
             A key of ``bounds.BOUNDS``, or a mechanism; "Ladder, 3 updates" is one without
@@ -78,7 +78,7 @@ class Plan:
     """
 
     n_samples: int
-    epsilon: float
+    epsilon: float | None
     delta: float
     n_vectors: int
     error_rate: float
@@ -93,6 +93,12 @@ class Plan:
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
+        return "\n\n".join(filter(None, (self._question, self._table, self._interval)))
+
+    @property
+    def _table(self) -> str:
+        if not self.rows:
+            return ""
         head = (
             "",
             "budget",
@@ -117,20 +123,21 @@ class Plan:
         # words to the left, numbers to the right
         align = [str.ljust, *[str.rjust] * 5, str.ljust]
         widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        table = "\n".join(
+        return "\n".join(
             "  ".join(
                 side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
             ).rstrip()
             for line in (head, *lines)
         )
-        return f"{self._question}\n\n{table}{self._interval}"
 
     @property
     def _question(self) -> str:
+        samples = counted(self.n_samples, "sample")
+        if self.epsilon is None:
+            return f"{samples}, delta {self.delta:g}, error rate {self.error_rate:g}"
         question = (
-            f"{counted(self.n_samples, 'sample')}, epsilon {self.epsilon:g}, "
-            f"delta {self.delta:g}, {counted(self.n_vectors, 'sign vector')}, "
-            f"error rate {self.error_rate:g}"
+            f"{samples}, epsilon {self.epsilon:g}, delta {self.delta:g}, "
+            f"{counted(self.n_vectors, 'sign vector')}, error rate {self.error_rate:g}"
         )
         if self.max_queries is not None:
             question += f", max_queries {self.max_queries:,}"
@@ -138,12 +145,12 @@ class Plan:
 
     @property
     def _interval(self) -> str:
-        """What a search over the space is told."""
+        """The interval of every answer to a search over the space."""
         if self.space_size is None or self.low is None or self.high is None:
             return ""
         p, low, high = self.error_rate, self.low, self.high
         return (
-            f"\n\nDeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
+            f"DeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
             f"truth is in {low:.4f} to {high:.4f}\n(-{p - low:.4f}, +{high - p:.4f}), for whatever "
             f"keys were asked about, in whatever order."
         )
@@ -154,8 +161,10 @@ class Plan:
         Raises
         ------
         ValueError
-            No row has this name.
+            No row has this name, or there are none, for want of an epsilon.
         """
+        if self.epsilon is None:
+            raise ValueError("epsilon must be given to `plan` for its rows, got None")
         rows = {row["name"]: row for row in self.rows}
         if name not in rows:
             raise ValueError(f"name must be one of {', '.join(rows)}, got {name!r}")
@@ -205,7 +214,7 @@ class Plan:
 
 def plan(
     n_samples: int,
-    epsilon: float,
+    epsilon: float | None,
     delta: float,
     n_vectors: int = 32,
     error_rate: float = 0.25,
@@ -219,8 +228,9 @@ def plan(
     ----------
     n_samples : int
         m, the size of the holdout; 1 to 2**40.
-    epsilon : float
-        The error tolerated, in (0, 1).
+    epsilon : float or None
+        The error tolerated, in (0, 1).  None: only the interval of a declared space of `space_size`
+        keys, for which no error is fixed in advance, and no rows.
     delta : float
         The probability of failure, in (0, 1).
     n_vectors : int, default 32
@@ -230,7 +240,7 @@ def plan(
     space_size : int, optional
         How many keys a `DeclaredSearch` has, at least 1.
     max_queries : int, optional
-        That of a "fixed-sequence", at least 1.
+        The `max_queries` of a "fixed-sequence", at least 1.
 
     Returns
     -------
@@ -262,15 +272,23 @@ def plan(
     (True, True)
     """
     m, n_vectors = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    epsilon, delta = check_probability(epsilon=epsilon), check_delta(delta)
+    delta = check_delta(delta)
     error_rate = check_fraction(error_rate=error_rate)
     low = high = None
     if space_size is not None:
         space_size = check_count(space_size=space_size)
         low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
     max_queries = None if max_queries is None else check_count(max_queries=max_queries)
-    entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
-    rows = [entry.row(m, epsilon) for entry in entries]
+    rows = []
+    if epsilon is not None:
+        epsilon = check_probability(epsilon=epsilon)
+        entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
+        rows = [entry.row(m, epsilon) for entry in entries]
+    elif space_size is None or max_queries is not None:
+        raise ValueError(
+            "epsilon must be given, except for a declared space alone (space_size without "
+            "max_queries), got None"
+        )
     return Plan(m, epsilon, delta, n_vectors, error_rate, space_size, max_queries, rows, low, high)
 
 

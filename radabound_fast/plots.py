@@ -260,7 +260,7 @@ def plan_figure(
     guesses: ArrayLike,
     *,
     n_samples: int,
-    epsilon: float,
+    epsilon: float | None,
     title: str = "How far every answer may be from its truth",
     subtitle: str,
 ) -> Figure:
@@ -275,8 +275,8 @@ def plan_figure(
     guesses : array_like of float, shape (n_sizes,)
         The smallest epsilon at which a thousand guesses that pass are answered.  In either, nan
         stands for none; a curve that is nan throughout is not drawn.
-    n_samples, epsilon : int, float
-        The holdout in question: a dot.
+    n_samples, epsilon : int, float or None
+        The holdout in question: a dot; None: no dot.
     title, subtitle : str
         What stands above the axes.
 
@@ -309,15 +309,16 @@ def plan_figure(
             ends.append((curve[np.isfinite(curve)][-1], name, shade))
     if not ends:
         raise ValueError("curves must hold a half-width that is not nan, got none")
-    axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
-    axes.annotate(
-        f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
-        (n_samples, epsilon),
-        xytext=(8, 8),
-        textcoords="offset points",
-        color=RED,
-        fontsize=10,
-    )
+    if epsilon is not None:
+        axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
+        axes.annotate(
+            f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
+            (n_samples, epsilon),
+            xytext=(8, 8),
+            textcoords="offset points",
+            color=RED,
+            fontsize=10,
+        )
     _pad_below_and_above(axes)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
@@ -64,6 +66,7 @@ SPACE: dict[str, Sequence[Any]] = {
     "late_weight": (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4),
     "seed": range(1024),  # of the rows that it is fitted on, and of its own draws
 }
+SPACE_SIZE = math.prod(map(len, SPACE.values()))
 # decision thresholds, from .05 to .95; a route starts in the middle
 N_LEVELS = 19
 
@@ -399,14 +402,13 @@ def main(
 
     _save(folder / "labels.npy", labels)
     _save(folder / "predictions.npy", of_trees[0].predictions)
-    size = math.prod(map(len, SPACE.values()))
     figure = plots.search_figure(
         of_trees[0].holdout_error,
         of_trees[0].true_error,
         {"interval of\nDeclaredSearch": trees[0]["DeclaredSearch"][2:4]},
         {name: outcome.halt for name, outcome in trees[0].items()},
         title=f"How far can the best of {n_candidates:,} models be trusted?",
-        subtitle=f"A search among {size:,} configurations of a tree looks at every score "
+        subtitle=f"A search among {SPACE_SIZE:,} configurations of a tree looks at every score "
         f"on {N_HOLDOUT:,} flights.",
     )
     write_figure(folder / "curve.png", figure)
@@ -427,6 +429,12 @@ def main(
         print(_report(split, trees, moves, n_candidates, folder))
 
 
+def _python() -> str:
+    """The interpreter that runs this, as short as it can be typed here."""
+    here, interpreter = Path.cwd(), Path(sys.executable)
+    return str(interpreter.relative_to(here) if interpreter.is_relative_to(here) else interpreter)
+
+
 def _save(path: Path, array: NDArray[np.uint8]) -> None:
     with whole_file(path) as name, open(name, "wb") as file:
         np.save(file, array)
@@ -441,7 +449,14 @@ def _report(
 ) -> str:
     searches = counted(len(trees), "adaptive search", "adaptive searches")
     n_fresh, models = len(split.fresh.late), counted(n_candidates, "model")
-    labels, predictions = folder / "labels.npy", folder / "predictions.npy"
+    audit = shlex.join(
+        [
+            *(_python(), "-m", "radabound_fast", "audit"),
+            *("--labels", str(folder / "labels.npy")),
+            *("--predictions", str(folder / "predictions.npy")),
+            *("--delta", f"{DELTA:g}", "--space-size", str(SPACE_SIZE)),
+        ]
+    )
     return f"""\
 Which flights come more than {MINUTES_LATE} minutes late? {searches} of either kind:
 {models} each, going on from the one with the lowest error on {N_HOLDOUT:,} held-out
@@ -462,6 +477,6 @@ DeclaredSearch is proved for both searches. The paper's bounds are proved for mo
 advance, in an order fixed in advance: for neither. GuessAndCheck is proved for a search that sees
 its answers; this one saw plain scores.
 
-Wrote to {folder}: labels.npy, predictions.npy (the first search), curve.png, thresholds.png.
-radabound audit --labels {labels} --predictions {predictions} \\
-    --epsilon {EPSILON:g} --delta {DELTA:g} --seed {SIGN_SEED}"""
+Wrote to {folder}: labels.npy, predictions.npy (the first search among trees), curve.png,
+thresholds.png. How far that search's scores can be trusted, over the space that it searched:
+{audit}"""

@@ -48,8 +48,10 @@ from radabound_fast.metrics import (
     fingerprints_of,
     roc_band,
 )
-from radabound_fast.spaces import Codes, Space, as_space, from_description
-from radabound_fast.spaces._values import quoted
+from radabound_fast.spaces import Space, as_space
+from radabound_fast.spaces.description import from_description
+from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
@@ -203,9 +205,11 @@ class DeclaredSearch(Guard):
         """False: nothing is ever withheld."""
         return False
 
-    def n_left(self) -> None:
+    def n_left(self) -> int | None:
         """Return None: there is no end to the queries that will be answered."""
-        return
+        no_end: int | None = None
+        return no_end
+        return None
 
     @property
     def greater_is_better(self) -> bool:
@@ -368,7 +372,7 @@ class DeclaredSearch(Guard):
         """All answers so far, each query once, in the order in which they were first asked."""
         if self._record is None:
             packed, reruns, values = self._asked.columns()
-            codes = self.space._unpacked(packed)
+            codes = self.space.unpack_codes(packed)
             *columns, nats, _ = self._as_kept(values)
         else:
             asked = self._record.all(self._check_ours)
@@ -798,7 +802,7 @@ class DeclaredSearch(Guard):
         asked = *rows.first(), nats, rows.fingerprints.item(0)
         if self._record is None:
             code, rerun = query
-            (packed,) = self.space._packed([code])
+            (packed,) = self.space.pack_codes([code])
             n_answered, before = self._asked.add_one(packed, rerun, *asked)
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
@@ -829,7 +833,7 @@ class DeclaredSearch(Guard):
     def _add(
         self, codes: Codes, reruns: NDArray[np.int64], values: list[NDArray[Any]], rows: Rows
     ) -> tuple[int, NDArray[np.int64] | None]:
-        packed = self.space._packed(codes)
+        packed = self.space.pack_codes(codes)
         while True:
             n_answered, numbers, odd = self._asked.add(packed, reruns, values)
             if odd is None:

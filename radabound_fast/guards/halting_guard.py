@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from radabound_fast._checks import check_seed, faults_of
@@ -48,13 +47,13 @@ class HaltingGuard(Guard, Owned):
             note_halt(self.kind, n_answered, self.n_samples)
 
     @property
-    @abstractmethod
     def _shared(self) -> SharedState:
         """What queries change."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """JSON values by name: the constructor's arguments, and what describes the holdout."""
+        raise NotImplementedError
 
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""
@@ -125,8 +124,8 @@ class HaltingGuard(Guard, Owned):
     ) -> Self:
         """The guard in a database, if its parameters are those that are wanted."""
         kind, stored = ledger.description["kind"], ledger.description["parameters"]
-        if kind != cls.__name__:
-            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
+        if kind != cls.kind:
+            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {kind:.50}")
         progress = ledger.stored()
         if wanted is None:
             guard = cls._of_file(name, stored, whose)

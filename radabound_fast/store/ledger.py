@@ -181,7 +181,7 @@ class Ledger:
 
     def __init__(self, path: Path, durability: Durability = "power") -> None:
         check_choice(_SYNCHRONOUS, durability=durability)
-        self._durability = durability
+        self.durability = durability
         self.path, name = real_path(path), os.fsdecode(path)
         self._seen: bytes | None = None
         self._thread = 0  # that began the last transaction
@@ -304,7 +304,7 @@ class Ledger:
         if self._value("PRAGMA integrity_check") != "ok":
             raise ValueError(f"{self.path} is damaged: SQLite's integrity check fails")
         self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, n_bytes + 2 * MOST_BYTES)
-        self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
+        self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
         self._rows("PRAGMA journal_mode = WAL")
         self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
         progress = self.read()

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from radabound_fast._checks import check_choice, faults_of
 from radabound_fast._kernel import broken_into
 from radabound_fast.metrics import measure_from
-from radabound_fast.spaces._values import as_tuple
+from radabound_fast.spaces.tokens import as_tuple
 from radabound_fast.store.description import (
     Description,
     check_description,
@@ -36,6 +36,7 @@ from radabound_fast.store.folder import (
     real_path,
     undisturbed,
 )
+from radabound_fast.store.ledger import Durability
 from radabound_fast.store.served import SCHEMA, VERSION
 from radabound_fast.store.sqlite import connect, explained, make_database
 
@@ -96,9 +97,9 @@ class SearchRecord:
 
     description: Description
 
-    def __init__(self, path: Path, durability: str = "power") -> None:
-        self._synchronous = _SYNCHRONOUS[check_choice(_SYNCHRONOUS, durability=durability)]
-        self.path = real_path(path)
+    def __init__(self, path: Path, durability: Durability = "power") -> None:
+        check_choice(_SYNCHRONOUS, durability=durability)
+        self.path, self.durability = real_path(path), durability
         with naming(os.fsdecode(path)):
             os.stat(self.path)
         check_mounted_with_folder(self.path, os.fsdecode(path))
@@ -149,7 +150,7 @@ class SearchRecord:
                 _in_work.add(self.path)
                 with contextlib.closing(connect(self.path, _ASK_AGAIN_MS)) as database:
                     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
-                    database.execute(f"PRAGMA synchronous = {self._synchronous}")
+                    database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
                     database.execute(f"BEGIN {kind}")
                     done = work(database)
                     database.execute("COMMIT")
@@ -249,7 +250,7 @@ class SearchRecord:
         return int(count)
 
 
-def open_record(path: Path, durability: str, new: Description | None = None) -> SearchRecord:
+def open_record(path: Path, durability: Durability, new: Description | None = None) -> SearchRecord:
     """The record at `path`; where there is none, one with this description.
 
     Parameters

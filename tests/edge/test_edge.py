@@ -437,8 +437,9 @@ def test_what_the_page_shows_of_a_run_is_true(tmp_path):
     shown = [first, second, "...", f"halted after {last.n_answered} answers, complexity {spent}"]
     assert "".join(f"    {line}\n" for line in shown) in page
     found, budget = last.complexity / last.cells, last.budget / last.cells
-    told = f"complexity {found:.4g} of {budget:.4g}, which the device counts as {spent}\n"
-    assert f"    halted after {last.n_answered:,} answers, {told}" in page
+    shown = f"complexity {found:.4g}, beyond its budget of {budget:.4g}"
+    counts = f"(the device counts {last.complexity} and {last.budget})\n"
+    assert f"    halted after {last.n_answered:,} answers, {shown} {counts}" in page
 
 
 def test_the_program_of_the_page_compiles(tmp_path):

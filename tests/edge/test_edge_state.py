@@ -319,8 +319,8 @@ def test_show_says_what_was_spent_and_neither_seed_nor_count(command):
     assert lines[0] == "1,000 samples, epsilon 0.3, delta 0.1, mclt, 32 sign vectors"
     found, budget = 99 * 32 / state.cells, state.budget / state.cells
     assert lines[1] == (
-        f"halted after 3 answers, complexity {found:.4g} of {budget:.4g}, "
-        f"which the device counts as {99 * 32} of {state.budget}"
+        f"halted after 3 answers, complexity {found:.4g}, within its budget of {budget:.4g} "
+        f"(the device counts {99 * 32} and {state.budget})"
     )
     assert lines[2] == state.guarantee
     code, told, _ = command("show", "guard.state", "--json")

@@ -19,10 +19,6 @@ HUB = "optunahub/package/pruners/radabound/example.py"
 SCRIPTS = {
     "joblib_search.py": (("joblib", "sklearn"), r"\d+ of 60 answered, halted: True\nbest: "),
     "sklearn_search.py": (("joblib", "sklearn"), r"9 answered, \d surprises?, halted: False"),
-    "dask_losses.py": (
-        ("distributed", "sklearn"),
-        r"\d+ of 120 answered, halted: True\nlowest .*\nthe same here: True",
-    ),
     "lightgbm_rounds.py": (("lightgbm", "sklearn"), r"12 answered, halted: False\nbest after "),
     "xgboost_rounds.py": (("xgboost", "sklearn"), r"12 answered, halted: False\nbest after "),
     HUB: (("optunahub", "sklearn"), r"\d+ trials answered, [1-9]\d* pruned\nbest "),

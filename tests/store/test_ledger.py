@@ -392,7 +392,7 @@ def test_threads_share_one_count_and_one_halt(path, shared):
         assert repr(memory.query(losses[row])) == repr(answer)
 
 
-def test_what_dask_adopts_is_committed(path):
+def test_what_take_adopts_is_committed(path):
     losses = rows(51, 30)
     average = RademacherAverage(RadaBound(M, epsilon=0.1, **COMMON)._signs)
     average.update(losses)
