@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from radabound_fast.service.client import RemoteHoldout
+from radabound_fast.service.client import RemoteGuard
 from radabound_fast.service.server import listen, make_server
 from radabound_fast.service.tokens import Tokens
 from radabound_fast.service.wire import pack_body
@@ -38,7 +38,7 @@ class Running:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
 
     def remote(self, team="red", **more):
-        return RemoteHoldout(self.url, token=TOKENS[team], **more)
+        return RemoteGuard(self.url, token=TOKENS[team], **more)
 
     def send(self, method, path, body=None, team="red", **headers):
         """The status, the headers and the body of a reply."""

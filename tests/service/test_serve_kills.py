@@ -150,7 +150,7 @@ FARM = textwrap.dedent("""
     import numpy as np
     import optuna
     from radabound_fast.integrations.optuna import guarded_objective
-    from radabound_fast.service.client import RemoteHoldout
+    from radabound_fast.service.client import RemoteGuard
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -172,7 +172,7 @@ FARM = textwrap.dedent("""
     url, tokens, plan = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
     for client, (team, n) in enumerate(plan):
         if not os.fork():
-            holdout = RemoteHoldout(url, token=tokens[team], timeout=120)
+            holdout = RemoteGuard(url, token=tokens[team], timeout=120)
             work = study if team == "owner" else loop
             line = json.dumps(work(holdout, n, np.random.default_rng(client))) + "\\n"
             os.write(1, line.encode())
