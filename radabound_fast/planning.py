@@ -260,7 +260,7 @@ def plan(
     interval of "DeclaredSearch" is the exact binomial one, in between two counts where
     ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
     "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
-    each guarantees is not the same: docs/theory.md.
+    each guarantees is not the same: docs/explanation/theory.md.
 
     Examples
     --------
