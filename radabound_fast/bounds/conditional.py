@@ -131,7 +131,8 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     Notes
     -----
     `kl_interval` with ``min(n_negative, n_positive)`` for m: the area is an average, over ways to
-    pair rows, of means of so many independent pairs ([1]_; Result 22 of docs/explanation/theory.md).
+    pair rows, of means of so many independent pairs ([1]_; Result 22 of
+    docs/explanation/theory.md).
 
     References
     ----------

@@ -138,8 +138,8 @@ def low_error_half_width(
     Notes
     -----
     The second form is that of [1]_, with the variance bounded through the function of largest
-    expectation: Result 9 of ``docs/explanation/theory.md``.  Use l = 256: at l = 32 the noise of the signs
-    dominates.
+    expectation: Result 9 of ``docs/explanation/theory.md``.  Use l = 256: at l = 32 the noise of
+    the signs dominates.
 
     References
     ----------
