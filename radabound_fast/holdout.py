@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from copy import copy
+from types import FrameType
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +16,17 @@ from radabound_fast._kernel import sealed
 from radabound_fast.metrics import METRICS, MetricChoice, Truth, as_choice, choice_of
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+def _n_frames_of_package() -> int:
+    """How many frames there are from the caller's, itself included, to the first of a user."""
+    frame: FrameType | None = sys._getframe(1)
+    n_frames = 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame, n_frames = frame.f_back, n_frames + 1
+    return n_frames
 
 
 class _Judged:
@@ -55,7 +68,7 @@ class _Judged:
             warnings.warn(
                 "this holdout has a second guard: two guards do not know each other, so split "
                 "delta between them, or share one guard (open)",
-                stacklevel=4,
+                stacklevel=_n_frames_of_package() + 1,
             )
 
     def apart(self) -> Self:

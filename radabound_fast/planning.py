@@ -44,12 +44,12 @@ _SPACES = (10**3, 10**6, 10**9, 10**12)  # what `Plan.plot` draws
 
 @dataclass(frozen=True)
 class Plan:
-    """What `plan` found; ``str(plan)`` is a table.
+    """The result of `plan`; ``str(plan)`` is a table.
 
     Attributes
     ----------
     n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries
-        The question, as `plan` was given it.
+        The arguments of `plan`.
     rows : list of dict
         A row per bound and mechanism; none without an `epsilon`:
 
@@ -178,9 +178,9 @@ class Plan:
         return f"{name} needs {needs} to {what} of error rate {self.error_rate:g}"
 
     def plot(self) -> Figure:
-        """Half-widths at this error rate against the number of samples.
+        """A figure of half-widths at this error rate against the number of samples.
 
-        Of `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
+        For `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
         which `GuessAndCheck` answers a thousand guesses that pass.
 
         Returns
@@ -260,14 +260,14 @@ def plan(
     interval of "DeclaredSearch" is the exact binomial one, in between two counts where
     ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
     "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
-    each guarantees is not the same: docs/theory.md.
+    each guarantees is not the same: docs/explanation/theory.md.
 
     Examples
     --------
-    >>> made = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
-    >>> round(made.low, 4), round(made.high, 4)
+    >>> p = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
+    >>> round(p.low, 4), round(p.high, 4)
     (0.0103, 0.0343)
-    >>> rows = {row["name"]: row for row in made.rows}
+    >>> rows = {row["name"]: row for row in p.rows}
     >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
     (True, True)
     """
@@ -305,7 +305,7 @@ def _entries(
     space_size: int | None,
     max_queries: int | None,
 ) -> list[Entry]:
-    """Every bound, then the mechanisms."""
+    """The rows of a plan: every bound, then the mechanisms."""
     return [
         *(of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),
@@ -319,7 +319,7 @@ def _entries(
 
 
 def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
-    """The exact binomial limits of a mean, in between those of the counts around it."""
+    """The exact binomial limits of a mean, interpolated between those of the counts around it."""
     below = min(math.floor(mean * m), m - 1)
     share = mean * m - below
     lows, highs = bounds.binomial_interval(np.array([below, below + 1]), m, nats)
@@ -348,7 +348,7 @@ def _passes(delta: float, error_rate: float, m: int, epsilon: float) -> tuple[in
 
 
 def _ladder(delta: float, n_updates: int | None = None) -> Entry:
-    """With `max_queries` whatever happens; without, if at most so many queries improve."""
+    """The row of a Ladder with `max_queries`, or without, where at most so many queries improve."""
 
     def half_width(m: int, step: float, k: int) -> float:
         if n_updates is None:
@@ -363,7 +363,7 @@ def _ladder(delta: float, n_updates: int | None = None) -> Entry:
         return epsilon - half_width(m, _STEPS[0] * epsilon, 1)  # the first answer is best so
 
     def n_queries(m: int, epsilon: float) -> tuple[int, str]:
-        best = 0, 0.0, 0.0  # of equals the one that tells most
+        best = 0, 0.0, 0.0  # among equals the one with the narrowest answers
         for share in _STEPS:
             step = share * epsilon
             too_many = partial(beyond, m, epsilon, step)

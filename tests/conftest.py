@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support import PACKAGE
+from support import PACKAGE, query
 
 from radabound_fast import FixedSequence, GuessAndCheck, Ladder, RadaBound, _kernel
 from radabound_fast.experiments.thresholdout import Thresholdout
@@ -145,15 +145,14 @@ def quick_collections():
 # as guesses
 HALTING = {
     "mclt": (RadaBound, {"epsilon": 0.04, "bound": "mclt", "seed": 1}, (0.5, 0.5)),
-    "fixed-sequence": (
-        RadaBound,
-        {"epsilon": 0.045, "bound": "fixed-sequence", "max_queries": 10**6, "seed": 1},
+    "fixed sequence": (
+        FixedSequence,
+        {"epsilon": 0.045, "max_queries": 10**6, "seed": 1},
         (0.5, 0.5),
     ),
-    "fixed sequence": (FixedSequence, {"epsilon": 0.04}, (0.5, 0.5)),
+    "union bound alone": (FixedSequence, {"epsilon": 0.04, "n_vectors": 0}, (0.5, 0.5)),
     "guess and check": (GuessAndCheck, {"epsilon": 0.05}, (0.02, 0.5)),
-    "ladder": (Ladder, {"max_queries": 1}, (0.5, 0.5)),
-    "ladder with a step": (Ladder, {"step": 0.01, "max_queries": 1}, (0.5, 0.5)),
+    "ladder": (Ladder, {"step": 0.01, "max_queries": 1}, (0.5, 0.5)),
     "thresholdout": (
         Thresholdout,
         {"threshold": 0.1, "noise": 0.01, "budget": 1, "seed": 3},
@@ -168,10 +167,14 @@ class Halting(NamedTuple):
     guesses: tuple[float, float]
     losses: Any  # of the two queries, bool of shape (2, 1000)
 
-    def make(self, path=None):
+    def make(self, path=None, judged=1000):
         if path is None:
-            return self.kind(1000, **self.parameters)
-        return self.kind.open(path, 1000, durability="process", **self.parameters)
+            return self.kind(judged, **self.parameters)
+        return self.kind.open(path, judged, durability="process", **self.parameters)
+
+    def query(self, guard, number):
+        """Asks about row `number`, 0 or 1."""
+        return query(guard, self.losses[number], self.guesses[number])
 
 
 @pytest.fixture(params=HALTING)

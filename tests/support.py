@@ -3,8 +3,13 @@
 import os
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
 
 import radabound_fast
+from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound
 
 # with a separator, so that a clone of any name, and tests inside it, are not taken for the package
 PACKAGE = str(Path(radabound_fast.__file__).parent) + os.sep
@@ -13,3 +18,70 @@ PACKAGE = str(Path(radabound_fast.__file__).parent) + os.sep
 def in_package(frame: FrameType) -> bool:
     """Whether the frame runs a Python file of the library."""
     return frame.f_code.co_filename.startswith(PACKAGE)
+
+
+# ---- guards --------------------------------------------------------------------------------------
+
+
+def guard_of(judged: Any = 1000, *, bound: str = "mclt", **parameters: Any) -> Any:
+    """A guard that counts signed sums, by the name of its bound; with a seed."""
+    given = {"epsilon": 0.09, "delta": 0.1, "seed": 1} | parameters
+    if bound == "fixed-sequence":
+        return FixedSequence(judged, **given)
+    return RadaBound(judged, bound=bound, **given)
+
+
+def state_of(guard: Any) -> list[int]:
+    """All that queries change in a guard that halts."""
+    return guard._shared._progress().tolist()
+
+
+def query(guard: Any, y_pred: Any, brought: Any = 0.5) -> Any:
+    """One query of any guard: `brought` is the guess or the key that it needs, if it needs one."""
+    return guard.query(y_pred, **({guard.needs: brought} if guard.needs else {}))
+
+
+def query_many(guard: Any, Y_pred: Any, brought: Any = (), **options: Any) -> Any:
+    """Queries of any guard, with a guess or a key a row where it needs them."""
+    plural = {"guess": "guesses", "key": "keys", None: None}[guard.needs]
+    return guard.query_many(Y_pred, **options, **({plural: brought} if plural else {}))
+
+
+def one_by_one(guard: Any, rows: Any, brought: Any = None) -> list[Any]:
+    """The answers of a loop of `query`, up to the halt."""
+    answers = []
+    for row, one in zip(rows, [0.5] * len(rows) if brought is None else brought, strict=True):
+        try:
+            answers.append(query(guard, row, one))
+        except HoldoutExhausted:
+            break
+    return answers
+
+
+# ---- losses --------------------------------------------------------------------------------------
+
+
+def coins(seed: int, n_queries: int, n_samples: int, rate: float = 0.3) -> Any:
+    """Independent losses of 0 and 1."""
+    return np.random.default_rng(seed).random((n_queries, n_samples)) < rate
+
+
+def losses_with_mean(mean: float, n_samples: int = 4000) -> Any:
+    """Losses of 0 and 1 with this mean, as near as there is one."""
+    return np.arange(n_samples) < round(mean * n_samples)
+
+
+def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, Any]:
+    """Rows of 0 and 1 whose means fall from about .9 to .1, and a guess for each."""
+    rng = np.random.default_rng(seed)
+    rates = np.linspace(0.9, 0.1, n_rows)
+    losses = rng.random((n_rows, n_samples)) < rates[:, np.newaxis]
+    return losses, np.clip(rates + rng.normal(0, 0.05, n_rows), 0, 1)
+
+
+# ---- simulations ---------------------------------------------------------------------------------
+
+
+def most_failures(n_runs: int, delta: float) -> int:
+    """More failures have probability at most 1e-6, if each run fails with at most delta."""
+    return int(binom.isf(1e-6, n_runs, delta))

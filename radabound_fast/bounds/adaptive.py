@@ -40,7 +40,7 @@ def code_width(code_length: float, n_samples: int, delta: float) -> float:
 
     Notes
     -----
-    Result 12 of ``docs/theory.md``, after [1]_.
+    Result 12 of ``docs/explanation/theory.md``, after [1]_.
 
     References
     ----------

@@ -59,7 +59,7 @@ def binomial_log_failure(n_samples: int, epsilon: float) -> float:
     Notes
     -----
     Where that number is at least 2/3, ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c
-    (Result 16 of ``docs/theory.md``), so that few counts have to be tried.
+    (Result 16 of ``docs/explanation/theory.md``), so that few counts have to be tried.
 
     Examples
     --------

@@ -48,7 +48,8 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
 
     Notes
     -----
-    `binomial_interval` with the rows of the event for m: Result 21 (a) of docs/theory.md.
+    `binomial_interval` with the rows of the event for m: Result 21 (a) of
+    docs/explanation/theory.md.
 
     Examples
     --------
@@ -130,7 +131,8 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     Notes
     -----
     `kl_interval` with ``min(n_negative, n_positive)`` for m: the area is an average, over ways to
-    pair rows, of means of so many independent pairs ([1]_; Result 22 of docs/theory.md).
+    pair rows, of means of so many independent pairs ([1]_; Result 22 of
+    docs/explanation/theory.md).
 
     References
     ----------
@@ -174,7 +176,7 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     over p with ``sum a p`` the expectation b, and that at most
     ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
     mu above 0 give a lower limit of b, by one event; the largest is taken that a grid finds.  The
-    upper limit is its mirror image.  (Result 23 of docs/theory.md.)
+    upper limit is its mirror image.  (Result 23 of docs/explanation/theory.md.)
 
     Examples
     --------
@@ -276,7 +278,7 @@ def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, floa
     Notes
     -----
     The inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of [1]_, for each class:
-    Result 26 of docs/theory.md.
+    Result 26 of docs/explanation/theory.md.
 
     References
     ----------

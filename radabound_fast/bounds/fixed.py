@@ -4,7 +4,7 @@ Proved, with no conditions beyond independent samples, losses in [0, 1] and a cl
 functions fixed before the sample was seen.  Psi is one one-sided deviation, the supremum
 of ``truth - mean`` or that of ``mean - truth``; both together hold at ``delta / 2`` each.
 The constant c is 1 for the half-range estimator and 4 for the plain one.  Proofs are in
-``docs/theory.md``.
+``docs/explanation/theory.md``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def mcdiarmid_excess(
 def symmetrised_log_tail(
     excess: float, n_samples: int, n_vectors: int, *, estimator: str = "half-range"
 ) -> float:
-    """Logarithm of a bound on ``P(Psi - 2 R~ >= e)``, by ghost signs: Result 5 of docs/theory.md.
+    """Logarithm of a bound on ``P(Psi - 2 R~ >= e)``, by ghost signs: Result 5 of
+    docs/explanation/theory.md.
 
     ``inf_{x > 0} exp(-x m e) ((1 + exp(x^2 / 2)) / 2)^m exp(x^2 m c / (2 l))``, the exact
     infimum; to first order ``exp(-m e^2 / (1 + 2 c / l))``.

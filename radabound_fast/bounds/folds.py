@@ -36,7 +36,8 @@ def cross_validation_interval(
 
     Notes
     -----
-    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/theory.md, after [1]_.
+    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/explanation/theory.md, after
+    [1]_.
 
     References
     ----------

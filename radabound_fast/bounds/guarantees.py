@@ -27,7 +27,7 @@ def implied(source: str, n_vectors: int) -> str:
     """Status of a theorem of the paper that a proved bound implies at this number of vectors."""
     return (
         f"The printed proof of {source} has a gap, but at n_vectors={n_vectors} the theorem is "
-        f"proved by way of the symmetrised bound (docs/theory.md). It is finite-sample"
+        f"proved by way of the symmetrised bound (docs/explanation/theory.md). It is finite-sample"
     )
 
 
@@ -80,9 +80,9 @@ def weighted_sequence(epsilon: float, delta: float, free: Free) -> str:
         f"finite-sample, and up to a halting time that depends on the data. Weights (rounded to "
         f"about 2**-24 of the heaviest group's) must have been fixed in advance, and rows of "
         f"different groups be independent. Each answer is covered by the self-bounding bound for "
-        f"weighted losses at 3/5 of delta or by the union bound at 2/5 of it (docs/theory.md), "
-        f"which answers the first {free.n_queries:,} queries, whatever "
-        f"their means. {_NEVER_ADAPTIVE}"
+        f"weighted losses at 3/5 of delta or by the union bound at 2/5 of it "
+        f"(docs/explanation/theory.md), which answers the first {free.n_queries:,} queries, "
+        f"whatever their means. {_NEVER_ADAPTIVE}"
     )
 
 
@@ -107,6 +107,6 @@ def fixed_sequence(epsilon: float, delta: float, free: Free) -> str:
         f"holdout was seen){pool}, except with probability {delta}, every returned mean is within "
         f"{epsilon} of its expectation: two-sided, finite-sample, and up to a halting time that "
         f"depends on the data. Each answer is covered by the self-bounding bound at 3/5 of delta "
-        f"or by the union bound at 2/5 of it (docs/theory.md). Of losses declared 0 or 1 (labels, "
-        f"bits, booleans, integers) the union bound {union}. {_ASSUMED} {never}"
+        f"or by the union bound at 2/5 of it (docs/explanation/theory.md). Of losses declared 0 or "
+        f"1 (labels, bits, booleans, integers) the union bound {union}. {_ASSUMED} {never}"
     )

@@ -3,7 +3,8 @@
 ``kl(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q))``.  The expectation of one function with losses in
 [0, 1] lies above ``kl_plus(mean, b)`` with probability at most ``exp(-m b)`` over m independent
 samples, at any m, and so it does below ``kl_minus(mean, b)`` (Chernoff; Fact D of
-``docs/theory.md``).  Limits are rounded outwards, never nearer to the mean than the exact ones.
+``docs/explanation/theory.md``).  Limits are rounded outwards, never nearer to the mean than the
+exact ones.
 """
 
 from __future__ import annotations

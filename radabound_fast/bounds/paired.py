@@ -39,8 +39,8 @@ def paired_interval(n_plus: int, n_minus: int, n_samples: int, nats: float) -> t
     Chernoff's bound the lower limit is the least D in ``[-s+, mean]`` at which
     ``sup_{lambda >= 0} [lambda mean - ln(1 - s+ + s+ cosh(lambda) + D sinh(lambda))] <= L / m``,
     and the upper one is its mirror image: three events, each of probability at most exp(-L).
-    The smaller the share of samples on which the models disagree, the narrower.  docs/theory.md,
-    "Is B better than A?".
+    The smaller the share of samples on which the models disagree, the narrower.
+    docs/explanation/theory.md, "Is B better than A?".
 
     Examples
     --------

@@ -7,8 +7,8 @@ needs that of Theorem 2).  The bound is the formula as printed for a positive ex
 clipped (the split of Theorem 3 may exceed log 1), and log 1 = 0 at or below 0, where nothing is
 claimed (Theorem 6: log 1/2, its value at 0).
 
-``docs/theory.md`` says which of these theorems are proved; in short, Theorem 2 is false as
-stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a class fixed in
+``docs/explanation/theory.md`` says which of these theorems are proved; in short, Theorem 2 is false
+as stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a class fixed in
 advance, no violation is known but the printed proofs have a gap; for few sign vectors they
 follow from the symmetrised bound.
 """
@@ -41,7 +41,8 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     Notes
     -----
     False as stated: the sample's part of the variance does not shrink with l
-    (``docs/theory.md``).  With a step of at most 1/m the denominator would end in ``4 l e``;
+    (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in ``4
+    l e``;
     the printed 8 is conservative, and used here.
 
     References

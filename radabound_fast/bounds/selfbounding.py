@@ -4,7 +4,7 @@ Proved for the half-range estimator.  Both hold at a halting time that depends o
 too: with one epsilon fixed in advance and the same signs throughout, every answer given
 while the half-width is at most epsilon is within epsilon of its truth, with probability
 1 - delta.  It is no band over the queries: quote epsilon, not the half-width reached.
-Proofs are in ``docs/theory.md``.
+Proofs are in ``docs/explanation/theory.md``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def self_bounding_half_width(
     Notes
     -----
     Twice the Rademacher sum of centred losses is self-bounding [1]_, so its lower tail has the
-    proxy 2 m R; the signs add m / l.  Result 7 of ``docs/theory.md``.
+    proxy 2 m R; the signs add m / l.  Result 7 of ``docs/explanation/theory.md``.
 
     References
     ----------
@@ -138,8 +138,8 @@ def low_error_half_width(
     Notes
     -----
     The second form is that of [1]_, with the variance bounded through the function of largest
-    expectation: Result 9 of ``docs/theory.md``.  Use l = 256: at l = 32 the noise of the signs
-    dominates.
+    expectation: Result 9 of ``docs/explanation/theory.md``.  Use l = 256: at l = 32 the noise of
+    the signs dominates.
 
     References
     ----------

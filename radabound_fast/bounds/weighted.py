@@ -51,7 +51,7 @@ def weighted_half_width(
 
     Notes
     -----
-    Result 28 of docs/theory.md.
+    Result 28 of docs/explanation/theory.md.
 
     Examples
     --------

@@ -117,7 +117,7 @@ def _serve(args: argparse.Namespace) -> int:
         if not ipaddress.ip_address(host).is_loopback:
             _warn(
                 "other machines can connect: a reverse proxy is expected in front, which limits "
-                "connections, rates, and the time that a request may take (docs/serve.md)"
+                "connections, rates, and the time of a request (docs/how-to/serve-a-holdout.md)"
             )
             if scheme == "http":
                 _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")

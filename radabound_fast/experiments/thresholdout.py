@@ -106,6 +106,7 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     _answers_type = ThresholdoutAnswers
     _arguments = ("threshold", "noise", "budget", "seed")
 
+    @sealed
     def __init__(
         self,
         judged: Any,
@@ -127,6 +128,7 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         self._holdout.note_guard(None)
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from radabound_fast.holdout import Holdout, Losses
-    from radabound_fast.store.served import ServedLedger, ServedRecord
+    from radabound_fast.store.served import ServedDatabase
 
 
 class Outlook(NamedTuple):
@@ -119,7 +119,7 @@ class Guard:
         """Return numbers that reveal more than the answers do, for the holdout's owner alone."""
         return {}
 
-    def share_transactions(self) -> ServedLedger | ServedRecord:
+    def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""
         raise NotImplementedError
 

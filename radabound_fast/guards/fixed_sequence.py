@@ -31,7 +31,7 @@ from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard
 from radabound_fast.guards.signed import SignedGuard
-from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class FixedSequence(HaltingGuard):
     epsilon: float
     max_queries: int | None
 
+    @sealed
     def __new__(
         cls,
         judged: Any,
@@ -114,9 +115,8 @@ class FixedSequence(HaltingGuard):
     ) -> Self:
         kind: Any = cls
         if cls is FixedSequence:
-            holdout = as_judged(judged)
             union_alone = check_integer(n_vectors=n_vectors) == 0
-            other_metric = isinstance(holdout, Holdout) and holdout.metric != "error"
+            other_metric = isinstance(judged, Holdout) and judged.metric != "error"
             kind = UnionSequence if union_alone or other_metric else SignedSequence
         made: Self = super(FixedSequence, kind).__new__(kind)
         return made
@@ -211,6 +211,7 @@ class FixedSequence(HaltingGuard):
         raise NotImplementedError
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,
@@ -261,6 +262,7 @@ class SignedSequence(FixedSequence, SignedGuard):
     n_left = SignedGuard.n_left
     query_many = SignedGuard.query_many
 
+    @sealed
     def __init__(
         self,
         judged: Any,
@@ -327,6 +329,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     _answers_type = Answers[FixedSequenceAnswer]
     _arguments = ("epsilon", "delta", "max_queries")
 
+    @sealed
     def __init__(
         self,
         judged: Any,

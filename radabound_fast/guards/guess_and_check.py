@@ -136,7 +136,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     ----------
     .. [1] After R. Rogers, A. Roth, A. Smith, N. Srebro, O. Thakkar and B. Woodworth,
        "Guaranteed validity for empirical approaches to adaptive data analysis", AISTATS 2020;
-       the code and its proof are this library's (docs/theory.md).
+       the code and its proof are this library's (docs/explanation/theory.md).
 
     Examples
     --------
@@ -154,6 +154,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     _answers_type = GuessAndCheckAnswers
     _arguments = ("epsilon", "delta", "low_error")
 
+    @sealed
     def __init__(
         self, judged: Any, *, epsilon: float, delta: float, low_error: bool = True
     ) -> None:
@@ -169,6 +170,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         self._holdout.note_guard(None)
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,

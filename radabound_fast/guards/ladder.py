@@ -120,6 +120,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     _answers_type = LadderAnswers
     _arguments = ("step", "delta", "max_queries")
 
+    @sealed
     def __init__(
         self,
         judged: Any,
@@ -142,6 +143,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         self._holdout.note_guard(None)
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,

@@ -96,7 +96,7 @@ class MeanGuard(HaltingGuard, SharedState, Generic[AnswerT, AnswersT]):
 
     def __repr__(self) -> str:
         names = (*self._arguments, "n_answered", "halted")
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names if name != "seed")
         return f"{self.kind}({self.holdout!r}, {shown})"
 
     # ---- what `query` and `query_many` of the subclasses call --------------------------------

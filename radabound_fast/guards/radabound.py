@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from radabound_fast._checks import check_choice
+from radabound_fast._kernel import sealed
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.guards.signed import SignedGuard
 
@@ -78,6 +79,7 @@ class RadaBound(SignedGuard):
     (0.2, 0.05, 1)
     """
 
+    @sealed
     def __init__(
         self,
         judged: Any,
@@ -110,6 +112,7 @@ class RadaBound(SignedGuard):
         )
 
     @classmethod
+    @sealed
     def open(
         cls,
         path: Path,

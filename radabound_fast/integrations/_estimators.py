@@ -35,7 +35,7 @@ class Response(NamedTuple):
         return cls(takes, classes, holdout.pos_label if takes == "scores" else None)
 
     def of(self, estimator: Any, X: Any) -> Any:
-        """Of a fitted estimator.
+        """Return what a fitted estimator says of these rows.
 
         Raises ValueError if its classes are not the holdout's, where their order counts.
         """

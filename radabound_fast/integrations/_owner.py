@@ -33,7 +33,7 @@ class AnyHoldout(Protocol):
 
 
 class AnyGuard(Protocol):
-    """What an adapter needs of a guard: any `Guard` that answers queries has it, or a `RemoteGuard`.
+    """What an adapter needs of a guard; guards in this process have it, and a `RemoteGuard`.
 
     `needs` says what a query brings beside predictions.
     """

@@ -103,7 +103,7 @@ def guarded_rounds(
 
 
 def _n_classes(model: Any) -> int:
-    """Of a booster that can be asked about; TypeError or ValueError for any other."""
+    """Return the number of classes of a booster; TypeError or ValueError if it cannot be judged."""
     if not isinstance(model, Booster):
         raise TypeError(
             "guarded_rounds is for lightgbm.train and LGBMClassifier, got lightgbm.cv: its folds "

@@ -1,4 +1,4 @@
-"""A value for every name: what scikit-learn's `ParameterGrid` is made of."""
+"""A value for every name, as in scikit-learn's `ParameterGrid`."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Improvements(Space):
     equal for the places of all but the first, 1/n_levels for the first level, and 1/(j(j+1)) for
     each fall by j levels: they sum to at most 1.  The model of a query is a function of the key
     and of what is independent of the holdout, as long as the search sees nothing else of the
-    holdout: Result 12 of docs/theory.md, or Result 20 for these keys.
+    holdout: Result 12 of docs/explanation/theory.md, or Result 20 for these keys.
 
     It is up to you that the search sees nothing else.  An answer of ``holdout.query`` contains the
     value itself, and so do ``answers``, ``best`` and ``report()``: none of these may reach the

@@ -1,4 +1,4 @@
-"""What every space of keys has."""
+"""The base class of spaces of keys."""
 
 from __future__ import annotations
 

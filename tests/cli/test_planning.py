@@ -179,7 +179,7 @@ def test_the_ladder_without_a_limit_stays_within_epsilon_while_three_improve():
 
 
 def test_the_interval_is_that_of_a_search_over_the_declared_space():
-    """Half-widths of docs/theory.md's table: on a million keys at error .2 and .02."""
+    """Half-widths of docs/explanation/theory.md's table: on a million keys at error .2 and .02."""
     for error_rate, above in ((0.2, 0.035), (0.02, 0.014)):
         made = plan(4000, 0.05, 0.1, error_rate=error_rate, space_size=10**6)
         low, high = bounds.binomial_interval(

@@ -163,7 +163,7 @@ def test_the_table_gives_medians_ranges_and_failures():
     second = {"mclt": outcome(None, [0.25, 0.25], [0.375, 0.25], 0.1)}
     lines = [" ".join(line.split()) for line in demo.table([first, second]).split("\n")]
     assert lines == [
-        "guard halted at told, % promised, +- % true error, % broken",
+        "guard halted at score, % interval, +- % true error, % broken",
         "mclt 1 (1-1), 1 never 25.0 (25.0-25.0) 10.0 (10.0-10.0) 25.0 (25.0-25.0) 1 of 2",
     ]
 

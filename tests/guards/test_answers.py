@@ -1,6 +1,5 @@
 """One Answer and one Answers for every guard: a mean, an interval for the truth, and a record."""
 
-import dataclasses
 import math
 import pickle
 from collections.abc import Sequence
@@ -8,39 +7,44 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from support import one_by_one, query_many
 
 from radabound_fast import (
     Answer,
     Answers,
+    DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
     Ladder,
     RadaBound,
-    RadaBoundAnswer,
-    RadaBoundAnswers,
     _kernel,
     pack_losses,
 )
+from radabound_fast._kernel import RadaBoundAnswer
 from radabound_fast.bounds import adaptive
 from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.guards.answers import RadaBoundAnswers
+from radabound_fast.guards.signed import SignedGuard
+from radabound_fast.rows.labels import Labels
 
 M = 1000
 LOSSES = np.random.default_rng(0).random((30, M)) < np.linspace(0.6, 0.0, 30)[:, np.newaxis]
 GUESSES = np.clip(LOSSES.mean(axis=1) + 0.01, 0, 1)
 GUARDS = {
     "mclt": lambda: RadaBound(M, epsilon=0.2, delta=0.1, bound="mclt", seed=1),
-    "fixed-sequence": lambda: FixedSequence(M, epsilon=0.1, delta=0.1, seed=1, max_queries=40),
-    "fixed sequence": lambda: FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0),
+    "fixed sequence": lambda: FixedSequence(M, epsilon=0.1, delta=0.1, seed=1, max_queries=40),
+    "union bound alone": lambda: FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0),
     "guess and check": lambda: GuessAndCheck(M, epsilon=0.2, delta=0.1),
     "ladder": lambda: Ladder(M, 0.01, delta=0.1),
     "ladder of 40": lambda: Ladder(M, 0.01, delta=0.1, max_queries=40),
-    "parameter-free ladder": lambda: Ladder(M, delta=0.1),
     "thresholdout": lambda: Thresholdout(M, threshold=0.1, noise=0.02, budget=40, seed=3),
+    "search": lambda: DeclaredSearch(M, 99, delta=0.1),
 }
 OWN = {
     "mclt": ["complexity", "delta_prime"],
-    "fixed-sequence": ["complexity", "delta_prime"],
-    "fixed sequence": [],
+    "fixed sequence": ["complexity", "delta_prime"],
+    "union bound alone": [],
+    "search": ["key", "rerun", "nats"],
     "guess and check": ["passed", "step"],
     "thresholdout": ["passed"],
 }
@@ -56,13 +60,17 @@ def build(name):
     return GUARDS[name]
 
 
+def brought_to(guard):
+    return range(30) if guard.needs == "key" else GUESSES
+
+
 def asked(guard):
-    return [guard.query(losses, guess=guess) for losses, guess in zip(LOSSES, GUESSES, strict=True)]
+    return one_by_one(guard, LOSSES, brought_to(guard))
 
 
-def block(guard):
-    traced = {"trace": True} if isinstance(guard, RadaBound) else {}
-    return guard.query_many(LOSSES, guesses=GUESSES, **traced)
+def block(guard, n=30):
+    traced = {"trace": True} if isinstance(guard, SignedGuard) else {}
+    return query_many(guard, LOSSES[:n], brought_to(guard)[:n], **traced)
 
 
 def same(told, expected):
@@ -73,25 +81,25 @@ def same(told, expected):
 def test_what_any_guard_answers_is_one_kind_of_answer(build):
     guard = build()
     answer = asked(guard)[0]
-    answers = guard.query_many(LOSSES[:2], guesses=GUESSES[:2])
+    answers = block(guard, 2)
     assert isinstance(answer, Answer) and isinstance(answers, Answers)
     assert isinstance(answers, Sequence) and all(isinstance(each, Answer) for each in answers)
-    assert isinstance(answer, RadaBoundAnswer) == isinstance(guard, RadaBound)
-    assert isinstance(answers, RadaBoundAnswers) == isinstance(guard, RadaBound)
+    assert isinstance(answer, RadaBoundAnswer) == isinstance(guard, SignedGuard)
+    assert isinstance(answers, RadaBoundAnswers) == isinstance(guard, SignedGuard)
 
 
 def test_an_answer_is_a_number_and_a_record(name, build):
     answer = asked(build())[3]
     told = answer.to_dict()
-    shared = ["value", "low", "high", "half_width", "n_queries"]
+    shared = ["value", "low", "high", "half_width", "number"]
     assert list(told) == shared + OWN.get(name, ["updated"])
     assert all(same(getattr(answer, key), value) for key, value in told.items())
     assert float(answer) == answer.value and np.asarray(answer, float) == answer.value
     assert answer.number == 4
     kinds = {type(told[key]) for key in ("value", "low", "high", "half_width")}
-    assert kinds == {float} and type(told["n_queries"]) is int
-    assert same(dataclasses.asdict(answer), told)
-    assert [field.name for field in dataclasses.fields(answer)] == list(told)
+    assert kinds == {float} and type(told["number"]) is int
+    told["value"] = None  # a dict of one's own
+    assert answer.to_dict()["value"] == answer.value
     shown = repr(answer)
     assert shown.startswith(f"{type(answer).__name__}(value={answer.value:.6g}, low=")
     assert "\n" not in shown and len(shown) < 160
@@ -107,7 +115,7 @@ def test_answers_are_pickled_with_all_they_tell(build, protocol):
         assert type(again) is type(answer) and same(again.to_dict(), answer.to_dict())
     again = pickle.loads(pickle.dumps(block(build()), protocol))  # none of it computed before
     assert type(again) is type(answers)
-    assert (len(again), again.halted, again.number) == (30, False, 30)
+    assert (len(again), again.halted, again.n_answered) == (30, False, 30)
     assert same([each.to_dict() for each in again], [each.to_dict() for each in answers])
     for key, column in answers.to_dict().items():
         assert_array_equal(again.to_dict()[key], column)
@@ -134,7 +142,7 @@ def test_many_answers_are_a_sequence_of_answers_and_their_columns(build):
 
 
 def test_no_answers_are_an_empty_sequence_with_empty_columns(build):
-    answers = build().query_many(LOSSES[:0], guesses=GUESSES[:0])
+    answers = block(build(), 0)
     assert len(answers) == 0 and list(answers) == [] and not answers
     for column in ("values", "lows", "highs", "half_widths"):
         assert getattr(answers, column).shape == (0,)
@@ -146,11 +154,8 @@ def test_a_data_frame_has_a_row_per_answer(build):
     answers = block(build())
     fast = pandas.DataFrame(answers.to_dict())
     assert list(fast.columns) == list(answers[0].to_dict()) and len(fast) == 30
-    for frame in (
-        pandas.DataFrame(answers),
-        pandas.DataFrame(list(answers)),
-        pandas.DataFrame(asked(build())),
-    ):
+    for many in (answers, asked(build())):
+        frame = pandas.DataFrame([answer.to_dict() for answer in many])
         pandas.testing.assert_frame_equal(frame, fast)
 
 
@@ -159,7 +164,7 @@ def test_a_data_frame_has_a_row_per_answer(build):
 
 def test_an_interval_lies_in_0_to_1_and_within_the_half_width(name, build):
     for answer in asked(build()):
-        if name in ("parameter-free ladder", "thresholdout"):
+        if name == "thresholdout":
             assert all(math.isnan(end) for end in (answer.low, answer.high, answer.half_width))
             continue
         assert 0 <= answer.low <= answer.high <= 1
@@ -260,10 +265,9 @@ def test_a_bound_is_told_the_number_and_whether_the_losses_are_declared(losses, 
 
 def test_packed_losses_and_predictions_are_declared():
     guard = core()
-    assert guard.query(pack_losses(LOSSES[0])).high == LOSSES[0].mean() + 1000
-    assert guard.query_many(pack_losses(LOSSES))[-1] is True
-    holdout = RadaBound(LABELS, epsilon=0.2, delta=0.1, seed=1)
-    values, labels = holdout._labels.match(LABELS.astype(float))
+    assert guard.query_packed(pack_losses(LOSSES[0]).words).high == LOSSES[0].mean() + 1000
+    assert guard.query_many_packed(pack_losses(LOSSES).words)[-1] is True
+    values, labels = Labels(LABELS).match(LABELS.astype(float))
     assert guard.query(values, labels).high == 1000
     assert guard.query_many(values[np.newaxis], labels)[-1] is True
 
@@ -275,7 +279,7 @@ def test_the_answers_of_a_block_are_numbered_after_those_before():
     answers = guard.query_many(LOSSES[:5])
     assert answers.numbers.tolist() == [8, 9, 10, 11, 12]
     assert_array_equal(answers.lows, answers.values + 10 * answers.numbers)
-    assert [each.n_answered for each in answers] == [8, 9, 10, 11, 12]
+    assert [each.number for each in answers] == [8, 9, 10, 11, 12]
 
 
 def test_joined_blocks_keep_their_numbers_and_their_kind():
@@ -283,4 +287,4 @@ def test_joined_blocks_keep_their_numbers_and_their_kind():
     first, _, last = (guard.query_many(LOSSES[:n] * kind) for n, kind in [(3, 1), (4, 1), (2, 1.0)])
     joined = RadaBoundAnswers.joined([first, last])
     assert joined.numbers.tolist() == [1, 2, 3, 8, 9] and joined.n_answered == 9
-    assert joined._declared.tolist() == [True] * 3 + [False] * 2
+    assert joined.binary.tolist() == [True] * 3 + [False] * 2

@@ -11,16 +11,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from support import most_failures
 
 from radabound_fast import DeclaredSearch
 from radabound_fast.bounds import binomial_interval, kl_interval
 
 N_BITS = 20
-
-
-def most_failures(n_runs, delta):
-    return int(binom.isf(1e-6, n_runs, delta))
 
 
 class Votes:

@@ -1,4 +1,4 @@
-"""RadaBound(bound="fixed-sequence"): the rule of docs/theory.md, Result 11, query by query."""
+"""FixedSequence with sign vectors: the rule of docs/explanation/theory.md, Result 11, by query."""
 
 import math
 from typing import NamedTuple
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
+from support import state_of
 
-from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound, bounds, pack_losses
+from radabound_fast import FixedSequence, Holdout, HoldoutExhausted, RadaBound, bounds, pack_losses
 from radabound_fast.guards.halting import HaltingRule
 from radabound_fast.rows import reference
 
@@ -16,8 +17,9 @@ M, N_VECTORS, DELTA, SEED = 500, 256, 0.1, 3
 UNIT = 2.0**-24
 
 
-def guard_of(epsilon, max_queries=None, n_samples=M, n_vectors=N_VECTORS):
-    return FixedSequence(n_samples, epsilon=epsilon, delta=DELTA, n_vectors=n_vectors, seed=SEED, max_queries=max_queries)  # fmt: skip
+def sequence(epsilon, max_queries=None, n_samples=M):
+    given = {"delta": DELTA, "n_vectors": N_VECTORS, "seed": SEED}
+    return FixedSequence(n_samples, epsilon=epsilon, max_queries=max_queries, **given)
 
 
 class Judged(NamedTuple):
@@ -124,7 +126,7 @@ each_run = pytest.mark.parametrize("run", RUNS)
 def test_the_integer_gate_is_the_rule_at_every_query(run):
     losses, epsilon, max_queries = RUNS[run]
     expected = judged(losses, epsilon, max_queries)
-    guard = guard_of(epsilon, max_queries)
+    guard = sequence(epsilon, max_queries)
     for place, row in enumerate(losses):
         if place >= expected.n_answered:
             with pytest.raises(HoldoutExhausted) as caught:
@@ -156,68 +158,29 @@ def test_the_runs_end_in_every_way():
     assert ends["nothing"][2] == 0
 
 
-@each_run
-def test_query_and_query_many_agree_bit_for_bit(run):
-    losses, epsilon, max_queries = RUNS[run]
-    one, many, threaded, parts = (guard_of(epsilon, max_queries) for _ in range(4))
-    values = []
-    try:
-        for row in losses:
-            values.append(one.query(row).value)
-    except HoldoutExhausted:
-        pass
-    answers = many.query_many(losses)
-    assert_array_equal(answers.values, values)
-    assert answers.halted == one.halted
-    assert_array_equal(threaded.query_many(losses, n_threads=2).values, values)
-    for part in np.array_split(losses, 9):
-        if not parts.halted:
-            parts.query_many(part)
-    guards = [many, threaded, parts]
-    if losses.dtype == bool:
-        packed, single = guard_of(epsilon, max_queries), guard_of(epsilon, max_queries)
-        packed.query_many(pack_losses(losses))
-        for row in pack_losses(losses):
-            if not single.halted:
-                try:
-                    single.query_packed(row)
-                except HoldoutExhausted:
-                    break
-        guards += [packed, single]
-    for guard in guards:
-        assert state_of(guard) == state_of(one)
-        assert guard.budget == one.budget and guard.n_left() == one.n_left()
-
-
-def state_of(guard):
-    return {name: np.asarray(value).tolist() for name, value in guard._state().items()}
-
-
 @pytest.mark.parametrize(("epsilon", "n_queries"), [(0.062, 3), (0.078, 35), (0.1, 2146)])
 def test_the_union_part_answers_exactly_so_many_queries_whatever_they_are(epsilon, n_queries):
     """Unrelated fair coins, whose means are the last to be within epsilon: the signs stop early."""
-    rule = guard_of(epsilon)._rule
-    assert rule.free.n_answered == n_queries
+    rule = sequence(epsilon)._rule
+    assert rule.free.n_queries == n_queries
     losses = np.random.default_rng(5).integers(0, 2, (n_queries + 3, M), dtype=np.uint8)
-    answers = guard_of(epsilon).query_many(losses)
-    assert (answers.n_answered, answers.halted) == (n_queries, True)
+    answers = sequence(epsilon).query_many(losses)
+    assert (len(answers), answers.halted) == (n_queries, True)
 
 
 def test_floats_that_happen_to_be_0_and_1_are_not_declared_so():
     losses = np.random.default_rng(5).integers(0, 2, (300, M))
-    declared = guard_of(0.083).query_many(losses)
-    assert guard_of(0.083).query_many(losses.astype(np.float64)).n_answered == 1
+    declared = sequence(0.083).query_many(losses)
+    assert sequence(0.083).query_many(losses.astype(np.float64)).n_answered == 1
     assert declared.n_answered == 82
     for form in (losses.astype(bool), losses.astype(np.int64), pack_losses(losses)):
-        guard = guard_of(0.083)
-        ask = guard.query_many_packed if form.dtype == np.uint64 else guard.query_many
-        assert_array_equal(ask(form).values, declared.values)
+        assert_array_equal(sequence(0.083).query_many(form).values, declared.values)
 
 
 @pytest.mark.parametrize("max_queries", [3, 7, 40, 150])
 def test_max_queries_shares_half_among_them_and_the_other_half_goes_on(max_queries):
     losses = np.random.default_rng(6).random((200, M)) < 0.5
-    answered = guard_of(0.085, max_queries).query_many(losses).n_answered
+    answered = sequence(0.085, max_queries).query_many(losses).n_answered
     # fair coins: what max_queries is not too many for is answered; else by dyadic weights
     assert answered == (max_queries if 7 <= max_queries <= 117 else 7)
 
@@ -231,7 +194,7 @@ def test_max_queries_shares_half_among_them_and_the_other_half_goes_on(max_queri
 def test_low_error_is_worth_hundreds_of_queries(n_samples, rate, epsilon):
     for seed in range(3):
         losses = np.random.default_rng([seed, 400]).random((400, n_samples)) < rate
-        guard = guard_of(epsilon, n_samples=n_samples)
+        guard = sequence(epsilon, n_samples=n_samples)
         assert guard.query_many(losses).n_answered == 400
 
 
@@ -243,7 +206,7 @@ def test_a_mean_that_is_not_free_halts_and_its_mirror_image_too():
     spread = np.random.default_rng(8).permutation(M)
 
     def answered(count):
-        guard = guard_of(epsilon, 10**6)
+        guard = sequence(epsilon, 10**6)
         # rare coins first: the signs then vouch for nothing more
         guard.query_many(np.random.default_rng(9).random((place - 1, M)) < 0.02)
         assert not guard.halted
@@ -262,7 +225,7 @@ def test_as_many_queries_are_answered_as_were_promised(declared):
     rng = np.random.default_rng(10)
     for count, epsilon in ((5, 0.03), (25, 0.055), (100, 0.075), (475, 0.055)):
         losses = rng.permuted(np.tile(np.arange(M) < count, (700, 1)), axis=1)
-        guard = guard_of(epsilon)
+        guard = sequence(epsilon)
         promised = guard._rule.free_left(0, count / M, declared)
         assert 0 < promised < 700
         rows = losses if declared else losses.astype(np.float32)
@@ -274,7 +237,7 @@ def test_as_many_queries_are_answered_as_were_promised(declared):
 
 
 def test_an_interval_of_a_guards_answers_is_that_of_its_bound():
-    guard = guard_of(0.08, 300)
+    guard = sequence(0.08, 300)
     answers = guard.query_many(np.random.default_rng(11).random((60, M)) < 0.05)
     places = np.arange(1, 61)
     lows, highs = guard._rule.interval(answers.values, places, True)
@@ -299,7 +262,7 @@ def test_the_price_is_computed_anew_when_the_largest_mean_grows_or_a_stage_ends(
     losses = mutations(200, 0.02, 0.02)
     if kind == "real-valued":
         losses = losses * 0.75
-    guard = guard_of(0.11)
+    guard = sequence(0.11)
     ends = {2**j - 1 for j in range(1, 8)}  # a new power of two, whose weights are smaller
     records = [guard.query(losses[0]).value]
     for asked, row in enumerate(losses[1:], start=1):
@@ -316,7 +279,7 @@ def test_the_price_is_computed_anew_when_the_largest_mean_grows_or_a_stage_ends(
 @each_run
 def test_the_budget_is_that_of_the_self_bounding_part_at_the_largest_mean(run):
     losses, epsilon, max_queries = RUNS[run]
-    guard = guard_of(epsilon, max_queries)
+    guard = sequence(epsilon, max_queries)
     row = bounds.BOUNDS["fixed-sequence"]
     largest = 0.0
     for loss in losses[:50]:
@@ -331,28 +294,65 @@ def test_the_budget_is_that_of_the_self_bounding_part_at_the_largest_mean(run):
 @pytest.mark.parametrize(
     "run", ["signs go on", "growing error", "real-valued", "shared, low error"]
 )
-def test_a_saved_guard_goes_on_as_if_it_had_not_been(run, tmp_path):
+def test_a_database_that_is_opened_again_goes_on_as_if_it_had_not_been(run, tmp_path):
     losses, epsilon, max_queries = RUNS[run]
-    whole, first = guard_of(epsilon, max_queries), guard_of(epsilon, max_queries)
+    whole, values, given = sequence(epsilon, max_queries), [], {"durability": "process"}
+    parameters = {"epsilon": epsilon, "delta": DELTA, "n_vectors": N_VECTORS}
     expected = whole.query_many(losses)
-    values = []
     for part in np.array_split(losses, 5):
-        values += first.query_many(part).values.tolist()
-        if first.halted:
-            break
-        path = tmp_path / "guard"
-        first.save(path)
-        first = RadaBound.load(path)
-        assert first.bound == "fixed-sequence"
-        assert first.guarantee == whole.guarantee
+        with FixedSequence.open(
+            tmp_path / "guard.db", M, max_queries=max_queries, seed=SEED, **parameters, **given
+        ) as guard:
+            assert guard.guarantee == whole.guarantee
+            values += guard.query_many(part).values.tolist()
+            if guard.halted:
+                break
     assert values == expected.values.tolist()
-    assert state_of(first) == state_of(whole)
-    assert first.budget == whole.budget
+    with FixedSequence.open(tmp_path / "guard.db") as guard:  # by what the file says
+        assert state_of(guard) == state_of(whole) and guard.budget == whole.budget
+        assert guard.n_left() == whole.n_left() and repr(guard) == repr(whole)
+
+
+@pytest.mark.parametrize(
+    ("judged", "given", "signed"),
+    [
+        (M, {}, True),
+        (M, {"n_vectors": 0}, False),
+        (np.arange(M) % 2, {}, True),
+        (np.arange(M) % 2, {"n_vectors": 0}, False),
+        (Holdout(np.arange(M) % 2, metric="accuracy"), {}, False),
+        (Holdout(np.arange(M) % 2, metric="roc_auc"), {"n_vectors": 9}, False),
+    ],
+)
+def test_error_rates_and_losses_have_signs_unless_there_are_no_vectors(judged, given, signed):
+    guard = FixedSequence(judged, epsilon=0.3, delta=0.1, **given)
+    assert guard.kind == "FixedSequence" and repr(guard).startswith("FixedSequence(")
+    assert isinstance(guard, FixedSequence) and hasattr(guard, "complexity") == signed
+    assert "FixedSequence" in str(guard._description()["kind"])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"epsilon": 0}, ValueError, r"epsilon must be in \(0, 1\), got 0"),
+        ({"epsilon": 1.5}, ValueError, r"epsilon must be in \(0, 1\), got 1.5"),
+        ({"delta": 1}, ValueError, r"delta must be in \(0, 1\), got 1"),
+        ({"n_vectors": -1}, ValueError, "n_vectors must be at least 1, got -1"),
+        ({"n_vectors": 2.5}, TypeError, "n_vectors must be an integer, got 2.5"),
+        ({"max_queries": 0}, ValueError, "max_queries must be at least 1, got 0"),
+        ({"seed": -1}, ValueError, "seed must be"),
+        ({"signs": "drawn"}, ValueError, "signs must be one of 'stored', 'generated'"),
+        ({"bound": "mclt"}, TypeError, "unexpected keyword argument 'bound'"),
+    ],
+)
+def test_bad_parameters_are_named(given, error, message):
+    with pytest.raises(error, match=message):
+        FixedSequence(M, **{"epsilon": 0.1, "delta": 0.1} | given)
 
 
 def test_the_guarantee_is_the_rows_with_its_words():
     for max_queries in (None, 300):
-        words = guard_of(0.1, max_queries).guarantee
+        words = sequence(0.1, max_queries).guarantee
         row = bounds.BOUNDS["fixed-sequence"]
         assert words == row.guarantee(M, N_VECTORS, 0.1, DELTA, max_queries=max_queries)
         for phrase in ("proved", "fixed in advance", "two-sided", "finite-sample", "halting time"):
@@ -361,15 +361,15 @@ def test_the_guarantee_is_the_rows_with_its_words():
 
 
 def test_the_guarantee_says_that_the_order_must_be_fixed_and_which_pool_needs_none():
-    words = guard_of(0.09).guarantee
+    words = sequence(0.09).guarantee
     assert "for queries in an order fixed in advance (before any score on this holdout" in words
-    pool = guard_of(0.09).n_left(binary=True)
+    pool = sequence(0.09).n_left(binary=True)
     said = (
         f"in any order from a pool, fixed in advance, of at most {pool:,} whose losses are declared"
     )
     assert f", or {said}" in words
     assert "or an order of queries, chosen after seeing earlier answers" in words
-    assert "pool" not in guard_of(0.03).guarantee  # where it answers nothing
+    assert "pool" not in sequence(0.03).guarantee  # where it answers nothing
 
 
 def run_of_copies(seed, epsilon, max_queries):
@@ -381,7 +381,8 @@ def run_of_copies(seed, epsilon, max_queries):
     base = rng.random(M) < 0.25
     losses = base ^ (rng.random((100, M)) < 0.002)
     truth = 0.25 * 0.998 + 0.75 * 0.002
-    guard = FixedSequence(M, epsilon=epsilon, delta=0.3, n_vectors=N_VECTORS, seed=seed, max_queries=max_queries)  # fmt: skip
+    given = {"delta": 0.3, "n_vectors": N_VECTORS, "seed": seed}
+    guard = FixedSequence(M, epsilon=epsilon, max_queries=max_queries, **given)
     values = guard.query_many(losses).values
     return len(values), bool(np.any(np.abs(values - truth) > epsilon))
 
@@ -403,15 +404,16 @@ def test_a_withheld_row_that_raised_the_price_leaves_none_behind(many):
     errors = np.random.default_rng(1).permutation(1000)
     first = np.tile(errors < 20, (2**14, 1))
     for n_errors in (38, 41):
-        guard = FixedSequence(1000, epsilon=0.05, delta=0.1, n_vectors=64, seed=5, max_queries=2**60)  # fmt: skip
+        given = {"delta": 0.1, "n_vectors": 64, "seed": 5, "max_queries": 2**60}
+        guard = FixedSequence(1000, epsilon=0.05, **given)
         # a million times the same: the union bound then passes no more than 28 errors
         packed = pack_losses(first)
         for _ in range(64):
-            guard.query_many_packed(packed)
+            guard.query_many(packed)
         assert guard._rule.free.stage(guard.n_answered).low_count == 28
         budget, last = guard.budget, errors[np.newaxis] < n_errors
         if many:
-            assert guard.query_many(np.concatenate([first[:3], last])).n_answered == 3
+            assert len(guard.query_many(np.concatenate([first[:3], last]))) == 3
         else:
             with pytest.raises(HoldoutExhausted):
                 guard.query(last[0])

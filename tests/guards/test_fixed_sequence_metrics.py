@@ -1,4 +1,4 @@
-"""Metrics in a fixed order: `FixedSequence`, the union part of "fixed-sequence" by itself.
+"""Metrics in a fixed order: a `FixedSequence` that uses the union bound alone.
 
 By Result 29 a run of a coverage test misses with probability at most delta, so that a correct
 program has more misses than `most_failures` with probability at most 1e-6 a test.
@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from support import most_failures
 
 from radabound_fast import (
     DeclaredSearch,
@@ -16,10 +16,12 @@ from radabound_fast import (
     Holdout,
     HoldoutExhausted,
     Ladder,
+    Losses,
     RadaBound,
     bounds,
+    pack_losses,
 )
-from radabound_fast.metrics import METRICS
+from radabound_fast.metrics import METRICS, choice_of
 
 M = 500
 RNG = np.random.default_rng(81)
@@ -39,29 +41,26 @@ OPTIONS = {
 }
 
 
-def most_failures(n_runs, delta):
-    return int(binom.isf(1e-6, n_runs, delta))
+def judged_by(name, **given):
+    return Holdout(Y, metric=choice_of(name, OPTIONS.get(name, {})), **given)
 
 
-def holdout_of(name, epsilon=9.0, **given):
-    guard = FixedSequence(
-        M, epsilon=epsilon, delta=0.1, max_queries=given.pop("max_queries", None), n_vectors=0
-    )
-    return Holdout(Y, guard, metric=name, **OPTIONS.get(name, {}), **given)
+def guard_by(name, epsilon=9.0, max_queries=None, **given):
+    judged = judged_by(name, **given)
+    return FixedSequence(judged, epsilon=epsilon, delta=0.1, max_queries=max_queries, n_vectors=0)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_an_answer_has_the_interval_of_its_metric_at_its_place(name):
-    holdout = holdout_of(name)
+    guard = guard_by(name)
     says = SAYS[METRICS[name].takes]
-    answers = [holdout.query(says) for _ in range(3)]
+    answers = [guard.query(says) for _ in range(3)]
     for answer, weight in zip(answers, (1 / 2, 1 / 12, 1 / 12), strict=True):
         space = type("Space", (), {"nats": lambda self, key, w=weight: -math.log(w)})()
-        search = DeclaredSearch(M, space, delta=0.1)
-        expected = Holdout(Y, search, metric=name, **OPTIONS.get(name, {})).query(says, key=0)
+        expected = DeclaredSearch(judged_by(name), space, delta=0.1).query(says, key=0)
         told = (expected.value, expected.low, expected.high)
         assert (answer.value, answer.low, answer.high) == pytest.approx(told, rel=1e-12)
-    many = holdout_of(name).query_many(np.stack([says] * 3))
+    many = guard_by(name).query_many(np.stack([says] * 3))
     assert list(many) == answers and many.numbers.tolist() == [1, 2, 3]
 
 
@@ -76,23 +75,27 @@ def test_losses_are_answered_by_the_union_bound():
     ):
         answer = guard.query(given)
         assert (answer.low, answer.high) == pytest.approx(expected, rel=1e-12)
-    assert FixedSequence(Y, epsilon=0.9, delta=0.1).query(Y).value == 0.0
+    on_labels = FixedSequence(Y, epsilon=0.9, delta=0.1, n_vectors=0)
+    assert (
+        on_labels.query(Y).value == 0.0
+        and on_labels.query(pack_losses(losses)).value == losses.mean()
+    )
 
 
 def test_it_halts_at_the_first_answer_that_is_not_within_epsilon():
-    holdout = holdout_of("roc_auc", epsilon=0.07)
-    answers = holdout.query_many(np.tile(CHANCES, (10_000, 1)))
+    guard = guard_by("roc_auc", epsilon=0.07)
+    answers = guard.query_many(np.tile(CHANCES, (10_000, 1)))
     assert answers.halted and 1 < len(answers) < 10_000
-    assert (answers.half_widths <= 0.07).all() and holdout.halted
+    assert (answers.half_widths <= 0.07).all() and guard.halted
     with pytest.raises(HoldoutExhausted, match="has halted and answers no more"):
-        holdout.query(CHANCES)
+        guard.query(CHANCES)
     with pytest.raises(HoldoutExhausted, match="spent after 0 answers: the next is not known"):
-        holdout_of("roc_auc", epsilon=0.01).query(CHANCES)
+        guard_by("roc_auc", epsilon=0.01).query(CHANCES)
 
 
 def test_weights_and_groups_go_along():
     weights, groups = RNG.uniform(0.5, 2, M), np.arange(M) // 2
-    answer = holdout_of("accuracy", sample_weight=weights, groups=groups).query(SAYS["classes"])
+    answer = guard_by("accuracy", sample_weight=weights, groups=groups).query(SAYS["classes"])
     right = SAYS["classes"] == Y
     assert answer.value == pytest.approx(np.average(right, weights=weights))
     of_groups = np.bincount(groups, weights)
@@ -101,69 +104,82 @@ def test_weights_and_groups_go_along():
 
 
 @pytest.mark.parametrize("given", [{"sample_weight": np.arange(1.0, M + 1)}, {"groups": Y}])
-def test_a_guarantee_names_weights_and_groups_where_they_are_given(given):
+def test_a_guarantee_names_weights_and_groups_where_there_are_any(given):
     said = "or groups of them where groups are given, and weights that were fixed before"
-    for guard, has in (
-        (FixedSequence(M, epsilon=9.0, delta=0.1, n_vectors=0), said),
-        (DeclaredSearch(M, 5, delta=0.1), said),
-        (
-            DeclaredSearch(M, 5, delta=0.1, n_folds=5),
-            said.replace("given,", "given, each in one fold,"),
-        ),
+    in_folds = said.replace("given,", "given, each in one fold,")
+    for make, has in (
+        (lambda judged: FixedSequence(judged, epsilon=9.0, delta=0.1), said),
+        (lambda judged: DeclaredSearch(judged, 5, delta=0.1), said),
+        (lambda judged: DeclaredSearch(judged, 5, delta=0.1, n_folds=5), in_folds),
     ):
-        assert "Assumed: independent held-out examples" in guard.guarantee
-        assert "weights" not in guard.guarantee
-        weighted = Holdout(Y, guard, metric="accuracy", **given)
-        assert f"Assumed: independent held-out examples, {has}" in weighted.guarantee
-    own = FixedSequence(M, epsilon=0.9, delta=0.1, **given).guarantee
+        plain = make(judged_by("accuracy")).guarantee
+        assert "Assumed: independent held-out examples" in plain and "weights" not in plain
+        assert (
+            f"Assumed: independent held-out examples, {has}"
+            in make(judged_by("accuracy", **given)).guarantee
+        )
+    own = FixedSequence(Losses(M, **given), epsilon=0.9, delta=0.1).guarantee
     assert "Weights (rounded to about 2**-24" in own and "rows of different groups be" in own
 
 
 def test_what_it_does_not_do_is_refused_by_name():
-    with pytest.raises(ValueError, match="baseline needs a DeclaredSearch, got a FixedSequence"):
-        holdout_of("accuracy", baseline=Y)
-    holdout = holdout_of("roc_auc")
-    with pytest.raises(TypeError, match="roc_band needs a DeclaredSearch"):
-        holdout.roc_band(CHANCES, key=0)
-    with pytest.raises(TypeError, match="only a DeclaredSearch is asked by key"):
-        holdout.query(CHANCES, key=0)
-    with pytest.raises(ValueError, match="answers the population's roc_auc: ask its Holdout"):
-        holdout.guard.query(Y)
-    with pytest.raises(ValueError, match="one of its own for each holdout and metric"):
-        Holdout(Y, holdout.guard, metric="f1")
-    for guard in (RadaBound(M, epsilon=0.1, delta=0.1), Ladder(M, step=0.1, delta=0.1)):
-        with pytest.raises(ValueError, match="'f1' needs a DeclaredSearch, or in a fixed order a"):
-            Holdout(Y, guard, metric="f1")
-    with pytest.raises(ValueError, match="epsilon must be positive, got 0.0"):
-        FixedSequence(M, epsilon=0, delta=0.1, n_vectors=0)
+    for make in (
+        lambda judged: RadaBound(judged, epsilon=0.1, delta=0.1),
+        lambda judged: Ladder(judged, step=0.1, delta=0.1),
+    ):
+        with pytest.raises(ValueError, match="metric must be 'error' .* got 'f1': DeclaredSearch"):
+            make(judged_by("f1"))
+    for epsilon in (0, -0.1):
+        with pytest.raises(ValueError, match=f"epsilon must be positive, got {float(epsilon)}"):
+            FixedSequence(M, epsilon=epsilon, delta=0.1, n_vectors=0)
+    with pytest.raises(
+        ValueError, match="n_vectors must be at least 1 for losses with sample_weig"
+    ):
+        FixedSequence(Losses(M, groups=Y), epsilon=0.1, delta=0.1, n_vectors=0)
+    for name in ("roc_band", "compare", "report", "interval", "best", "task", "take", "budget"):
+        assert not hasattr(guard_by("roc_auc"), name)
 
 
-@pytest.mark.parametrize("name", [None, "roc_auc", "neg_brier_score"])
+@pytest.mark.parametrize("name", ["error", "roc_auc", "neg_brier_score"])
 def test_it_lives_in_a_database_that_knows_its_metric(tmp_path, name):
-    path, given = tmp_path / "guard.db", {"epsilon": 0.5, "delta": 0.1}
-    says = SAYS[METRICS[name or "error"].takes]
-    with Holdout.open(path, Y, FixedSequence, metric=name, **given) as made:
+    path, given = tmp_path / "guard.db", {"epsilon": 0.5, "delta": 0.1, "n_vectors": 0}
+    says = SAYS[METRICS[name].takes]
+    with FixedSequence.open(path, judged_by(name), **given) as made:
         first = made.query(says)
-    for again in ({"metric": name, **given}, {}):
-        with Holdout.open(path, Y, FixedSequence, **again) as holdout:
-            assert holdout.metric == (name or "error")
-            assert holdout.query(says).value == first.value
-    assert FixedSequence.open(path).n_answered == 3
-    with pytest.raises(ValueError, match="metric must be|guard must be one of its own"):
-        Holdout.open(path, Y, FixedSequence, metric="f1", **given)
-    guard = FixedSequence(M, **given, n_vectors=0)
-    Holdout(Y, guard, metric=name).query(says)
-    guard.save(tmp_path / "guard")
-    loaded = Holdout(Y, FixedSequence.load(tmp_path / "guard"))
-    assert loaded.metric == (name or "error") and loaded.query(says).number == 2
+    for judged, again in ((judged_by(name), given), (judged_by(name), {}), (Y, {})):
+        with FixedSequence.open(path, judged, **again) as guard:
+            assert guard.holdout.metric == name
+            assert guard.query(says).value == first.value
+    with FixedSequence.open(path, Y) as guard:
+        assert guard.n_answered == 4
+    for again in (given, {}):
+        with pytest.raises(ValueError, match="metric and its options must be those with which"):
+            FixedSequence.open(path, judged_by("f1"), **again)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"metric": choice_of("neg_log_loss", {"clip": 0.02})},
+        {"metric": choice_of("neg_log_loss", {"clip": 0.01}), "sample_weight": np.arange(1.0, 501)},
+        {"metric": choice_of("neg_log_loss", {"clip": 0.01}), "groups": np.arange(500) // 2},
+        {"metric": "neg_brier_score"},
+    ],
+)
+def test_a_database_opens_for_its_own_metric_options_and_weights(tmp_path, other):
+    given = {"epsilon": 9.0, "delta": 0.1}
+    FixedSequence.open(tmp_path / "guard.db", judged_by("neg_log_loss"), **given).close()
+    for again in (given, {}):
+        with pytest.raises(ValueError, match="must be those with which"):
+            FixedSequence.open(tmp_path / "guard.db", Holdout(Y, **other), **again)
 
 
 def test_an_error_changes_nothing():
-    holdout = holdout_of("roc_auc")
+    guard = guard_by("roc_auc")
     for bad in (CHANCES[:-1], np.full(M, np.nan), CHANCES[np.newaxis]):
         with pytest.raises(ValueError, match="y_pred|score|finite|shape"):
-            holdout.query(bad)
-    assert holdout.n_answered == 0 and not holdout.halted
+            guard.query(bad)
+    assert guard.n_answered == 0 and not guard.halted
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "f1", "neg_brier_score"])
@@ -175,10 +191,10 @@ def test_no_answer_of_a_fixed_sequence_is_off(name):
     for _ in range(60):
         y = (rng.random(200) < 0.3).astype(int)
         y[:2] = (0, 1) if name == "roc_auc" else y[:2]
-        guard = FixedSequence(200, epsilon=epsilon, delta=0.3, n_vectors=0)
-        holdout = Holdout(y, guard, metric=name, classes=[0, 1])
+        judged = Holdout(y, metric=name, classes=[0, 1])
+        guard = FixedSequence(judged, epsilon=epsilon, delta=0.3)
         says = rng.random((20, 200))
-        answers = holdout.query_many((says > 0.5).astype(int) if name == "f1" else says)
+        answers = guard.query_many((says > 0.5).astype(int) if name == "f1" else says)
         off = abs(answers.values - truth[name]) > epsilon
         outside = (answers.lows > truth[name]) | (answers.highs < truth[name])
         missed, n_answers = missed + bool((off | outside).any()), n_answers + len(answers)

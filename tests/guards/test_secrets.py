@@ -14,13 +14,23 @@ import subprocess
 import sys
 import traceback
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
-from support import in_package
+from support import in_package, query, query_many
 
-from radabound_fast import GuessAndCheck, Holdout, HoldoutExhausted, Ladder, RadaBound, cli
+from radabound_fast import (
+    FixedSequence,
+    GuessAndCheck,
+    HoldoutExhausted,
+    Ladder,
+    RadaBound,
+    cli,
+    pack_losses,
+)
 from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.guards.signed import SignedGuard
 
 M = 10_007  # a prime, so that count / M is no short decimal
 COUNT = 3571  # of the withheld query's losses
@@ -164,16 +174,17 @@ def refused(ask):
 
 
 MCLT = {"epsilon": 0.0125, "delta": 0.1, "bound": "mclt", "seed": 3}
+FIXED = {"epsilon": 0.0125, "delta": 0.1, "seed": 3}
 # kind, parameters, then what is asked: counts of losses, and guesses; the last one halts it.
 # Repeated answers, guesses that stand and refusals withhold means too.
 SPENT = {
     "mclt": (RadaBound, MCLT, "101 103 S"),
     "real": (RadaBound, MCLT, "101 103 R"),
-    "fixed": (RadaBound, MCLT | {"bound": "fixed-sequence"}, "101 103 S"),
+    "fixed": (FixedSequence, FIXED, "101 103 S"),
+    "union": (FixedSequence, {"epsilon": 0.01, "delta": 0.1, "n_vectors": 0}, "101 103 S"),
     "guess and check": (GuessAndCheck, {"epsilon": 0.017, "delta": 0.1}, "S:0.357 S:0.357"),
     "failed guess": (GuessAndCheck, {"epsilon": 0.015, "delta": 0.1}, "103:0.01 S:0.05"),
     "ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 3}, "103 S 101 S"),
-    "parameter-free ladder": (Ladder, {"delta": 0.1, "max_queries": 3}, "103 R S S"),
     "thresholdout": (
         Thresholdout,
         {"threshold": 0.1, "noise": 0.01, "budget": 1, "seed": 3},
@@ -193,85 +204,80 @@ class Asked(np.ndarray):
 
 def queries(text):
     """Losses, or predictions that have them, and guesses."""
-    for seed, query in enumerate(text.split()):
-        count, _, guess = query.partition(":")
+    for seed, one in enumerate(text.split()):
+        count, _, guess = one.partition(":")
         weight = REAL if count == "R" else 1.0
         yield row(COUNT if count in "SR" else int(count), seed, weight), float(guess or 0.5)
 
 
-def spend(asker, asked, many):
+def spend(guard, asked, many):
     """Asks in turn, up to the halt; returns answers and the exception."""
     if many:
         rows, guesses = (np.array(column) for column in zip(*asked, strict=True))
-        traced = {"trace": True} if isinstance(getattr(asker, "guard", asker), RadaBound) else {}
-        answers = asker.query_many(rows, guesses=guesses, **traced)
+        traced = {"trace": True} if isinstance(guard, SignedGuard) else {}
+        answers = query_many(guard, rows, guesses, **traced)
         assert answers.halted and answers.n_answered == len(rows) - 1
-        return [answers], refused(lambda: asker.query_many(rows, guesses=guesses, **traced))
+        return [answers], refused(lambda: query_many(guard, rows, guesses, **traced))
     *first, (last, guess) = asked
-    answers = [asker.query(losses, guess=guess) for losses, guess in first]
-    return answers, refused(lambda: asker.query(last, guess=guess))
+    answers = [query(guard, losses, guess) for losses, guess in first]
+    return answers, refused(lambda: query(guard, last, guess))
 
 
-# real-valued losses are of no predictions
+# real-valued losses are of no predictions and no bits
 CASES = [
     pytest.param(*spent, of, id=f"{name}, {of}")
     for name, spent in SPENT.items()
-    for of in (("losses",) if "R" in spent[2] else ("losses", "predictions"))
+    for of in (("losses",) if "R" in spent[2] else ("losses", "bits", "predictions"))
 ]
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one by one", "a block"])
-@pytest.mark.parametrize("kept", ["in memory", "opened", "saved"])
+@pytest.mark.parametrize("kept", ["in memory", "opened"])
 @pytest.mark.parametrize(("kind", "parameters", "text", "of"), CASES)
 def test_a_withheld_mean_leaves_by_no_way(tmp_path, caplog, kind, parameters, text, of, kept, many):
-    asked = list(queries(text))
-    path = tmp_path / "guard"
-    make = kind.open if kept == "opened" else lambda path, *args, **kwargs: kind(*args, **kwargs)
+    asked, judged = list(queries(text)), M
+    if of == "predictions":
+        asked, judged = [(np.where(rows, ELSE, LABELS), guess) for rows, guess in asked], LABELS
+    if of == "bits" and not many:
+        asked = [(pack_losses(losses), guess) for losses, guess in asked]
+    make = kind if kept == "in memory" else partial(kind.open, tmp_path / "guard")
     with listening(caplog) as out:
-        guard = asker = make(path, M, **parameters)
-        if of == "predictions":
-            asker = Holdout(LABELS, guard)
-            asked = [(np.where(losses, ELSE, LABELS), guess) for losses, guess in asked]
-        answers, error = spend(asker, asked, many)
-    out += [*of_error(error), *of_objects(guard, asker, *answers)]
+        guard = make(judged, **parameters)
+        answers, error = spend(guard, asked, many)
+    out += [*of_error(error), *of_objects(guard, *answers)]
     if kept == "opened":
         out += of_files(tmp_path)
         assert len(list(tmp_path.iterdir())) == 3
         guard.close()
-    elif kept == "saved":
-        guard.save(path)
     out += of_files(tmp_path)
     secrets = [SECRET, Mean(COUNT, REAL)]
     leaks = [content for content in out for secret in secrets if secret.is_in(content)]
     assert not leaks
-    if kind is RadaBound:  # the answered mean is there, so the search looks at the right things
+    if issubclass(kind, (RadaBound, FixedSequence)):  # the answered mean is there, and found
         assert any(Mean(TOLD).is_in(content) for content in out)
 
 
 # ---- labels, signs and seeds ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kept", ["in memory", "opened", "saved"])
+@pytest.mark.parametrize("kept", ["in memory", "opened"])
 @pytest.mark.parametrize(("kind", "parameters", "text"), SPENT.values(), ids=SPENT)
 def test_labels_leave_by_no_way(tmp_path, caplog, kind, parameters, text, kept):
     asked = list(queries(text.replace("R", "S")))
+    make = kind if kept == "in memory" else partial(kind.open, tmp_path / "guard")
     with listening(caplog) as out:
-        if kept == "opened":
-            holdout = Holdout.open(tmp_path / "guard", LABELS, kind, **parameters)
-        else:
-            holdout = Holdout(LABELS, kind(M, **parameters))
+        guard = make(LABELS, **parameters)
         asked = [(np.where(losses, ELSE, LABELS).view(Asked), guess) for losses, guess in asked]
-        answers, error = spend(holdout, asked, many=False)
+        answers, error = spend(guard, asked, many=False)
         for wrong in (LABELS[1:], np.full(M, "emu"), np.arange(M), [[None]]):
             with pytest.raises((TypeError, ValueError)) as caught:
-                holdout.query(wrong)
+                query(guard, wrong)
             out += [str(caught.value), repr(caught.value)]
-    out += [*of_error(error, depth=0), repr(holdout), repr(holdout.guard), *of_objects(*answers)]
+    out += [*of_error(error, depth=0), repr(guard), repr(guard.holdout), *of_objects(*answers)]
+    out += [json.dumps(guard.parameters), guard.guarantee]
     if kept == "opened":
         out += of_files(tmp_path)
-        holdout.close()
-    elif kept == "saved":
-        holdout.guard.save(tmp_path / "guard")
+        guard.close()
     out += of_files(tmp_path)
     assert not [content for content in out if holds_labels(content)]
 
@@ -296,8 +302,8 @@ def holds_labels(content):
 
 
 def test_the_labels_are_found_where_they_are():
-    holdout = RadaBound(LABELS, epsilon=0.1, delta=0.1)
-    codes = holdout._labels._codes
+    holdout = RadaBound(LABELS, epsilon=0.1, delta=0.1).holdout
+    codes = holdout.labels._codes
     leaks = [pickle.dumps(codes), str(codes[:20]), repr(holdout.classes), LABELS.tobytes()]
     assert all(map(holds_labels, leaks)) and not holds_labels(repr(holdout))
 
@@ -313,9 +319,12 @@ def test_a_repr_shows_parameters_and_state_but_no_signs_seed_or_extremes(kind, p
     known = {M, 32, *(v for v in parameters.values() if isinstance(v, (int, float))), 0, 1, 2, 3}
     known.discard(seed)
     assert {float(number) for number in NUMBER.findall(shown)} <= {float(v) for v in known}
-    known = {"n_samples": M, "halted": True, **parameters}
+    known = {"halted": True, **parameters}
+    if kind is FixedSequence and parameters.get("n_vectors") == 0:
+        del known["n_vectors"]  # it has none
     assert all(f"{name}={known[name]!r}" in shown for name in known.keys() - {"seed"})
-    assert "seed" not in shown
+    assert shown.startswith(f"{kind.__name__}(Losses({M}), ") and "seed" not in shown
+    assert "seed" not in guard.parameters and str(seed) not in json.dumps(guard.parameters)
 
 
 # ---- the command line and the integrations -------------------------------------------------------
@@ -340,19 +349,19 @@ def test_the_command_line_writes_no_withheld_mean_and_no_label(tmp_path, caplog,
     assert sum(Mean(TOLD).is_in(content) for content in out) == 6  # each table
 
 
-def holdout_for(text="101 103 S"):
-    holdout = Holdout(LABELS, **MCLT)
-    return holdout, [np.where(losses, ELSE, LABELS) for losses, _ in queries(text)]
+def guard_for(text="101 103 S"):
+    guard = RadaBound(LABELS, **MCLT)
+    return guard, [np.where(losses, ELSE, LABELS) for losses, _ in queries(text)]
 
 
 def test_joblib_yields_no_withheld_mean(caplog):
     joblib = pytest.importorskip("radabound_fast.integrations.joblib", reason="needs joblib")
-    holdout, predictions = holdout_for()
+    guard, predictions = guard_for()
     with listening(caplog) as out:
-        answers = list(joblib.guarded_map(holdout, predictions.__getitem__, range(3), n_jobs=1))
-        out += of_error(refused(lambda: joblib.guarded_map(holdout, predictions.pop, [0])))
-    assert holdout.halted and len(answers) == 2
-    out += of_objects(answers, holdout)
+        answers = list(joblib.guarded_map(guard, predictions.__getitem__, range(3), n_jobs=1))
+        out += of_error(refused(lambda: joblib.guarded_map(guard, predictions.pop, [0])))
+    assert guard.halted and len(answers) == 2
+    out += of_objects(answers, guard)
     assert not [content for content in out if SECRET.is_in(content)]
     assert any(Mean(TOLD).is_in(content) for content in out)
 
@@ -361,12 +370,12 @@ def test_optuna_keeps_no_withheld_mean(caplog, capsys):
     optuna = pytest.importorskip("optuna", reason="needs optuna")
     from radabound_fast.integrations.optuna import guarded_objective
 
-    holdout, predictions = holdout_for()
+    guard, predictions = guard_for()
     study = optuna.create_study()
     with listening(caplog) as out:
-        study.optimize(guarded_objective(holdout, lambda trial: predictions[trial.number]), 9)
+        study.optimize(guarded_objective(guard, lambda trial: predictions[trial.number]), 9)
     out += [*capsys.readouterr(), repr(study.trials), pickle.dumps(study.trials)]
-    assert holdout.halted and len(study.trials) == 3
+    assert guard.halted and len(study.trials) == 3
     assert not [content for content in out if SECRET.is_in(content)]
     assert any(Mean(TOLD).is_in(content) for content in out)
 
@@ -377,7 +386,7 @@ def test_scikit_learn_keeps_no_withheld_mean(caplog):
 
     from radabound_fast.integrations.sklearn import HoldoutSearchCV
 
-    holdout, predictions = holdout_for()
+    guard, predictions = guard_for()
 
     class Known(ClassifierMixin, BaseEstimator):
         def __init__(self, number=0):
@@ -391,7 +400,7 @@ def test_scikit_learn_keeps_no_withheld_mean(caplog):
             return predictions[self.number]
 
     X = np.zeros((M, 1))
-    search = HoldoutSearchCV(Known(), {"number": [0, 1, 2]}, guard=holdout, n_jobs=1)
+    search = HoldoutSearchCV(Known(), {"number": [0, 1, 2]}, guard=guard, n_jobs=1)
     with listening(caplog) as out:
         search.fit(X, LABELS, X_holdout=X)
     assert search.halted_ and search.cv_results_["withheld"].tolist() == [False, False, True]

@@ -9,18 +9,23 @@ import itertools
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support import query, query_many
 
 from radabound_fast import (
     DeclaredSearch,
+    FixedSequence,
     Holdout,
     HoldoutExhausted,
     Ladder,
+    PackedLosses,
     RadaBound,
     RademacherAverage,
     SignMatrix,
+    pack_losses,
 )
 
 M = 1000
@@ -28,8 +33,12 @@ LABELS = np.random.default_rng(0).integers(0, 2, M)
 N_PLACES = 8  # of some hundred in a call
 
 
+def in_tests(frame):
+    return frame.f_code.co_filename.startswith(str(Path(__file__).parents[1]))
+
+
 def frames_of(error, outer=None):
-    """Every frame below this file's, of an exception and of what led to it."""
+    """Every frame below those of the tests, of an exception and of what led to it."""
     seen, left = [outer, None], [error]
     while left:
         error = left.pop()
@@ -38,7 +47,7 @@ def frames_of(error, outer=None):
         seen.append(error)
         left += [error.__cause__, error.__context__]
         frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-        yield from itertools.dropwhile(lambda frame: frame.f_code.co_filename == __file__, frames)
+        yield from itertools.dropwhile(in_tests, frames)
 
 
 def assert_tells_nothing(error, *, compiled=True):
@@ -60,33 +69,37 @@ def failed(ask):
     pytest.fail("it did not fail")
 
 
+@pytest.fixture(params=["losses", "predictions"])
+def of(request):
+    """What the guard is asked about, of losses."""
+    return {"losses": lambda losses: losses, "predictions": lambda losses: LABELS ^ losses}[
+        request.param
+    ]
+
+
+def judged_by(of):
+    """What a guard is made on that is asked about `of(losses)`."""
+    return M if (of(np.zeros(M, int)) == 0).all() else Holdout(LABELS)
+
+
 @pytest.fixture(params=["in memory", "opened"])
-def make(request, halting, tmp_path):
+def make(request, halting, of, tmp_path):
     """Makes the guard anew, and closes all in the end."""
     made = []
 
     def make():
         path = None if request.param == "in memory" else tmp_path / f"{len(made)}.db"
-        made.append(halting.make(path))
+        made.append(halting.make(path, judged_by(of)))
         return made[-1]
 
     yield make
     for guard in made:
-        if guard._ledger is not None:
+        if guard.database is not None:
             guard.close()
 
 
-@pytest.fixture(params=["losses", "predictions"])
-def asks(request):
-    """Makes of a guard what is asked, and of losses what it is asked about."""
-    if request.param == "losses":
-        return lambda guard: guard, lambda losses: losses
-    return lambda guard: Holdout(LABELS, guard), lambda losses: LABELS ^ losses
-
-
-def misuse(asker, rows, guesses, many):
+def misuse(guard, rows, guess, many):
     """Calls that fail before anything is counted."""
-    needs_guess = getattr(getattr(asker, "guard", asker), "_needs_guess", False)
     for wrong in (
         rows[..., :-1],
         rows[..., np.newaxis],
@@ -99,45 +112,44 @@ def misuse(asker, rows, guesses, many):
         [[0] * M, [1]] if many else [[0], [1, 0]],
         np.full(rows.shape, np.nan),
         np.longdouble(rows) * 1.5,
+        pack_losses(rows[..., :-1]),
+        PackedLosses(np.full((1, 16) if many else 16, 2**64 - 1, np.uint64), M),
     ):
         yield (
             lambda wrong=wrong: (
-                asker.query_many(wrong, guesses=guesses)
-                if many
-                else asker.query(wrong, guess=guesses)
+                query_many(guard, wrong, [guess]) if many else query(guard, wrong, guess)
             )
         )
-    if needs_guess:
-        for guess in (None, "half", 1.5, np.nan):
+    if guard.needs is not None:
+        for wrong in (None, "half", 1.5, np.nan):
             yield (
-                lambda guess=guess: (
-                    asker.query_many(rows, guesses=[guess])
-                    if many
-                    else asker.query(rows, guess=guess)
+                lambda wrong=wrong: (
+                    query_many(guard, rows, [wrong]) if many else query(guard, rows, wrong)
                 )
             )
-    if many:
-        yield lambda: asker.query_many(rows, guesses=guesses, no_such_option=1)
+        yield lambda: guard.query_many(rows) if many else guard.query(rows)
+    yield (
+        lambda: (
+            query_many(guard, rows, [guess], no_such_option=1)
+            if many
+            else guard.query(rows, no_such_option=1)
+        )
+    )
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
-def test_no_failing_query_keeps_what_it_was_asked(halting, make, asks, many, tmp_path):
-    guard = make()
-    asker, (good, bad) = asks[0](guard), map(asks[1], halting.losses)
+def test_no_failing_query_keeps_what_it_was_asked(halting, make, of, many):
+    guard, (good, bad) = make(), map(of, halting.losses)
     first, second = halting.guesses
 
     def ask(rows, guess):
-        if many:
-            answers = asker.query_many(rows[np.newaxis], guesses=[guess])
-            return (
-                answers
-                if answers.n_answered
-                else asker.query_many(rows[np.newaxis], guesses=[guess])
-            )
-        return asker.query(rows, guess=guess)
+        if not many:
+            return query(guard, rows, guess)
+        answers = query_many(guard, rows[np.newaxis], [guess])
+        return answers if len(answers) else query_many(guard, rows[np.newaxis], [guess])
 
     rows = good[np.newaxis] if many else good
-    for call in misuse(asker, rows.astype(int), [0.5] if many else 0.5, many):
+    for call in misuse(guard, rows.astype(int), 0.5, many):
         assert_tells_nothing(failed(call))
     assert guard.n_answered == 0
     ask(good, first)
@@ -145,31 +157,30 @@ def test_no_failing_query_keeps_what_it_was_asked(halting, make, asks, many, tmp
         error = failed(lambda: ask(bad, second))
         assert isinstance(error, HoldoutExhausted) and guard.halted, number
         assert_tells_nothing(error)
-    retire = guard.close if guard._ledger is not None else lambda: guard.save(tmp_path / "saved")
-    retire()
-    error = failed(lambda: ask(good, first))
-    assert isinstance(error, RuntimeError) and "retired" in str(error)
-    assert_tells_nothing(error)
+    if guard.database is not None:
+        guard.close()
+        error = failed(lambda: ask(good, first))
+        assert isinstance(error, RuntimeError) and "closed" in str(error)
+        assert_tells_nothing(error)
 
 
-def test_no_interrupted_query_keeps_what_it_was_asked(halting, make, asks, interrupt_at):
+def test_no_interrupted_query_keeps_what_it_was_asked(halting, make, of, interrupt_at):
     first, second = halting.guesses
-    good, bad = map(asks[1], halting.losses)
+    good, bad = map(of, halting.losses)
     calls = [
-        lambda asker: asker.query(good, guess=first),
-        lambda asker: asker.query(bad, guess=second),
-        lambda asker: asker.query_many(np.array([good, bad]), guesses=[first, second]),
+        lambda guard: query(guard, good, first),
+        lambda guard: query(guard, bad, second),
+        lambda guard: query_many(guard, np.array([good, bad]), [first, second]),
     ]
 
     def interrupted(call, number):
         """How many places were left, and the KeyboardInterrupt."""
-        guard = make()
-        asker, caught = asks[0](guard), None
+        guard, caught = make(), None
         if call is calls[1]:
-            asker.query(good, guess=first)
+            query(guard, good, first)
         with interrupt_at(number) as interrupt:
             try:
-                call(asker)
+                call(guard)
             except HoldoutExhausted:
                 pass
             except KeyboardInterrupt as error:
@@ -189,15 +200,15 @@ def test_no_interrupted_query_keeps_what_it_was_asked(halting, make, asks, inter
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_no_query_of_a_forked_child_keeps_what_it_was_asked(halting, asks):
-    asker, losses = asks[0](halting.make()), asks[1](halting.losses[0])
+def test_no_query_of_a_forked_child_keeps_what_it_was_asked(halting, of):
+    guard, losses = halting.make(judged=judged_by(of)), of(halting.losses[0])
     child = os.fork()
     if child == 0:
         status = 1
         try:
             for call in (
-                lambda: asker.query(losses, guess=0.5),
-                lambda: asker.query_many(losses[np.newaxis], guesses=[0.5]),
+                lambda: query(guard, losses),
+                lambda: query_many(guard, losses[np.newaxis], [0.5]),
             ):
                 error = failed(call)
                 assert "os.fork" in str(error)
@@ -223,14 +234,13 @@ class Full:
         pass
 
 
-def test_no_failing_commit_keeps_what_was_asked_or_is_stored(halting, asks):
-    guard = halting.make()
-    asker, losses = asks[0](guard), asks[1](halting.losses[0])
+def test_no_failing_commit_keeps_what_was_asked_or_is_stored(halting, of):
+    guard, losses = halting.make(judged=judged_by(of)), of(halting.losses[0])
     guard._shared._keep(Full())
     first = halting.guesses[0]
     for call in (
-        lambda: asker.query(losses, guess=first),
-        lambda: asker.query_many(losses[np.newaxis], guesses=[first]),
+        lambda: query(guard, losses, first),
+        lambda: query_many(guard, losses[np.newaxis], [first]),
     ):
         error = failed(call)
         assert isinstance(error, OSError)
@@ -239,65 +249,84 @@ def test_no_failing_commit_keeps_what_was_asked_or_is_stored(halting, asks):
 
 def test_no_failing_read_of_a_database_keeps_what_is_stored(halting, tmp_path):
     with halting.make(tmp_path / "guard.db") as guard:
-        guard.query(halting.losses[0], guess=halting.guesses[0])
+        halting.query(guard, 0)
         with halting.make(tmp_path / "guard.db") as other:
-            other._ledger.begin()
-            other._ledger.commit(np.empty(0, np.int64))
+            other.database.begin()
+            other.database.commit(np.empty(0, np.int64))
             for read in (lambda: other.n_answered, lambda: other.halted):
-                other._ledger.rollback()
+                other.database.rollback()
                 error = failed(read)
                 assert isinstance(error, (ValueError, IndexError, TypeError)), error
                 assert_tells_nothing(error, compiled=False)
 
 
-def test_no_failing_save_load_or_open_keeps_what_is_stored(halting, tmp_path):
-    kind, parameters = halting.kind, halting.parameters
-    guard = halting.make()
-    guard.query(halting.losses[0], guess=halting.guesses[0])
-    assert_tells_nothing(failed(lambda: guard.save(tmp_path / "no" / "folder")))
-    guard.save(tmp_path / "saved")
-    blob = bytearray((tmp_path / "saved").read_bytes())
-    blob[-40] ^= 1
-    (tmp_path / "saved").write_bytes(blob)
-    assert_tells_nothing(failed(lambda: kind.load(tmp_path / "saved")))
+def test_no_failing_open_keeps_what_is_stored(halting, tmp_path):
+    kind, parameters, path = halting.kind, halting.parameters, tmp_path / "guard.db"
     assert_tells_nothing(failed(lambda: kind.open(tmp_path / "no" / "folder", M, **parameters)))
-    with Holdout.open(tmp_path / "guard.db", LABELS, kind, **parameters):
-        for labels in (1 - LABELS, LABELS[1:], LABELS * 1j):
-            open_it = lambda labels=labels: Holdout.open(tmp_path / "guard.db", labels, kind)  # noqa: E731
-            assert_tells_nothing(failed(open_it))
+    with kind.open(path, LABELS, **parameters):
+        for labels in (1 - LABELS, LABELS[1:], LABELS * 1j, Holdout(1 - LABELS)):
+            for given in ({}, parameters):
+                assert_tells_nothing(failed(lambda y=labels, g=given: kind.open(path, y, **g)))
+    search = {"space": 9, "delta": 0.1}
+    DeclaredSearch.open(tmp_path / "search.db", LABELS, **search)
+    for labels in (1 - LABELS, LABELS[1:], LABELS * 1j, Holdout(LABELS, metric="accuracy")):
+        for given in ({}, search):
+            error = failed(lambda y=labels, g=given: DeclaredSearch.open(tmp_path / "search.db", y, **g))  # noqa: E501  # fmt: skip
+            assert_tells_nothing(error)
 
 
 @pytest.mark.parametrize(
     ("labels", "arguments"),
     [
-        (LABELS * 1j, {"epsilon": 0.1, "delta": 0.1}),
-        (LABELS.reshape(2, -1), {"epsilon": 0.1, "delta": 0.1}),
-        (np.where(LABELS, np.nan, 0.5), {"epsilon": 0.1, "delta": 0.1}),
-        ([[label] for label in LABELS], {"epsilon": 0.1, "delta": 0.1}),
-        (LABELS, {"epsilon": 2.0, "delta": 0.1}),
-        (LABELS, {"classes": [0], "epsilon": 0.1, "delta": 0.1}),
-        (LABELS, {"guard": Ladder}),
-        (LABELS, {"guard": Ladder(M + 1, delta=0.1)}),
+        (LABELS * 1j, {}),
+        (LABELS.reshape(2, -1), {}),
+        (np.where(LABELS, np.nan, 0.5), {}),
+        ([[label] for label in LABELS], {}),
+        (LABELS, {"classes": [0]}),
+        (LABELS, {"metric": "no such metric"}),
+        (LABELS + 2, {"metric": "f1"}),
+        (LABELS, {"sample_weight": LABELS}),
+        (LABELS, {"groups": LABELS[1:]}),
     ],
 )
 def test_no_holdout_that_cannot_be_made_keeps_its_labels(labels, arguments):
     assert_tells_nothing(failed(lambda: Holdout(labels, **arguments)))
 
 
+def test_no_guard_that_cannot_be_made_keeps_its_labels(halting):
+    for labels in (LABELS * 1j, LABELS.reshape(2, -1)):
+        assert_tells_nothing(failed(lambda y=labels: halting.make(judged=y)))
+    if halting.kind is not FixedSequence:
+        other = Holdout(LABELS, metric="accuracy")
+        assert_tells_nothing(failed(lambda: halting.make(judged=other)))
+    for given in ({"delta": 2.0}, {"threshold": -1.0}, {"n_vectors": 0.5}):
+        if halting.parameters.keys() & given.keys():
+            error = failed(lambda g=given: halting.kind(LABELS, **halting.parameters | g))
+            assert_tells_nothing(error)
+
+
 def test_no_search_and_no_average_keeps_what_it_was_given():
     good, bad = np.random.default_rng(1).random((2, M)) < np.array([[0.02], [0.5]])
-    search = DeclaredSearch(M, 100, delta=0.1)
-    holdout = Holdout(LABELS, search)
+    search, other = DeclaredSearch(M, 100, delta=0.1), DeclaredSearch(LABELS, 100, delta=0.1)
     search.query(good, key=1)
+    other.query(LABELS ^ good, key=1)
     for call in (
         lambda: search.query(bad, key=1),
         lambda: search.query(bad, key=100),
+        lambda: search.query(bad),
         lambda: search.query(bad[1:], key=2),
+        lambda: search.query(pack_losses(bad), key=1),
         lambda: search.query_many(np.array([bad, bad]), keys=[2]),
-        lambda: holdout.query(LABELS ^ bad, key=1),
-        lambda: holdout.query(LABELS ^ bad),
-        lambda: holdout.query(LABELS + 7, key=2),
-        lambda: holdout.query_many((LABELS ^ bad)[np.newaxis], keys=[1]),
+        lambda: search.query_many(pack_losses([bad, good]), keys=[1, 2]),
+        lambda: other.query(LABELS ^ bad, key=1),
+        lambda: other.query(LABELS ^ bad),
+        lambda: other.query(LABELS + 7, key=2),
+        lambda: other.query_many((LABELS ^ bad)[np.newaxis], keys=[1]),
+        lambda: other.compare(LABELS ^ bad, LABELS, key_a=1, key_b=2),
+        lambda: other.compare(LABELS, LABELS + 7, key_a=2, key_b=3),
+        lambda: other.roc_band(LABELS, key=2),
+        lambda: DeclaredSearch(LABELS, 0, delta=0.1),
+        lambda: DeclaredSearch(LABELS, 9, delta=0.1, baseline=LABELS + 7),
         lambda: RademacherAverage(SignMatrix(M, seed=1)).update(good + 2),
         lambda: RademacherAverage(SignMatrix(M, seed=1)).update_packed(good + 2),
     ):
@@ -309,11 +338,11 @@ def test_what_the_caller_was_handling_keeps_its_frames():
         kept = "mine"
         raise KeyError(kept)
 
-    holdout = RadaBound(LABELS, epsilon=0.1, delta=0.1, seed=1)
+    guard = RadaBound(LABELS, epsilon=0.1, delta=0.1, seed=1)
     try:
         mine()
     except KeyError as outer:
-        error = failed(lambda: holdout.query(LABELS[1:]))
+        error = failed(lambda: guard.query(LABELS[1:]))
         assert error.__context__ is outer
         assert outer.__traceback__.tb_next.tb_frame.f_locals == {"kept": "mine"}
         assert not any(frame.f_locals for frame in frames_of(error, outer))
@@ -335,9 +364,9 @@ def test_a_failed_query_keeps_nothing_alive():
     class Kept(np.ndarray):
         pass
 
-    holdout = Ladder(LABELS, delta=0.1, max_queries=1)
-    holdout.query(LABELS.view(Kept))
-    error = failed(lambda: holdout.query(LABELS.view(Kept)))
+    guard = Ladder(LABELS, 0.1, delta=0.1, max_queries=1)
+    guard.query(LABELS.view(Kept))
+    error = failed(lambda: guard.query(LABELS.view(Kept)))
     assert isinstance(error, HoldoutExhausted)
     gc.collect()
     assert not [thing for thing in gc.get_objects() if isinstance(thing, Kept)]

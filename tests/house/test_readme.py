@@ -57,7 +57,8 @@ def test_every_extra_is_named_where_people_look_for_it():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    pages = (README, ROOT / "docs" / "integrations.md", ROOT / "CONTRIBUTING.md")
+    tools = ROOT / "docs" / "how-to" / "tools" / "index.md"
+    pages = (README, tools, ROOT / "CONTRIBUTING.md")
     named = set().union(
         *(
             re.findall(r"\w+", words)

@@ -1,4 +1,4 @@
-"""The recipes of docs/integrations.md for AutoML, run by the tools themselves."""
+"""The recipes of docs/how-to/tools/ for AutoML, run by the tools themselves."""
 
 import importlib.util
 import re
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.source
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "automl_reports.py"
+SCRIPT = Path(__file__).parents[2] / "docs" / "make" / "automl_reports.py"
 if not SCRIPT.exists() or not find_spec("sklearn"):
     pytest.skip("needs docs/ and scikit-learn", allow_module_level=True)
 
@@ -42,7 +42,7 @@ def skip_without(*packages):
 
 def test_flaml_searches_with_keys():
     skip_without("flaml", "lightgbm")
-    program = reports.script("FLAML").replace("max_iter=100", "max_iter=25")
+    program = reports.script("flaml").replace("max_iter=100", "max_iter=25")
     check(reports.run(program), least=10, quality=0.1)
 
 
@@ -72,7 +72,7 @@ for withheld in ("raise", "stop", "worst"):
 
 def test_a_halt_in_flaml_is_what_the_table_says():
     skip_without("flaml", "lightgbm")
-    recipe = reports.recipe("FLAML").partition("AutoML().fit(")[0].replace(", key=others[5]", "")
+    recipe = reports.recipe("flaml").partition("AutoML().fit(")[0].replace(", key=others[5]", "")
     assert reports.run(reports.program(recipe + HALTS)).splitlines() == [
         "raise HoldoutExhausted True True",
         "stop KeyboardInterrupt True True",
@@ -83,7 +83,7 @@ def test_a_halt_in_flaml_is_what_the_table_says():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "least", "quality"),
-    [("TPOT", 10, 0.1), ("mljar-supervised", 3, 0.1), ("AutoGluon", 5, 0.1)],
+    [("tpot", 10, 0.1), ("mljar", 3, 0.1), ("autogluon", 5, 0.1)],
 )
 def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
     module, requirements, _ = reports.TOOLS[tool]
@@ -92,10 +92,10 @@ def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
     )
 
 
-def test_every_picture_is_in_the_page():
-    page = reports.PAGE.read_text()
-    for _, _, picture in reports.TOOLS.values():
-        assert picture is None or f"](images/{picture})" in page
+def test_every_picture_is_in_its_page():
+    for tool, (_, _, picture) in reports.TOOLS.items():
+        page = (reports.PAGES / f"{tool}.md").read_text(encoding="utf-8")
+        assert picture is None or f"](../../images/{picture})" in page
         assert picture is None or (reports.IMAGES / picture).exists()
 
 
@@ -103,7 +103,7 @@ def test_every_picture_is_in_the_page():
 
 
 def test_grid_search_with_a_scorer():
-    printed = reports.run(reports.script("scikit-learn's searches", after=AFTER_GRID))
+    printed = reports.run(reports.script("scikit-learn-searches#GridSearchCV", after=AFTER_GRID))
     check(printed, least=6, quality=0.25)
     assert printed.splitlines()[-1] == "True"
 
@@ -116,13 +116,17 @@ print(abs(best - (1 - min(declared.answers.values))) < 1e-12)
 
 def test_make_scorer_in_two_processes_is_one_guard():
     after = "print(guard.n_answered, guard.halted, search.best_score_ < 0)"
-    assert reports.run(reports.script("make_scorer", after=after)).split() == ["8", "False", "True"]
+    assert reports.run(
+        reports.script("scikit-learn-searches#make_scorer", after=after)
+    ).split() == ["8", "False", "True"]
 
 
 HALVING = """
 from sklearn.experimental import enable_halving_search_cv
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import HalvingGridSearchCV, PredefinedSplit
+from radabound_fast import DeclaredSearch
+from radabound_fast.integrations.metric import HoldoutMetric
 
 grid = {"max_depth": [2, 4, 8], "criterion": ["gini", "entropy"]}
 space = grid | {"n_estimators": range(1, 28)}
@@ -198,7 +202,7 @@ def test_processes_share_an_optuna_study_and_one_record(grpc, tmp_path):
     journal = 'JournalStorage(JournalFileBackend("journal.log"))'
     storage = f'GrpcStorageProxy(host="localhost", port={port})' if grpc else journal
     before = OPTUNA_BEFORE.replace("STORAGE", storage)
-    worker = reports.script("Optuna in several processes", before, OPTUNA_AFTER)
+    worker = reports.script("optuna#Optuna in several processes", before, OPTUNA_AFTER)
     (tmp_path / "worker.py").write_text(worker)
     (tmp_path / "served.py").write_text(
         "import sys\nfrom optuna.storages import JournalStorage, run_grpc_proxy_server\n"
@@ -230,5 +234,5 @@ def test_ray_tune_asks_with_its_configurations(tmp_path):
         f"path = {str(tmp_path / 'ray.db')!r}\n"
     )
     after = "print(declared.n_answered)\nray.shutdown()"
-    printed = reports.run(reports.script("Ray Tune", before, after), timeout=300)
+    printed = reports.run(reports.script("ray-tune", before, after), timeout=300)
     check(printed, least=2, quality=0.5)

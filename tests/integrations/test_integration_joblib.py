@@ -351,10 +351,10 @@ def test_dask_fits_and_the_guard_stays_here():
     from joblib import parallel_config
 
     with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None):
-        holdout = holdout_of()
+        guard = guard_of()
         with parallel_config(backend="dask"):
-            answers = list(guarded_map(holdout, noisy, range(40)))
-    assert len(answers) == holdout.n_queries == N_ANSWERED
+            answers = list(guarded_map(guard, noisy, range(40)))
+    assert len(answers) == guard.n_answered == N_ANSWERED
 
 
 @pytest.mark.skipif(not find_spec("hyperopt"), reason="hyperopt is not installed")

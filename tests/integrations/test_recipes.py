@@ -1,4 +1,4 @@
-"""The recipes of docs/scale.md for other engines, run by the engines themselves."""
+"""The recipes of docs/how-to/count-losses-elsewhere.md, run by the engines themselves."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.source, pytest.mark.slow]
 
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "count-losses-elsewhere.md"
 
 SAME = """
 import numpy as np

@@ -95,6 +95,8 @@ def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
         for fact in ("n_samples", "classes", "metric", "pos_label", "takes", "greater_is_better"):
             assert getattr(guard.holdout, fact) == getattr(here.holdout, fact), fact
         assert guard.holdout.labels is None
+        with pytest.raises(AttributeError):
+            guard.holdout.metric = "accuracy"
         if kind is DeclaredSearch:
             assert str(guard.report()) == str(here.report())
         else:
@@ -593,6 +595,13 @@ def test_what_is_no_guard_is_refused_by_them(service):
     for other in (None, service, Holdout(Y), service.remote().holdout, RemoteGuard):
         with pytest.raises(TypeError, match="guard must be a guard made on labels"):
             guarded_map(other, row, [1])
+
+
+def test_a_metric_is_computed_where_the_labels_are(service):
+    from radabound_fast.integrations.metric import HoldoutMetric
+
+    with pytest.raises(TypeError, match="guard must have its labels in this process, .*RemoteGu"):
+        HoldoutMetric(service.remote())
 
 
 # ---- the command ----------------------------------------------------------------------------
