@@ -134,6 +134,11 @@ class Losses(_Judged):
         """None: there are no labels."""
         return None
 
+    @property
+    def labels(self) -> None:
+        """None: there are no labels."""
+        return None
+
     def __repr__(self) -> str:
         weighted = "" if self._weighting is None else ", weighted"
         return f"Losses({self.n_samples}{weighted})"
@@ -231,6 +236,11 @@ class Holdout(_Judged):
     def greater_is_better(self) -> bool:
         """Whether a larger value of the metric is better."""
         return METRICS[self.metric].greater_is_better
+
+    @property
+    def limits_of_metric(self) -> tuple[float, float]:
+        """The least and the largest value that the metric can have."""
+        return self._truth.ends
 
     @property
     def takes(self) -> str:

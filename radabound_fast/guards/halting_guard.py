@@ -122,8 +122,8 @@ class HaltingGuard(Guard, Owned):
     ) -> Self:
         """The guard in a database, if its parameters are those that are wanted."""
         kind, stored = ledger.description["kind"], ledger.description["parameters"]
-        if kind != cls.__name__:
-            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
+        if kind != cls.kind:
+            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {kind:.50}")
         progress = ledger.stored()
         if wanted is None:
             guard = cls._of_file(name, stored, whose)

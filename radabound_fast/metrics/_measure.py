@@ -28,6 +28,11 @@ INDEPENDENT = "independent held-out examples"
 OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
 
 
+def ends_of(name: str, least: float, most: float) -> tuple[float, float]:
+    """The least and the largest value of a metric, given those of its losses."""
+    return (-most, -least) if name.startswith("neg_") else (least, most)
+
+
 @dataclass(frozen=True)
 class MeanLoss:
     """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
@@ -177,9 +182,7 @@ class Measure(NamedTuple):
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest value of the metric."""
-        if self.name.startswith("neg_"):
-            return -self.most, -self.least
-        return self.least, self.most
+        return ends_of(self.name, self.least, self.most)
 
     def values(self, kept: Array) -> Array:
         """The metric, given rows of what was kept."""
