@@ -87,7 +87,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, answer = ledger.Ledger.commit, app.Service._answer_waiting
+    commit, answer = ledger.Ledger._commit, app.Service._answer_waiting
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -102,7 +102,7 @@ def dying(where):
         if where == "after the reply":
             asyncio.get_running_loop().call_later(0.2, die)
 
-    ledger.Ledger.commit, app.Service._answer_waiting = committing, answering
+    ledger.Ledger._commit, app.Service._answer_waiting = committing, answering
 
 for line in sys.stdin:
     if not os.fork():

@@ -423,7 +423,7 @@ def test_a_halt_that_could_not_be_committed_did_not_happen(tmp_path, monkeypatch
         ask = lambda: service.post("/query_many", {"form": "bits"}, octets_of(rows))  # noqa: E731
         rows = RNG.integers(0, 2, (400, M))
         with monkeypatch.context() as patch:
-            patch.setattr(ledger.Ledger, "commit", _fail)
+            patch.setattr(ledger.Ledger, "_commit", _fail)
             status, told = ask()
             assert status == 503 and "No space left on device" in told["error"]["message"]
         state = service.get("/state")[1]
@@ -1003,7 +1003,7 @@ def test_a_log_of_another_form_is_refused(tmp_path):
             connection.execute("DROP INDEX served_by_team")
         connection.commit()
         connection.close()
-        with pytest.raises(ValueError, match="its tables are not as guards make them"):
+        with pytest.raises(ValueError, match="its tables are not those of a guard"):
             FixedSequence.open(copy, Y)
 
 
