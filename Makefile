@@ -38,6 +38,7 @@ test-lowest: .venv/test
 
 docs: .venv/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs site
+	$(BIN)/python docs/make/links.py site
 
 # into dist/: what a release has and this machine can make, tried where CI does not try it
 release: .venv/test test-lowest platforms chroot
@@ -76,12 +77,12 @@ native qemu:
 chroot:
 	tests/native/try_pythons
 
-# docs/platforms.md
+# docs/evidence/platforms.md
 platforms: .venv/platforms
 	$(MAKE) -C tests/native tools
 	$(BIN)/python tests/native/platforms.py
 
-# docs/fuzzing.md; the quick one writes nothing
+# docs/evidence/fuzzing.md; the quick one writes nothing
 fuzz: .venv/fuzz
 	$(BIN)/python tests/fuzz/run.py
 
@@ -91,7 +92,7 @@ fuzz-quick: .venv/fuzz
 tsan:
 	$(PYTHON) tests/fuzz/run.py --threads
 
-# docs/reliability.md
+# docs/evidence/reliability.md
 faults: .venv/test
 	$(BIN)/python tests/faults/try_faults.py
 
@@ -106,4 +107,4 @@ faults: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv build site docs/notebooks *.egg-info src/extension/_kernel.c radabound_fast/*.so
+	rm -rf .venv build site *.egg-info src/extension/_kernel.c radabound_fast/*.so

@@ -19,7 +19,8 @@ if sys.platform != "win32":
     if "-g" not in given:
         FLAGS.append("-g0")  # what debuggers want is six times the rest
     if not any(flag.startswith("-O") for flag in given):
-        # whatever Python was built with; the portable kernel is fastest so (docs/platforms.md)
+        # whatever Python was built with; the portable kernel is fastest so
+        # (docs/evidence/platforms.md)
         FLAGS += ["-O2", "-ftree-vectorize"]
 
 

@@ -93,30 +93,6 @@ def sizes(losses: Any) -> list[tuple[str, str]]:
     ]
 
 
-def on_dask(losses: Any) -> list[tuple[str, str]]:
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    from radabound_fast.integrations.dask import query_many
-
-    rows = []
-    with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster) as client,
-    ):
-        for block in (1000, 10_000):
-            array = da.from_array(losses, chunks=(block, -1)).persist()
-            query_many(guard(), array[: 2 * block], client=client)
-            seconds = best(
-                lambda array=array: query_many(guard(), array, client=client),
-                time.perf_counter,
-                5,
-            )
-            name = f"Dask, two workers, blocks of {block:,} bool rows there, ns a row"
-            rows.append((name, f"{seconds / K * 1e9:.0f}"))
-    return rows
-
-
 def in_a_process(arguments: list[str]) -> tuple[float, int]:
     """Seconds of processor time that an audit takes, once it has begun, and MB beside its files."""
     code = (
@@ -182,10 +158,10 @@ def main() -> None:
     losses = np.random.default_rng(0).random((K, M)) < 0.2
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     print(f"m = {M}, l = {L}, fixed-sequence, k = {K:,} | |\n|---|---|")
-    for part in (one_thread, two_threads, sizes, on_dask):
+    for part in (one_thread, two_threads, sizes):
         for name, value in part(losses):
             print(f"| {name} | {value} |", flush=True)
 
 
-if __name__ == "__main__":  # Dask's workers import this file
+if __name__ == "__main__":
     main()

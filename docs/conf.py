@@ -12,31 +12,37 @@ from pathlib import Path
 
 from docutils import nodes
 from math_core import LatexToMathML
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 
 HERE = Path(__file__).parent
+REPOSITORY = "https://github.com/radabound-fast/radabound_fast"
 WARN = logging.getLogger(__name__).warning
-
-# Sphinx reads below this folder alone
-shutil.copytree(
-    HERE.parent / "examples",
-    HERE / "notebooks",
-    ignore=lambda folder, names: [name for name in names if not name.endswith(".ipynb")],
-    dirs_exist_ok=True,
-)
 
 project = "radabound_fast"
 version = release = installed_version("radabound_fast")
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "numpydoc", "myst_nb"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_copybutton",
+]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 # its text is made by `make bench`
 exclude_patterns = (
-    [] if (HERE.parent / "benchmarks" / "RESULTS.md").exists() else ["performance.md"]
+    [] if (HERE.parent / "benchmarks" / "RESULTS.md").exists() else ["evidence/performance.md"]
 )
 nb_execution_mode = "off"  # the tests run them; the outputs shown are those of a run
 nb_ipywidgets_js = {}  # there are none, and their scripts come from elsewhere
+
+# what a copy button copies: input without its prompts, and no output
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_selector = "div.highlight pre:not(div.cell_output pre)"
 
 default_role = "py:obj"
 autodoc_member_order = "bysource"
@@ -44,10 +50,16 @@ autodoc_typehints = "none"  # shapes and dtypes are in the docstrings
 numpydoc_show_class_members = False
 
 html_theme = "furo"
-html_title = "radabound_fast"
+html_title = f"radabound_fast {version}"
 html_show_copyright = False
 html_static_path = ["_static"]
-html_css_files = ["math.css", "code.css"]
+html_css_files = ["math.css", "code.css", "narrow.css"]
+html_theme_options = {
+    "source_repository": REPOSITORY,
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "footer_icons": [{"name": "Repository", "url": REPOSITORY, "html": "Repository", "class": ""}],
+}
 html_math_renderer = "mathml"
 
 # ---- formulas, as MathML that the browser sets in a font of the site's own -------------------
@@ -119,13 +131,30 @@ def add_font(app, error):
         shutil.copy(FONT, Path(app.outdir) / "_static")
 
 
-def link_to_pages(app, page, source):
-    """In a checkout the links to the notebooks lead to examples/, and here to their pages."""
-    source[0] = re.sub(r"\]\(\.\./examples/(\w+\.ipynb)\)", r"](notebooks/\1)", source[0])
+def link_to_sources(app, page, source):
+    """A link out of docs/ leads to the repository, since it has no page on the site."""
+    up = "../" * page.count("/") + "../"
+    source[0] = re.sub(
+        rf"\]\({re.escape(up)}(?!\.\.)([\w./-]+(?:#[\w-]+)?)\)",
+        rf"]({REPOSITORY}/blob/main/\1)",
+        source[0],
+    )
+
+
+def stub_of(app, name):
+    """Show the stub of a compiled module where the source of others is."""
+    module = Path(find_spec(name).origin)
+    if module.suffix == ".py":
+        return None
+    stub = ModuleAnalyzer.for_string(
+        module.with_name(name.rpartition(".")[2] + ".pyi").read_text(), name
+    )
+    return stub.code, stub.find_tags()
 
 
 def setup(app):
     app.add_html_math_renderer("mathml", (as_mathml, None), (as_mathml, None))
     app.connect("build-finished", add_font)
-    app.connect("source-read", link_to_pages)
+    app.connect("source-read", link_to_sources)
+    app.connect("viewcode-find-source", stub_of)
     app.connect("build-finished", check_loads)

@@ -167,15 +167,3 @@ def certainty(delta: float) -> str:
     short = f"{1 - delta:g}"
     is_it = float(short) < 1 and abs(1 - float(short) - delta) <= 1e-9 * delta
     return short if is_it else f"1 - {delta}"
-
-
-_FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-
-
-@contextmanager
-def faults_of(name: str, what: str = "a guard's state") -> Iterator[None]:
-    """Turn whatever is wrong with what a file holds into one ValueError that names the file."""
-    try:
-        yield
-    except _FAULTS as error:
-        raise ValueError(f"{name} does not hold {what}: {str(error):.300}") from None

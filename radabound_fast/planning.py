@@ -44,14 +44,14 @@ _SPACES = (10**3, 10**6, 10**9, 10**12)  # what `Plan.plot` draws
 
 @dataclass(frozen=True)
 class Plan:
-    """What `plan` found; ``str(plan)`` is a table.
+    """The result of `plan`; ``str(plan)`` is a table.
 
     Attributes
     ----------
     n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries
-        The question, as `plan` was given it.
+        The arguments of `plan`.
     rows : list of dict
-        A row per bound and mechanism:
+        A row per bound and mechanism; none without an `epsilon`:
 
         name : str
             A key of ``bounds.BOUNDS``, or a mechanism; "Ladder, 3 updates" is one without
@@ -78,7 +78,7 @@ class Plan:
     """
 
     n_samples: int
-    epsilon: float
+    epsilon: float | None
     delta: float
     n_vectors: int
     error_rate: float
@@ -93,6 +93,12 @@ class Plan:
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
+        return "\n\n".join(filter(None, (self._question, self._table, self._interval)))
+
+    @property
+    def _table(self) -> str:
+        if not self.rows:
+            return ""
         head = (
             "",
             "budget",
@@ -117,20 +123,21 @@ class Plan:
         # words to the left, numbers to the right
         align = [str.ljust, *[str.rjust] * 5, str.ljust]
         widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        table = "\n".join(
+        return "\n".join(
             "  ".join(
                 side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
             ).rstrip()
             for line in (head, *lines)
         )
-        return f"{self._question}\n\n{table}{self._interval}"
 
     @property
     def _question(self) -> str:
+        samples = counted(self.n_samples, "sample")
+        if self.epsilon is None:
+            return f"{samples}, delta {self.delta:g}, error rate {self.error_rate:g}"
         question = (
-            f"{counted(self.n_samples, 'sample')}, epsilon {self.epsilon:g}, "
-            f"delta {self.delta:g}, {counted(self.n_vectors, 'sign vector')}, "
-            f"error rate {self.error_rate:g}"
+            f"{samples}, epsilon {self.epsilon:g}, delta {self.delta:g}, "
+            f"{counted(self.n_vectors, 'sign vector')}, error rate {self.error_rate:g}"
         )
         if self.max_queries is not None:
             question += f", max_queries {self.max_queries:,}"
@@ -138,12 +145,12 @@ class Plan:
 
     @property
     def _interval(self) -> str:
-        """What a search over the space is told."""
+        """The interval of every answer to a search over the space."""
         if self.space_size is None or self.low is None or self.high is None:
             return ""
         p, low, high = self.error_rate, self.low, self.high
         return (
-            f"\n\nDeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
+            f"DeclaredSearch over {self.space_size:,} keys: where the holdout says {p:g} the "
             f"truth is in {low:.4f} to {high:.4f}\n(-{p - low:.4f}, +{high - p:.4f}), for whatever "
             f"keys were asked about, in whatever order."
         )
@@ -154,8 +161,10 @@ class Plan:
         Raises
         ------
         ValueError
-            No row has this name.
+            No row has this name, or there are none, for want of an epsilon.
         """
+        if self.epsilon is None:
+            raise ValueError("epsilon must be given to `plan` for its rows, got None")
         rows = {row["name"]: row for row in self.rows}
         if name not in rows:
             raise ValueError(f"name must be one of {', '.join(rows)}, got {name!r}")
@@ -169,9 +178,9 @@ class Plan:
         return f"{name} needs {needs} to {what} of error rate {self.error_rate:g}"
 
     def plot(self) -> Figure:
-        """Half-widths at this error rate against the number of samples.
+        """A figure of half-widths at this error rate against the number of samples.
 
-        Of `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
+        For `DeclaredSearch` over 10^3 to 10^12 keys and over `space_size`, and the epsilon at
         which `GuessAndCheck` answers a thousand guesses that pass.
 
         Returns
@@ -205,7 +214,7 @@ class Plan:
 
 def plan(
     n_samples: int,
-    epsilon: float,
+    epsilon: float | None,
     delta: float,
     n_vectors: int = 32,
     error_rate: float = 0.25,
@@ -219,8 +228,9 @@ def plan(
     ----------
     n_samples : int
         m, the size of the holdout; 1 to 2**40.
-    epsilon : float
-        The error tolerated, in (0, 1).
+    epsilon : float or None
+        The error tolerated, in (0, 1).  None: only the interval of a declared space of `space_size`
+        keys, for which no error is fixed in advance, and no rows.
     delta : float
         The probability of failure, in (0, 1).
     n_vectors : int, default 32
@@ -230,7 +240,7 @@ def plan(
     space_size : int, optional
         How many keys a `DeclaredSearch` has, at least 1.
     max_queries : int, optional
-        That of a "fixed-sequence", at least 1.
+        The `max_queries` of a "fixed-sequence", at least 1.
 
     Returns
     -------
@@ -250,27 +260,35 @@ def plan(
     interval of "DeclaredSearch" is the exact binomial one, in between two counts where
     ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
     "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
-    each guarantees is not the same: docs/theory.md.
+    each guarantees is not the same: docs/explanation/theory.md.
 
     Examples
     --------
-    >>> made = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
-    >>> round(made.low, 4), round(made.high, 4)
+    >>> p = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
+    >>> round(p.low, 4), round(p.high, 4)
     (0.0103, 0.0343)
-    >>> rows = {row["name"]: row for row in made.rows}
+    >>> rows = {row["name"]: row for row in p.rows}
     >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
     (True, True)
     """
     m, n_vectors = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    epsilon, delta = check_probability(epsilon=epsilon), check_delta(delta)
+    delta = check_delta(delta)
     error_rate = check_fraction(error_rate=error_rate)
     low = high = None
     if space_size is not None:
         space_size = check_count(space_size=space_size)
         low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
     max_queries = None if max_queries is None else check_count(max_queries=max_queries)
-    entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
-    rows = [entry.row(m, epsilon) for entry in entries]
+    rows = []
+    if epsilon is not None:
+        epsilon = check_probability(epsilon=epsilon)
+        entries = _entries(delta, n_vectors, error_rate, space_size, max_queries)
+        rows = [entry.row(m, epsilon) for entry in entries]
+    elif space_size is None or max_queries is not None:
+        raise ValueError(
+            "epsilon must be given, except for a declared space alone (space_size without "
+            "max_queries), got None"
+        )
     return Plan(m, epsilon, delta, n_vectors, error_rate, space_size, max_queries, rows, low, high)
 
 
@@ -287,7 +305,7 @@ def _entries(
     space_size: int | None,
     max_queries: int | None,
 ) -> list[Entry]:
-    """Every bound, then the mechanisms."""
+    """The rows of a plan: every bound, then the mechanisms."""
     return [
         *(of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),
@@ -301,7 +319,7 @@ def _entries(
 
 
 def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
-    """The exact binomial limits of a mean, in between those of the counts around it."""
+    """The exact binomial limits of a mean, interpolated between those of the counts around it."""
     below = min(math.floor(mean * m), m - 1)
     share = mean * m - below
     lows, highs = bounds.binomial_interval(np.array([below, below + 1]), m, nats)
@@ -330,7 +348,7 @@ def _passes(delta: float, error_rate: float, m: int, epsilon: float) -> tuple[in
 
 
 def _ladder(delta: float, n_updates: int | None = None) -> Entry:
-    """With `max_queries` whatever happens; without, if at most so many queries improve."""
+    """The row of a Ladder with `max_queries`, or without, where at most so many queries improve."""
 
     def half_width(m: int, step: float, k: int) -> float:
         if n_updates is None:
@@ -345,7 +363,7 @@ def _ladder(delta: float, n_updates: int | None = None) -> Entry:
         return epsilon - half_width(m, _STEPS[0] * epsilon, 1)  # the first answer is best so
 
     def n_queries(m: int, epsilon: float) -> tuple[int, str]:
-        best = 0, 0.0, 0.0  # of equals the one that tells most
+        best = 0, 0.0, 0.0  # among equals the one with the narrowest answers
         for share in _STEPS:
             step = share * epsilon
             too_many = partial(beyond, m, epsilon, step)

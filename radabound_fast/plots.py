@@ -49,7 +49,7 @@ def search_figure(
     title: str,
     subtitle: str,
 ) -> Figure:
-    """The best model of a search so far: its error on the holdout, what that claims, and truth.
+    """The best model of a search so far: its holdout error, its interval, and its true error.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def search_figure(
     halts : mapping of str to int or None
         For each guard, the query (1 is the first) that it withheld; None if it answered all.
     title, subtitle : str
-        What stands above the axes.
+        The text above the axes.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def report_figure(
 
 
 def _thin(n_marks: int) -> float:
-    """A width at which so many marks leave something to see between them."""
+    """A line width at which so many marks stay apart."""
     return 2.0 if n_marks <= 500 else 0.8
 
 
@@ -260,7 +260,7 @@ def plan_figure(
     guesses: ArrayLike,
     *,
     n_samples: int,
-    epsilon: float,
+    epsilon: float | None,
     title: str = "How far every answer may be from its truth",
     subtitle: str,
 ) -> Figure:
@@ -275,8 +275,8 @@ def plan_figure(
     guesses : array_like of float, shape (n_sizes,)
         The smallest epsilon at which a thousand guesses that pass are answered.  In either, nan
         stands for none; a curve that is nan throughout is not drawn.
-    n_samples, epsilon : int, float
-        The holdout in question: a dot.
+    n_samples, epsilon : int, float or None
+        The holdout in question: a dot; None: no dot.
     title, subtitle : str
         What stands above the axes.
 
@@ -309,15 +309,16 @@ def plan_figure(
             ends.append((curve[np.isfinite(curve)][-1], name, shade))
     if not ends:
         raise ValueError("curves must hold a half-width that is not nan, got none")
-    axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
-    axes.annotate(
-        f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
-        (n_samples, epsilon),
-        xytext=(8, 8),
-        textcoords="offset points",
-        color=RED,
-        fontsize=10,
-    )
+    if epsilon is not None:
+        axes.plot([n_samples], [epsilon], "o", color=RED, markersize=7, zorder=5)
+        axes.annotate(
+            f"{counted(n_samples, 'sample')},\nepsilon {epsilon:g}",
+            (n_samples, epsilon),
+            xytext=(8, 8),
+            textcoords="offset points",
+            color=RED,
+            fontsize=10,
+        )
     _pad_below_and_above(axes)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -327,7 +328,7 @@ def plan_figure(
 
 
 def _power(number: int) -> str:
-    """1,000 as a power of ten, 1,234 as it is."""
+    """A number as text: 1,000 as a power of ten, 1,234 as it is."""
     digits = str(number)
     if number >= 1000 and set(digits[1:]) == {"0"} and digits[0] == "1":
         return f"$10^{{{len(digits) - 1}}}$"
@@ -345,7 +346,7 @@ def _curve(*, length: int | None = None, **named: ArrayLike) -> NDArray[np.float
 
 
 def _coinciding(curves: Mapping[str, NDArray[np.float64]]) -> list[list[str]]:
-    """Names of curves that are one curve, longest first, as far as each goes."""
+    """Groups of curves that coincide as far as each goes, the longest first."""
     groups: list[list[str]] = []
     for name in sorted(curves, key=lambda name: -len(curves[name])):
         curve = curves[name]

@@ -1,15 +1,15 @@
 """Tail bounds, half-widths, intervals and sample sizes: one theorem, one function.
 
-Floats in, floats out, and where it is said arrays; no state.  Logarithms are natural and never
-underflow.  Every function checks its arguments: one of the wrong type is a TypeError, one out of
-its range a ValueError, and either names argument, rule and value.  `BOUNDS` is the table of the
-bounds a guard may halt by::
+Functions take and return floats (arrays where their documentation says so) and have no state.
+Logarithms are natural and never underflow.  Every function checks its arguments: a wrong type is
+a TypeError, a value out of range a ValueError, and the message names argument, rule and value.
+`BOUNDS` is the table of the bounds a guard may halt by.  The files::
 
     paper, split        Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
     fixed               McDiarmid and the symmetrised bound, for a class fixed in advance
-    selfbounding        the self-bounding split and its low-error form, the same
-    kl, binomial        limits of a mean by relative entropy; exact, of 0s and 1s
-    union, free         the union bound; what it answers by itself, in stages
+    selfbounding        the self-bounding split and its low-error form, for such a class too
+    kl, binomial        limits of a mean by relative entropy; exact limits for 0s and 1s
+    union, free         the union bound; the queries that it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
@@ -17,15 +17,13 @@ bounds a guard may halt by::
     bound, table        the type of a row, and the rows
     theorem7, weighted,
     fixed_sequence      the kinds of row
-    guarantees          the sentences
+    guarantees          what each row guarantees, in sentences
 """
 
 from .adaptive import (
     code_width,
     failure_code,
     guess_and_check_code,
-    guess_and_check_passes,
-    guess_and_check_width,
     ladder_half_width,
     ladder_levels,
     ladder_transcript_code,
@@ -37,20 +35,14 @@ from .binomial import (
     binomial_free,
     binomial_interval,
     binomial_log_failure,
-    binomial_log_tail,
     binomial_queries,
 )
 from .bound import Bound
 from .conditional import auc_interval, f1_interval, rate_interval, roc_band, weighted_interval
 from .fixed import (
     mcdiarmid_excess,
-    mcdiarmid_half_width,
-    mcdiarmid_log_tail,
-    mcdiarmid_tail,
     symmetrised_excess,
-    symmetrised_half_width,
     symmetrised_log_tail,
-    symmetrised_tail,
 )
 from .folds import cross_validation_interval
 from .free import Free, Stage, union_free
@@ -59,13 +51,9 @@ from .paired import paired_interval
 from .paper import (
     bernstein_excess,
     bernstein_log_tail,
-    bernstein_tail,
     mclt_excess,
     mclt_log_tail,
-    mclt_tail,
-    rademacher_excess,
     rademacher_log_tail,
-    rademacher_tail,
 )
 from .selfbounding import (
     low_error_budget,
@@ -73,9 +61,9 @@ from .selfbounding import (
     self_bounding_budget,
     self_bounding_half_width,
 )
-from .split import bernstein_split_excess, bernstein_split_log_tail, bernstein_split_tail
+from .split import bernstein_split_excess, bernstein_split_log_tail
 from .table import BOUNDS, PAPER_BOUNDS
-from .union import dyadic_code, union_half_width, union_interval, union_queries
+from .union import dyadic_code, union_half_width, union_queries
 from .weighted import weighted_half_width
 
 __all__ = [
@@ -90,12 +78,9 @@ __all__ = [
     "bernstein_log_tail",
     "bernstein_split_excess",
     "bernstein_split_log_tail",
-    "bernstein_split_tail",
-    "bernstein_tail",
     "binomial_free",
     "binomial_interval",
     "binomial_log_failure",
-    "binomial_log_tail",
     "binomial_queries",
     "code_width",
     "cross_validation_interval",
@@ -103,8 +88,6 @@ __all__ = [
     "f1_interval",
     "failure_code",
     "guess_and_check_code",
-    "guess_and_check_passes",
-    "guess_and_check_width",
     "kl_free",
     "kl_interval",
     "kl_minus",
@@ -117,28 +100,19 @@ __all__ = [
     "low_error_budget",
     "low_error_half_width",
     "mcdiarmid_excess",
-    "mcdiarmid_half_width",
-    "mcdiarmid_log_tail",
-    "mcdiarmid_tail",
     "mclt_excess",
     "mclt_log_tail",
-    "mclt_tail",
     "paired_interval",
-    "rademacher_excess",
     "rademacher_log_tail",
-    "rademacher_tail",
     "rate_interval",
     "roc_band",
     "self_bounding_budget",
     "self_bounding_half_width",
     "symmetrised_excess",
-    "symmetrised_half_width",
     "symmetrised_log_tail",
-    "symmetrised_tail",
     "thresholdout_sample_size",
     "union_free",
     "union_half_width",
-    "union_interval",
     "union_queries",
     "weighted_half_width",
     "weighted_interval",

@@ -50,43 +50,43 @@ def check_not_negative(**named: Any) -> float:
 
 
 def check_fractions(**named: Any) -> Any:
-    """Real numbers in [0, 1], of any shape; a float if one was given."""
-    ((name, given),) = named.items()
-    if type(given) is float and 0.0 <= given <= 1.0:
-        return given
-    values = _reals(name, given)
+    """Real numbers in [0, 1], of any shape; a float for a float."""
+    ((name, value),) = named.items()
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
+    values = _reals(name, value)
     return _all_in(values, (values >= 0.0) & (values <= 1.0), name, "be in [0, 1]")
 
 
 def check_counts(n_samples: int, **named: Any) -> Any:
     """Integers from 0 to m, of any shape, as floats; these are exact up to 2^53."""
-    ((name, given),) = named.items()
-    if type(given) is int and 0 <= given <= n_samples:
-        return float(given)
-    values = _integers(name, given)
+    ((name, value),) = named.items()
+    if type(value) is int and 0 <= value <= n_samples:
+        return float(value)
+    values = _integers(name, value)
     rule = f"be in [0, {n_samples}]"
     return _all_in(values, (values >= 0) & (values <= n_samples), name, rule)
 
 
 def check_numbers(**named: Any) -> Any:
     """Integers of at least 1, of any shape, as floats; these are exact up to 2^53."""
-    ((name, given),) = named.items()
-    if type(given) is int and given >= 1:
-        return float(given)
-    values = _integers(name, given)
+    ((name, value),) = named.items()
+    if type(value) is int and value >= 1:
+        return float(value)
+    values = _integers(name, value)
     return _all_in(values, values >= 1, name, "be at least 1")
 
 
 def check_sizes(**named: Any) -> NDArray[Any]:
     """Integers of at least 0, of any shape."""
-    ((name, given),) = named.items()
-    values = _integers(name, given)
+    ((name, value),) = named.items()
+    values = _integers(name, value)
     _all_in(values, values >= 0, name, "be at least 0")
     return values
 
 
 def check_nats(nats: Any) -> Any:
-    """Finite logarithms of at least 0, of any shape; a float if one was given."""
+    """Finite logarithms of at least 0, of any shape; a float for a float."""
     if type(nats) is float and 0.0 <= nats < math.inf:
         return nats
     values = _reals("nats", nats)
@@ -94,17 +94,17 @@ def check_nats(nats: Any) -> Any:
     return _all_in(values, good, "nats", "be finite and at least 0")
 
 
-def _reals(name: str, given: Any) -> NDArray[np.float64]:
-    values = np.asarray(given)
+def _reals(name: str, value: Any) -> NDArray[np.float64]:
+    values = np.asarray(value)
     if values.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be real numbers, got {given!r}")
+        raise TypeError(f"{name} must be real numbers, got {value!r}")
     return values
 
 
-def _integers(name: str, given: Any) -> NDArray[Any]:
-    values = np.asarray(given)
+def _integers(name: str, value: Any) -> NDArray[Any]:
+    values = np.asarray(value)
     if values.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {given!r}")
+        raise TypeError(f"{name} must be integers, got {value!r}")
     return values
 
 

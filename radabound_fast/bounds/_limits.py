@@ -23,9 +23,9 @@ _BLOCK = 8192  # values at a time: what is computed for them stays in the cache
 def limits(
     drops: Callable[[Any, Any], tuple[Any, Any]], values: Any, nats: Any, scale: int = 1
 ) -> tuple[Any, Any]:
-    """Both limits of the means ``values / scale``; floats if both are floats, and else arrays.
+    """Both limits of the means ``values / scale``: floats for floats, arrays for arrays.
 
-    ``drops(values, nats)`` has the y of the lower limit and that of the upper one.
+    ``drops(values, nats)`` returns the y of the lower limit and that of the upper one.
     """
     if isinstance(values, float) and isinstance(nats, float):
         below, above = drops(values, nats)
@@ -51,7 +51,7 @@ def _of_one(function: np.ufunc) -> Callable[[float], float]:
 
 
 class _Floats:
-    """The functions of a float."""
+    """exp, expm1, log, log1p, sqrt and frexp for a float."""
 
     exp, expm1, log, log1p = (
         staticmethod(_of_one(each)) for each in (np.exp, np.expm1, np.log, np.log1p)
@@ -60,7 +60,7 @@ class _Floats:
 
 
 def functions_for(x: Any) -> Any:
-    """Where exp, expm1, log, log1p, sqrt and frexp are, for a float or for an array."""
+    """The namespace with exp, expm1, log, log1p, sqrt and frexp for floats, or for arrays."""
     return _Floats if isinstance(x, float) else np
 
 
@@ -78,7 +78,7 @@ def high(p: Any, y: Any) -> Any:
 
 
 def between(y: Any) -> Any:
-    """Where y makes a difference."""
+    """y clipped to the range in which exp(-y) is neither 0 nor 1."""
     if isinstance(y, float):
         return _LEAST if y < _LEAST else _MOST if y > _MOST else y
     return at_most(at_least(y, _LEAST), _MOST)

@@ -1,4 +1,4 @@
-"""Where a function of one variable crosses zero, or is largest, to the last bits of a float."""
+"""Zeros and maxima of a function of one variable, to the last bits of a float."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a continuous function changes sign between ``0 <= low <= high``, 0 < high."""
+    """The zero of a continuous function between ``0 <= low <= high``, 0 < high."""
     # a user who never asks for a root never loads scipy.optimize
     from scipy.optimize import brentq
 
@@ -22,7 +22,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def root_near(function: Callable[[float], float], low: float, high: float) -> float:
-    """As `root`, where a limit may be the zero itself, so that rounding may spoil its sign."""
+    """`root` where a limit may be the zero itself, so that rounding may spoil its sign."""
     return root(function, low * (1.0 - 1e-6), high * (1.0 + 1e-6))
 
 
@@ -34,7 +34,7 @@ def bisect(test: Callable[[float], bool], low: float, high: float) -> float:
 
 
 def peak(function: Callable[[int], float], size: int) -> tuple[int, float]:
-    """Where a function on ``0 .. size - 1`` that rises and then falls is largest, and its value.
+    """The place and value of the maximum of a function on ``0 .. size - 1`` that rises, then falls.
 
     Fibonacci search: what it compares is far apart while that is possible, so that rounding
     misleads it only where the values are the same but for rounding.

@@ -14,16 +14,15 @@ from .._checks import (
     check_count,
     check_integer,
     check_n_samples,
-    check_positive,
     check_probability,
 )
 from ._arguments import check_not_negative
 
 
 def code_width(code_length: float, n_samples: int, delta: float) -> float:
-    """How close the mean of the next query is to its truth, given the transcript's code.
+    """Half-width of the next answer's confidence interval for an adaptive analyst.
 
-    ``sqrt((ln(2/delta) + ln(1/q)) / (2m))``, two-sided, for an adaptive analyst.
+    ``sqrt((ln(2/delta) + ln(1/q)) / (2m))``, two-sided, where q is the weight of the transcript.
 
     Parameters
     ----------
@@ -38,6 +37,15 @@ def code_width(code_length: float, n_samples: int, delta: float) -> float:
     -------
     float
         In units of loss; not clipped at 1.
+
+    Notes
+    -----
+    Result 12 of ``docs/explanation/theory.md``, after [1]_.
+
+    References
+    ----------
+    .. [1] Rogers, Roth, Smith, Srebro, Thakkar, Woodworth (2020). Guaranteed validity for
+       empirical approaches to adaptive data analysis. AISTATS.
     """
     code_length = check_not_negative(code_length=code_length)
     m, delta = check_n_samples(n_samples), check_probability(delta=delta)
@@ -64,7 +72,7 @@ def failure_code(shift: int) -> float:
 
 
 def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
-    """The length of the code before query t, when b guesses have failed so far.
+    """Length of the transcript's code before query t of guess and check, after b failed guesses.
 
     ``ln(t (t+1)) + ln((b+1) (b+2)) + ln C(t-1, b)`` and the sum of `failure_code` over the
     failures.
@@ -90,62 +98,6 @@ def guess_and_check_code(query: int, n_failures: int, failures: float) -> float:
     return _log_pair(t) + _log_pair(b + 1) + _log_choose(t - 1, b) + failures
 
 
-def guess_and_check_width(
-    query: int, n_failures: int, failures: float, n_samples: int, delta: float
-) -> float:
-    """`code_width` at `guess_and_check_code`: what guess and check knows of query t's mean.
-
-    Parameters
-    ----------
-    query : int
-        The number t of the query; the first is 1.
-    n_failures : int
-        How many of the guesses before it failed, from 0 to t - 1.
-    failures : float
-        The sum of `failure_code` over those failures, at least 0.
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    delta : float
-        Probability that any answer ever fails, in (0, 1).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    >>> round(guess_and_check_width(1000, 0, 0.0, n_samples=4000, delta=0.1), 4)
-    0.0468
-    >>> round(guess_and_check_width(1000, 5, 5 * failure_code(1), n_samples=4000, delta=0.1), 4)
-    0.0846
-    """
-    return code_width(guess_and_check_code(query, n_failures, failures), n_samples, delta)
-
-
-def guess_and_check_passes(n_samples: int, width: float, delta: float) -> int:
-    """How many queries have a `guess_and_check_width` of at most `width`, if no guess fails.
-
-    Parameters
-    ----------
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    width : float
-        In units of loss, above 0.  To halt at ``tau = epsilon - width < epsilon / 10`` is
-        ``width = 0.9 * epsilon``.
-    delta : float
-        Probability that any answer ever fails, in (0, 1).
-
-    Returns
-    -------
-    int
-        At least 0, at most 2^62.
-    """
-    m, width = check_n_samples(n_samples), check_positive(width=width)
-    log_pairs = 2.0 * m * width * width + math.log(check_probability(delta=delta)) - math.log(4.0)
-    if log_pairs >= 124.0 * math.log(2.0):
-        return 2**62
-    return math.floor(math.sqrt(0.25 + math.exp(log_pairs)) - 0.5)
-
-
 def ladder_levels(eta: float) -> int:
     """How many answers a Ladder of step eta can give: ``floor(1/eta + 1/2) + 1``.
 
@@ -163,12 +115,12 @@ def ladder_levels(eta: float) -> int:
 
 
 def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) -> float:
-    """How far a Ladder's answer may lie above the best truth so far, over k queries.
+    """Half-width of a Ladder's answers around the best population value so far, over k queries.
 
     ``e + eta`` where ``2 C(k+G-1, G) exp(-2 m e^2) = delta``: the exact count of the
     transcripts, which never increase.  With probability 1 - delta every answer among the
-    first k is at most this much above the smallest truth so far, and at most ``eta / 2`` less
-    than this below it.
+    first k is at most this much above the smallest population value so far, and at most
+    ``eta / 2`` less than this below it.
 
     Parameters
     ----------
@@ -188,14 +140,19 @@ def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) 
 
     Notes
     -----
-    Blum and Hardt (2015) count at most ``exp((1/eta + 2) ln(4k/eta) + 1)`` transcripts.
+    The Ladder is that of [1]_, who count at most ``exp((1/eta + 2) ln(4k/eta) + 1)`` transcripts.
+
+    References
+    ----------
+    .. [1] Blum, Hardt (2015). The Ladder: a reliable leaderboard for machine learning
+       competitions. ICML.
     """
     k, levels = check_count(n_queries=n_queries), ladder_levels(eta)
     return eta + code_width(_log_choose(k + levels - 1, levels), n_samples, delta)
 
 
 def ladder_transcript_code(query: int, n_updates: int, eta: float) -> float:
-    """The length of the code before query t, when the Ladder has improved u times so far.
+    """Length of the transcript's code before query t of a Ladder, after u improvements.
 
     ``ln(t (t+1)) + ln(u (u+1)) + ln C(t-2, u-1) + ln C(G, u)``; at t = 1, ln 2.
 
@@ -227,10 +184,11 @@ def ladder_transcript_code(query: int, n_updates: int, eta: float) -> float:
 def ladder_transcript_half_width(
     query: int, n_updates: int, n_samples: int, eta: float, delta: float
 ) -> float:
-    """As `ladder_half_width`, for any number of queries: it pays for the updates made.
+    """Half-width of a Ladder's answers for any number of queries, by its number of improvements.
 
     ``eta + sqrt((ln(2/delta) + ladder_transcript_code) / (2m))``.  It can fall as t grows, and an
-    answer rests on every query up to its own: what holds at t is the largest of these over 1 .. t.
+    answer rests on every query up to its own: the half-width that holds at t is the largest of
+    these over 1 .. t.
 
     Parameters
     ----------
@@ -256,7 +214,7 @@ def ladder_transcript_half_width(
 def thresholdout_sample_size(
     n_queries: int, budget: int, epsilon: float, delta: float, *, as_printed: bool = False
 ) -> float:
-    """The holdout that Thresholdout needs for its guarantee (Dwork et al. 2015, Theorem 25).
+    """Size of the holdout that Thresholdout needs for its guarantee: Theorem 25 of [1]_.
 
     ``n >= 96 epsilon^-2 ln(4k/delta) min{640 sqrt(B ln(16k/(epsilon delta))), 16 B}``.
 
@@ -277,6 +235,13 @@ def thresholdout_sample_size(
     float
         The number of samples, not rounded.
 
+    References
+    ----------
+    .. [1] Dwork, Feldman, Hardt, Pitassi, Reingold, Roth (2015). Generalization in adaptive data
+       analysis and holdout reuse. arXiv:1506.02629.
+
+    Examples
+    --------
     >>> round(thresholdout_sample_size(10, 1, epsilon=0.05, delta=0.1))
     3681156
     """

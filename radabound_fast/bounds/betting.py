@@ -17,7 +17,7 @@ BINS = 256
 
 
 def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
-    """Where the expectation of a loss lies, given its values on independent samples.
+    """Confidence interval for the expectation of a loss, from its values on independent samples.
 
     For one loss function fixed in advance, its expectation lies between the limits with
     probability at least ``1 - 2 exp(-nats)``, at any m.
@@ -44,17 +44,24 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     -----
     Against the claim that the expectation is at most mu, a capital of 1 is bet on the samples:
     ``prod_i (1 + b (x_i - mu))``, 0 <= b < 1/mu, has an expectation of at most 1 if the claim is
-    true.  So has its mean over several bets b, which therefore reaches exp(nats) with probability
-    at most exp(-nats) (Markov), and it falls in mu: the lower limit is where it reaches that.
-    The upper limit is that of 1 - x, in mirror image.  The bets depend on mu, m and nats alone;
-    each is about the best, ``sqrt(2 nats / m) / s``, for losses of one standard deviation s.
+    true.  The same holds for its mean over several bets b, which therefore reaches exp(nats) with
+    probability at most exp(-nats) (Markov), and it falls in mu: the lower limit is where it
+    reaches that.  The upper limit is that of 1 - x, in mirror image.  The bets depend on mu, m
+    and nats alone; each is about the best, ``sqrt(2 nats / m) / s``, for losses of one standard
+    deviation s.
 
     Losses are put into bins by sharing each between the two nearest edges, which keeps its mean.
     The logarithm is concave, so that the capital is never overstated.
 
-    After Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
-    betting"; a mixture over stakes in place of their predictable ones.
+    After [1]_, with a mixture over stakes in place of their predictable ones.
 
+    References
+    ----------
+    .. [1] Waudby-Smith, Ramdas (2024). Estimating means of bounded random variables by betting.
+       Journal of the Royal Statistical Society B 86.
+
+    Examples
+    --------
     >>> losses = np.arange(4000) % 5 / 40
     >>> low, high = betting_interval(losses, nats=math.log(20))
     >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_fraction, check_integer, check_n_samples, check_probability
+from .._checks import check_n_samples, check_probability
 from .._kernel import tail_over_first
 from ._arguments import check_counts, check_nats
 from ._limits import OUT, at_most, between, functions_for, limits
@@ -37,36 +37,8 @@ _FEW_STEPS = 2, 14, 34
 _MANY_STEPS = *_FEW_STEPS, 130, 130
 
 
-def binomial_log_tail(count: int, n_samples: int, mean: float) -> float:
-    """``ln P(Bin(m, p) <= c)``: so few ones from coins of probability p, at most the mean.
-
-    Parameters
-    ----------
-    count : int
-        The c of the formula, from 0 to m.
-    n_samples : int
-        The m of the formula (1 to 2^40).
-    mean : float
-        The p of the formula, in [0, 1].
-
-    Returns
-    -------
-    float
-        Rounded up, by less than ``4e-15 (1 + m p - c - ln P) + 3e-11`` where P < exp(-5); 0 for
-        ``c >= m p``, where nothing is claimed.
-
-    >>> round(binomial_log_tail(1800, n_samples=4000, mean=0.5), 3)
-    -22.718
-    """
-    m, p = check_n_samples(n_samples), check_fraction(mean=mean)
-    c = check_integer(count=count)
-    if not 0 <= c <= m:
-        raise ValueError(f"count must be in [0, {m}], got {c}")
-    return 0.0 if c == m else _log_tail(c, m, *_in_two(m, p, c))
-
-
 def binomial_log_failure(n_samples: int, epsilon: float) -> float:
-    """``ln alpha*``: at worst so rarely is a mean of 0s and 1s below its truth by epsilon.
+    """``ln alpha*``: the largest probability that a mean of 0s and 1s is too low by epsilon.
 
     ``alpha* = max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <= c)``.  At an error of
     alpha* or more on each side every `binomial_interval` lies within epsilon of its mean.
@@ -87,8 +59,10 @@ def binomial_log_failure(n_samples: int, epsilon: float) -> float:
     Notes
     -----
     Where that number is at least 2/3, ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c
-    (Result 16 of ``docs/theory.md``), so that few counts have to be tried.
+    (Result 16 of ``docs/explanation/theory.md``), so that few counts have to be tried.
 
+    Examples
+    --------
     >>> round(math.exp(binomial_log_failure(4000, 0.04)) * 1e7, 3)
     2.27
     """
@@ -96,7 +70,7 @@ def binomial_log_failure(n_samples: int, epsilon: float) -> float:
 
 
 def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
-    """How many queries whose losses are 0 or 1 are within epsilon, by exact binomials.
+    """Number of queries with losses 0 or 1 that are within epsilon, by exact binomials.
 
     ``floor(delta / (2 alpha*))``: flat weights, whatever the means.  Ten times `union_queries`,
     and more, at the same delta.
@@ -113,6 +87,8 @@ def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
     int
         At least 0, at most 2^62.
 
+    Examples
+    --------
     >>> binomial_queries(4000, 0.04, 0.04)
     88086
     """
@@ -124,7 +100,7 @@ def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
 
 
 def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
-    """Which counts have their whole interval within epsilon: to ``low``, and from ``m - low``.
+    """The counts whose whole interval is within epsilon: to ``low``, and from ``m - low``.
 
     Parameters
     ----------
@@ -133,7 +109,7 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     epsilon : float
         The error tolerated, in (0, 1).
     nats : float
-        Of the `binomial_interval`, at least 0.
+        What `binomial_interval` is called with, at least 0.
 
     Returns
     -------
@@ -145,6 +121,8 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
     It rests on the shape that `binomial_log_failure` finds its maximum by.  Where that is not
     proved, the first 4096 counts are tried one by one, and beyond these `kl_free` decides.
 
+    Examples
+    --------
     >>> binomial_free(4000, 0.02, 16.0), binomial_free(4000, 0.02, 17.0)
     (198, 180)
     """
@@ -170,12 +148,12 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
 
 
 def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
-    """Where truths lie, given counts of losses that are 0 or 1: Clopper and Pearson (1934).
+    """Clopper-Pearson confidence intervals for means of losses that are 0 or 1.
 
     The lower limit is the p at which m coins of probability p show the count or more with
     probability ``exp(-nats)``; the upper limit is its mirror image.  With
-    ``nats = ln(2 / (w delta))`` the truth of one function fixed in advance, whose values are 0
-    and 1, is outside with probability at most ``w delta``.  Never wider than `kl_interval`.
+    ``nats = ln(2 / (w delta))`` the expectation of one function fixed in advance, whose values
+    are 0 and 1, is outside with probability at most ``w delta``.  Never wider than `kl_interval`.
 
     Parameters
     ----------
@@ -193,6 +171,18 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
         the upper ``1 - exp(-nats / m)``; with nothing else, in mirror image.  Further from the
         mean than the exact limits by less than 1e-9 of the distance where nats >= 3.
 
+    Notes
+    -----
+    The limits of [1]_; computed by a continued fraction and the series of [2]_.
+
+    References
+    ----------
+    .. [1] Clopper, Pearson (1934). The use of confidence or fiducial limits illustrated in the
+       case of the binomial. Biometrika 26.
+    .. [2] Loader (2000). Fast and accurate computation of binomial probabilities.
+
+    Examples
+    --------
     >>> low, high = binomial_interval(80, n_samples=4000, nats=16.0)
     >>> round(low, 10), round(high, 10)
     (0.010533319, 0.0338793053)
@@ -221,7 +211,7 @@ def _each(counts: Any, nats: Any, m: int) -> tuple[Any, Any]:
 def _pairs(
     counts: NDArray[Any], nats: NDArray[Any], m: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]] | None:
-    """Places in a table of levels of nats by counts, and the levels; None: it would not pay.
+    """Places in a table of levels of nats by counts, and the levels; None where it would not pay.
 
     Many answers have few different counts and nats, and each pair needs its limits once.
     """
@@ -254,24 +244,22 @@ def _is_log_concave(m: int, epsilon: float) -> bool:
     return m * epsilon > 1.0 and (m - 1) * (epsilon - 1.0 / m) ** 2 >= 2.0 / 3.0
 
 
-def _in_two(m: int, p: float, c: int = 0) -> tuple[float, float]:
-    """The nearest float to ``m p - c``, and what it leaves: twice the digits."""
+def _in_two(m: int, p: float) -> tuple[float, float]:
+    """The nearest float to ``m p``, and what it leaves: twice the digits."""
     top, bottom = p.as_integer_ratio()
-    top = m * top - c * bottom
+    top *= m
     nearest = top / bottom  # of two integers the nearest float that there is
     above, below = nearest.as_integer_ratio()
     return nearest, (top * below - above * bottom) / (bottom * below)
 
 
 def _log_tail(c: int, m: int, s: float, rest: float) -> float:
-    """``ln P(Bin(m, (c + s)/m) <= c)`` for c < m, rounded up; minus infinity from (c + s)/m = 1 on.
+    """``ln P(Bin(m, (c + s)/m) <= c)`` for c < m and s > 0, rounded up.
 
-    s in two parts, as of `_in_two`: of what is left to m the digits would else be lost.
+    Minus infinity from (c + s)/m = 1 on.  s comes in two parts, as `_in_two` makes them: the
+    digits of m - c - s would otherwise be lost.
     """
-    d = m - c
-    if s <= 0.0:
-        return 0.0
-    if (d - s) - rest <= 0.0:
+    if (m - c - s) - rest <= 0.0:
         return -math.inf
     if c == 0:
         return _log_none(m, s, rest)
@@ -279,7 +267,7 @@ def _log_tail(c: int, m: int, s: float, rest: float) -> float:
 
 
 def _log_tails(c: NDArray[Any], m: int, s: float, rest: float) -> NDArray[np.float64]:
-    """The same for many counts and an s above 0."""
+    """`_log_tail` for many counts."""
     inside = (c > 0) & ((m - c - s) - rest > 0.0)
     log_tails = np.where(c == 0, _log_none(m, s, rest), -math.inf)
     some = c[inside].astype(np.float64)
@@ -324,9 +312,9 @@ def _drop(c: Any, m: int, nats: Any) -> Any:
 
 
 def _drop_inside(c: Any, m: int, nats: Any, steps: tuple[int, ...]) -> Any:
-    """The same for 0 < c < m.
+    """`_drop` for 0 < c < m.
 
-    The logarithm of that tail is concave in ln q with slope c / T, since T grows with q, so that a
+    The logarithm of the tail is concave in ln q with slope c / T, since T grows with q, so that a
     step of Newton's method never falls short, wherever it starts.
     """
     f, d = functions_for(c), m - c

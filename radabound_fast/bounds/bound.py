@@ -1,4 +1,4 @@
-"""What a guard asks of a bound: the one type of every row of the table."""
+"""The interface of a bound: the one type of every row of the table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bound(ABC):
     Attributes
     ----------
     name, source : str
-        The name a guard is given, and the theorem behind it.
+        The name by which a guard selects the bound, and the theorem behind it.
     proved : bool
         Whether the row's guarantee is proved at the halting time, for queries fixed in
         advance.
@@ -49,7 +49,7 @@ class Bound(ABC):
 
     @abstractmethod
     def threshold(self, delta: float) -> float:
-        """What delta' must stay at or below, for a probability of failure in (0, 1)."""
+        """The largest delta' at which a query is answered, for a probability of failure delta."""
 
     @abstractmethod
     def admits(
@@ -92,7 +92,7 @@ class Bound(ABC):
         *,
         two_sided: bool | None = None,
     ) -> float:
-        """The largest complexity that `admits` lets pass, to rounding, and it lets this one.
+        """The largest complexity that `admits` accepts, to rounding; it accepts the one returned.
 
         Parameters
         ----------
@@ -110,12 +110,12 @@ class Bound(ABC):
         float
             In units of loss; negative if complexity 0 is too large already.
         """
-        given = (n_samples, n_vectors, epsilon, delta, self._sides(two_sided), largest_mean)
-        estimate = self._estimate(*given)
-        if not self.admits(0.0, *given):
+        arguments = (n_samples, n_vectors, epsilon, delta, self._sides(two_sided), largest_mean)
+        estimate = self._estimate(*arguments)
+        if not self.admits(0.0, *arguments):
             return min(estimate, -math.ulp(epsilon))
         budget, step = max(0.0, estimate), math.ulp(epsilon)
-        while not self.admits(budget, *given):
+        while not self.admits(budget, *arguments):
             budget, step = max(0.0, budget - step), 2.0 * step
         return budget
 
@@ -150,7 +150,7 @@ class Bound(ABC):
         max_queries: int | None = None,
         declared: bool = False,
     ) -> tuple[Any, Any]:
-        """Where the truths of answers lie, at the row's guarantee: here ``value -+ epsilon``.
+        """Confidence intervals of answers at the row's guarantee: here ``value -+ epsilon``.
 
         Parameters
         ----------
@@ -183,9 +183,9 @@ class Bound(ABC):
     def interval_given(
         self, free: Free | None, means: Any, queries: Any, epsilon: float, declared: bool
     ) -> tuple[Any, Any]:
-        """`interval`, given what `free` returns, of arguments that were checked.
+        """`interval` with the result of `free`, for arguments that were checked.
 
-        What `free` knows is proved of all answers at once, so that both may be quoted.
+        The intervals of `free` are proved for all answers at once, so that both may be quoted.
         """
         lows, highs = at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
         if free is None:
@@ -234,7 +234,7 @@ class Bound(ABC):
         return words
 
     def _sides(self, two_sided: bool | None) -> bool:
-        """The default if None; else the value given, if this row allows it."""
+        """The value of `two_sided`, if this row allows it; the default for None."""
         if two_sided is None:
             return self.sides[0]
         check_sides(two_sided)
@@ -266,4 +266,4 @@ class Bound(ABC):
         two_sided: bool,
         free: Free | None,
     ) -> str:
-        """The sentences of this row; `guarantee` adds whether it can answer at all."""
+        """The guarantee in words; `guarantee` adds whether the row can answer at all."""

@@ -1,4 +1,4 @@
-"""Limits of what depends on a class: rates given an event, F1, balanced accuracy, AUC, ROC curves.
+"""Confidence limits of metrics that depend on the class: rates, F1, balanced accuracy, AUC, ROC.
 
 A fixed model on independent rows.  Given which rows lie in an event (their label is positive,
 their prediction is), each of them is in a part of it with one probability, independently; so the
@@ -27,29 +27,32 @@ _ZOOMS = 14
 _MANY = 16  # so many limits at once cost less than one by one
 _MOST_WEIGHTS = 128
 _LEAST_WEIGHT = 2.0**-900  # of the largest: reciprocals of less overflow
-_SMALL = 2.0**-24  # of the largest: weights below need not be told apart
+_SMALL = 2.0**-24  # of the largest: weights below need not be distinguished
 
 
 def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
-    """Where the probability of a part of an event lies, given how many rows are in both.
+    """Confidence intervals for conditional probabilities, from the numbers of rows.
 
     Parameters
     ----------
     counts, sizes : int or array_like of int
-        Rows in the part, and rows in the event: recall has the positive rows that are predicted
-        positive, and the positive rows.
+        Rows in a part of the event, and rows in the event.  For recall: the positive rows that
+        are predicted positive, and the positive rows.
     nats : float or array_like of float
         ``ln(1/a)`` for an error of a on each side, at least 0.  All three are broadcast.
 
     Returns
     -------
     lows, highs : float or ndarray of float64
-        In [0, 1]; 0 and 1 for an event without rows, of which nothing is known.
+        Limits of P(part | event), in [0, 1]; 0 and 1 for an event without rows.
 
     Notes
     -----
-    `binomial_interval` with the rows of the event for m: Result 21 (a) of docs/theory.md.
+    `binomial_interval` with the rows of the event for m: Result 21 (a) of
+    docs/explanation/theory.md.
 
+    Examples
+    --------
     >>> low, high = rate_interval(320, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.7642, 0.8324)
@@ -75,12 +78,12 @@ def _one_rate(count: int, size: int, nats: float) -> tuple[float, float]:
 
 
 def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
-    """Where the F1 score of the population lies.
+    """Confidence intervals for the F1 score of the population.
 
     Parameters
     ----------
     true_positives, errors : int or array_like of int
-        Rows that are positive and predicted so, and rows that are one of the two alone.
+        Rows that are positive and predicted positive, and rows that are only one of the two.
     nats : float or array_like of float
         ``ln(1/a)`` for an error of a on each side, at least 0.
 
@@ -94,6 +97,8 @@ def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
     ``F1 = 2 J / (1 + J)`` grows with J, the probability that a row which is positive or predicted
     so is both: a rate (Result 21 (b)).
 
+    Examples
+    --------
     >>> low, high = f1_interval(260, 280, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.6162, 0.6823)
@@ -104,9 +109,10 @@ def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
 
 
 def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple[Any, Any]:
-    """Where the area under the ROC curve of the population lies, given the labels.
+    """Confidence intervals for the population's area under the ROC curve, given the labels.
 
-    The probability that a positive row scores higher than a negative one, and half that of a tie.
+    The area is the probability that a positive row scores higher than a negative one, and half
+    that of a tie.
 
     Parameters
     ----------
@@ -125,8 +131,16 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     Notes
     -----
     `kl_interval` with ``min(n_negative, n_positive)`` for m: the area is an average, over ways to
-    pair rows, of means of so many independent pairs (Hoeffding 1963; Result 22).
+    pair rows, of means of so many independent pairs ([1]_; Result 22 of
+    docs/explanation/theory.md).
 
+    References
+    ----------
+    .. [1] Hoeffding (1963). Probability inequalities for sums of bounded random variables.
+       Journal of the American Statistical Association 58.
+
+    Examples
+    --------
     >>> low, high = auc_interval(0.9, 3600, 400, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8593, 0.9327)
@@ -136,12 +150,12 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
 
 
 def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
-    """Where the expectation of a weighted mean of independent values in [0, 1] lies.
+    """Confidence interval for the expectation of a weighted mean of independent values in [0, 1].
 
     Parameters
     ----------
     mean : float
-        Of the values, so weighted, in [0, 1].
+        The weighted mean of the values, in [0, 1].
     weights : array_like of float, shape (n,)
         Above 0, fixed before the values were seen; their unit does not matter.
     counts : int or array_like of int, shape (n,)
@@ -153,7 +167,7 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     Returns
     -------
     tuple of float
-        In [0, 1], around the mean; neither is further from it than Hoeffding's
+        Limits in [0, 1], around the mean; neither is further from it than Hoeffding's
         ``sqrt(nats sum(a^2) / 2)`` for weights a of sum 1, but for rounding.
 
     Notes
@@ -162,8 +176,10 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     over p with ``sum a p`` the expectation b, and that at most
     ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
     mu above 0 give a lower limit of b, by one event; the largest is taken that a grid finds.  The
-    upper limit is its mirror image.  (Result 23 of docs/theory.md.)
+    upper limit is its mirror image.  (Result 23 of docs/explanation/theory.md.)
 
+    Examples
+    --------
     >>> low, high = weighted_interval(0.9, [1 / 3600, 1 / 400], [3600, 400], nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (0.8741, 0.9229)
@@ -191,10 +207,10 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
 
 
 def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """At most `_MOST_WEIGHTS` different ones: each is shared by the two nearest, keeping its mean.
+    """At most `_MOST_WEIGHTS` weights: each old one is shared by the two nearest, keeping its mean.
 
-    What `weighted_interval` takes the largest of is convex in a, so that its sum can only grow.
-    Half of them are evenly spaced, and half by ratios: weights may be spread over many of these.
+    The maximum in `weighted_interval` is convex in a, so that its sum can only grow.  Half of the
+    new weights are evenly spaced and half geometrically, since weights may span many magnitudes.
     """
     if weights.size <= _MOST_WEIGHTS:
         return weights, counts
@@ -243,7 +259,7 @@ def _limits_of(points: Floats, mean: float, weights: Floats, counts: Floats, nat
 
 
 def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, float]:
-    """How far the rates of one scorer are from the sample's, at all thresholds at once.
+    """Simultaneous confidence band for the ROC curve of one scorer: half-widths of its rates.
 
     Parameters
     ----------
@@ -261,8 +277,16 @@ def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, floa
 
     Notes
     -----
-    Dvoretzky, Kiefer and Wolfowitz with Massart's constant, for each class: Result 26.
+    The inequality of Dvoretzky, Kiefer and Wolfowitz with the constant of [1]_, for each class:
+    Result 26 of docs/explanation/theory.md.
 
+    References
+    ----------
+    .. [1] Massart (1990). The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality.
+       Annals of Probability 18.
+
+    Examples
+    --------
     >>> false, true = roc_band(3600, 400, nats=math.log(20))
     >>> round(false, 4), round(true, 4)
     (0.0226, 0.0679)

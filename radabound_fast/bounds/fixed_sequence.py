@@ -10,7 +10,7 @@ from .bound import Bound
 from .free import Free, union_free
 from .selfbounding import low_error_budget, low_error_half_width
 
-# shares of delta: of the self-bounding (low-error) bound, and of the union bound
+# shares of delta for the self-bounding (low-error) bound and for the union bound
 BY_SIGNS, BY_UNION = 0.6, 0.4
 
 
@@ -18,7 +18,7 @@ BY_SIGNS, BY_UNION = 0.6, 0.4
 class FixedSequence(Bound):
     """The self-bounding (low-error) bound at 3/5 of delta, or the union bound at 2/5 of it.
 
-    An answer given by either is covered by that one, so either may go on after the other
+    An answer admitted by either is covered by that one, so either may go on after the other
     has stopped.  `budget` and `admits` are the first, `free` is the second.
     """
 
@@ -48,13 +48,13 @@ class FixedSequence(Bound):
     def _half_width(
         self, complexity: float, largest_mean: float, n_samples: int, n_vectors: int, delta: float
     ) -> float:
-        """By the signs: the low-error one."""
+        """The half-width by the signs: the low-error bound."""
         return low_error_half_width(complexity, largest_mean, n_samples, n_vectors, delta)
 
     def free(
         self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
     ) -> Free:
-        """What `union_free` answers at 2/5 of delta."""
+        """The union part, `union_free` at 2/5 of delta."""
         delta = BY_UNION * check_probability(delta=delta)
         return union_free(n_samples, epsilon, delta, max_queries)
 

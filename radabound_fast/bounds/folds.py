@@ -1,4 +1,4 @@
-"""Cross-validation: how far the score of k fold models is from their mean truth."""
+"""Confidence interval under cross-validation, for the mean of the k fold models."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._limits import OUT, at_least, at_most, functions_for
 def cross_validation_interval(
     means: Any, n_effective: float, n_folds: int, nats: Any
 ) -> tuple[Any, Any]:
-    """Where the mean truth of the models of a cross-validation lies, given their score.
+    """Confidence interval for the mean expected loss of the models of a cross-validation.
 
     Parameters
     ----------
     means : float or array_like of float
-        The mean out-of-fold loss over all rows, in [0, 1]: every row's by the model that was
-        trained without its fold.
+        The mean out-of-fold loss over all rows, in [0, 1]: the loss at a row is that of the model
+        that was trained without the row's fold.
     n_effective : float
         m, how many rows there are; ``1 / sum(a**2)`` of rows, or groups of rows, that count with
         weights a of sum 1.
@@ -30,14 +30,22 @@ def cross_validation_interval(
     Returns
     -------
     lows, highs : float or ndarray of float64
-        ``mean -+ sqrt(k nats / (2 n_effective))``, in [0, 1]: of the mean over the rows of the
-        truth of each row's model.  Of a model that is trained again on all rows it says nothing.
+        ``mean -+ sqrt(k nats / (2 n_effective))``, in [0, 1]: limits of the mean over the rows of
+        the expected loss of each row's model.  They say nothing about a model that is trained
+        again on all rows.
 
     Notes
     -----
-    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/theory.md, after Blum, Kalai
-    and Langford (1999).
+    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/explanation/theory.md, after
+    [1]_.
 
+    References
+    ----------
+    .. [1] Blum, Kalai, Langford (1999). Beating the hold-out: bounds for k-fold and progressive
+       cross-validation. COLT.
+
+    Examples
+    --------
     >>> from math import log
     >>> low, high = cross_validation_interval(0.2, 100_000, 5, nats=log(20) + log(10**6))
     >>> round(low, 4), round(high, 4)

@@ -1,4 +1,4 @@
-"""What "fixed-sequence" answers without signs: two halves of a union bound, in stages."""
+"""The part of "fixed-sequence" without signs: two halves of a union bound, in stages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ NO_END = 2**63 - 1
 
 
 class Stage(NamedTuple):
-    """Which means are answered whatever the signs say, while fewer than `n_queries` were.
+    """The means that are answered whatever the signs say, while fewer than `n_queries` were.
 
     Attributes
     ----------
     n_queries : int
         After so many answers another stage begins; 2^63 - 1 if nothing changes any more.
     low_count : int
-        Of losses declared 0 or 1 so many errors pass, and fewer, and as many correct ones; all
-        of them pass if it is m, none if it is -1.
+        For losses that are 0 or 1: at most so many errors pass, and at most so many correct rows;
+        every count passes if it is m, none if it is -1.
     low_mean : float
-        Of real-valued losses means in [0, low_mean] and in [1 - low_mean, 1] pass; all of them
+        For real-valued losses: means in [0, low_mean] and in [1 - low_mean, 1] pass; every mean
         if it is 0.5, none if it is -1.
     """
 
@@ -67,7 +67,7 @@ class Free:
 
     @property
     def n_queries(self) -> int:
-        """How many queries are answered whatever their means, their losses declared 0 or 1."""
+        """Number of queries answered whatever their means, where losses are declared 0 or 1."""
         return self.end_of(lambda stage: stage.low_count == self.n_samples)
 
     @property
@@ -88,7 +88,7 @@ class Free:
         return code + math.log(4.0 / self.delta)
 
     def stage(self, n_queries: int) -> Stage:
-        """What passes after so many answers.
+        """The means that pass after so many answers.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class Free:
         return min(end, self.n_flat) if query <= self.n_flat else end
 
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
-        """Where the truths of some queries lie: all of them at once, with probability 1 - delta.
+        """Simultaneous confidence intervals of some queries: all hold with probability 1 - delta.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Free:
         return binomial_interval(counts, self.n_samples, self.nats(queries))
 
     def end_of(self, passes: Callable[[Stage], bool], n_queries: int = 0) -> int:
-        """After how many answers from so many on the first stage begins that does not pass."""
+        """Number of answers after which the first stage begins that fails the test."""
         while n_queries < MOST_QUERIES and passes(stage := self.stage(n_queries)):
             n_queries = stage.n_queries
         return min(n_queries, MOST_QUERIES)
@@ -151,7 +151,7 @@ class Free:
 def union_free(
     n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
 ) -> Free:
-    """What the union bound answers within epsilon, two-sided, of queries fixed in advance.
+    """The union bound's answers within epsilon, two-sided, for queries fixed in advance.
 
     Parameters
     ----------
@@ -167,6 +167,8 @@ def union_free(
     -------
     Free
 
+    Examples
+    --------
     >>> union_free(4000, 0.04, 0.04).n_queries
     44043
     >>> union_free(4000, 0.02, 0.04).stage(399).low_count

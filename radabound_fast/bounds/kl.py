@@ -3,7 +3,8 @@
 ``kl(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q))``.  The expectation of one function with losses in
 [0, 1] lies above ``kl_plus(mean, b)`` with probability at most ``exp(-m b)`` over m independent
 samples, at any m, and so it does below ``kl_minus(mean, b)`` (Chernoff; Fact D of
-``docs/theory.md``).  Limits are rounded outwards, never nearer to the mean than the exact ones.
+``docs/explanation/theory.md``).  Limits are rounded outwards, never nearer to the mean than the
+exact ones.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from ._roots import bisect, root
 
 
 def kl_plus(mean: float, budget: float) -> float:
-    """The largest truth that a mean still allows: ``max{q >= p : kl(p, q) <= b}``.
+    """Upper confidence limit of an expectation: ``max{q >= p : kl(p, q) <= b}``.
 
     Parameters
     ----------
     mean : float
-        The p of the formula, in [0, 1].
+        The p of the formula: the observed mean, in [0, 1].
     budget : float
         The b of the formula, at least 0, in nats a sample.
 
@@ -33,6 +34,8 @@ def kl_plus(mean: float, budget: float) -> float:
         In ``[mean, 1]``.  Never above ``mean + sqrt(b / 2)``, which is Hoeffding's limit, but for
         rounding.
 
+    Examples
+    --------
     >>> round(kl_plus(0.02, 0.004), 10)
     0.0351713082
     """
@@ -41,7 +44,7 @@ def kl_plus(mean: float, budget: float) -> float:
 
 
 def kl_minus(mean: float, budget: float) -> float:
-    """The smallest truth that a mean still allows: ``min{q <= p : kl(p, q) <= b}``.
+    """Lower confidence limit of an expectation: ``min{q <= p : kl(p, q) <= b}``.
 
     Parameters
     ----------
@@ -55,6 +58,8 @@ def kl_minus(mean: float, budget: float) -> float:
     float
         In ``[0, mean]``.  Never below ``mean - sqrt(b / 2)``, but for rounding.
 
+    Examples
+    --------
     >>> round(kl_minus(0.02, 0.004), 10)
     0.0099152029
     """
@@ -63,10 +68,10 @@ def kl_minus(mean: float, budget: float) -> float:
 
 
 def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
-    """Where truths lie: ``[kl_minus(mean, nats / m), kl_plus(mean, nats / m)]`` of many means.
+    """Confidence intervals ``[kl_minus(mean, nats / m), kl_plus(mean, nats / m)]`` for many means.
 
-    With ``nats = ln(2 / (w delta))`` the truth of one function fixed in advance, with values in
-    [0, 1], is outside with probability at most ``w delta``.
+    With ``nats = ln(2 / (w delta))`` the expectation of one function fixed in advance, with
+    values in [0, 1], is outside with probability at most ``w delta``.
 
     Parameters
     ----------
@@ -82,6 +87,8 @@ def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
     lows, highs : float or ndarray of float64
         In units of loss, in [0, 1], around the means.
 
+    Examples
+    --------
     >>> low, high = kl_interval(0.02, n_samples=4000, nats=16.0)
     >>> round(low, 10), round(high, 10)
     (0.0099152029, 0.0351713082)
@@ -95,7 +102,7 @@ def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
 
 
 def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
-    """How far the mean may lie from an answer that is still within epsilon of the truth.
+    """How far a mean may lie from an answer so that its whole interval is within epsilon of it.
 
     The largest tau such that every mean in [0, 1] within tau of the answer v has its whole
     interval ``[kl_minus(mean, b), kl_plus(mean, b)]`` in ``[v - epsilon, v + epsilon]``.
@@ -118,6 +125,8 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
     -----
     Both limits grow with the mean, so only the two outermost means need to be tried.
 
+    Examples
+    --------
     >>> round(kl_tolerance(0.02, budget=0.004, epsilon=0.03), 4)
     0.0118
     """
@@ -128,7 +137,7 @@ def kl_tolerance(answer: float, budget: float, epsilon: float) -> float:
 
 
 def kl_free(epsilon: float, budget: float) -> float:
-    """Which means have their whole interval within epsilon: ``[0, low]`` and ``[1 - low, 1]``.
+    """The means whose whole interval is within epsilon: ``[0, low]`` and ``[1 - low, 1]``.
 
     Parameters
     ----------
@@ -147,8 +156,10 @@ def kl_free(epsilon: float, budget: float) -> float:
     -----
     Below 1/2 the upper limit binds, and a mean p passes iff ``kl(p, p + epsilon) >= b``, a
     convex function of p with its minimum below 1/2; above 1/2, in mirror image.  If that
-    minimum is below b, the few means around 1/2 that may still pass are given up.
+    minimum is below b, the few means around 1/2 that may still pass are left out.
 
+    Examples
+    --------
     >>> round(kl_free(0.02, 0.004), 4), kl_free(0.05, 0.004)
     (0.0399, 0.5)
     """
@@ -210,5 +221,5 @@ def kl_drop(p: Any, r: Any, b: Any) -> Any:
 
 
 def kl_drop_nearly(p: Any, r: Any, b: Any) -> Any:
-    """Where to start: the root of the first terms of the series of ``kl(p, q)``; p, r > 0."""
+    """A start for `kl_drop`: the root of the first terms of its series; p, r > 0."""
     return between(functions_for(p).sqrt(2.0 * b * r / p) + b * (1.0 + p) / (3.0 * p))

@@ -10,11 +10,11 @@ from .kl import kl_plus
 
 
 def paired_interval(n_plus: int, n_minus: int, n_samples: int, nats: float) -> tuple[float, float]:
-    """Where the expectation of a paired difference lies.
+    """Confidence interval for the difference of two error rates, from a paired comparison.
 
-    d is 1 on `n_plus` samples, -1 on `n_minus` and 0 on the others: of two models, where only
-    the first errs, where only the second does, and where both or neither do.  For one function
-    d fixed in advance, its expectation lies between the limits with probability at least
+    The difference d is 1 on `n_plus` samples, -1 on `n_minus` and 0 on the others: where only the
+    first of two models errs, where only the second does, and where both or neither do.  For one
+    function d fixed in advance, its expectation lies between the limits with probability at least
     ``1 - 2 exp(-nats)``, at any m.
 
     Parameters
@@ -30,7 +30,7 @@ def paired_interval(n_plus: int, n_minus: int, n_samples: int, nats: float) -> t
     Returns
     -------
     tuple of float
-        In [-1, 1], the mean of d between them.
+        Limits in [-1, 1], the mean of d between them.
 
     Notes
     -----
@@ -39,9 +39,11 @@ def paired_interval(n_plus: int, n_minus: int, n_samples: int, nats: float) -> t
     Chernoff's bound the lower limit is the least D in ``[-s+, mean]`` at which
     ``sup_{lambda >= 0} [lambda mean - ln(1 - s+ + s+ cosh(lambda) + D sinh(lambda))] <= L / m``,
     and the upper one is its mirror image: three events, each of probability at most exp(-L).
-    The smaller the share of samples on which the models disagree, the narrower.  docs/theory.md,
-    "Is B better than A?".
+    The smaller the share of samples on which the models disagree, the narrower.
+    docs/explanation/theory.md, "Is B better than A?".
 
+    Examples
+    --------
     >>> low, high = paired_interval(n_plus=30, n_minus=50, n_samples=4000, nats=math.log(20))
     >>> round(low, 4), round(high, 4)
     (-0.0116, 0.0017)

@@ -1,16 +1,16 @@
-"""The paper's tail bounds: Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019).
+"""The paper's tail bounds: Theorems 2, 4 and 6 of De Stefani and Upfal (2019); 3 is in split.py.
 
-Each theorem bounds the probability that a quantity exceeds its Monte-Carlo estimate
-by an excess, and comes as three functions: the natural logarithm of the bound, the bound,
-and the excess at which the bound equals a given probability.  The logarithm never
-underflows.  It is the formula as printed for a positive excess, never clipped (the split of
-Theorem 3 may exceed log 1), and log 1 = 0 at or below 0, where nothing is claimed
-(Theorem 6: log 1/2, its value at 0).
+Each theorem bounds the probability that a quantity exceeds its Monte-Carlo estimate by an
+excess.  A ``log_tail`` is the natural logarithm of the bound, which never underflows; an
+``excess`` is its inverse, the excess at which the bound equals a given probability (nobody
+needs that of Theorem 2).  The bound is the formula as printed for a positive excess, never
+clipped (the split of Theorem 3 may exceed log 1), and log 1 = 0 at or below 0, where nothing is
+claimed (Theorem 6: log 1/2, its value at 0).
 
-What of these theorems is proved is told in ``docs/theory.md``; in short, Theorem 2 is
-false as stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a
-class fixed in advance, no violation is known but the printed proofs have a gap; for few sign
-vectors they follow from the symmetrised bound.
+``docs/explanation/theory.md`` says which of these theorems are proved; in short, Theorem 2 is false
+as stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a class fixed in
+advance, no violation is known but the printed proofs have a gap; for few sign vectors they
+follow from the symmetrised bound.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._arguments import check_log_delta
 
 
 def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 2: how far the Rademacher average may lie above its estimate.
+    """Theorem 2 of [1]_: how far the Rademacher average may lie above its estimate.
 
     ``P(R - R~ > e) <= exp(-6 m l e^2 / (15 + 8 l e))``, as printed.
 
@@ -41,9 +41,17 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     Notes
     -----
     False as stated: the sample's part of the variance does not shrink with l
-    (``docs/theory.md``).  With a step of at most 1/m the denominator would end in ``4 l e``;
-    the printed 8 is conservative and kept.
+    (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in ``4
+    l e``;
+    the printed 8 is conservative, and used here.
 
+    References
+    ----------
+    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
+       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
+
+    Examples
+    --------
     >>> round(rademacher_log_tail(0.05, n_samples=4000, n_vectors=32), 3)
     -69.065
     """
@@ -54,33 +62,8 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     return -6.0 * m * n * e * e / (15.0 + 8.0 * n * e)
 
 
-def rademacher_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 2 as a probability; see `rademacher_log_tail`."""
-    return math.exp(rademacher_log_tail(excess, n_samples, n_vectors))
-
-
-def rademacher_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
-    """The excess at which Theorem 2 equals ``exp(log_delta)``.
-
-    Parameters
-    ----------
-    log_delta : float
-        Natural logarithm of a probability; below 0.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-    """
-    t = -check_log_delta(log_delta)
-    m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    return _larger_root(8.0 * t / (6.0 * m), 15.0 * t / (6.0 * m * n))
-
-
 def bernstein_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 4, the bound of Algorithm 1, line 11.
+    """Theorem 4 of [1]_, the bound of Algorithm 1, line 11.
 
     ``P(Psi > 2 R~ + e) < exp(-e^2 / (V + 4 e / (3 m)))`` with
     ``V = (l + 4 sqrt(l) + 20) / (2 m l)``.
@@ -102,6 +85,13 @@ def bernstein_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     The printed proof has a gap.  One-sided and for a class fixed in advance the statement
     follows from `symmetrised_log_tail` for l <= 23 (plain) and l <= 41 (half-range).
 
+    References
+    ----------
+    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
+       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
+
+    Examples
+    --------
     >>> round(bernstein_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -8.1121
     """
@@ -110,11 +100,6 @@ def bernstein_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     if e <= 0.0:
         return 0.0
     return -e * e / (_spread(n) / (2.0 * m * n) + 4.0 * e / (3.0 * m))
-
-
-def bernstein_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 4 as a probability; see `bernstein_log_tail`."""
-    return math.exp(bernstein_log_tail(excess, n_samples, n_vectors))
 
 
 def bernstein_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
@@ -132,16 +117,20 @@ def bernstein_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     float
         In units of loss; not clipped at 1.
 
+    Examples
+    --------
     >>> round(bernstein_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0269
     """
     t = -check_log_delta(log_delta)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    return _larger_root(4.0 * t / (3.0 * m), t * _spread(n) / (2.0 * m * n))
+    # the positive solution of e^2 = b e + c
+    b, c = 4.0 * t / (3.0 * m), t * _spread(n) / (2.0 * m * n)
+    return 0.5 * b + math.sqrt(0.25 * b * b + c)
 
 
 def mclt_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 6, the bound of Algorithm 1, line 12: a heuristic.
+    """Theorem 6 of [1]_, the bound of Algorithm 1, line 12: a heuristic.
 
     ``P(Psi > 2 R~ + e) < 1 - Phi(e sqrt(4 l m / (l + 4 sqrt(l) + 20)))`` as m grows; at a
     finite m nothing is promised.
@@ -158,6 +147,13 @@ def mclt_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     float
         Natural logarithm of the normal tail; log 1/2 for an excess at or below 0.
 
+    References
+    ----------
+    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
+       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
+
+    Examples
+    --------
     >>> round(mclt_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -10.9675
     """
@@ -166,11 +162,6 @@ def mclt_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     e = check_real(excess=excess)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     return float(log_ndtr(-max(0.0, e) * math.sqrt(4.0 * n * m / _spread(n))))
-
-
-def mclt_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 6 as a probability; see `mclt_log_tail`."""
-    return math.exp(mclt_log_tail(excess, n_samples, n_vectors))
 
 
 def mclt_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
@@ -189,6 +180,8 @@ def mclt_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
         In units of loss; not clipped at 1.  0 where ``log_delta >= log 1/2``, which the tail
         never exceeds.
 
+    Examples
+    --------
     >>> round(mclt_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0162
     """
@@ -201,8 +194,3 @@ def mclt_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
 
 def _spread(n_vectors: int) -> float:
     return n_vectors + 4.0 * math.sqrt(n_vectors) + 20.0
-
-
-def _larger_root(b: float, c: float) -> float:
-    """The positive solution of ``e^2 = b e + c``."""
-    return 0.5 * b + math.sqrt(0.25 * b * b + c)

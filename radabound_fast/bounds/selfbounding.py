@@ -4,7 +4,7 @@ Proved for the half-range estimator.  Both hold at a halting time that depends o
 too: with one epsilon fixed in advance and the same signs throughout, every answer given
 while the half-width is at most epsilon is within epsilon of its truth, with probability
 1 - delta.  It is no band over the queries: quote epsilon, not the half-width reached.
-Proofs are in ``docs/theory.md``.
+Proofs are in ``docs/explanation/theory.md``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOW_ERROR_SPLIT = (0.75, 0.23, 0.02)
 def self_bounding_half_width(
     complexity: float, n_samples: int, n_vectors: int, delta: float, *, two_sided: bool = True
 ) -> float:
-    """Every mean of a fixed class is this close to its truth: the self-bounding split.
+    """Simultaneous half-width for a class fixed in advance: the self-bounding split.
 
     With ``a = ln(1/d2) / m`` and ``r = 2 R~ + a + sqrt(a^2 + 2 a (2 R~ + 1/l))``,
     ``Psi <= r + sqrt(ln(1/d1) / (2m))`` with probability ``1 - d1 - d2`` for one side and
@@ -54,9 +54,16 @@ def self_bounding_half_width(
 
     Notes
     -----
-    Twice the Rademacher sum of centred losses is self-bounding (Boucheron, Lugosi and
-    Massart 2000), so its lower tail has the proxy 2 m R; the signs add m / l.
+    Twice the Rademacher sum of centred losses is self-bounding [1]_, so its lower tail has the
+    proxy 2 m R; the signs add m / l.  Result 7 of ``docs/explanation/theory.md``.
 
+    References
+    ----------
+    .. [1] Boucheron, Lugosi, Massart (2000). A sharp concentration inequality with applications.
+       Random Structures & Algorithms 16.
+
+    Examples
+    --------
     >>> round(self_bounding_half_width(0.005, n_samples=4000, n_vectors=256, delta=0.1), 10)
     0.0363290016
     """
@@ -103,12 +110,12 @@ def low_error_half_width(
     *,
     two_sided: bool = True,
 ) -> float:
-    """The self-bounding split when every mean in the class is small.
+    """Simultaneous half-width for a class fixed in advance whose means are all small.
 
-    Its last term becomes ``min{sqrt(L/(2m)), sqrt(2 L (s2 + 2 r) / m) + L / (3m)}`` with
-    ``L = ln(1/d1)``, ``U = kl_plus(largest mean, ln(1/d3)/m)`` and ``s2 = U (1 - U)`` for
-    U < 1/2, else 1/4.  It fails with probability ``2 d1 + d2 + d3`` (``d1 + d2 + d3`` for one
-    side), shared .75, .23, .02.
+    The last term of `self_bounding_half_width` becomes
+    ``min{sqrt(L/(2m)), sqrt(2 L (s2 + 2 r) / m) + L / (3m)}`` with ``L = ln(1/d1)``,
+    ``U = kl_plus(largest mean, ln(1/d3)/m)`` and ``s2 = U (1 - U)`` for U < 1/2, else 1/4.  It
+    fails with probability ``2 d1 + d2 + d3`` (``d1 + d2 + d3`` for one side), shared .75, .23, .02.
 
     Parameters
     ----------
@@ -130,9 +137,17 @@ def low_error_half_width(
 
     Notes
     -----
-    The second form is Bousquet's (2002), with the variance bounded through the function of
-    largest expectation.  Use l = 256: at l = 32 the noise of the signs dominates.
+    The second form is that of [1]_, with the variance bounded through the function of largest
+    expectation: Result 9 of ``docs/explanation/theory.md``.  Use l = 256: at l = 32 the noise of
+    the signs dominates.
 
+    References
+    ----------
+    .. [1] Bousquet (2002). A Bennett concentration inequality and its application to suprema of
+       empirical processes. C. R. Acad. Sci. Paris 334.
+
+    Examples
+    --------
     >>> round(low_error_half_width(0.005, 0.02, n_samples=4000, n_vectors=256, delta=0.1), 10)
     0.026373174
     """
@@ -208,7 +223,7 @@ def _checked(
 
 
 def _complexity_limit(complexity: float, n_vectors: int, a: float) -> float:
-    """r: what 2 R exceeds with probability at most d2."""
+    """r: the limit that 2 R exceeds with probability at most d2."""
     doubled = 2.0 * complexity
     return doubled + a + math.sqrt(a * a + 2.0 * a * (doubled + 1.0 / n_vectors))
 
@@ -222,7 +237,7 @@ def _complexity_within(r: float, n_vectors: int, a: float) -> float:
 
 
 def _largest_variance(largest_mean: float, n_samples: int, delta: float) -> float:
-    """s2: what no variance in the class exceeds, with probability 1 - d3."""
+    """s2: a limit of every variance in the class, with probability 1 - d3."""
     largest_mean = check_fraction(largest_mean=largest_mean)
     limit = kl_plus(largest_mean, -math.log(LOW_ERROR_SPLIT[2] * delta) / n_samples)
     return limit * (1.0 - limit) if limit < 0.5 else 0.25

@@ -12,7 +12,7 @@ _LOG_2 = math.log(2.0)
 
 
 def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 3: the excess is shared between the sample and the estimate.
+    """Theorem 3 of [1]_: the excess is shared between the sample and the estimate.
 
     ``P(Psi > 2 R~ + e) < inf_{0 < a < e} exp(-2 m (e - a)^2) + exp(-3 m l a^2 / (30 + 8 l a))``.
 
@@ -39,6 +39,13 @@ def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> f
     local infimum, and at a small excess the best.  Between them there is at most one
     local minimum, so that the infimum found is the global one: `_balance` gives the argument.
 
+    References
+    ----------
+    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
+       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
+
+    Examples
+    --------
     >>> round(bernstein_split_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -5.0557
     """
@@ -50,11 +57,6 @@ def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> f
     ends = math.log1p(math.exp(-max(shares.sampling, shares.estimate(1.0))))
     u = _balance(shares)
     return ends if u is None else min(ends, shares.log_sum(u))
-
-
-def bernstein_split_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 3 as a probability bound, which may exceed 1; see `bernstein_split_log_tail`."""
-    return math.exp(bernstein_split_log_tail(excess, n_samples, n_vectors))
 
 
 def bernstein_split_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
@@ -72,6 +74,8 @@ def bernstein_split_excess(log_delta: float, n_samples: int, n_vectors: int) -> 
     float
         In units of loss; not clipped at 1.
 
+    Examples
+    --------
     >>> round(bernstein_split_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0363
     """
@@ -109,7 +113,7 @@ class _Shares:
         return (30.0 + self.d * u) * (60.0 + self.d * u) * u
 
     def log_ratio(self, u: float) -> float:
-        """Log of the rise of the first term over the fall of the second, both as u grows."""
+        """Logarithm of the rise of the first term over the fall of the second, both as u grows."""
         x, v = 1.0 - u, 30.0 + self.d * u
         slope = self.k * (60.0 + self.d * u) * u / (v * v)
         return math.log(2.0 * self.sampling * x / slope) - self.sampling * x * x + self.estimate(u)

@@ -48,7 +48,7 @@ BOUNDS: Mapping[str, Bound] = MappingProxyType(
             ),
             FixedSequence(
                 name="fixed-sequence",
-                source="self-bounding and union bounds, docs/theory.md",
+                source="self-bounding and union bounds, docs/explanation/theory.md",
                 proved=True,
                 estimators=("half-range",),
                 sides=(True,),

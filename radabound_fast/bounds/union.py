@@ -1,6 +1,6 @@
 """The union bound over queries fixed in advance: no signs, no complexity.
 
-Query k is given a weight w_k, the weights sum to at most 1, and query k then fails with
+Query k has a weight w_k, the weights sum to at most 1, and query k then fails with
 probability at most ``w_k delta``, on both sides together.  Flat weights serve one epsilon
 fixed in advance best; weights 1/(k (k+1)), and the dyadic ones, need no number of queries.
 """
@@ -13,7 +13,6 @@ from typing import Any
 from .._checks import check_count, check_n_samples, check_probability
 from ._arguments import check_numbers
 from ._limits import functions_for
-from .kl import kl_minus, kl_plus
 
 MOST_QUERIES = 2**62
 
@@ -21,7 +20,7 @@ MOST_QUERIES = 2**62
 def union_half_width(
     query: int, n_samples: int, delta: float, *, max_queries: int | None = None
 ) -> float:
-    """How close the mean of the k-th query is to its truth, for all k at once.
+    """Simultaneous half-width of the k-th query, for all k at once.
 
     ``sqrt(ln(2 / (w_k delta)) / (2m))`` (Hoeffding), two-sided.
 
@@ -42,41 +41,18 @@ def union_half_width(
         In units of loss; not clipped at 1.
     """
     m = check_n_samples(n_samples)
-    return math.sqrt(_log_failures(query, delta, max_queries) / (2.0 * m))
-
-
-def union_interval(
-    mean: float, query: int, n_samples: int, delta: float, *, max_queries: int | None = None
-) -> tuple[float, float]:
-    """Where the truth of the k-th query lies, given its mean, for all k at once.
-
-    ``[kl_minus(mean, b), kl_plus(mean, b)]`` at ``b = ln(2 / (w_k delta)) / m``, two-sided;
-    never wider than `union_half_width` on either side.
-
-    Parameters
-    ----------
-    mean : float
-        The mean loss of the query, in [0, 1].
-    query : int
-        The k of the formula; the first query is 1.
-    n_samples : int
-        m held-out samples (1 to 2^40).
-    delta : float
-        Probability that any query fails, in (0, 1).
-    max_queries : int, optional
-        Weights 1/max_queries for as many queries; by default 1/(k (k+1)) without end.
-
-    Returns
-    -------
-    low, high : float
-        In units of loss.
-    """
-    b = _log_failures(query, delta, max_queries) / check_n_samples(n_samples)
-    return kl_minus(mean, b), kl_plus(mean, b)
+    k, delta = check_count(query=query), check_probability(delta=delta)
+    if max_queries is None:
+        code = math.log(k) + math.log(k + 1)
+    elif k > check_count(max_queries=max_queries):
+        raise ValueError(f"query must be at most max_queries = {max_queries}, got {k}")
+    else:
+        code = math.log(max_queries)
+    return math.sqrt((code + math.log(2.0 / delta)) / (2.0 * m))
 
 
 def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = True) -> int:
-    """How many queries are within epsilon by Hoeffding and the union bound.
+    """Number of queries that are within epsilon by Hoeffding and the union bound.
 
     ``floor((delta / 2) exp(2 m epsilon^2))`` with flat weights; with weights 1/(k (k+1)), the
     largest k for which ``k (k+1)`` is at most that.
@@ -95,6 +71,8 @@ def union_queries(n_samples: int, epsilon: float, delta: float, *, flat: bool = 
     int
         At least 0, at most 2^62.
 
+    Examples
+    --------
     >>> union_queries(4000, 0.04, 0.1), union_queries(4000, 0.04, 0.1, flat=False)
     (18110, 134)
     """
@@ -123,6 +101,8 @@ def dyadic_code(queries: Any) -> Any:
     float or ndarray of float64
         In nats.
 
+    Examples
+    --------
     >>> round(dyadic_code(1000), 4)
     10.9388
     """
@@ -130,13 +110,3 @@ def dyadic_code(queries: Any) -> Any:
     f = functions_for(k)
     j = f.frexp(k)[1] - 1
     return j * math.log(2.0) + f.log((j + 1.0) * (j + 2.0))
-
-
-def _log_failures(query: int, delta: float, max_queries: int | None) -> float:
-    """``ln(2 / (w_k delta))``."""
-    k, delta = check_count(query=query), check_probability(delta=delta)
-    if max_queries is None:
-        return math.log(k) + math.log(k + 1) + math.log(2.0 / delta)
-    if k > check_count(max_queries=max_queries):
-        raise ValueError(f"query must be at most max_queries = {max_queries}, got {k}")
-    return math.log(max_queries) + math.log(2.0 / delta)

@@ -22,7 +22,9 @@ from .union import MOST_QUERIES
 def weighted_half_width(
     complexity: float, largest_weight: float, squares: float, n_vectors: int, delta: float
 ) -> float:
-    """Every weighted mean of a fixed class is this close to its truth: the self-bounding split.
+    """Simultaneous half-width of weighted means for a class fixed in advance.
+
+    The self-bounding split (`self_bounding_half_width`) with weights.
 
     With ``b = A ln(1/d2)`` and ``r = 2 R~ + b + sqrt(b^2 + 2 (2 R~ b + ln(1/d2) S / l))``,
     ``Psi <= r + sqrt(S ln(1/d1) / 2)`` with probability ``1 - 2 d1 - d2``; the two terms share
@@ -44,12 +46,15 @@ def weighted_half_width(
     Returns
     -------
     float
-        In units of loss; not clipped at 1.  At equal weights that of `self_bounding_half_width`.
+        In units of loss; not clipped at 1.  At equal weights it equals
+        `self_bounding_half_width`.
 
     Notes
     -----
-    Result 28 of docs/theory.md.
+    Result 28 of docs/explanation/theory.md.
 
+    Examples
+    --------
     >>> round(weighted_half_width(0.005, 1 / 4000, 1 / 4000, n_vectors=256, delta=0.1), 10)
     0.0363290016
     """
@@ -71,7 +76,7 @@ def _logs(delta: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class WeightedFree(Free):
-    """`Free` for weighted means: Hoeffding's limits say what passes, Result 23's where truths lie.
+    """`Free` for weighted means: what passes is by Hoeffding, intervals are those of Result 23.
 
     Attributes
     ----------
@@ -87,11 +92,11 @@ class WeightedFree(Free):
 
     @property
     def n_queries(self) -> int:
-        """How many queries are answered, whatever their means."""
+        """Number of queries answered whatever their means."""
         return self.end_of(lambda stage: stage.low_mean >= 0.0)
 
     def stage(self, n_queries: int) -> Stage:
-        """What passes after so many answers: everything, or nothing any more."""
+        """The means that pass after so many answers: all of them, or none any more."""
         k = check_count(n_queries=n_queries + 1)
         if math.sqrt(0.5 * self.squares * self.nats(k)) > self.epsilon:
             return Stage(NO_END, -1, -1.0)
@@ -99,14 +104,14 @@ class WeightedFree(Free):
         return Stage(min(end, self.n_flat) if k <= self.n_flat else end, -1, 0.5)
 
     def interval(self, means: Any, queries: Any, declared: bool) -> tuple[Any, Any]:
-        """As `Free.interval`, of weighted means, whatever their losses are declared to be."""
+        """Simultaneous confidence intervals of weighted means; `declared` makes no difference."""
         means, nats = check_fractions(means=means), self.nats(queries)
         if isinstance(means, float) and isinstance(nats, float):
             return weighted_interval(means, self.weights, self.counts, nats)
         means, nats = np.broadcast_arrays(means, nats)
         pairs = zip(means.ravel().tolist(), nats.ravel().tolist(), strict=True)
-        found = [weighted_interval(mean, self.weights, self.counts, paid) for mean, paid in pairs]
-        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
+        limits = [weighted_interval(mean, self.weights, self.counts, each) for mean, each in pairs]
+        lows, highs = np.array(limits, np.float64).reshape(-1, 2).T
         return lows.reshape(means.shape), highs.reshape(means.shape)
 
 
@@ -132,7 +137,7 @@ class WeightedSequence(FixedSequence):
     def _half_width(
         self, complexity: float, largest_mean: float, n_samples: int, n_vectors: int, delta: float
     ) -> float:
-        """By the signs: the weighted one."""
+        """The half-width by the signs: the weighted bound."""
         return weighted_half_width(complexity, self.largest, self.squares, n_vectors, delta)
 
     def free(

@@ -60,6 +60,10 @@ OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
 # whatever names a file that some subcommand reads
 READ = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline", "database")
+EPSILON_OR_SPACE = (
+    "--epsilon must be given, the error tolerated; or --space-size, for a search over a declared "
+    "space"
+)
 IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
 
 # whether the first line is a header, of the labels and of the rest
@@ -338,10 +342,7 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "number of configurations that could have been asked about"
             )
         if args.epsilon is None:
-            raise ValueError(
-                "--epsilon must be given, the error tolerated; or --space-size, for a search over "
-                "a declared space"
-            )
+            raise ValueError(EPSILON_OR_SPACE)
     else:
         for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
             raise ValueError(
@@ -577,7 +578,9 @@ def _add_plan(commands: Any) -> None:
     )
     parser.set_defaults(run=_plan)
     add_option(parser, "n_samples", required=True)
-    add_option(parser, "epsilon", required=True)
+    add_option(
+        parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
+    )
     for name in ("delta", "n_vectors", "space_size", "max_queries"):
         add_option(parser, name)
     parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
@@ -588,6 +591,11 @@ def _add_plan(commands: Any) -> None:
 def _plan(args: argparse.Namespace) -> int:
     _check_outputs(args)
     options = given(args, "n_vectors", "error_rate", "space_size", "max_queries")
+    if args.epsilon is None:
+        if args.space_size is None:
+            raise ValueError(EPSILON_OR_SPACE)
+        for option in given(args, "n_vectors", "max_queries"):
+            raise ValueError(f"{_flag(option)} is for a guard, which halts: give --epsilon too")
     made = plan(args.n_samples, args.epsilon, args.delta, **options)
     print(made.to_json() if args.json else made)
     if args.plot:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import counted
 from radabound_fast._kernel import PackedLosses, RadaBoundAnswer
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.bounds.theorem7 import PaperBound
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.files.answers import Write
@@ -30,7 +31,7 @@ from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan
 from radabound_fast.rows.packing import as_words
-from radabound_fast.spaces import Found, Space
+from radabound_fast.spaces.space import Found, Space
 from radabound_fast.store.folder import undisturbed
 
 SCORES = ("query", "value", "low", "high")
@@ -86,7 +87,7 @@ class Replay(ABC):
     @property
     @abstractmethod
     def sentence(self) -> str | None:
-        """To paste: the best model, and how far to trust its score; None if none was answered."""
+        """To paste: a model, and how far to trust its score; None if none was answered."""
 
 
 class GuardReplay(Replay):
@@ -107,8 +108,9 @@ class GuardReplay(Replay):
 
     Attributes
     ----------
-    best : RadaBoundAnswer or None
-        The first of those with the lowest upper limit, of this replay.
+    lowest : RadaBoundAnswer or None
+        The first of this replay's answers with the lowest upper limit: it need not have the lowest
+        mean, since later answers have wider intervals.
     """
 
     columns = ("bound", *SCORES, "complexity", "delta_prime")
@@ -129,8 +131,8 @@ class GuardReplay(Replay):
         self._binary = True
         self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
         self._limits = Limits(guard.rule)
-        self._lowest = inf
-        self.best: RadaBoundAnswer | None = None
+        self._lowest_mean = inf
+        self.lowest: RadaBoundAnswer | None = None
 
     def _see(self, block: NDArray[Any]) -> None:
         if self._takes_losses and block.dtype.kind not in "biu":
@@ -140,7 +142,7 @@ class GuardReplay(Replay):
         answers: RadaBoundAnswers = self.guard.query_many(block, **self._options)
         if self._complexities is not None and answers.complexities is not None:
             self._complexities.append(answers.complexities)
-        self._find_best(answers)
+        self._find_lowest(answers)
         return lambda: self._columns_of(answers)
 
     def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
@@ -155,17 +157,17 @@ class GuardReplay(Replay):
             "delta_prime": answers.delta_primes,
         }
 
-    def _find_best(self, answers: RadaBoundAnswers) -> None:
+    def _find_lowest(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all
         # before it can have the lowest
-        if not len(answers) or not answers.values.min() < self._lowest:
+        if not len(answers) or not answers.values.min() < self._lowest_mean:
             return
-        lowest = np.minimum.accumulate(np.append(self._lowest, answers.values))
-        found = answers.subset(np.flatnonzero(lowest[1:] < lowest[:-1]))
-        best = found[int(found.highs.argmin())]
-        self._lowest = float(lowest[-1])
-        if self.best is None or best.high < self.best.high:
-            self.best = best
+        means = np.minimum.accumulate(np.append(self._lowest_mean, answers.values))
+        candidates = answers.subset(np.flatnonzero(means[1:] < means[:-1]))
+        lowest = candidates[int(candidates.highs.argmin())]
+        self._lowest_mean = float(means[-1])
+        if self.lowest is None or lowest.high < self.lowest.high:
+            self.lowest = lowest
 
     @property
     def halted(self) -> bool:
@@ -173,18 +175,17 @@ class GuardReplay(Replay):
 
     @property
     def sentence(self) -> str | None:
-        best, guard = self.best, self.guard
-        if best is None:
+        lowest, guard = self.lowest, self.guard
+        if lowest is None:
             return None
         models = counted(guard.n_answered - self.n_before, "model")
         if self.n_before:
             models += " of this run"
         elif guard.halted:
             models += " before the halt"
-        score, place = scored(best.value, best.low, best.high)
+        score, place = scored(lowest.value, lowest.low, lowest.high)
         return sentence(
-            models,
-            f"query {best.number:,}",
+            f"Of {models} query {lowest.number:,} has the lowest upper limit",
             f"{self.metric} {score} on {counted(guard.n_samples, 'held-out row')}",
             f"{place} in the population",
             guard.delta,
@@ -348,7 +349,7 @@ class SearchReplay(Replay):
 
     @property
     def report(self) -> Report:
-        """Of what was asked."""
+        """The report on all rows that were audited."""
         n_models = self._n_rows if self._keys is None else self.search.n_answered
         return Report.of(self.search, DeclaredSearchAnswers.joined(self._kept), n_models)
 
@@ -439,8 +440,8 @@ def _outcome(each: GuardReplay) -> str:
         share = f"{100 * left // whole} % of {whole:,}"
         return f"all answered; {left:,} more will be, whatever they are ({share})"
     if not guard.halted:
-        within = f"complexity {guard.complexity:.6f}, budget {guard.budget:.6f}"
-        return f"all answered; the next may be withheld: {within}"
+        part = complexity_part(guard.complexity, guard.budget)
+        return f"all answered; the next may be withheld: {part}"
     halt = f"halted at query {each.halting_query:,}: "
     if guard.budget < 0 and guard.n_answered == 0:
         return halt + (
@@ -472,7 +473,10 @@ def shortfalls(replays: Sequence[GuardReplay]) -> list[str]:
 def record(each: GuardReplay) -> dict[str, Any]:
     """The outcome of one guard, as JSON values."""
     guard = each.guard
-    told = None if each.best is None else each.best.to_dict()
+    lowest = None
+    if each.lowest is not None:
+        fields = each.lowest.to_dict()
+        lowest = {"query": fields["number"]} | {name: fields[name] for name in SHARED[:4]}
     return {
         "bound": guard.bound,
         "estimator": guard.estimator,
@@ -480,7 +484,7 @@ def record(each: GuardReplay) -> dict[str, Any]:
         "n_answered": guard.n_answered,
         "n_answered_before": each.n_before,
         "halting_query": each.halting_query,
-        "best": told and {"query": told["number"]} | {name: told[name] for name in SHARED[:4]},
+        "lowest_upper_limit": lowest,
         "sentence": each.sentence,
         "complexity": guard.complexity,
         "budget": guard.budget,

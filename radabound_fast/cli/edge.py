@@ -10,6 +10,7 @@ from typing import Any
 
 from radabound_fast._checks import counted
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.cli.options import add_option, given
 from radabound_fast.edge import EdgeState, margins_header
 from radabound_fast.guards.by_bound import guard_by_bound
@@ -87,6 +88,7 @@ def _add_show(parts: Any) -> None:
 def _show(args: argparse.Namespace) -> int:
     content = _content(args.path)
     state, n_whole = _read(args.path, content), len(EdgeState.whole_slots(content))
+    complexity, budget = state.complexity / state.cells, state.budget / state.cells
     told = {
         "n_samples": state.n_samples,
         "n_vectors": state.n_vectors,
@@ -96,8 +98,8 @@ def _show(args: argparse.Namespace) -> int:
         "max_queries": state.max_queries,
         "n_answered": state.n_answered,
         "halted": state.halted,
-        "complexity": state.complexity / state.cells,
-        "budget": state.budget / state.cells,
+        "complexity": complexity,
+        "budget": budget,
         "complexity_cells": state.complexity,
         "budget_cells": state.budget,
         "n_whole_slots": n_whole,
@@ -110,10 +112,10 @@ def _show(args: argparse.Namespace) -> int:
         f"{counted(state.n_samples, 'sample')}, epsilon {state.epsilon:g}, delta {state.delta:g}, "
         f"{state.bound}, {counted(state.n_vectors, 'sign vector')}"
     )
+    part = complexity_part(complexity, budget, halted=state.halted)
     print(
         f"{'halted after ' if state.halted else ''}{counted(state.n_answered, 'answer')}, "
-        f"complexity {told['complexity']:.4g} of {told['budget']:.4g}, which the device counts as "
-        f"{state.complexity} of {state.budget}"
+        f"{part} (the device counts {state.complexity} and {state.budget})"
     )
     if n_whole == 1:
         print(

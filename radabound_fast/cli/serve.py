@@ -17,7 +17,7 @@ from typing import Any
 
 from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import needs
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged
 from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
@@ -71,9 +71,9 @@ def add_serve(commands: Any) -> None:
     for name, of in (
         ("epsilon", "the error tolerated; not of declared-search and ladder"),
         ("delta", "probability of failure"),
-        ("bound", f"of radabound: {', '.join(BOUNDS)} (default: bernstein)"),
-        ("n_vectors", "sign vectors of radabound (default: 32)"),
-        ("max_queries", "of radabound, ladder and fixed-sequence"),
+        ("bound", f"of radabound: {', '.join(PAPER_BOUNDS)} (default: bernstein)"),
+        ("n_vectors", "sign vectors of radabound and fixed-sequence (default: 32)"),
+        ("max_queries", "of ladder and fixed-sequence"),
         ("space_size", "of declared-search: keys are whole numbers below it"),
     ):
         add_option(guard, name, help=of, **({"required": False} if name == "delta" else {}))
@@ -117,7 +117,7 @@ def _serve(args: argparse.Namespace) -> int:
         if not ipaddress.ip_address(host).is_loopback:
             _warn(
                 "other machines can connect: a reverse proxy is expected in front, which limits "
-                "connections, rates, and the time that a request may take (docs/serve.md)"
+                "connections, rates, and the time of a request (docs/how-to/serve-a-holdout.md)"
             )
             if scheme == "http":
                 _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")

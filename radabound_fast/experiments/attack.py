@@ -59,8 +59,8 @@ class Classifiers:
         return np.clip(guesses, 0.0, 1.0)
 
 
-class Told(NamedTuple):
-    """The end of one run of the attack."""
+class Run(NamedTuple):
+    """The answers to one run of the attack."""
 
     answers: Sequence[float]  # in order; the vote's last, where it was answered
     half_width: float  # the largest that was promised; nan where none is
@@ -78,36 +78,36 @@ def attack(repeat: int) -> list[Row]:
     seed = int(rng.integers(2**63))
     rows: list[Row] = []
     for mechanism, epsilon, runs in _against(classifiers, seed):
-        for k, told in zip(N_CLASSIFIERS, runs, strict=True):
+        for k, run in zip(N_CLASSIFIERS, runs, strict=True):
             rows.append(
                 {
                     "mechanism": mechanism,
                     "epsilon": epsilon,
                     "k": k,
                     "repeat": repeat,
-                    "answered": len(told.answers),
-                    "vote_answered": int(len(told.answers) == k + 1),
-                    "half_width": round(told.half_width, 5),
-                    "off": int(any_off(told.answers, 0.5, epsilon)),
-                    "broken": int(any_off(told.answers, 0.5, told.half_width)),
+                    "answered": len(run.answers),
+                    "vote_answered": int(len(run.answers) == k + 1),
+                    "half_width": round(run.half_width, 5),
+                    "off": int(any_off(run.answers, 0.5, epsilon)),
+                    "broken": int(any_off(run.answers, 0.5, run.half_width)),
                 }
             )
     return rows
 
 
-def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, list[Told]]]:
+def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, list[Run]]]:
     exact_votes = [classifiers.vote(0.5 - classifiers.means[:k]) for k in N_CLASSIFIERS]
     near, far = classifiers.near(0.005), classifiers.near(0.02)
     training = classifiers.near(0.5 / math.sqrt(N_SAMPLES))  # of a training set as large
     for epsilon in EPSILONS:
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+        common: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
         for bound in BOUNDS:
             guard = partial(
-                guard_by_bound, bound, N_SAMPLES, **given, n_vectors=N_VECTORS, seed=seed
+                guard_by_bound, bound, N_SAMPLES, **common, n_vectors=N_VECTORS, seed=seed
             )
             yield bound, epsilon, _with_exact_means(classifiers, exact_votes, guard)
         # at means near 1/2 the tolerance by relative entropy is Hoeffding's, and halts sooner
-        check = partial(GuessAndCheck, N_SAMPLES, **given, low_error=False)
+        check = partial(GuessAndCheck, N_SAMPLES, **common, low_error=False)
         for name, guesses in (("off by .005", near), ("off by .02", far)):
             runs = _for_each_k(partial(_with_guesses, classifiers, check, guesses))
             yield f"guess and check, guesses {name}", epsilon, runs
@@ -129,12 +129,12 @@ def _against(classifiers: Classifiers, seed: int) -> Iterator[tuple[str, float, 
         yield "Ladder, step .01", epsilon, runs
 
 
-def _for_each_k(attack_of: Callable[[int], Told]) -> list[Told]:
+def _for_each_k(attack_of: Callable[[int], Run]) -> list[Run]:
     """The attack with each number of classifiers, the most first.
 
     Where that is halted among the classifiers, so is every attack with more of them.
     """
-    runs: list[Told] = []
+    runs: list[Run] = []
     for k in reversed(N_CLASSIFIERS):
         if runs and len(runs[-1].answers) < k:
             runs.append(runs[-1])
@@ -147,9 +147,9 @@ def _with_exact_means(
     classifiers: Classifiers,
     exact_votes: list[tuple[PackedLosses, float]],
     guard: Callable[[], SignedGuard],
-) -> list[Told]:
-    asked = guard()
-    first = asked.query_many(classifiers.losses)
+) -> list[Run]:
+    longest = guard()
+    first = longest.query_many(classifiers.losses)
     runs = []
     for k, (vote, mean) in zip(N_CLASSIFIERS, exact_votes, strict=True):
         answers = classifiers.means[: min(k, len(first))].tolist()
@@ -159,7 +159,7 @@ def _with_exact_means(
             with suppress(HoldoutExhausted):
                 again.query(vote)
                 answers.append(mean)
-        runs.append(Told(answers, asked.epsilon))
+        runs.append(Run(answers, longest.epsilon))
     return runs
 
 
@@ -168,10 +168,10 @@ def _with_guesses(
     mechanism: Callable[[], Any],
     guesses: NDArray[np.float64],
     k: int,
-) -> Told:
-    """Guesses that do not depend on answers, so that all classifiers are asked about at once."""
-    asked = mechanism()
-    block = asked.query_many(classifiers.losses[:k], guesses=guesses[:k])
+) -> Run:
+    """The attack with guesses that do not depend on answers: one block of queries, and the vote."""
+    guard = mechanism()
+    block = guard.query_many(classifiers.losses[:k], guesses=guesses[:k])
     answers, width = block.values.tolist(), float(np.max(block.half_widths, initial=0.0))
     if not block.halted:
         weights = 0.5 - block.values
@@ -179,29 +179,29 @@ def _with_guesses(
             weights[block.passed] = 0.0
         vote, _ = classifiers.vote(weights)
         with suppress(HoldoutExhausted):
-            answer = asked.query(vote, guess=guesses[k])
+            answer = guard.query(vote, guess=guesses[k])
             answers.append(answer.value)
             width = max(width, answer.half_width)
-    return Told(answers, width)
+    return Run(answers, width)
 
 
-def _with_ladder(classifiers: Classifiers, k: int) -> Told:
+def _with_ladder(classifiers: Classifiers, k: int) -> Run:
     ladder = Ladder(N_SAMPLES, 0.01, delta=DELTA)
     block = ladder.query_many(classifiers.losses[:k])
     # an answer that is repeated says nothing of its classifier
     vote, _ = classifiers.vote(block.updated.astype(np.float64))
     last = ladder.query(vote)
     width = max(float(np.max(block.half_widths, initial=0.0)), last.half_width)
-    return Told([*block.values.tolist(), last.value], width)
+    return Run([*block.values.tolist(), last.value], width)
 
 
 def _with_attackers_guesses(
     classifiers: Classifiers, mechanism: Callable[[], GuessAndCheck], k: int
-) -> Told:
-    """Guesses that put 1/2 two standard deviations inside the rim of the tolerance.
+) -> Run:
+    """The attack with guesses that put 1/2 two standard deviations inside the tolerance's rim.
 
-    A failure is rare and says that the classifier does well here.  Of the vote the guess asks
-    whether it is as good as an error of epsilon needs.
+    A failed guess is rare and shows that the classifier does well here.  The guess for the vote
+    tests whether the vote is as good as an error of epsilon needs.
     """
     check = mechanism()
     answers: list[float] = []
@@ -214,11 +214,11 @@ def _with_attackers_guesses(
             weights[number] = -1.0 if answer.passed else 1.0
         vote, _ = classifiers.vote(weights)
         answers.append(check.query(vote, guess=0.5 - 1.01 * check.epsilon).value)
-    return Told(answers, check.epsilon)
+    return Run(answers, check.epsilon)
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Over the repeats, a row for each mechanism, epsilon and k."""
+    """A row for each mechanism, epsilon and k, over the repeats."""
     lines: list[Row] = []
     for (mechanism, epsilon, k), runs in grouped(rows, "mechanism", "epsilon", "k").items():
         answered = column(runs, "answered")

@@ -84,9 +84,9 @@ def _draw_search(axes: Axes, number: int, bound: str, search: greedy.Search, see
     labels: dict[int, list[str]] = {}
     epsilons = section5.FIGURES[number].epsilons[bound]
     for epsilon in epsilons:
-        told = section5.answered(search, number, bound, epsilon, seed)
+        n_answered = section5.answered(search, number, bound, epsilon, seed)
         # up to the bar; the last epsilon's band goes on to the end
-        end = n if epsilon == epsilons[-1] else max(start, min(told + 1, n))
+        end = n if epsilon == epsilons[-1] else max(start, min(n_answered + 1, n))
         part = slice(max(start - 1, 0), end)
         low, high = fresh[part] - epsilon, fresh[part] + epsilon
         filled: dict[str, Any] = {"step": "post", "linewidth": 0}
@@ -94,15 +94,15 @@ def _draw_search(axes: Axes, number: int, bound: str, search: greedy.Search, see
         over = holdout[part] > high
         axes.fill_between(queries[part], high, holdout[part], where=over, color=ALARM, **filled)
         start = end
-        labels.setdefault(told, []).append(f"{epsilon:g}".lstrip("0"))
+        labels.setdefault(n_answered, []).append(f"{epsilon:g}".lstrip("0"))
     axes.step(queries, fresh, where="post", color=RED, linewidth=1.8)
     axes.step(queries, holdout, where="post", color=BLUE, linewidth=1.8)
-    for place, (told, names) in enumerate(sorted(labels.items())):
-        never = told == n
+    for place, (n_answered, names) in enumerate(sorted(labels.items())):
+        never = n_answered == n
         if not never:
-            axes.axvline(told + 1, color=INK, linewidth=1.2)
+            axes.axvline(n_answered + 1, color=INK, linewidth=1.2)
         axes.text(
-            min(told + 1, n),
+            min(n_answered + 1, n),
             1.02 + 0.06 * (place % 3),
             ", ".join(names) + (" never" if never else ""),
             transform=axes.get_xaxis_transform(),
@@ -218,7 +218,7 @@ def searches_figure(rows: Sequence[Row], title: str) -> Figure:
     Parameters
     ----------
     rows : sequence of Row
-        Of the cells, with the columns data, epsilon, mechanism, told, truth, off, halted.
+        Rows of the cells, with the columns data, epsilon, mechanism, told, truth, off, halted.
     title : str
         What stands above.
     """

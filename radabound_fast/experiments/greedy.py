@@ -17,7 +17,7 @@ N_QUERIES = 1 + 2 * N_FEATURES
 
 
 class Model(NamedTuple):
-    """How the data are made: N(0, variance) features, the first 50 shifted by bias times label."""
+    """The law of the data: N(0, variance) features, the first 50 shifted by bias times label."""
 
     variance: float
     bias: float
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
 
 
 class Search(NamedTuple):
-    """All that one search asked, in order."""
+    """The queries of one search, in order."""
 
     losses: PackedLosses  # N_QUERIES of N_SAMPLES
     errors: NDArray[np.float64]  # (N_QUERIES,), on the holdout
@@ -39,7 +39,7 @@ class Search(NamedTuple):
     fresh: NDArray[np.float64]  # (N_QUERIES,), on the fresh set
 
     def best_accuracies(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """After each query, of the best classifier so far: on the holdout, on the fresh set."""
+        """Accuracies of the best classifier so far on the holdout and on fresh data, by query."""
         lowest = np.minimum.accumulate(self.errors)
         improved = self.errors < np.concatenate([[np.inf], lowest[:-1]])
         best = np.maximum.accumulate(np.where(improved, np.arange(N_QUERIES), 0))
@@ -47,7 +47,7 @@ class Search(NamedTuple):
 
 
 def draw(model: Model, rng: np.random.Generator) -> Sample:
-    """Labels are fair coins."""
+    """A sample whose labels are fair coins."""
     positive = rng.random(N_SAMPLES) < 0.5
     features = rng.standard_normal((N_FEATURES, N_SAMPLES), dtype=np.float32)
     features *= np.float32(np.sqrt(model.variance))
@@ -77,17 +77,17 @@ def search(model: Model, rng: np.random.Generator) -> Search:
     for query, feature in zip(range(1, N_QUERIES, 2), order, strict=True):
         column, fresh_column = holdout.features[feature], fresh.features[feature]
         signal = int(feature < N_SIGNAL)
-        kept = 0
+        step = 0
         for number, weight in ((query, -1), (query + 1, 1)):
             np.not_equal(score + weight * column >= 0, holdout.positive, out=losses[number])
             wrong = (fresh_score + weight * fresh_column >= 0) != fresh.positive
             n_wrong[number], n_wrong_fresh[number] = losses[number].sum(), wrong.sum()
             lean[number], size[number] = best_lean + weight * signal, best_size + 1
             if n_wrong[number] < lowest:
-                lowest, kept = n_wrong[number], weight
-        if kept:
-            score, fresh_score = score + kept * column, fresh_score + kept * fresh_column
-            best_lean, best_size = best_lean + kept * signal, best_size + 1
+                lowest, step = n_wrong[number], weight
+        if step:
+            score, fresh_score = score + step * column, fresh_score + step * fresh_column
+            best_lean, best_size = best_lean + step * signal, best_size + 1
     return Search(
         pack_losses(losses),
         n_wrong / N_SAMPLES,

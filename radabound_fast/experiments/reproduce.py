@@ -1,4 +1,4 @@
-"""What ``radabound reproduce`` does: run the cells asked for, then write tables and figures."""
+"""The command ``radabound reproduce``: run the cells, then write tables and figures."""
 
 from __future__ import annotations
 

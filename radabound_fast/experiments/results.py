@@ -1,4 +1,4 @@
-"""What the experiments count, and how counts become a line of a table."""
+"""Counts of the experiments, and how they become a line of a table."""
 
 from __future__ import annotations
 

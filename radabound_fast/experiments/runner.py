@@ -63,7 +63,7 @@ def _compute(task: Task, file: Path) -> None:
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """Rows with the same keys, under a line of them; the file is there whole or not at all."""
+    """Write rows with the same keys, under a line of them, as a whole file or none."""
     with whole_file(path) as name, open(name, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -71,7 +71,7 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
 
 
 def read_csv(path: Path) -> list[Row]:
-    """What `write_csv` wrote; whatever reads as a number is one."""
+    """The rows of a file of `write_csv`; whatever reads as a number is one."""
     with path.open(newline="", encoding="utf-8") as stream:
         return [
             {name: _value(text) for name, text in row.items()} for row in csv.DictReader(stream)

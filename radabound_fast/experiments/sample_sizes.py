@@ -35,9 +35,10 @@ def needed(k: int, epsilon: float, delta: float = DELTA) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Not rounded.  Thresholdout is given B = 1 or B = k, as printed in Section VI and as in
-        Theorem 25 of Dwork et al.; guess and check none, one or k failed guesses (each by one
-        step); a Ladder its best step.  "sample splitting" takes new samples for each query.
+        Numbers of samples, not rounded.  Thresholdout has B = 1 or B = k, as printed in Section VI
+        and as in Theorem 25 of Dwork et al.; guess and check has none, one or k failed guesses
+        (each by one step); a Ladder has its best step.  "sample splitting" takes new samples for
+        each query.
     """
 
     def of_code(code: float, width: float = epsilon) -> float:
@@ -66,7 +67,7 @@ def _ladder(k: int, step: float, epsilon: float, delta: float) -> float:
 
 
 def _smallest(size: Callable[[float], float], epsilon: float) -> float:
-    """Over the steps epsilon/100 to 99 epsilon/100."""
+    """The smallest size over the steps epsilon/100 to 99 epsilon/100."""
     return min(size(epsilon * percent / 100) for percent in range(1, 100))
 
 

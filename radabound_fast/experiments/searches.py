@@ -1,4 +1,4 @@
-"""A search on a holdout: what it is told by each guard and mechanism, and how far off that is."""
+"""A search on a holdout: the answers of each guard and mechanism, and how far off they are."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Question(NamedTuple):
 
 
 class Problem(Protocol[Candidate]):
-    """Where candidates come from."""
+    """A source of candidates for a search."""
 
     def first(self) -> Candidate: ...
 
@@ -45,11 +45,11 @@ class Problem(Protocol[Candidate]):
     def question(self, candidate: Candidate) -> Question: ...
 
 
-class Found(NamedTuple):
-    """What a search was told, in order."""
+class Outcome(NamedTuple):
+    """The answers to a search, in order."""
 
     values: NDArray[np.float64]  # (n_answers,)
-    truths: NDArray[np.float64]  # (n_answers,), of the candidates asked about
+    truths: NDArray[np.float64]  # (n_answers,), of the candidates
     halted: bool
 
 
@@ -58,8 +58,8 @@ def climb(
     ask: Callable[[Question], float],
     n_candidates: int,
     rng: np.random.Generator,
-) -> Found:
-    """Change the best candidate so far; a candidate is the best if its answer is the lowest."""
+) -> Outcome:
+    """A search that changes the best candidate so far: the one with the lowest answer."""
     values: list[float] = []
     truths: list[float] = []
     best = candidate = problem.first()
@@ -75,7 +75,7 @@ def climb(
         if value < lowest:
             best, lowest = candidate, value
         candidate = problem.change(best, rng)
-    return Found(np.array(values), np.array(truths), len(values) < n_candidates)
+    return Outcome(np.array(values), np.array(truths), len(values) < n_candidates)
 
 
 def against_all(
@@ -90,19 +90,19 @@ def against_all(
     epsilons : sequence of float
         Errors tolerated.
     n_candidates : int
-        How many candidates it would ask about.
+        Number of candidates that the search would try.
     seed : int
-        Of the search; signs and noise take the next one.
+        Seed of the search; signs and noise take the next one.
     """
-    asked: list[NDArray[np.bool_]] = []
+    queries: list[NDArray[np.bool_]] = []
 
     def exact(question: Question) -> float:
-        asked.append(question.losses)
+        queries.append(question.losses)
         return float(question.losses.mean())
 
     search = partial(climb, problem, n_candidates=n_candidates)
     plain = search(ask=exact, rng=np.random.default_rng(seed))
-    losses = pack_losses(np.array(asked))
+    losses = pack_losses(np.array(queries))
     rows: list[Row] = []
     for epsilon in epsilons:
         rows.append(_row(UNGUARDED, epsilon, plain, plain.truths, math.nan))
@@ -113,20 +113,20 @@ def against_all(
             )
             answers = guard.query_many(losses)
             n = len(answers)
-            found = Found(plain.values[:n], plain.truths[:n], answers.halted)
-            rows.append(_row(bound, epsilon, found, found.truths, epsilon))
+            outcome = Outcome(plain.values[:n], plain.truths[:n], answers.halted)
+            rows.append(_row(bound, epsilon, outcome, outcome.truths, epsilon))
         for name, mechanism in _mechanisms(epsilon, seed + 1):
             listener = _Listener(mechanism)
-            found = search(ask=listener.ask, rng=np.random.default_rng(seed))
-            targets = found.truths
+            outcome = search(ask=listener.ask, rng=np.random.default_rng(seed))
+            targets = outcome.truths
             if name.startswith("Ladder"):  # it speaks of the best so far
                 targets = np.minimum.accumulate(targets)
-            rows.append(_row(name, epsilon, found, targets, listener.half_width))
+            rows.append(_row(name, epsilon, outcome, targets, listener.half_width))
     return rows
 
 
 class _Listener:
-    """Asks a mechanism, and keeps the largest half-width that it promised."""
+    """Queries a mechanism, and stores the largest half-width of its answers."""
 
     def __init__(self, mechanism: Any) -> None:
         self.mechanism = mechanism
@@ -152,28 +152,28 @@ def _mechanisms(epsilon: float, seed: int) -> Iterator[tuple[str, Any]]:
 
 
 def _row(
-    name: str, epsilon: float, found: Found, targets: NDArray[np.float64], half_width: float
+    name: str, epsilon: float, outcome: Outcome, targets: NDArray[np.float64], half_width: float
 ) -> Row:
-    n = len(found.values)
-    best = int(np.argmin(found.values)) if n else None
+    n = len(outcome.values)
+    best = int(np.argmin(outcome.values)) if n else None
     return {
         "mechanism": name,
         "epsilon": epsilon,
         "answered": n,
-        "halted": int(found.halted),
+        "halted": int(outcome.halted),
         "half_width": round(half_width, 4),
-        "told": math.nan if best is None else round(float(found.values[best]), 5),
-        "truth": math.nan if best is None else round(float(found.truths[best]), 5),
-        "off": int(any_off(found.values, targets, epsilon)),
+        "told": math.nan if best is None else round(float(outcome.values[best]), 5),
+        "truth": math.nan if best is None else round(float(outcome.truths[best]), 5),
+        "off": int(any_off(outcome.values, targets, epsilon)),
     }
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Over the repeats, a row for each data set, epsilon and mechanism; errors and gaps in %."""
+    """A row for each data set, epsilon and mechanism, over the repeats; errors and gaps in %."""
     lines: list[Row] = []
     groups = grouped(rows, "data", "epsilon", "mechanism")
     for (data, epsilon, mechanism), runs in groups.items():
-        told, truth = np.array([column(runs, "told"), column(runs, "truth")])
+        reported, truth = np.array([column(runs, "told"), column(runs, "truth")])
         lines.append(
             {
                 "data": data,
@@ -184,11 +184,11 @@ def summary(rows: Sequence[Row]) -> list[Row]:
                 "halted": int(sum(column(runs, "halted"))),
                 "answered_median": int(np.median(column(runs, "answered"))),
                 "half_width": round(float(np.max(column(runs, "half_width"))), 4),
-                "told": _median_percent(told),
+                "told": _median_percent(reported),
                 "truth": _median_percent(truth),
-                "gap": _median_percent(truth - told),
-                "gap_least": _percent(np.fmin.reduce(truth - told)),
-                "gap_largest": _percent(np.fmax.reduce(truth - told)),
+                "gap": _median_percent(truth - reported),
+                "gap_least": _percent(np.fmin.reduce(truth - reported)),
+                "gap_largest": _percent(np.fmax.reduce(truth - reported)),
                 **share(column(runs, "off")),
             }
         )
@@ -196,7 +196,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def _median_percent(values: NDArray[np.float64]) -> float:
-    known = values[~np.isnan(values)]  # a search that was told nothing has no best candidate
+    known = values[~np.isnan(values)]  # a search without an answer has no best candidate
     return _percent(float(np.median(known))) if len(known) else math.nan
 
 

@@ -1,4 +1,4 @@
-"""Figures 1 to 6: where the greedy search is halted, and what it was told by then.
+"""Figures 1 to 6: where the greedy search is halted, and the answers until then.
 
 The search asks for exact errors, so until the first refusal it asks the same whoever answers:
 each search is run once, and its losses are replayed through a guard per bound and epsilon.
@@ -91,7 +91,7 @@ _SEARCHES = {"figures-1-3": (1, 2, 3), "figure-4": (4,), "figure-5": (5,), "figu
 
 
 def experiment(number: int) -> str:
-    """Which experiment's searches a figure is made of."""
+    """The experiment whose searches a figure shows."""
     return next(name for name, figures in _SEARCHES.items() if number in figures)
 
 
@@ -105,7 +105,7 @@ def tasks(numbers: Sequence[int], repeats: int) -> list[Task]:
 
 
 def one_search(number: int, repeat: int) -> tuple[greedy.Search, int]:
-    """What a search of this figure asked, and the seed of the signs it is replayed under."""
+    """A search of this figure, and the seed of the signs under which it is replayed."""
     first = _SEARCHES[experiment(number)][0]
     rng = np.random.default_rng([repeat, first])
     return greedy.search(FIGURES[first].model, rng), int(rng.integers(2**63))
@@ -119,15 +119,17 @@ def replay(name: str, repeat: int) -> list[Row]:
     for number in figures:
         for bound, epsilons in FIGURES[number].epsilons.items():
             for epsilon in epsilons:
-                told = answered(search, number, bound, epsilon, seed)
+                n_answered = answered(search, number, bound, epsilon, seed)
                 rows.append(
                     {
                         "figure": number,
                         "bound": bound,
                         "epsilon": epsilon,
                         "repeat": repeat,
-                        "answered": told,
-                        "off": int(any_off(search.errors[:told], search.truths[:told], epsilon)),
+                        "answered": n_answered,
+                        "off": int(
+                            any_off(search.errors[:n_answered], search.truths[:n_answered], epsilon)
+                        ),
                     }
                 )
     return rows
@@ -152,13 +154,13 @@ def halting_query(answered: float) -> int:
 
 
 def summary(number: int, rows: Sequence[Row]) -> list[Row]:
-    """Over the repeats of a figure, a row for each bound and epsilon."""
+    """A row for each bound and epsilon, over the repeats of a figure."""
     delta = FIGURES[number].delta
     lines: list[Row] = []
     own = [row for row in rows if row["figure"] == number]
     for (bound, epsilon), runs in grouped(own, "bound", "epsilon").items():
-        told = column(runs, "answered")
-        halts = [halting_query(n) for n in told]
+        n_answered = column(runs, "answered")
+        halts = [halting_query(n) for n in n_answered]
         low, median, high = np.percentile(halts, [25, 50, 75], method="inverted_cdf")
         shares = share(column(runs, "off"))
         lines.append(
@@ -172,7 +174,7 @@ def summary(number: int, rows: Sequence[Row]) -> list[Row]:
                 "halt_lower_quartile": int(low),
                 "halt_median": int(median),
                 "halt_upper_quartile": int(high),
-                "never_halted": sum(n == greedy.N_QUERIES for n in told),
+                "never_halted": sum(n == greedy.N_QUERIES for n in n_answered),
                 **shares,
                 "passes_delta": "yes" if float(shares["off"]) > delta else "no",
             }

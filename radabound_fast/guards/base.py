@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from radabound_fast.holdout import Holdout, Losses
-    from radabound_fast.store.served import ServedLedger, ServedRecord
+    from radabound_fast.store.served import ServedDatabase
 
 
 class Outlook(NamedTuple):
@@ -49,11 +48,19 @@ class Guard:
     needs : {"key", "guess"} or None
         What a query brings beside predictions: ``query(y_pred, key=...)`` or
         ``query(y_pred, guess=...)``.
+    kind : str
+        The name of the guard's public class.
     """
 
     delta: float
+    kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
     _holdout: Holdout | Losses
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" not in vars(cls):
+            cls.kind = cls.__name__
 
     @property
     def holdout(self) -> Holdout | Losses:
@@ -66,19 +73,19 @@ class Guard:
         return self._holdout.n_samples
 
     @property
-    @abstractmethod
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def halted(self) -> bool:
         """Whether a query has been withheld; it never turns False again."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def n_answered(self) -> int:
         """Answers given so far."""
+        raise NotImplementedError
 
     @property
     def can_answer(self) -> bool:
@@ -90,9 +97,9 @@ class Guard:
         """The parameters that may be shown to anybody, as JSON values by name."""
         return {}
 
-    @abstractmethod
     def n_left(self) -> int | None:
         """Return how many queries more will be answered for certain; None: there is no end."""
+        raise NotImplementedError
 
     def n_left_public(self) -> int | None:
         """Return `n_left` as far as the answers reveal it, for analysts who see nothing else."""
@@ -112,9 +119,9 @@ class Guard:
         """Return numbers that reveal more than the answers do, for the holdout's owner alone."""
         return {}
 
-    @abstractmethod
-    def share_transactions(self) -> ServedLedger | ServedRecord:
+    def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""
+        raise NotImplementedError
 
     def intervals_of(self, answers: Sequence[Any]) -> Iterable[tuple[float, float, float]]:
         """Return low, high and half-width of answers: many cost little more than one."""
@@ -124,9 +131,9 @@ class Guard:
         """Return what to change so that a first query is answered, to follow a reason; or ""."""
         return ""
 
-    @abstractmethod
     def close(self) -> None:
         """Let go of the guard's database, if it has one."""
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +141,6 @@ class Guard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def kind(self) -> str:
-        """The name of the guard's public class."""
-        return type(self).__name__
+    def __sklearn_clone__(self) -> Self:
+        """scikit-learn's ``clone`` keeps this very object, and so its answers."""
+        return self

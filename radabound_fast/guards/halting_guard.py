@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from radabound_fast._checks import check_seed, faults_of
+from radabound_fast._checks import check_seed
 from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
@@ -16,7 +15,7 @@ from radabound_fast.holdout import Losses, as_judged
 if TYPE_CHECKING:
     from radabound_fast._kernel import SharedState
     from radabound_fast.store import Description, Durability, Ledger, Path
-    from radabound_fast.store.served import ServedLedger
+    from radabound_fast.store.served import ServedDatabase
 
 # parameters of a database that are what is judged, and no arguments of the constructor
 _OF_JUDGED = ("n_samples", "metric", "weighting")
@@ -47,13 +46,13 @@ class HaltingGuard(Guard, Owned):
             note_halt(self.kind, n_answered, self.n_samples)
 
     @property
-    @abstractmethod
     def _shared(self) -> SharedState:
         """What queries change."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _parameters(self) -> dict[str, Any]:
         """JSON values by name: the constructor's arguments, and what describes the holdout."""
+        raise NotImplementedError
 
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""
@@ -123,8 +122,8 @@ class HaltingGuard(Guard, Owned):
     ) -> Self:
         """The guard in a database, if its parameters are those that are wanted."""
         kind, stored = ledger.description["kind"], ledger.description["parameters"]
-        if kind != cls.__name__:
-            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
+        if kind != cls.kind:
+            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {kind:.50}")
         progress = ledger.stored()
         if wanted is None:
             guard = cls._of_file(name, stored, whose)
@@ -135,8 +134,7 @@ class HaltingGuard(Guard, Owned):
                 wanted = wanted | {"seed": check_seed(stored["seed"])}
             guard = cls(whose.apart(), **wanted)
         guard._check_is(name, stored)
-        with faults_of(name):
-            guard._shared._resume(progress)
+        guard._shared._resume(progress)
         guard._halt_is_known = guard._shared._halted
         return guard
 
@@ -144,18 +142,19 @@ class HaltingGuard(Guard, Owned):
     def _of_file(cls, name: str, stored: dict[str, Any], whose: Judged) -> Self:
         """A guard with the parameters of a file."""
         arguments = {key: value for key, value in stored.items() if key not in _OF_JUDGED}
-        with faults_of(name):
-            whose.take_stored_metric(stored.get("metric"))
-            if whose.holdout is None:
-                if stored.get("metric") is not None:
-                    raise ValueError("judged must be given: the labels")
-                if stored.get("weighting") is not None:
-                    raise ValueError("judged must be given: Losses(..., sample_weight=, groups=)")
-                whose.holdout = Losses(stored["n_samples"])
+        whose.take_stored_metric(stored.get("metric"))
+        if whose.holdout is None:
+            if stored.get("metric") is not None:
+                raise ValueError(f"judged must be given: the labels that {name} was made for")
+            if stored.get("weighting") is not None:
+                raise ValueError(
+                    f"judged must be given, as {name} has weights or groups: Losses(m, "
+                    "sample_weight=, groups=)"
+                )
+            whose.holdout = Losses(stored["n_samples"])
         if whose.holdout.n_samples != stored.get("n_samples"):
             raise ValueError(_unlike("n_samples", stored, name, whose.holdout.n_samples))
-        with faults_of(name):
-            return cls(whose.apart(), **arguments)
+        return cls(whose.apart(), **arguments)
 
     def _check_is(self, name: str, stored: dict[str, Any]) -> None:
         """ValueError unless these are the parameters that the database was made with."""
@@ -172,13 +171,11 @@ class HaltingGuard(Guard, Owned):
                 raise ValueError(f"seed must be the one that {name} holds, got {value}")
             raise ValueError(_unlike(parameter, stored, name, value))
 
-    def share_transactions(self) -> ServedLedger:
+    def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""
-        from radabound_fast.store.served import ServedLedger
+        from radabound_fast.store.served import ServedDatabase
 
-        served = ServedLedger(self._opened())
-        self._shared._keep(served)
-        return served
+        return ServedDatabase(self._opened())
 
     def close(self) -> None:
         """Let go of the database and answer nothing more; closing twice does nothing.
@@ -201,7 +198,7 @@ class HaltingGuard(Guard, Owned):
 
     def _opened(self) -> Ledger:
         if self._ledger is None:
-            raise RuntimeError("this guard is in no database, and its count in this process alone")
+            raise RuntimeError("this guard is in no database: share it as a database (open)")
         return self._ledger
 
 

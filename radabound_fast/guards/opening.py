@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from radabound_fast._checks import faults_of
 from radabound_fast.holdout import Holdout, Losses, as_judged
 
 if TYPE_CHECKING:
@@ -57,15 +56,14 @@ class Judged:
             return self._holdout_id
         return self._labels.fingerprint(os.urandom(16).hex())
 
-    def check_made_for(self, name: str, stored: str | None, what: str = "a guard's state") -> None:
+    def check_made_for(self, name: str, stored: str | None) -> None:
         """ValueError unless the database was made for this holdout."""
         if self._labels is None:
             same = self._holdout_id is None or self._holdout_id == stored
         else:
-            with faults_of(name, what):
-                same = stored is not None and stored == self._labels.fingerprint(
-                    stored.partition("$")[0]
-                )
+            same = stored is not None and stored == self._labels.fingerprint(
+                stored.partition("$")[0]
+            )
         if not same:
             raise ValueError(f"{name} was made for another holdout, or for none by name")
 

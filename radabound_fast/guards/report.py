@@ -15,7 +15,7 @@ import numpy as np
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
 from radabound_fast.metrics import COUNTED
-from radabound_fast.spaces._values import shortened
+from radabound_fast.spaces.messages import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,8 +137,7 @@ class Report:
             used, where = f"what it was shown, {self._shows}", "that"
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
-            counted(self.n_models, "model"),
-            called,
+            f"The best of {counted(self.n_models, 'model')} is {called}",
             f"{self.metric} {score} {self._rows}",
             f"{place} in the population{folds}",
             self.delta,
@@ -256,7 +255,7 @@ class Report:
         )
 
     def _picture(self) -> str:
-        """As an image within the page; nothing where matplotlib is missing."""
+        """The picture as an image within the page; nothing where matplotlib is missing."""
         try:
             figure = self.plot()
         except ModuleNotFoundError:
@@ -268,22 +267,19 @@ class Report:
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
 
 
-def sentence(models: str, called: str, score: str, place: str, delta: float, provided: str) -> str:
-    """What is said of the best of some models, whatever vouches for it.
+def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
+    """The sentence on the model that was chosen among many, by whatever guard.
 
     Parameters
     ----------
-    models, called : str
-        How many there are; the best of them.
+    choice : str
+        Which model it is, and by what it was chosen.
     score, place : str
         Its score on the holdout, and where that is in the population.
     delta, provided : float, str
         That holds with probability ``1 - delta``, under this condition.
     """
-    return (
-        f"The best of {models} is {called}: {score}, and {place}, with probability "
-        f"{certainty(delta)}, {provided}."
-    )
+    return f"{choice}: {score}, and {place}, with probability {certainty(delta)}, {provided}."
 
 
 def scored(value: float, low: float, high: float) -> tuple[str, str]:

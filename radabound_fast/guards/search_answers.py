@@ -14,7 +14,7 @@ from radabound_fast._kernel import Answer
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.guards.answers import ColumnAnswers
 from radabound_fast.metrics import MeanLoss, Measure
-from radabound_fast.spaces import Codes, Space
+from radabound_fast.spaces.space import Codes, Space
 
 if TYPE_CHECKING:
     from radabound_fast.store.record import Query

@@ -157,7 +157,7 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         """Return what workers need to count rows for this guard: small, and can be pickled.
 
         It holds the seed of the signs and, where the guard was made on labels, these:
-        docs/how-to/count-elsewhere.md says what workers are trusted with.
+        docs/how-to/count-losses-elsewhere.md says what workers are trusted with.
 
         Raises
         ------

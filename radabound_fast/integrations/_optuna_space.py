@@ -9,7 +9,8 @@ from typing import Any
 
 from radabound_fast._extras import needs
 from radabound_fast.spaces import Choice, Grid, Space, Steps
-from radabound_fast.spaces._values import check_values, token_of, value_from
+from radabound_fast.spaces.tokens import token_of, value_from
+from radabound_fast.spaces.values import check_values
 
 with needs("optuna"):
     from optuna import Study, Trial
@@ -106,7 +107,7 @@ class TrialSpace(Space):
     Examples
     --------
     >>> import optuna
-    >>> from radabound_fast.guards import DeclaredSearch
+    >>> from radabound_fast import DeclaredSearch
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
     >>> search = DeclaredSearch(1000, TrialSpace(), delta=0.1)
     >>> def objective(trial):

@@ -8,7 +8,7 @@ from typing import Any
 from radabound_fast._checks import check_integer
 from radabound_fast._extras import needs
 from radabound_fast.spaces import Choice, Grid
-from radabound_fast.spaces._values import token_of
+from radabound_fast.spaces.tokens import token_of
 
 with needs("sklearn"):
     from sklearn.model_selection import ParameterSampler

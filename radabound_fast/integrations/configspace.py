@@ -8,7 +8,7 @@ from typing import Any
 
 from radabound_fast._extras import needs
 from radabound_fast.spaces import Space
-from radabound_fast.spaces._values import token_of, value_from
+from radabound_fast.spaces.tokens import token_of, value_from
 
 with needs("configspace"):
     from ConfigSpace import Configuration, ConfigurationSpace

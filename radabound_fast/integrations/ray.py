@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from radabound_fast.spaces import Grid, Steps
-from radabound_fast.spaces._values import as_int
+from radabound_fast.spaces.numbers import as_int
 
 
 def space_of(param_space: Mapping[str, Any]) -> Grid:

@@ -39,7 +39,7 @@ class Metric(NamedTuple):
     keeps : str
         What is kept of a query: "errors" of each class, "pairs" in order, or the "limits".
     theorem : str
-        Of docs/theory.md, and its name.
+        Of docs/explanation/theory.md, and its name.
     n_effective : callable, optional
         ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
         counts being fixed by the labels; None: the metric is no such mean.

@@ -44,7 +44,7 @@ class Task:
     """What a worker needs to count losses for a guard; made by ``guard.task()``.
 
     Small, and can be pickled.  **It holds the seed of the signs**, and that of a `Holdout` the
-    labels: it is for workers that are trusted with both (docs/scale.md says with what).
+    labels: it is for workers that are trusted with both (docs/explanation/trust.md).
 
     Attributes
     ----------

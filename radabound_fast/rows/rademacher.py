@@ -105,7 +105,8 @@ class RademacherAverage(Owned):
         """``sum_j (max_f S_j(f) - min_f S_j(f)) / (2 l m)``; 0.0 before any update.
 
         Its mean is the Rademacher average as well, and its standard deviation is smaller: a
-        constant added to every loss does not move it.  docs/theory.md, "The half-range estimator".
+        constant added to every loss does not move it.  docs/explanation/theory.md, "The half-range
+        estimator".
         """
         if not self._core.started:
             return 0.0

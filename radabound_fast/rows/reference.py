@@ -1,6 +1,6 @@
 """Algorithm 1 in plain NumPy: start reading here.  The oracle of the tests, not for use.
 
-De Stefani and Upfal (2019), with the misprints corrected that docs/theory.md lists.
+De Stefani and Upfal (2019), with the misprints corrected that docs/explanation/theory.md lists.
 """
 
 from collections.abc import Callable

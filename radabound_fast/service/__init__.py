@@ -1,6 +1,7 @@
 """A holdout as a service: one process owns labels, guard and database, and teams query over HTTP.
 
-``radabound serve`` starts it (docs/serve.md), `service.client.RemoteHoldout` queries it.
+``radabound serve`` starts it (docs/how-to/serve-a-holdout.md), `service.client.RemoteGuard`
+queries it.
 
 =============  ====================================================================
 `tokens`       the file of teams and their tokens
@@ -13,6 +14,6 @@
 `app`          HTTP: authentication, limits on bodies, JSON
 `contract`     the OpenAPI description
 `server`       uvicorn
-`client`       `RemoteHoldout`; needs no extra
+`client`       `RemoteGuard`; needs no extra
 =============  ====================================================================
 """

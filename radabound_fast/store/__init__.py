@@ -1,47 +1,56 @@
-"""A guard's state on disk, in one of two ways.
+"""Databases that guards live in: SQLite files that processes and threads on one machine share.
 
-================  =================================  =========================================
-.                 `open`: a database                 `save` and `load`: a file
-================  =================================  =========================================
-owners            processes and threads that share   one process at a time, which locks it
-                  one guard
-written           before each answer is released     when `save` is called
-a crash costs     at most an answer nobody saw:      **every answer given since the load is
-                  counted, never forgotten           forgotten**
-one query costs   a transaction (docs/reliability)   nothing
-================  =================================  =========================================
+There are two kinds.  A `Ledger` holds the state of a guard that counts its answers: what never
+changes (its parameters, a name or a hash of the holdout) as JSON, and one row of integers that
+every query changes.  A `SearchRecord` holds the queries of a `DeclaredSearch`; the intervals do
+not rest on it.  `radabound serve` adds the log of its calls to either.
 
-Both are checked against accidents by checksums, not against forgers: whoever can write a file
-can write another.  Both hold the seed of the signs and are readable by their owner alone (mode
-600).
+**What a crash costs.**  A query is counted, judged and committed in one transaction before its
+answer is released.  Whenever a process dies, no released answer is forgotten; at most one answer
+per process is counted that nobody saw.  The order of the queries is the order of the commits.
 
-Neither can tell an old copy of itself from the present one.  Whoever puts back a backup takes
-back the queries since, and the guarantee no longer covers their answers: a restored guard is to
-be written off, unless exactly the same queries are asked again, which restores the very same
-state, since signs and sums are exact.
+**Durability.**  With ``durability="power"`` each commit waits for the disk
+(``synchronous=FULL``).  With ``durability="process"`` (``NORMAL``; of a search ``OFF``) commits
+survive the death of processes, ``kill -9`` included, but a power cut may take the last answers
+back, or the record of a search.
 
-The database
-------------
-`Ledger` is SQLite in WAL mode with one row.  A query is counted, judged and committed in one
-transaction, with the sums computed before it begins; the order of the queries is the order of
-the commits.  ``durability="power"`` (``synchronous=FULL``) waits for the disk at every commit;
-``durability="process"`` (``NORMAL``) survives ``kill -9`` but may lose the last answers in a
-power cut.  Beside ``guard.db`` stand ``guard.db-wal`` and ``guard.db-shm`` while it is open, and
-after a crash: they belong to it, and a copy of ``guard.db`` alone is an old copy.  Network file
-systems lock too badly for this: keep it on a disk of the machine.  A child of ``os.fork`` may
-not open a database that its parent had open, since the locks do not survive that: start workers
-with ``spawn``.
+**WAL.**  A guard's database is in SQLite's WAL mode: a commit is appended to ``guard.db-wal``,
+whose index is ``guard.db-shm``.  Both stand beside ``guard.db`` while it is open, and after a
+crash.  They belong to it: the log holds answers that are nowhere else until SQLite writes them
+back (a WAL checkpoint).  The last process to close the database does so and removes both.  A
+search's database is open for the length of a query, and has no log between.
 
-The file
---------
-`save` writes a new file beside the old one, flushes it and renames it, so after a crash at any
-moment the path holds either the old state or the new one, whole.
+**Copies and backups.**  Copy a database when it is closed; a copy of ``guard.db`` without its log
+is an old copy.  No file can tell an old copy of itself from the present one.  Whoever restores a
+backup takes back the queries since, and the guarantee no longer covers their answers: write a
+restored guard off, unless exactly the same queries are made again, which restores the very same
+state.
+
+**Where it may be.**  On a disk of the machine: network file systems lock too badly.  Under one
+name: a second one (a hard link, a file mounted without its folder) would have a log of its own.
+A child of ``os.fork`` may not open a database that its parent had open, since locks do not
+survive that: start workers with ``spawn``.
+
+**What is checked.**  Files are guarded against accidents, not against their owner: checksums,
+SQLite's integrity check, and the format's version find what is cut short, altered or mixed up.
+Whoever can write the file can also write another one.  It holds the seed of the signs, or the key
+of the fingerprints, and is readable by its owner alone (mode 600).
+
+========================  ======================================================================
+`opening`                 open a database, or make it where there is none
+`ledger`, `place`         the row of a guard; the files that stand beside it
+`record`                  the queries of a search
+`served`                  the log of a service
+`schema`, `description`   tables and formats; JSON and checksums
+`sqlite`, `folder`        connections and errors; paths, new files, signals
+========================  ======================================================================
 """
 
 from radabound_fast.store.description import Description, Progress
-from radabound_fast.store.file import StateFile, from_bytes, save_state, to_bytes
 from radabound_fast.store.folder import Path
-from radabound_fast.store.ledger import Durability, Ledger, open_ledger
+from radabound_fast.store.ledger import Durability, Ledger
+from radabound_fast.store.opening import open_ledger, open_record
+from radabound_fast.store.record import SearchRecord
 
 __all__ = [
     "Description",
@@ -49,9 +58,7 @@ __all__ = [
     "Ledger",
     "Path",
     "Progress",
-    "StateFile",
-    "from_bytes",
+    "SearchRecord",
     "open_ledger",
-    "save_state",
-    "to_bytes",
+    "open_record",
 ]

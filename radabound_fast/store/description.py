@@ -1,7 +1,8 @@
-"""What never changes of a guard's state on disk: JSON, read as if a forger had written it."""
+"""What never changes of a guard or a search, as JSON text, and checksums that depend on it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -11,39 +12,29 @@ from numpy.typing import NDArray
 Description = dict[str, Any]
 Progress = NDArray[np.int64]
 
-MOST_BYTES = 2**16  # of the text that describes a guard
-_TYPES: dict[str, Any] = {
-    "kind": str, "parameters": dict, "holdout": (str, type(None)), "secret": str,
-    "metric": (dict, type(None)),
-}  # fmt: skip
+CHECKSUM_BYTES = 8
 
 
-def text_of(value: Any, most_bytes: int = MOST_BYTES) -> str:
-    """JSON, which `parsed` reads.  ValueError if it is too long."""
-    text = json.dumps(value, allow_nan=False, sort_keys=True)
-    if len(text) > most_bytes:  # all of it is ASCII
-        raise ValueError(
-            f"the description takes at most {most_bytes} bytes, got {len(text)}: shorten holdout_id"
-        )
-    return text
+def text_of(value: Any) -> str:
+    """Return the JSON text of a value; equal values have equal texts."""
+    return json.dumps(value, allow_nan=False, sort_keys=True)
 
 
-def parsed(text: str, most_bytes: int = MOST_BYTES) -> Any:
-    """What `text_of` wrote.  ValueError if that wrote something else, however deep."""
-    try:
-        value = json.loads(text)
-        if text_of(value, most_bytes) == text:
-            return value
-    except (ValueError, RecursionError):
-        pass
-    raise ValueError("its description is not as it was written")
+class Checksums:
+    """Checksums of what belongs to one description.
 
+    A row of another database does not pass for one of this.  They find accidents; whoever can write
+    the file can compute them.
 
-def check_description(found: Any, *names: str) -> Description:
-    """A description with exactly these of its parts."""
-    if not isinstance(found, dict) or found.keys() != set(names):
-        raise ValueError(f"its description must have {', '.join(names)}")
-    for name in names:
-        if not isinstance(found[name], _TYPES[name]):
-            raise ValueError(f"{name} in its description is of the wrong type")
-    return found
+    Parameters
+    ----------
+    text : str
+        The description as JSON.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._key = hashlib.blake2b(text.encode()).digest()
+
+    def of(self, content: bytes) -> bytes:
+        """Return the checksum of the description and `content`, eight bytes."""
+        return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES, key=self._key).digest()

@@ -1,7 +1,7 @@
-"""A file's place in its folder: one name, put there whole, whatever breaks in.
+"""Paths and folders: one name a file, new files whole or not at all, whatever breaks in.
 
-Names of part files come from `tempfile`: nobody can predict them, they are made anew (O_EXCL),
-never through a symbolic link, and for their owner alone (mode 600, folders 700).
+Names of unfinished files come from `tempfile`: they are made anew (O_EXCL), and for their owner
+alone (mode 600, folders 700).
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _PROBE_BYTES = 2**16
 
 
 def real_path(path: Path) -> str:
-    """Absolute, without symbolic links: what stands beside a file is beside this name of it."""
+    """Return a path absolute and without symbolic links, the name beside which SQLite's log is."""
     return os.path.realpath(os.fsdecode(path))
 
 
 def part_prefix(target: str) -> str:
-    """How the name of a part file of `target` begins; short enough for any file system."""
+    """Return how names of unfinished files of `target` begin; short enough for any file system."""
     return f"{os.path.basename(target)[:60]}."
 
 
 def identity_of(found: os.stat_result) -> tuple[int, int]:
-    """Of the file itself, whatever its name."""
+    """Return what identifies a file whatever its name: device and inode."""
     return found.st_dev, found.st_ino
 
 
@@ -58,7 +58,7 @@ def identity_of(found: os.stat_result) -> tuple[int, int]:
 
 
 def check_one_name(found: os.stat_result, name: str) -> None:
-    """Raise unless `found` is a file with one name: it has one log, or one owner, for each."""
+    """Raise unless a file has one name: SQLite would have a log beside each."""
     if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"{name} is not a regular file")
     if found.st_nlink > 1:
@@ -69,7 +69,7 @@ def check_one_name(found: os.stat_result, name: str) -> None:
 
 
 def check_mounted_with_folder(path: str, name: str) -> None:
-    """Raise if this very file is mounted, as containers mount one: what is beside it is not."""
+    """Raise if a file itself is mounted, as containers mount one: its log is not."""
     point = re.sub(rb"[\\ \t\n]", lambda found: b"\\%03o" % found[0][0], os.fsencode(path))
     # not by st_dev, which files and folders of one overlay may differ in
     with contextlib.suppress(FileNotFoundError), open("/proc/self/mountinfo", "rb") as mounts:
@@ -84,7 +84,7 @@ def check_mounted_with_folder(path: str, name: str) -> None:
 
 
 def in_turn(folder: str, work: Callable[[], T]) -> T:
-    """`work`, while no other thread or process makes a file in a folder, or opens one just made.
+    """Return what `work` does, while nobody else in `in_turn` is at work in the folder.
 
     A function and no context manager: an interrupt between that and its block would leave the
     folder locked.  Within another turn of this very thread it is a RuntimeError.
@@ -97,7 +97,7 @@ def in_turn(folder: str, work: Callable[[], T]) -> T:
     mine = *identity_of(os.fstat(descriptor)), os.getpid(), threading.get_ident()
     if mine in _turns:
         os.close(descriptor)
-        raise broken_into(f"an open or a save in {folder}")
+        raise broken_into(f"an open in {folder}")
     try:
         _turns.add(mine)
         give_up = time.monotonic() + BUSY_SECONDS
@@ -129,7 +129,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def put_new(part: str, target: str) -> None:
-    """Give `part` its name, unless that is taken; by `in_turn`.
+    """Rename a finished file to `target`, unless that is taken; within `in_turn`.
 
     A rename: a link would show the file with two names for a while, or for ever after a crash.
     """
@@ -139,7 +139,7 @@ def put_new(part: str, target: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Have what was renamed in a folder on the disk when this returns."""
+    """Wait until what was renamed in a folder is on the disk."""
     if sys.platform == "win32":  # which cannot open a folder, and journals its renames
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -151,10 +151,10 @@ def sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def undisturbed(*, patient: bool = True) -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the block is done, so that it leaves nothing in parts.
+    """Hold back Ctrl-C and SIGTERM until the block is done, so that it leaves nothing half done.
 
-    Unless it is patient, a second one does not wait.  Python handles signals in the main thread;
-    in another one this does nothing.
+    Unless it is patient, a second one is not held back.  Python handles signals in the main
+    thread; in another one this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -194,7 +194,7 @@ def undisturbed(*, patient: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Errors of the operating system name the file that was asked for, and not a part of it."""
+    """Let errors of the operating system name the file that the user named, not a part of it."""
     try:
         yield
     except OSError as error:
@@ -204,7 +204,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def why_not_written(folder: str) -> OSError | None:
-    """The operating system's reason why nothing can be written here; None if it can."""
+    """Return the operating system's reason why nothing can be written here; None if it can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_PROBE_BYTES))

@@ -1,13 +1,14 @@
-"""What was asked of a `DeclaredSearch`, in a database that processes share.
+"""The queries of a `DeclaredSearch` in a database that processes share.
 
-A record, and no budget: no guarantee rests on it, so that it need not be the only copy, nor be
-open all the time.  Each operation opens the file, makes one transaction and closes it: what is
-kept meanwhile is a path, which may be pickled, sent and forked.
+The intervals of a search do not rest on it: it need not be the only copy, nor be open all the time.
+Each operation opens the file, makes one transaction and closes it: what a search has meanwhile is a
+path, which may be pickled, sent and forked.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import sqlite3
@@ -16,48 +17,30 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from radabound_fast._checks import check_choice, faults_of
+from radabound_fast._checks import check_choice
 from radabound_fast._kernel import broken_into
-from radabound_fast.metrics import measure_from
-from radabound_fast.spaces._values import as_tuple
-from radabound_fast.store.description import (
-    Description,
-    check_description,
-    parsed,
-    text_of,
-)
+from radabound_fast.store.description import Checksums, Description, text_of
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     Path,
     check_mounted_with_folder,
     check_one_name,
-    in_turn,
     naming,
     real_path,
-    undisturbed,
 )
-from radabound_fast.store.served import SCHEMA, VERSION
-from radabound_fast.store.sqlite import connect, explained, make_database
+from radabound_fast.store.ledger import Durability
+from radabound_fast.store.schema import SEARCH, add_log_tables, check_tables
+from radabound_fast.store.sqlite import connect, explained
 
 T = TypeVar("T")
 
-# Which query: the code of its key, and the rerun.
+# The code of a key, and the rerun.
 Query = tuple[Hashable, int]
-# What is kept of it, and nothing that its losses could be made from: some numbers that the measure
-# makes values and limits of, then nats, and the fingerprint.
-Asked = tuple[Any, ...]
+# What is stored of a query, from which its losses cannot be made: the numbers from which the metric
+# makes a value and limits, then nats, and the fingerprint.
+Entry = tuple[Any, ...]
 
-_APPLICATION_ID = 0x52414453  # "RADS", in the header of the file
-_VERSION = 1
-_TABLES = [
-    "CREATE TABLE search (description TEXT NOT NULL)",
-    "CREATE TABLE asked (code TEXT NOT NULL, rerun INTEGER NOT NULL, kept TEXT NOT NULL, "
-    "nats REAL NOT NULL, fingerprint INTEGER NOT NULL, UNIQUE (code, rerun))",
-]
-_COLUMNS = "kept, nats, fingerprint"
-_PARTS = ("parameters", "holdout", "secret", "metric")
-# a space may have long lists of values
-_MOST_BYTES = 2**26
+_COLUMNS = "code, rerun, summary, nats, fingerprint, checksum"
 # how long SQLite itself waits for a lock before it says so, and Ctrl-C is looked at
 _ASK_AGAIN_MS = 50
 _SYNCHRONOUS = {"power": "FULL", "process": "OFF"}
@@ -73,7 +56,7 @@ _in_work: set[str] = set()  # the files that whoever has it is in the middle of
 
 
 class SearchRecord:
-    """The database at a path; see `open_record`.
+    """The database of a search; made by `open_record`.
 
     Parameters
     ----------
@@ -82,6 +65,14 @@ class SearchRecord:
     durability : {"power", "process"}
         "power": every commit waits for the disk.  "process": none does, and a power cut may cost
         the record.
+
+    Attributes
+    ----------
+    path : str
+        The same, absolute and with symbolic links resolved.
+    durability : {"power", "process"}
+    description : dict
+        As `open_record` stored it.
 
     Raises
     ------
@@ -96,41 +87,63 @@ class SearchRecord:
 
     description: Description
 
-    def __init__(self, path: Path, durability: str = "power") -> None:
-        self._synchronous = _SYNCHRONOUS[check_choice(_SYNCHRONOUS, durability=durability)]
-        self.path = real_path(path)
+    def __init__(self, path: Path, durability: Durability = "power") -> None:
+        check_choice(_SYNCHRONOUS, durability=durability)
+        self.path, self.durability = real_path(path), durability
+        # the thread that is in `transact`, and its connection
+        self._transaction: tuple[int, sqlite3.Connection] | None = None
         with naming(os.fsdecode(path)):
             os.stat(self.path)
         check_mounted_with_folder(self.path, os.fsdecode(path))
-        self._checked: set[tuple[Query, float]] = set()
-        self.description = self._do(self._check)
-        with faults_of(os.fsdecode(path), "a search"):
-            self.measure = measure_from(self.description)
+        text = self._do(self._read_text)
+        self._checksums, self.description = Checksums(text), json.loads(text)
 
-    def _check(self, database: sqlite3.Connection) -> Description:
-        application_id, version = (
-            database.execute(f"PRAGMA {pragma}").fetchone()[0]
-            for pragma in ("application_id", "user_version")
-        )
-        if application_id != _APPLICATION_ID or version not in (_VERSION, VERSION):
-            raise ValueError(f"{self.path} is not the record of a search, or of another format")
-        tables = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-        log = [sql for _, sql in SCHEMA if sql is not None] if version == VERSION else []
-        if [sql for (sql,) in tables.fetchmany(9)] != _TABLES + log:
-            raise ValueError(f"{self.path} is damaged: its tables are not as a search makes them")
-        rows = database.execute("SELECT description FROM search").fetchmany(2)
-        if len(rows) != 1 or not isinstance(rows[0][0], str):
+    def _read_text(self, database: sqlite3.Connection) -> str:
+        """Return the text of the description, if the database is that of a search."""
+        check_tables(lambda sql: database.execute(sql).fetchall(), SEARCH, self.path)
+        rows = database.execute("SELECT description, checksum FROM search").fetchall()
+        if len(rows) != 1:
             raise ValueError(f"{self.path} is damaged: it must hold one description")
-        try:
-            return check_description(parsed(rows[0][0], _MOST_BYTES), *_PARTS)
-        except ValueError as error:
-            raise ValueError(f"{self.path} is damaged: {error}") from None
+        ((text, checksum),) = rows
+        if Checksums(str(text)).of(b"") != checksum:
+            raise ValueError(f"{self.path} is damaged: the description's checksum does not match")
+        return str(text)
+
+    # ---- transactions ------------------------------------------------------------------------
+
+    def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` does, in one transaction with the queries that the search adds.
+
+        It may be called again, if others are in the way; nothing but the file changes then.
+        """
+
+        def whole(database: sqlite3.Connection) -> T:
+            self._transaction = threading.get_ident(), database
+            try:
+                return work(database)
+            finally:
+                self._transaction = None
+
+        return self._do(whole, "IMMEDIATE")
+
+    def look(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` finds, which only reads."""
+        return self._do(work)
+
+    def add_log_tables(self) -> None:
+        """Have the tables of a service's log beside the queries from now on."""
+        self.transact(add_log_tables)
+
+    def checkpoint(self) -> None:
+        """Do nothing: SQLite's log is gone when a transaction ends."""
 
     def _do(self, work: Callable[[sqlite3.Connection], T], kind: str = "") -> T:
-        """`work`, all of it or nothing; IMMEDIATE: and nobody else writes in between.
+        """Do all of `work` or nothing; IMMEDIATE: and nobody else writes in between.
 
         What others hold up is tried again for a while; Ctrl-C ends that.
         """
+        if self._transaction is not None and self._transaction[0] == threading.get_ident():
+            return work(self._transaction[1])
         give_up = math.inf
         while True:
             try:
@@ -148,8 +161,7 @@ class SearchRecord:
             try:
                 _in_work.add(self.path)
                 with contextlib.closing(connect(self.path, _ASK_AGAIN_MS)) as database:
-                    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
-                    database.execute(f"PRAGMA synchronous = {self._synchronous}")
+                    database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
                     database.execute(f"BEGIN {kind}")
                     done = work(database)
                     database.execute("COMMIT")
@@ -162,82 +174,38 @@ class SearchRecord:
             finally:
                 _in_work.intersection_update(outer)
 
-    def add(self, asked: dict[Query, Asked], check: Callable[[Query, Asked], None]) -> int:
+    # ---- queries -----------------------------------------------------------------------------
+
+    def add(self, entries: dict[Query, Entry], check: Callable[[Query, Entry], None]) -> int:
         """Add queries, and return how many there are then.
 
-        Of each that was there before, `check` is told how it was asked; if it raises, nothing is
-        added.
+        Of each that was there before, `check` is called with what is stored; if it raises, nothing
+        is added.
         """
 
-        return self._do(lambda database: self.add_to(database, asked, check), "IMMEDIATE")
+        def work(database: sqlite3.Connection) -> int:
+            rows = []
+            for query, entry in entries.items():
+                row = self._row(query, entry)
+                found = database.execute(
+                    f"SELECT {_COLUMNS} FROM query WHERE code = ? AND rerun = ?", row[:2]
+                ).fetchone()
+                if found is None:
+                    rows.append(row)
+                else:
+                    check(query, self._entry(found)[1])
+            database.executemany("INSERT INTO query VALUES (?, ?, ?, ?, ?, ?)", rows)
+            return self._count(database)
 
-    def add_to(
-        self,
-        database: sqlite3.Connection,
-        asked: dict[Query, Asked],
-        check: Callable[[Query, Asked], None],
-    ) -> int:
-        """`add`, in a transaction that somebody else commits."""
-        rows = []
-        for query, (*kept, nats, fingerprint) in asked.items():
-            code, rerun = text_of(query[0], _MOST_BYTES), query[1]
-            found = database.execute(
-                f"SELECT code, rerun, {_COLUMNS} FROM asked WHERE code = ? AND rerun = ?",
-                (code, rerun),
-            ).fetchone()
-            if found is None:
-                rows.append((code, rerun, text_of(kept), nats, fingerprint - _OFFSET))
-            else:
-                check(query, self._read(*found)[1])
-        database.executemany("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", rows)
-        return self._count(database)
+        return self._do(work, "IMMEDIATE")
 
-    def add_tables(self, tables: list[str], version: int) -> None:
-        """Have these tables beside the queries from now on."""
-
-        def work(database: sqlite3.Connection) -> None:
-            if database.execute("PRAGMA user_version").fetchone()[0] != version:
-                for table in tables:
-                    database.execute(table)
-                database.execute(f"PRAGMA user_version = {version}")
-
-        self._do(work, "IMMEDIATE")
-
-    def all(self, check: Callable[[Query, float], None]) -> dict[Query, Asked]:
-        """Every query so far, in the order in which they were first asked.
-
-        `check` raises unless a query may cost so many nats; of each it is asked once.
-        """
-
-        def work(database: sqlite3.Connection) -> dict[Query, Asked]:
-            rows = database.execute(f"SELECT code, rerun, {_COLUMNS} FROM asked ORDER BY rowid")
-            return dict(self._read(*row) for row in rows)
-
-        found = self._do(work)
-        with faults_of(self.path, "the answers of a search"):
-            for query, (*_, nats, _) in found.items():
-                if (query, nats) not in self._checked:
-                    check(query, nats)
-                    self._checked.add((query, nats))
-        return found
-
-    def _read(self, code: Any, rerun: Any, *asked: Any) -> tuple[Query, Asked]:
-        """A row, if a search can have written it: SQLite's columns may hold anything."""
-        text, nats, fingerprint = asked
-        if (
-            type(code) is type(text) is str
-            and type(nats) is float
-            and type(rerun) is type(fingerprint) is int
-            and rerun >= 1
-            and 0.0 <= nats < math.inf
-        ):
-            with contextlib.suppress(ValueError, TypeError):
-                query = as_tuple(parsed(code, _MOST_BYTES)), rerun
-                hash(query)
-                kept = tuple(parsed(text))
-                if self.measure.can_be_kept(kept):
-                    return query, (*kept, nats, fingerprint + _OFFSET)
-        raise ValueError(f"{self.path} is damaged: it holds an answer that no search gives")
+    def all(self) -> dict[Query, Entry]:
+        """Return every query so far, in the order in which they were first made."""
+        return self._do(
+            lambda database: dict(
+                map(self._entry, database.execute(f"SELECT {_COLUMNS} FROM query ORDER BY rowid"))
+            )
+        )
 
     def __len__(self) -> int:
         return self._do(self._count)
@@ -245,47 +213,26 @@ class SearchRecord:
     @staticmethod
     def _count(database: sqlite3.Connection) -> int:
         # no row is ever deleted
-        (count,) = database.execute("SELECT coalesce(max(rowid), 0) FROM asked").fetchone()
+        (count,) = database.execute("SELECT coalesce(max(rowid), 0) FROM query").fetchone()
         return int(count)
 
+    def _row(self, query: Query, entry: Entry) -> tuple[Any, ...]:
+        (code, rerun), (*summary, nats, fingerprint) = query, entry
+        row = text_of(code), rerun, text_of(summary), float(nats), fingerprint - _OFFSET
+        return *row, self._checksum(row)
 
-def open_record(path: Path, durability: str, new: Description | None = None) -> SearchRecord:
-    """The record at `path`; where there is none, one with this description.
+    def _entry(self, row: tuple[Any, ...]) -> tuple[Query, Entry]:
+        """Return what `_row` made a row of; ValueError if the row is damaged."""
+        if self._checksum(row[:-1]) != row[-1]:
+            raise ValueError(f"{self.path} is damaged: the checksum of a query does not match")
+        code, rerun, summary, nats, fingerprint, _ = row
+        query = _hashable(json.loads(code)), rerun
+        return query, (*json.loads(summary), nats, fingerprint + _OFFSET)
 
-    Parameters
-    ----------
-    path, durability
-        As for `SearchRecord`.
-    new : dict, optional
-        JSON values under the keys "parameters", "holdout", "secret" and "metric".  Of several
-        processes that bring one, one is made.
+    def _checksum(self, row: tuple[Any, ...]) -> bytes:
+        return self._checksums.of(repr(row).encode())
 
-    Raises
-    ------
-    FileNotFoundError, ValueError, OSError, RuntimeError
-        As `SearchRecord` does.
-    """
-    target, name = real_path(path), os.fsdecode(path)
 
-    def make() -> None:
-        if new is None or os.path.lexists(target):
-            return
-        if os.path.lexists(f"{target}-journal"):
-            raise ValueError(
-                f"{name}-journal is the log of a database that is gone, and would be taken for the "
-                "new one's: put that back, or delete the log"
-            )
-        text = text_of(new, _MOST_BYTES)
-
-        def fill(database: sqlite3.Connection) -> None:
-            database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-            for table in _TABLES:
-                database.execute(table)
-            database.execute("INSERT INTO search VALUES (?)", (text,))
-
-        with undisturbed():
-            make_database(target, name, fill)
-
-    in_turn(os.path.dirname(target), make)
-    return SearchRecord(path, durability)
+def _hashable(code: Any) -> Any:
+    """Return JSON with its lists as tuples, as the codes of keys are."""
+    return tuple(map(_hashable, code)) if isinstance(code, list) else code

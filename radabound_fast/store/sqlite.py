@@ -1,4 +1,4 @@
-"""SQLite as the ledger and the record of a search use it: connections, errors, new databases."""
+"""SQLite as both kinds of databases use it: connections, errors, and new files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,13 @@ from radabound_fast.store.folder import (
     why_not_written,
 )
 
-# a statement of ours takes a few dozen steps of SQLite's machine
-MOST_STEPS = 100_000
-
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL)
 _ERRNO_OF = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_READONLY: errno.EROFS,
     sqlite3.SQLITE_PERM: errno.EACCES,
 }
-# 0: text that is not UTF-8; ERROR: a schema that is not ours
 _BROKEN = (
-    0,
     sqlite3.SQLITE_ERROR,
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
@@ -39,9 +34,13 @@ _BROKEN = (
 
 
 def connect(path: str, wait_ms: int) -> sqlite3.Connection:
-    """A connection to a file that exists, which commits when it is told to.
+    """Connect to a file that exists; nothing is committed but by COMMIT.
 
-    What it reads may be a forger's: what a schema says is not run, what a page says not believed.
+    Parameters
+    ----------
+    path : str
+    wait_ms : int
+        How long SQLite itself waits for a lock.
     """
     connection = sqlite3.connect(
         f"{pathlib.Path(path).as_uri()}?mode=rw",
@@ -50,22 +49,22 @@ def connect(path: str, wait_ms: int) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA cell_size_check = ON")  # of a damaged page, when it is read
     return connection
 
 
 def explained(error: Exception, path: str, name: str | None = None) -> Exception:
-    """SQLite's error as one of Python's own, with the name of the file."""
+    """Return SQLite's error as one of Python's own, with the name of the file."""
     name = name or path
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extension
     damaged = f"{name} is damaged or not a database of a guard or a search"
     if code in _BUSY:
         return TimeoutError(f"{name} was busy for {BUSY_SECONDS:g} seconds; nothing was counted")
-    if code == sqlite3.SQLITE_INTERRUPT:
-        return ValueError(f"{damaged}: it takes too many steps")
+    if code == 0 and isinstance(error, (sqlite3.OperationalError, UnicodeDecodeError)):
+        # without the text, which Python's error quotes: it may have the seed in it
+        return ValueError(f"{damaged}: it holds text that is not UTF-8")
     if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
-        return ValueError(f"{damaged}: {error}")
+        return ValueError(f"{damaged}: {' '.join(str(error).split())}")
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and _can_write(path):
         # without an extension: its header says that it is of a form that SQLite only reads
         return ValueError(f"{damaged}: its header is of a form that cannot be written")
@@ -82,7 +81,7 @@ def _can_write(path: str) -> bool:
 
 
 def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """Have `fill` make a database at `target`, whole or not at all; in the folder's turn.
+    """Make a database at `target` by `fill`, whole or not at all; within `in_turn`.
 
     Raises
     ------

@@ -110,11 +110,6 @@ cdef class GuardCore(SharedState):
             self.plan = None
             self.had_large_call = False
 
-    def _hand_over(self, write):
-        cdef bint done = SharedState._hand_over(self, write)
-        self.free_tables()  # whoever goes on makes his own
-        return done
-
     def extremes(self):
         """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
         progress = self._progress()

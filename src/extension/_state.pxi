@@ -102,19 +102,6 @@ cdef class SharedState:
             self._undo()
             self._retired = True
 
-    def _hand_over(self, write):
-        """Has `write(progress)` bring the state to where somebody else may go on with it.
-
-        It sets `_retired` as soon as that is so; whatever it raises before, this goes on.  False:
-        it was retired already.
-        """
-        with self._lock:
-            self._undo()
-            if self._retired:
-                return False
-            write(self._written())
-            return True
-
     @cython.final
     cdef inline bint _forked(self) noexcept nogil:
         """Whether this is a copy made by os.fork."""
@@ -122,7 +109,7 @@ cdef class SharedState:
 
     @cython.final
     cdef inline bint _closed(self) noexcept nogil:
-        """Whether no query may be answered: halted, or left to be gone on with elsewhere."""
+        """Whether no query may be answered: halted, or closed."""
         return self._halted or self._retired
 
     # ---- a change: under the lock ------------------------------------------------------------

@@ -51,9 +51,9 @@ def n_numbers(n_vectors):
 
 
 def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, started=True):
-    """The state of a guard as an array: what files and databases hold, and what `adopt` takes.
+    """The state of a guard as an array: what databases hold, and what `adopt` takes.
 
-    Another layout is another format: a new ``_VERSION`` in store/_file.py and store/_ledger.py.
+    Another layout is another format: other versions in store/schema.py.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def tail_over_first(c, double m, odds, int terms):
     m : float
     terms : int
         Of the continued fraction.  All its denominators are positive, and so 2 (mod 4) of them
-        give too much (Result 16 of docs/theory.md); 2 give the bound by a geometric series.
+        give too much (Result 16 of docs/explanation/theory.md); 2 give the bound by a geometric series.
 
     Returns
     -------

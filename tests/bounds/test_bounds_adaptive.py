@@ -50,23 +50,12 @@ def test_ladder_ledger_weights_sum_to_less_than_1_over_all_prefixes(eta):
     assert 0.7 < total < 1.0
 
 
-def test_widths_grow_with_queries_and_failures():
-    widths = [bounds.guess_and_check_width(t, 0, 0.0, 4000, 0.1) for t in range(1, 200)]
-    assert widths == sorted(widths)
+def test_codes_grow_with_queries_and_failures():
+    codes = [bounds.guess_and_check_code(t, 0, 0.0) for t in range(1, 200)]
+    assert codes == sorted(codes)
     paid = [b * bounds.failure_code(1) for b in range(100)]
-    widths = [bounds.guess_and_check_width(1000, b, paid[b], 4000, 0.1) for b in range(100)]
-    assert widths == sorted(widths)
-
-
-@pytest.mark.parametrize("width", [0.01, 0.0234, 0.03, 0.045, 0.06])
-def test_as_many_passes_as_fit_the_width_and_not_one_more(width):
-    n_passes = bounds.guess_and_check_passes(4000, width, 0.1)
-    assert bounds.guess_and_check_width(n_passes + 1, 0, 0.0, 4000, 0.1) > width
-    assert n_passes == 0 or bounds.guess_and_check_width(n_passes, 0, 0.0, 4000, 0.1) <= width
-
-
-def test_passes_are_capped_where_they_are_beyond_counting():
-    assert bounds.guess_and_check_passes(10**9, 0.9, 0.1) == 2**62
+    codes = [bounds.guess_and_check_code(1000, b, paid[b]) for b in range(100)]
+    assert codes == sorted(codes)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +79,6 @@ def test_passes_are_capped_where_they_are_beyond_counting():
         (
             lambda: bounds.code_width(-0.1, 4000, 0.1),
             "code_length must not be negative, got -0.1",
-        ),
-        (
-            lambda: bounds.guess_and_check_passes(4000, 0.0, 0.1),
-            "width must be positive, got 0.0",
         ),
         (
             lambda: bounds.thresholdout_sample_size(10, 0, 0.05, 0.1),

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy.special import log_ndtr
@@ -52,11 +52,11 @@ means = st.one_of(
 @example(data=None, m=2, mean=math.nextafter(0.5, 1.0))
 def test_the_log_tail_is_never_below_the_sum_of_its_terms(data, m, mean):
     count = m // 2 if data is None else data.draw(st.integers(0, m))
-    found = bounds.binomial_log_tail(count, m, mean)
     above = m * Fraction(mean) - count
-    if above <= 0 or count == m:
-        assert found == 0.0
-    elif mean == 1.0:
+    assume(above > 0 and count < m)
+    nearest = float(above)
+    found = binomial._log_tail(count, m, nearest, float(above - Fraction(nearest)))
+    if mean == 1.0:
         assert found == -math.inf
     else:
         exact = log_lower_tail(count, m, mean)
@@ -172,14 +172,6 @@ def test_bisection_ends_at_the_last_float_that_is_false():
         assert bisect(lambda x, edge=edge: x > edge, 0.0, 1.0) == edge
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: bounds.binomial_log_tail(11, 10, 0.5), r"count must be in \[0, 10\], got 11"),
-        (lambda: bounds.binomial_log_tail(-1, 10, 0.5), r"count must be in \[0, 10\], got -1"),
-        (lambda: bounds.binomial_free(10, 0.1, -1.0), "nats must be .* at least 0, got -1.0"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        call()
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="^nats must be .* at least 0, got -1.0$"):
+        bounds.binomial_free(10, 0.1, -1.0)

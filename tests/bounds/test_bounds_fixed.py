@@ -33,7 +33,9 @@ def test_the_symmetrised_tail_is_the_infimum_over_lambda(m, n_vectors, estimator
 def test_the_symmetrised_bound_is_never_above_mcdiarmid_for_losses_in_range(estimator):
     for n_vectors, e in product((1, 2, 32, 256, 4096), np.linspace(1e-3, 1.0, 100).tolist()):
         symmetrised = bounds.symmetrised_log_tail(e, 4000, n_vectors, estimator=estimator)
-        assert symmetrised <= bounds.mcdiarmid_log_tail(e, 4000, n_vectors, estimator=estimator)
+        # McDiarmid's excess at the symmetrised bound's own probability
+        mcdiarmid = bounds.mcdiarmid_excess(symmetrised, 4000, n_vectors, estimator=estimator)
+        assert mcdiarmid >= e
 
 
 @pytest.mark.parametrize(
@@ -59,18 +61,6 @@ def test_the_symmetrised_bound_implies_theorems_3_and_4_up_to_a_number_of_vector
     for m, n_vectors in product((1, 4000, 10**12), {1, 2, 9, most // 2, most}):
         assert all(implied(e, m, n_vectors) for e in excesses)
     assert not all(implied(e, 10**12, most + 1) for e in excesses)
-
-
-def test_half_widths_are_twice_the_complexity_and_the_excess_at_half_of_delta():
-    for half_width, excess in (
-        (bounds.mcdiarmid_half_width, bounds.mcdiarmid_excess),
-        (bounds.symmetrised_half_width, bounds.symmetrised_excess),
-    ):
-        for estimator in ("plain", "half-range"):
-            both = half_width(0.01, 4000, 32, 0.1, estimator=estimator)
-            assert both == 0.02 + excess(math.log(0.05), 4000, 32, estimator=estimator)
-            one = half_width(0.01, 4000, 32, 0.1, estimator=estimator, two_sided=False)
-            assert one == 0.02 + excess(math.log(0.1), 4000, 32, estimator=estimator)
 
 
 sizes = {

@@ -52,7 +52,7 @@ def test_a_stage_is_all_queries_of_one_weight_and_has_its_free_means(m, epsilon,
     asked = 0
     while asked < 3000:
         stage = free.stage(asked)
-        last = min(stage.n_answered, 3000)
+        last = min(stage.n_queries, 3000)
         errors = {error_of(free, k) for k in range(asked + 1, last + 1)}
         fits = within_epsilon(m, epsilon, max(errors))
         expected = m if fits.all() else int(np.argmin(fits)) - 1
@@ -63,8 +63,8 @@ def test_a_stage_is_all_queries_of_one_weight_and_has_its_free_means(m, epsilon,
         )
         assert len(errors) == 1 or (stage.low_count == -1 and stage.low_mean == -1.0)
         assert all(free.stage(n) == stage for n in (asked, (asked + last) // 2, last - 1))
-        asked = stage.n_answered
-    assert stage.n_answered == 2**63 - 1 or asked >= 3000
+        asked = stage.n_queries
+    assert stage.n_queries == 2**63 - 1 or asked >= 3000
 
 
 @each_case
@@ -86,26 +86,26 @@ def test_declared_queries_are_answered_whatever_their_means_as_often_as_half_of_
         (0.05, 71_921_989, 32_767),
     ):
         free = bounds.union_free(4000, epsilon, DELTA)
-        assert free.n_answered == free.n_flat == n_queries
+        assert free.n_queries == free.n_flat == n_queries
         # real-valued losses by relative entropy, within the dyadic half alone
         assert free.end_of(lambda stage: stage.low_mean == 0.5) == n_real
         assert bounds.kl_plus(0.49, free.nats(n_real) / 4000) <= 0.49 + epsilon
     nothing = bounds.union_free(100, 0.04, DELTA)
-    assert (nothing.n_answered, nothing.answers_any) == (0, False)
+    assert (nothing.n_queries, nothing.answers_any) == (0, False)
     assert nothing.stage(0) == (2**63 - 1, -1, -1.0)
-    assert bounds.union_free(10**9, 0.9, DELTA).n_answered == 2**62
+    assert bounds.union_free(10**9, 0.9, DELTA).n_queries == 2**62
 
 
 def test_max_queries_shares_the_flat_half_among_them_and_ends_nothing():
     few = bounds.union_free(4000, 0.04, DELTA, 10)
-    assert few.n_answered == 2**9 - 1  # by the dyadic half
+    assert few.n_queries == 2**9 - 1  # by the dyadic half
     assert few.nats(10) < bounds.union_free(4000, 0.04, DELTA).nats(10)
     # also where a float no longer tells the two places apart
     for many in (few, bounds.union_free(4000, 0.5, DELTA, 2**60)):
         at = many.n_flat
         assert many.nats(at) < many.nats(at + 1) == many.nats(np.array([at, at + 1]))[1]
     many = bounds.union_free(4000, 0.04, DELTA, 10**6)
-    assert many.end_of(lambda stage: stage.low_count >= 400) >= 10**6 > many.n_answered
+    assert many.end_of(lambda stage: stage.low_count >= 400) >= 10**6 > many.n_queries
     # real-valued losses near 1/2 have need of it: as many as Hoeffding affords
     afforded = bounds.union_queries(4000, 0.04, DELTA / 2.0)
     real = bounds.union_free(4000, 0.04, DELTA, afforded)

@@ -39,7 +39,8 @@ def test_the_upper_limit_is_the_lower_one_in_mirror_image(case):
     assert paired_interval(n_minus, n_plus, n_samples, 3.0) == (-high, -low)
 
 
-# the first row of docs/theory.md's table: half-widths at 2 %, 5 % and 20 % of disagreement
+# the first row of docs/explanation/theory.md's table: half-widths at disagreements of 2 %, 5 %
+# and 20 %
 @pytest.mark.parametrize(
     ("share", "expected"),
     [

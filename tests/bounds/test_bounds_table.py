@@ -109,7 +109,7 @@ def test_fixed_sequence_spends_three_fifths_of_delta_on_signs_and_two_on_the_uni
         assert row.free(4000, 0.03, 0.1, max_queries) == expected
     # half of it flat: half of what exact binomials afford at 2/5 of delta
     for epsilon in (0.03, 0.04, 0.05):
-        flat = row.free(4000, epsilon, 0.1).n_answered
+        flat = row.free(4000, epsilon, 0.1).n_queries
         assert flat == bounds.binomial_queries(4000, epsilon, 0.02)
 
 

@@ -1,11 +1,11 @@
-"""Coverage by simulation, on sequences fixed in advance; docs/coverage_rules.py says how.
+"""Coverage by simulation, on sequences fixed in advance; docs/make/coverage_rules.py says how.
 
 A cell is a bound, a form, an l and a delta on one class at one m.  It fails if so many misses
 have a chance of at most 1e-6 under a bound that misses as often as it may.  The slow suite has
 2,388 cells of proved bounds: were all of them as tight as that, one suite in 400 would fail by
 chance; in truth most never miss, and seeds are fixed.  Since they hardly ever miss, they say little
 of their constants, and are left to that suite; intervals of single queries do miss nearly as often
-as they may (docs/coverage_intervals.py), and are in the default one.
+as they may (docs/make/coverage_intervals.py), and are in the default one.
 """
 
 import importlib
@@ -20,11 +20,11 @@ from scipy.stats import binom
 from radabound_fast import RadaBound, bounds
 from radabound_fast.rows import reference
 
-DOCS = Path(__file__).parents[2] / "docs"
-if not (DOCS / "coverage_table.py").exists():
+SCRIPTS = Path(__file__).parents[2] / "docs" / "make"
+if not (SCRIPTS / "coverage_table.py").exists():
     pytest.skip("docs/ is not beside tests/ here", allow_module_level=True)
 with pytest.MonkeyPatch.context() as patch:
-    patch.syspath_prepend(DOCS)
+    patch.syspath_prepend(SCRIPTS)
     modules = ("coverage_classes", "coverage_intervals", "coverage_rules", "coverage_table")
     classes, intervals, rules, table = map(importlib.import_module, modules)
 
@@ -106,10 +106,10 @@ def test_a_bound_that_is_too_narrow_would_be_noticed():
 
 
 def test_theorem_2_is_false_at_256_vectors():
-    """20,000 runs: the truth is .0231 (docs/theory.md), the theorem says 4.5e-6."""
+    """20,000 runs: the truth is .0231 (docs/explanation/theory.md), the theorem says 4.5e-6."""
     n_runs, e = 20_000, 0.00791
     misses = table.shattering_misses(np.random.default_rng(1), n_runs, e, M, 256)
-    claimed = bounds.rademacher_tail(e, M, 256)
+    claimed = math.exp(bounds.rademacher_log_tail(e, M, 256))
     assert claimed < 5e-6
     assert too_often(misses, n_runs, claimed)
     # five standard deviations: chance below 1e-6
@@ -128,7 +128,8 @@ def test_mclt_two_sided_misses_more_often_than_it_says(n_vectors, truth):
 
 
 def test_a_fixed_sequence_misses_where_the_answers_choose_what_comes_last():
-    """400 guards: the truth is .207 (docs/theory.md), and delta .1; 26 queries, all answered."""
+    """400 guards: the truth is .207 (docs/explanation/theory.md), and delta .1; 26 queries, all
+    answered."""
     n_runs = 400
     misses = table.misses_of_a_chosen_vote(np.random.default_rng(5), n_runs)
     assert too_often(misses, n_runs, 0.1)
@@ -228,7 +229,7 @@ def test_a_gate_answers_as_many_queries_as_a_guard(rule, n_queries, delta):
 
 @pytest.fixture(scope="module")
 def cells():
-    return table.read_csv(DOCS / "coverage.csv")
+    return table.read_csv(table.CSV)
 
 
 def test_the_shown_runs_are_all_there_and_no_proved_bound_misses_too_often(cells):
@@ -240,17 +241,17 @@ def test_the_shown_runs_are_all_there_and_no_proved_bound_misses_too_often(cells
 
 
 def test_the_shown_tables_are_those_of_the_shown_runs(cells):
-    text = (DOCS / "coverage.md").read_text(encoding="utf-8")
+    text = table.PAGE.read_text(encoding="utf-8")
     for form, columns in ((rules.FIXED, table.AT_FIXED_K), (rules.HALTING, table.AT_THE_HALT)):
         assert table.table(cells, form, columns, rules.DELTAS[0]) in text
     before_the_failures = table.report(cells, "FAILURES", "HALTS").partition("FAILURES")[0]
     assert text.startswith(before_the_failures)
-    assert table.section(cells) in (DOCS / "theory.md").read_text(encoding="utf-8")
+    assert table.section(cells) in table.THEORY.read_text(encoding="utf-8")
 
 
 def test_cells_survive_the_file(cells, tmp_path):
     table.write_csv(tmp_path / "again.csv", cells)
-    assert (tmp_path / "again.csv").read_bytes() == (DOCS / "coverage.csv").read_bytes()
+    assert (tmp_path / "again.csv").read_bytes() == table.CSV.read_bytes()
 
 
 def test_the_figure_shows_every_cell_at_delta(cells):

@@ -1,4 +1,4 @@
-"""docs/theory.md quotes what docs/theory_numbers.py computes, and nothing else."""
+"""docs/explanation/theory.md quotes what docs/make/theory_numbers.py computes, and nothing else."""
 
 import importlib.util
 from itertools import chain
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "theory_numbers.py"
+SCRIPT = Path(__file__).parents[2] / "docs" / "make" / "theory_numbers.py"
 if not SCRIPT.exists():
     pytest.skip("docs/ is not beside tests/ here", allow_module_level=True)
 

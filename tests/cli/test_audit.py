@@ -75,7 +75,9 @@ def test_audit_exits_with_0_when_all_queries_were_answered(run):
     assert (code, err) == (0, "")
     (line,) = [line for line in out.splitlines() if line.startswith("mclt ")]
     assert re.fullmatch(
-        r"mclt +401  all answered; the next may be withheld: complexity 0\.\d+, budget 0\.\d+", line
+        r"mclt +401  all answered; the next may be withheld: complexity 0\.\d+, within its "
+        r"budget of 0\.\d+",
+        line,
     )
 
 
@@ -170,7 +172,7 @@ def test_json_is_complete(run, labels, predictions):
             "n_answered": answers.n_answered,
             "n_answered_before": 0,
             "halting_query": answers.n_answered + 1,
-            "best": best_of(answers),
+            "lowest_upper_limit": lowest_of(answers),
             "sentence": each["sentence"],
             "complexity": holdout.complexity,
             "budget": holdout.budget,
@@ -180,11 +182,11 @@ def test_json_is_complete(run, labels, predictions):
         }
 
 
-def best_of(answers):
+def lowest_of(answers):
     """The first with the lowest upper limit."""
-    best = answers[int(answers.highs.argmin())]
-    told = {name: getattr(best, name) for name in ("value", "low", "high", "half_width")}
-    return {"query": best.number} | told
+    lowest = answers[int(answers.highs.argmin())]
+    fields = {name: getattr(lowest, name) for name in ("value", "low", "high", "half_width")}
+    return {"query": lowest.number} | fields
 
 
 def test_bounds_and_estimators_can_be_chosen(run):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -301,14 +302,14 @@ def test_what_does_not_fit_together_is_one_line_on_stderr(run, arguments, messag
     assert Path("keys.txt").read_text().count("\n") == K
 
 
-# ---- the best of a guard ----------------------------------------------------------------------
+# ---- the lowest upper limit of a guard ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("bound", "max_queries"), [*((bound, None) for bound in BOUNDS), ("fixed-sequence", 30)]
 )
 @pytest.mark.parametrize("dtype", [bool, float])
-def test_the_best_is_the_first_with_the_lowest_upper_limit_of_all(bound, max_queries, dtype):
+def test_a_guard_names_the_first_with_the_lowest_upper_limit(bound, max_queries, dtype):
     """Of means in few steps, so that many are equal; and up to 1, where limits are cut."""
     rng = np.random.default_rng(6)
     for level in (0.02, 0.5, 0.97):
@@ -317,13 +318,13 @@ def test_the_best_is_the_first_with_the_lowest_upper_limit_of_all(bound, max_que
         if max_queries is not None:
             parameters["max_queries"] = max_queries
         whole = guard_by_bound(bound, 400, **parameters).query_many(wrong.astype(dtype))
-        found = GuardReplay(guard_by_bound(bound, 400, **parameters))
+        replay = GuardReplay(guard_by_bound(bound, 400, **parameters))
         for rows in np.split(wrong.astype(dtype), 25):
-            found.ask(rows)
+            replay.ask(rows)
         assert len(whole) > 20
-        best = whole[int(whole.highs.argmin())]
-        assert (found.best.number, found.best.value) == (best.number, best.value)
-        assert (found.best.low, found.best.high) == (best.low, best.high)
+        lowest = whole[int(whole.highs.argmin())]
+        assert (replay.lowest.number, replay.lowest.value) == (lowest.number, lowest.value)
+        assert (replay.lowest.low, replay.lowest.high) == (lowest.low, lowest.high)
 
 
 def test_each_sentence_says_what_its_interval_rests_on(run):
@@ -335,10 +336,10 @@ def test_each_sentence_says_what_its_interval_rests_on(run):
     }
     for bound, condition in said.items():
         code, out, _ = run(*GUARD, "--epsilon", 0.2, "--bound", bound)
-        (line,) = [line for line in out.splitlines() if line.startswith("The best of ")]
+        (line,) = [line for line in out.splitlines() if "has the lowest upper limit" in line]
         halt = " before the halt" if code == 3 else ""
         guard = "FixedSequence" if bound == "fixed-sequence" else "RadaBound"
-        assert f"models{halt} is query " in line and ": error 0." in line
+        assert re.match(rf"Of [\d,]+ models{halt} query \d+ has .* limit: error 0\.", line)
         assert (
             f'with probability 0.9, {condition} (radabound_fast.{guard}, bound "{bound}", ' in line
         )
@@ -346,23 +347,23 @@ def test_each_sentence_says_what_its_interval_rests_on(run):
     assert default["bound"] == "fixed-sequence"
 
 
-def test_a_guard_that_answers_nothing_has_no_best(run):
+def test_a_guard_that_answers_nothing_names_no_model(run):
     code, out, _ = run(*GUARD, "--epsilon", 0.001)
-    assert code == 3 and "The best of" not in out
+    assert code == 3 and "lowest upper limit" not in out
     (told,) = json.loads(run(*GUARD, "--epsilon", 0.001, "--json")[1])["bounds"]
-    assert told["best"] is None and told["sentence"] is None
+    assert told["lowest_upper_limit"] is None and told["sentence"] is None
 
 
-def test_of_a_guard_that_goes_on_it_is_the_best_of_this_run(run):
+def test_of_a_guard_that_goes_on_it_is_a_model_of_this_run(run):
     rows = np.load("p.npy")
     state = [*GUARD, "--epsilon", 0.2, "--state", "g.db"]
     np.save("p.npy", rows[:40])
     run(*state)
     np.save("p.npy", rows[:60])
     _, out, _ = run(*state)
-    assert "\n\nThe best of 20 models of this run is query " in out
+    assert re.search(r"\n\nOf 20 models of this run query \d+ has the lowest upper limit: ", out)
     _, out, _ = run(*state)
-    assert "The best of" not in out and "60 queries were answered before." in out
+    assert "lowest upper limit" not in out and "60 queries were answered before." in out
 
 
 @pytest.mark.parametrize(

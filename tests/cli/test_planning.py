@@ -179,7 +179,7 @@ def test_the_ladder_without_a_limit_stays_within_epsilon_while_three_improve():
 
 
 def test_the_interval_is_that_of_a_search_over_the_declared_space():
-    """Half-widths of docs/theory.md's table: on a million keys at error .2 and .02."""
+    """Half-widths of docs/explanation/theory.md's table: on a million keys at error .2 and .02."""
     for error_rate, above in ((0.2, 0.035), (0.02, 0.014)):
         made = plan(4000, 0.05, 0.1, error_rate=error_rate, space_size=10**6)
         low, high = bounds.binomial_interval(
@@ -198,6 +198,31 @@ def test_the_interval_is_that_of_a_search_over_the_declared_space():
         ]
     made = plan(4000, 0.05, 0.1)
     assert made.low is made.high is None and "keys:" not in str(made)
+
+
+def test_a_plan_for_a_declared_space_alone_needs_no_epsilon(run):
+    made, whole = (plan(4000, epsilon, 0.1, space_size=1000) for epsilon in (None, 0.05))
+    assert (made.low, made.high, made.rows) == (whole.low, whole.high, [])
+    question, interval = str(made).split("\n\n")
+    assert question == "4,000 samples, delta 0.1, error rate 0.25"
+    assert interval == str(whole).split("\n\n")[-1]
+    assert json.loads(made.to_json())["epsilon"] is None
+    axes = made.plot().axes[0]
+    assert not [line for line in axes.lines if len(line.get_xdata()) == 1]  # no dot
+    asked = ["plan", "--n-samples", "4000", "--delta", "0.1"]
+    assert run(*asked, "--space-size", "1000") == (0, f"{made}\n", "")
+    with pytest.raises(ValueError, match="epsilon must be given to `plan` for its rows"):
+        made.shortfall("bernstein")
+    for options in ({}, {"space_size": 1000, "max_queries": 5}):
+        with pytest.raises(ValueError, match="epsilon must be given, except for a declared space"):
+            plan(4000, None, 0.1, **options)
+    for options, message in (
+        ([], "--epsilon must be given, the error tolerated; or --space-size, "),
+        (["--space-size", "9", "--n-vectors", "8"], "--n-vectors is for a guard, which halts: "),
+        (["--space-size", "9", "--max-queries", "8"], "--max-queries is for a guard, which halts"),
+    ):
+        code, out, error = run(*asked, *options)
+        assert (code, out, error.count("\n")) == (2, "", 1) and message in error
 
 
 def test_the_largest_space_is_within_epsilon_and_one_key_more_is_not():

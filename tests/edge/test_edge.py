@@ -22,6 +22,7 @@ from radabound_fast.guards.by_bound import guard_by_bound
 
 ROOT = Path(__file__).parents[2]
 EDGE = ROOT / "examples" / "edge"
+PAGE = ROOT / "docs" / "how-to" / "guard-a-microcontroller.md"
 CUTS = ROOT / "tests" / "native" / "board" / "cuts.c"
 
 pytestmark = pytest.mark.source
@@ -407,7 +408,7 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path):
     for tool in ["bash", *TOOLS["native"], *TOOLS["microbit"], "make"]:
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}")
-    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8").partition("## Packages")[0]
+    page = PAGE.read_text(encoding="utf-8").partition("## Packages")[0]
     page = page.replace("\\\n", "")  # lines that go on
     commands = re.findall(r"^    ((?:radabound|make|build/edge/\S+) .*)$", page, re.M)
     assert len(commands) == 6
@@ -425,8 +426,8 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path):
 
 
 def test_what_the_page_shows_of_a_run_is_true(tmp_path):
-    """docs/edge.md, its state with seed 0 and losses of a generator."""
-    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8")
+    """The page's state with seed 0 and losses of a generator."""
+    page = PAGE.read_text(encoding="utf-8")
     state = tmp_path / "guard.state"
     new = EdgeState.new(4000, epsilon=0.035, delta=0.1, bound="fixed-sequence", seed=0)
     state.write_bytes(2 * new.to_bytes())
@@ -437,14 +438,15 @@ def test_what_the_page_shows_of_a_run_is_true(tmp_path):
     shown = [first, second, "...", f"halted after {last.n_answered} answers, complexity {spent}"]
     assert "".join(f"    {line}\n" for line in shown) in page
     found, budget = last.complexity / last.cells, last.budget / last.cells
-    told = f"complexity {found:.4g} of {budget:.4g}, which the device counts as {spent}\n"
-    assert f"    halted after {last.n_answered:,} answers, {told}" in page
+    shown = f"complexity {found:.4g}, beyond its budget of {budget:.4g}"
+    counts = f"(the device counts {last.complexity} and {last.budget})\n"
+    assert f"    halted after {last.n_answered:,} answers, {shown} {counts}" in page
 
 
 def test_the_program_of_the_page_compiles(tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("needs cc")
-    page = (ROOT / "docs" / "edge.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     first, statements = re.findall(r"```c\n(.*?)```", page, re.S)[0].split("\n\nif", 1)
     given = "#include <stddef.h>\nint read_slot(void *, int, void *), broken(void);\n"
     given += "int write_slot(void *, int, const void *), predict(const int *, uint32_t);\n"

@@ -16,7 +16,7 @@ from radabound_fast.edge import EdgeState
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 GUARD = SRC / "edge" / "radabound_edge.c"
-PAGE = ROOT / "docs" / "edge.md"
+PAGE = ROOT / "docs" / "reference" / "microcontroller.md"
 
 pytestmark = pytest.mark.source
 

@@ -79,7 +79,7 @@ def test_the_pieces_of_a_budget_are_enough_for_large_holdouts():
 
 @pytest.mark.slow
 def test_a_budget_fits_the_state_up_to_the_sizes_that_the_page_says():
-    page = (SRC.parent / "docs" / "edge.md").read_text(encoding="utf-8")
+    page = (SRC.parent / "docs" / "reference" / "microcontroller.md").read_text(encoding="utf-8")
     said = "at delta .1 that of 100,000 samples does at epsilon .005, of 250,000 at .02, of a "
     assert said + "million at .1." in " ".join(page.split())
     for m, epsilon in [(100_000, 0.005), (250_000, 0.02), (10**6, 0.1)]:
@@ -319,8 +319,8 @@ def test_show_says_what_was_spent_and_neither_seed_nor_count(command):
     assert lines[0] == "1,000 samples, epsilon 0.3, delta 0.1, mclt, 32 sign vectors"
     found, budget = 99 * 32 / state.cells, state.budget / state.cells
     assert lines[1] == (
-        f"halted after 3 answers, complexity {found:.4g} of {budget:.4g}, "
-        f"which the device counts as {99 * 32} of {state.budget}"
+        f"halted after 3 answers, complexity {found:.4g}, within its budget of {budget:.4g} "
+        f"(the device counts {99 * 32} and {state.budget})"
     )
     assert lines[2] == state.guarantee
     code, told, _ = command("show", "guard.state", "--json")

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import shlex
+import subprocess
 from importlib.util import find_spec
 
 import numpy as np
@@ -161,7 +163,7 @@ def test_the_table_gives_medians_ranges_and_failures():
     second = {"mclt": outcome(None, [0.25, 0.25], [0.375, 0.25], 0.1)}
     lines = [" ".join(line.split()) for line in demo.table([first, second]).split("\n")]
     assert lines == [
-        "guard halted at told, % promised, +- % true error, % broken",
+        "guard halted at score, % interval, +- % true error, % broken",
         "mclt 1 (1-1), 1 never 25.0 (25.0-25.0) 10.0 (10.0-10.0) 25.0 (25.0-25.0) 1 of 2",
     ]
 
@@ -177,6 +179,11 @@ def test_the_demo_writes_what_it_says(tmp_path, capsys):
     assert (labels.shape, labels.dtype) == ((4000,), np.uint8)
     for name in ("curve.png", "thresholds.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
+    # the last line is a command that runs as it stands, over the space that was searched
+    command = printed.out.splitlines()[-1]
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
+    assert "The best of 40 models is query " in done.stdout
+    assert f"over a space of {demo.SPACE_SIZE:,} configurations" in done.stdout
 
 
 def test_the_number_of_threads_changes_nothing_and_quiet_prints_nothing(tmp_path, capsys, search):

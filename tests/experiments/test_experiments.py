@@ -210,7 +210,7 @@ def test_an_attack_that_is_halted_early_is_the_same_for_every_larger_k():
 
     def attack_of(k):
         asked.append(k)
-        return attack.Told([0.5] * min(k + 1, 150), 0.05)
+        return attack.Run([0.5] * min(k + 1, 150), 0.05)
 
     runs = attack._for_each_k(attack_of)
     assert [len(run.answers) for run in runs] == [min(k + 1, 150) for k in attack.N_CLASSIFIERS]
@@ -267,7 +267,7 @@ def test_of_equal_answers_the_first_is_the_best():
     found = searches.climb(alike, lambda q: 0.25, 4, np.random.default_rng(0))
     assert alike.changed == [0, 0, 0, 0]
     assert searches._row("any", 0.1, found, found.truths, 0.1)["truth"] == 0.0
-    later = searches.Found(np.array([0.5, 0.25, 0.25]), np.array([0.0, 0.1, 0.2]), False)
+    later = searches.Outcome(np.array([0.5, 0.25, 0.25]), np.array([0.0, 0.1, 0.2]), False)
     assert searches._row("any", 0.1, later, later.truths, 0.1)["truth"] == 0.1
 
 

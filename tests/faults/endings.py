@@ -1,4 +1,4 @@
-"""A process that is told to end: SIGTERM, SIGHUP and SIGINT while it saves and makes guards."""
+"""A process that is told to end: SIGTERM, SIGHUP and SIGINT while it makes and queries guards."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def work_for_ever(kind: type, parameters: dict[str, Any], folder: Path, log: int) -> None:
-    """Save, load, ask and make, and ask an open guard; every answer of that is in the log."""
+    """Ask an open guard and make others; every answer is in the log."""
     for number in ENDS:
         signal.signal(number, signal.SIG_DFL)
     opened: Any = kind.open(folder / "open.db", durability="process")
     while True:
-        guard: Any = kind.load(folder / "saved")
-        guard.query(LOSSES, guess=0.3)
-        guard.save(folder / "saved")
         opened.query(LOSSES, guess=0.3)
         os.write(log, b"x")
         kind.open(folder / "new.db", N_SAMPLES, **parameters).close()
@@ -43,7 +40,6 @@ def told_to_end(count: Count, folder: Path, times: int) -> None:
     while count.times < times:
         kind, parameters = random.choice(KINDS)
         in_child(lambda k=kind, p=parameters: k.open(folder / "open.db", N_SAMPLES, **p).close())
-        kind(N_SAMPLES, **parameters).save(folder / "saved")
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         child = fork(lambda k=kind, p=parameters, f=file: work_for_ever(k, p, folder, f))
         os.close(file)
@@ -59,9 +55,7 @@ def told_to_end(count: Count, folder: Path, times: int) -> None:
         n_logged = log.stat().st_size
         found = in_child(lambda k=kind: k.open(folder / "open.db").n_answered)
         count.check(n_logged <= found <= n_logged + 1, f"{n_logged} answers, {found} counted")
-        saved = in_child(lambda k=kind: k.load(folder / "saved").n_answered)
-        count.check(n_logged <= saved <= n_logged + 1, f"{n_logged} saves, {saved} found")
-        left = set(os.listdir(folder)) - {"open.db", "saved", "log", "new.db"}
+        left = set(os.listdir(folder)) - {"open.db", "log", "new.db"}
         left -= {"new.db-wal", "new.db-shm"}  # of a whole one, which was open
         count.check(not left, f"{number.name}: left behind {sorted(left)}")
         for each in folder.iterdir():
@@ -71,9 +65,9 @@ def told_to_end(count: Count, folder: Path, times: int) -> None:
 
 FAULTS = [
     Fault(
-        "SIGTERM, SIGHUP or SIGINT, which nobody handles, in a process that saves, opens and makes",
-        "it ends by that signal; every answer of an open guard is counted, a saved file is whole, "
-        "and no part of a file is left",
+        "SIGTERM, SIGHUP or SIGINT, which nobody handles, in a process that makes and asks",
+        "it ends by that signal; every answer of an open guard is counted, and no part of a "
+        "file is left",
         told_to_end,
         300,
         12,

@@ -84,7 +84,6 @@ def try_everything(guard: RadaBound, path: Path) -> int:
     calls: list[Callable[[], Any]] = [
         lambda: guard.query(LOSSES),
         lambda: guard.query_many(LOSSES[np.newaxis]),
-        lambda: guard.save(path.with_name("saved")),
         lambda: guard.close(),
         lambda: RadaBound.open(path),
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -21,8 +20,10 @@ PARAMETERS = {
 }  # fmt: skip
 N_ANSWERS = 12
 
-REFUSED = "an error that names the file, and every byte stays"
-REFUSED_OR_SAME = f"{REFUSED}; or the very same guard, if nothing uses what is damaged"
+REFUSED_OR_SAME = (
+    "an error that names the file, and every byte stays; or the very same guard, if nothing uses "
+    "what is damaged"
+)
 
 
 def ask(guard: RadaBound) -> list[list[int]]:
@@ -37,12 +38,6 @@ def ask(guard: RadaBound) -> list[list[int]]:
 def write_database(path: Path) -> None:
     with RadaBound.open(path, **PARAMETERS) as guard:
         ask(guard)
-
-
-def write_saved(path: Path) -> None:
-    guard = RadaBound(**PARAMETERS)
-    ask(guard)
-    guard.save(path)
 
 
 def flips(content: bytes, step: int) -> Iterator[tuple[str, bytes]]:
@@ -63,26 +58,26 @@ def odd_step(n_cases: int, times: int) -> int:
     return max(1, n_cases // times - 1) | 1
 
 
-def found_by(read: Callable[[Path], RadaBound], path: Path) -> Any:
-    """The state and the parameters of what is read, or the error."""
+def found_in(path: Path) -> Any:
+    """The state and the parameters of the guard, or the error."""
     try:
-        guard = read(path)
+        guard = RadaBound.open(path)
         return guard._shared._progress().tolist(), guard._parameters()
     except (ValueError, OSError) as error:
         return error
 
 
 def damaged(
-    count: Count, folder: Path, times: int, *, write: Callable[[Path], None],
-    read: Callable[[Path], RadaBound], damage: Callable[[bytes, int], Iterator[tuple[str, bytes]]],
+    count: Count, folder: Path, times: int,
+    damage: Callable[[bytes, int], Iterator[tuple[str, bytes]]],
 ) -> None:  # fmt: skip
     path = folder / "guard"
-    write(path)
-    whole, expected = path.read_bytes(), found_by(read, path)
+    write_database(path)
+    whole, expected = path.read_bytes(), found_in(path)
     n_cases, n_unharmed = sum(1 for _ in damage(whole, 1)), 0
     for what, content in damage(whole, odd_step(n_cases, times)):
         path.write_bytes(content)
-        found = found_by(read, path)
+        found = found_in(path)
         if isinstance(found, Exception):
             count.check(path.read_bytes() == content, f"{what}: refused, and the file has changed")
             count.check(path.name in str(found), f"{what}: the file is not named by {found!r}")
@@ -96,49 +91,27 @@ def damaged(
 
 
 def cut_database(count: Count, folder: Path, times: int) -> None:
-    damaged(count, folder, times, write=write_database, read=RadaBound.open, damage=cuts)
-
-
-def cut_saved(count: Count, folder: Path, times: int) -> None:
-    damaged(count, folder, times, write=write_saved, read=RadaBound.load, damage=cuts)
+    damaged(count, folder, times, cuts)
 
 
 def flip_database(count: Count, folder: Path, times: int) -> None:
-    damaged(count, folder, times, write=write_database, read=RadaBound.open, damage=flips)
-
-
-def flip_saved(count: Count, folder: Path, times: int) -> None:
-    damaged(count, folder, times, write=write_saved, read=RadaBound.load, damage=flips)
+    damaged(count, folder, times, flips)
 
 
 # ---- a later format --------------------------------------------------------------------------
 
 
-def later_database(path: Path, version: int) -> None:
-    write_database(path)
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute(f"PRAGMA user_version = {version}")
-
-
-def later_saved(path: Path, version: int) -> None:
-    write_saved(path)
-    content = bytearray(path.read_bytes()[:-32])
-    content[8:12] = version.to_bytes(4, "little")
-    path.write_bytes(content + hashlib.sha256(content).digest())
-
-
 def later_format(count: Count, folder: Path, times: int) -> None:
-    version = 2  # of a database with a service's log; of a saved file it is a later one too
-    while count.times < times:
-        version += 1
-        for write, read in ((later_database, RadaBound.open), (later_saved, RadaBound.load)):
-            path = folder / f"{write.__name__}-{version}"
-            write(path, version)
-            before = path.read_bytes()
-            saying = f"format version {version}"
-            count.refused(lambda r=read, p=path: r(p), ValueError, saying=saying, what=path.name)
-            count.check(path.read_bytes() == before, f"{path.name} has changed")
-            count.times += 1
+    path = folder / "guard.db"
+    for version in range(3, 3 + times):  # 2 is that of a database with a service's log
+        write_database(path)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.execute(f"PRAGMA user_version = {version}")
+        before, saying = path.read_bytes(), f"format version {version}"
+        count.refused(lambda: RadaBound.open(path), ValueError, saying=saying, what=saying)
+        count.check(path.read_bytes() == before, f"{saying}: the file has changed")
+        path.unlink()
+        count.times += 1
 
 
 # ---- the log of a guard that crashed ---------------------------------------------------------
@@ -165,7 +138,7 @@ def damaged_log(count: Count, folder: Path, times: int) -> None:
     for what, content in [*flips(whole, step), *cuts(whole, len(whole) // n_each)]:
         path.write_bytes(database)
         log.write_bytes(content)
-        found = found_by(RadaBound.open, path)
+        found = found_in(path)
         if isinstance(found, Exception):
             n_refused += 1
         else:
@@ -180,10 +153,8 @@ def damaged_log(count: Count, folder: Path, times: int) -> None:
 FAULTS = [
     Fault("a database cut to any length", REFUSED_OR_SAME, cut_database, 2048, 50),
     Fault("any one bit of a database flipped", REFUSED_OR_SAME, flip_database, 16384, 150),
-    Fault("a saved file cut to any length", REFUSED, cut_saved, 400, 50),
-    Fault("any one bit of a saved file flipped", REFUSED, flip_saved, 3000, 100),
     Fault(
-        "a database or a file of a later format",
+        "a database of a later format",
         "ValueError that names the version, and every byte stays",
         later_format,
         40,

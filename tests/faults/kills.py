@@ -280,45 +280,6 @@ def kill_thresholdout(count: Count, folder: Path, times: int) -> None:
     kill_writers(THRESHOLDOUT, count, folder, times)
 
 
-# ---- save and load ---------------------------------------------------------------------------
-
-
-def save_for_ever(path: Path, log: Path, queries: Queries) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    while True:
-        guard = RadaBound.load(path)
-        number = guard.n_answered
-        guard.query(queries.rows(0, number, 1)[0])
-        guard.save(path)
-        os.write(file, LINE.pack(RELEASED, number, 1, number + 1, 0, 0))
-
-
-def kill_saver(count: Count, folder: Path, times: int) -> None:
-    queries, replay = Queries(), RadaBound(**RADABOUND.parameters)
-    path, log = folder / "guard", folder / "log"
-    RadaBound(**RADABOUND.parameters).save(path)
-    while count.times < times and not count.lost:
-        log.unlink(missing_ok=True)
-        saver = fork(lambda: save_for_ever(path, log, queries))
-        wait_until(log.exists)
-        time.sleep(random.uniform(0, 0.02))
-        count.check(kill(saver), "the saver failed before its kill")
-        count.times += 1
-        found = in_child(lambda: RadaBound.load(path)._shared._progress())
-        saved = max((line.n_answered for line in read_log(log)[0]), default=replay.n_answered)
-        count.check(
-            found[0] in (saved, saved + 1), f"{saved} saved before the kill, {found[0]} found"
-        )
-        for number in range(replay.n_answered, int(found[0])):
-            replay.query(queries.rows(0, number, 1)[0])
-        count.check(
-            replay._shared._progress().tolist() == found.tolist(),
-            "the state is not that of its queries",
-        )
-    left = len(list(folder.glob("*.tmp")))
-    count.note = f"{replay.n_answered:,} saves; {left} left a temporary file beside"
-
-
 FAULTS = [
     Fault(
         "kill -9 of four writers on one RadaBound, all at once or one after the other",
@@ -334,12 +295,5 @@ FAULTS = [
         kill_thresholdout,
         400,
         8,
-    ),
-    Fault(
-        "kill -9 of a process that saves and loads",
-        "the file holds the old state or the new, whole",
-        kill_saver,
-        400,
-        12,
     ),
 ]

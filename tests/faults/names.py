@@ -83,33 +83,6 @@ def second_names(count: Count, folder: Path, times: int) -> None:
     count.note = f"{n_answers:,} answers released, a second name refused {n_refused:,} times"
 
 
-def saved_names(count: Count, folder: Path, times: int) -> None:
-    path, link = folder / "guard", folder / "link"
-    while count.times < times:
-        kind, parameters = random.choice(KINDS)
-        kind(N_SAMPLES, **parameters).save(path)
-        os.link(path, link)
-        for name in (path, link):
-            count.refused(
-                lambda k=kind, n=name: k.load(n), RuntimeError, saying=GOES_ON, what="load"
-            )
-        link.unlink()
-        guard = kind.load(path)
-        guard.query(LOSSES, guess=0.3)
-        os.link(path, link)
-        count.refused(
-            lambda k=kind: in_child(lambda: k.load(link)), RuntimeError, saying=GOES_ON, what="load"
-        )
-        count.refused(lambda g=guard: g.save(path), RuntimeError, saying=GOES_ON, what="save")
-        link.unlink()
-        guard.query(LOSSES, guess=0.3)
-        guard.save(path)
-        count.check(kind.load(path).n_answered == 2, f"{kind.__name__}: not all of it was saved")
-        path.unlink()
-        count.check(os.listdir(folder) == [], f"left behind: {os.listdir(folder)}")
-        count.times += 1
-
-
 # ---- mounts ----------------------------------------------------------------------------------
 
 
@@ -137,20 +110,16 @@ def try_mounts(count: Count, folder: Path, times: int) -> None:
     while count.times < times:
         kind, parameters = random.choice(KINDS)
         path = inside / f"guard {count.times}.db"  # a space is written otherwise in mountinfo
-        saved = inside / f"saved {count.times}"
         in_child(lambda k=kind, p=path, g=parameters: k.open(p, N_SAMPLES, **g).close())
-        kind(N_SAMPLES, **parameters).save(saved)
-        for name in (path.name, saved.name):
-            (alone / name).touch()
-            bind(inside / name, alone / name)
+        (alone / path.name).touch()
+        bind(path, alone / path.name)
         with alive(lambda k=kind, p=path: asked(k.open(p))):
-            for call, what in ((kind.open, path.name), (kind.load, saved.name)):
-                count.refused(
-                    lambda c=call, w=what: in_child(lambda: c(alone / w)),
-                    RuntimeError,
-                    saying="mount the folder",
-                    what=what,
-                )
+            count.refused(
+                lambda k=kind, n=path.name: in_child(lambda: k.open(alone / n)),
+                RuntimeError,
+                saying="mount the folder",
+                what=path.name,
+            )
             # by its folder it is the same database, whatever that is called
             found = in_child(lambda k=kind, p=path: asked(k.open(other / p.name)).n_answered)
             count.check(found == 2, f"{found} by the folder's other name, not 2")
@@ -226,14 +195,7 @@ FAULTS = [
         3,
     ),
     Fault(
-        "a saved file given a second name before it is loaded, and while it is owned",
-        "RuntimeError on loading either and on saving; nothing is lost when that is gone",
-        saved_names,
-        100,
-        5,
-    ),
-    Fault(
-        "a database or a saved file mounted without its folder, and with it",
+        "a database mounted without its folder, and with it",
         "without: RuntimeError, mount the folder; with it: one guard, one count",
         mounts,
         60,

@@ -16,7 +16,7 @@ from trial import Count, Fault, alive, contents, in_child, together
 
 from radabound_fast import GuessAndCheck, Holdout, Ladder, RadaBound, pack_losses
 from radabound_fast.experiments.thresholdout import Thresholdout
-from radabound_fast.store import ledger
+from radabound_fast.store import opening, place
 
 N_SAMPLES, N_OPENERS = 300, 6
 PARAMETERS = {"epsilon": 0.9, "delta": 0.1}
@@ -41,7 +41,7 @@ def open_and_ask(path: Path, guard: type, parameters: dict[str, Any]) -> tuple[b
         whole(*arguments)
         made.append(True)
 
-    whole, ledger._create = ledger._create, create
+    whole, opening._make_ledger = opening._make_ledger, create
     with guard.open(path, N_SAMPLES, **parameters) as opened:
         return bool(made), opened._parameters(), ask(opened)
 
@@ -290,7 +290,7 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
     path, open_guard, begun = folder / name, guards_at(folder)[name], time.monotonic()
     guard = open_guard()
     ask(guard)
-    ledger._CLOSING_SECONDS = 0.05  # that somebody may take to close it
+    place.CLOSING_SECONDS = 0.05  # that somebody may take to close it
     in_child(lambda: harm(path))  # to open it in this process would drop its locks
     blocks = np.stack([LOSSES, LOSSES])
     calls = {

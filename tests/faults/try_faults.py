@@ -1,4 +1,4 @@
-"""Tries every fault, counts, and writes the tables of docs/reliability.md:
+"""Tries every fault, counts, and writes the tables of docs/evidence/reliability.md:
 
     python tests/faults/try_faults.py
 
@@ -112,10 +112,10 @@ def main() -> int:
             if line:
                 print(f"    {line}")
     if not (args.quick or args.words):
-        sys.path.append(str(DOCS))
+        sys.path.append(str(DOCS / "make"))
         from marked import fill
 
-        page = DOCS / "reliability.md"
+        page = DOCS / "evidence" / "reliability.md"
         fill(page, "faults", fault_table(counts, time.monotonic() - begun))
         with tempfile.TemporaryDirectory(prefix="costs-") as folder:
             fill(page, "costs", cost_table(costs.costs(Path(folder))))

@@ -1,8 +1,8 @@
 """Fuzzing, counted: ``python tests/fuzz/run.py [--quick | --threads]`` from the root.
 
 The C harness of tests/native over every kernel, then each Python target under atheris; the counts
-go into docs/fuzzing.md.  --quick is the same in half a minute, and writes nothing; --threads scans
-in threads under ThreadSanitizer instead.
+go into docs/evidence/fuzzing.md.  --quick is the same in half a minute, and writes nothing;
+--threads scans in threads under ThreadSanitizer instead.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 FUZZ = Path(__file__).resolve().parent
 ROOT = FUZZ.parents[1]
-sys.path.append(str(ROOT / "docs"))
+sys.path.append(str(ROOT / "docs" / "make"))
 from marked import fill  # noqa: E402
 
 BUILD = ROOT / "build" / "fuzz"
@@ -95,7 +95,7 @@ def write_page(kernels, kernel_seconds, targets, seconds, executions, seed):
         lines.append(f"| `{function}` | {' | '.join(counts)} |")
     lines += ["", "| Python target | executions |", "| --- | ---: |"]
     lines += [f"| `{name}` | {n:,} |" for name, n in targets.items()]
-    fill(ROOT / "docs" / "fuzzing.md", "counts", "\n".join(lines))
+    fill(ROOT / "docs" / "evidence" / "fuzzing.md", "counts", "\n".join(lines))
 
 
 def main():

@@ -47,7 +47,7 @@ def test_rows_of_one_word_may_lie_in_any_order(m):
 
 # ---- intervals ----------------------------------------------------------------------------------
 
-# m, keys: the upper side at error .2 and .02, as printed in docs/searches.md
+# m, keys: the upper side at error .2 and .02, as printed in docs/how-to/search-a-declared-space.md
 TABLE = {
     (1000, 10**3): (0.053, 0.023),
     (1000, 10**6): (0.073, 0.034),

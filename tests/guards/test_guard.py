@@ -210,7 +210,11 @@ def test_packed_losses_of_other_samples_are_refused(shape):
         ({"epsilon": True}, TypeError, "epsilon must be a real number, got True"),
         ({"epsilon": "0.1"}, TypeError, "epsilon must be a real number, got '0.1'"),
         ({"delta": -0.1}, ValueError, r"delta must be in \(0, 1\), got -0.1"),
-        ({"bound": "hoeffding"}, ValueError, "bound must be one of 'bernstein-split', .*got 'hoeffding'"),
+        (
+            {"bound": "hoeffding"},
+            ValueError,
+            "bound must be one of 'bernstein-split', .*got 'hoeffding'",
+        ),
         ({"bound": None}, ValueError, "bound must be one of"),
         ({"estimator": "median"}, ValueError, "estimator must be one of 'plain', 'half-range'"),
         ({"n_vectors": 0}, ValueError, "n_vectors must be at least 1, got 0"),

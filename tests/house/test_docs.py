@@ -1,16 +1,18 @@
-"""The examples on the site's own pages are true (`make docs` builds it, without a warning)."""
+"""The pages' examples are true, and their links lead somewhere (`make docs` builds the site)."""
 
 import doctest
 import importlib
+import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from radabound_fast import Holdout
+from radabound_fast import FixedSequence
 
 DOCS = Path(__file__).parents[2] / "docs"
+MAKE = DOCS / "make"
 
 pytestmark = pytest.mark.source
 
@@ -19,73 +21,104 @@ def vote_chosen_by_the_scores(seed):
     """How far off the answer to a vote is, of 25 coins weighted by what was answered of them."""
     rng = np.random.default_rng([seed, 25])
     labels, coins = rng.integers(0, 2, 1000), rng.integers(0, 2, (25, 1000))
-    given = {"epsilon": 0.06, "delta": 0.1, "bound": "fixed-sequence", "n_vectors": 64}
-    holdout = Holdout(labels, **given)
-    weights = np.where(holdout.query_many(coins).values < 0.5, 1, -1)
-    return abs(holdout.query((weights @ (2 * coins - 1) > 0).astype(int)).value - 0.5)
+    guard = FixedSequence(labels, epsilon=0.06, delta=0.1, n_vectors=64)
+    weights = np.where(guard.query_many(coins).values < 0.5, 1, -1)
+    return abs(guard.query((weights @ (2 * coins - 1) > 0).astype(int)).value - 0.5)
 
 
 def test_an_order_chosen_by_the_scores_breaks_a_fixed_sequence_as_the_page_says():
-    """modes.md: a fifth of the runs.  1,000 runs, seeds 0 to 999; two other programs found 19.4
-    and 22.9 %, so that a correct one is outside of these limits with a chance below 1e-6."""
+    """which-guard.md: a fifth of the runs.  1,000 runs, seeds 0 to 999; two other programs found
+    19.4 and 22.9 %, so that a correct one is outside of these limits with a chance below 1e-6."""
     missed = np.mean([vote_chosen_by_the_scores(seed) > 0.06 for seed in range(1000)])
     assert 0.146 < missed < 0.3  # the first is delta's own binomial quantile at 1 - 1e-6
 
 
-PAGES_WITH_EXAMPLES = ["index", "modes", "faq", "searches", "metrics", "scale"]
+def imported(name, monkeypatch):
+    monkeypatch.syspath_prepend(MAKE)
+    return importlib.import_module(name)
 
 
-@pytest.mark.parametrize("page", [f"{name}.md" for name in PAGES_WITH_EXAMPLES])
+# ---- examples --------------------------------------------------------------------------------
+
+
+EXAMPLE = re.compile(r"^```python\n(>>> .*?)^```", re.S | re.M)
+WITH_EXAMPLES = [page for page in sorted(DOCS.rglob("*.md")) if EXAMPLE.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_examples_of_a_page_are_true(page):
-    blocks = re.findall(r"```python\n(>>> .*?)```", (DOCS / page).read_text(), re.S)
-    assert blocks
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page, page, 0)
+    text = "\n".join(EXAMPLE.findall(page.read_text()))
+    for package in sorted(set(re.findall(r"^(?:>>> )(?:from|import) (\w+)", text, re.M))):
+        pytest.importorskip(package)
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
-ROOT = DOCS.parent
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted(DOCS.rglob("*.md")),
-    *sorted(
-        path for folder in ("examples", "benchmarks") for path in (ROOT / folder).rglob("*.md")
-    ),
-]
+def test_pages_of_tasks_have_examples():
+    assert len(WITH_EXAMPLES) > 15
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_files_of_the_checkout(page):
-    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text(encoding="utf-8"))
-    dead = [
-        link
-        for link in links
-        if not link.startswith(("http", "mailto:")) and not (page.parent / link).exists()
+# ---- links -----------------------------------------------------------------------------------
+
+
+def test_every_link_of_a_page_leads_somewhere(monkeypatch, capsys):
+    assert imported("links", monkeypatch).main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("[a](there.md) [b](there.md#a-heading) ![c](there.md) [d](#here-too) # x", []),
+        ("[a](gone.md)", ["gone.md: no such file"]),
+        ("[a](there.md#gone)", ["there.md#gone: no such heading"]),
+        ("[a](#gone)", ["#gone: no such heading"]),
+        ("[a](http://example.org)", ["http://example.org: not https"]),
+        ("`tests/gone.py` and `[a](gone.md)`", ["`tests/gone.py`: no such file"]),
+        ("```\n[a](gone.md)\n```", []),
+        ("[![a](gone.png)](there.md)", ["gone.png: no such file"]),
+    ],
+)
+def test_a_broken_link_is_found(text, broken, monkeypatch, tmp_path):
+    links = imported("links", monkeypatch)
+    (tmp_path / "there.md").write_text("# A `heading`\n")
+    page = tmp_path / "page.md"
+    page.write_text(f"## Here, too\n\n{text}\n")
+    assert list(links.broken_in(page)) == broken
+
+
+def test_a_broken_link_of_a_notebook_is_found(monkeypatch, tmp_path):
+    links = imported("links", monkeypatch)
+    cells = [
+        {"cell_type": "code", "source": ["# [a](gone.md)"]},
+        {"cell_type": "markdown", "source": ["[b](", "lost.md)"]},
     ]
-    assert dead == []
+    page = tmp_path / "page.ipynb"
+    page.write_text(json.dumps({"cells": cells}))
+    assert list(links.broken_in(page)) == ["lost.md: no such file"]
 
 
-@pytest.mark.parametrize("module", ["", ".guards", ".spaces"])
-def test_every_public_name_is_in_the_reference(module):
-    public = importlib.import_module(f"radabound_fast{module}").__all__
-    pages = "".join(page.read_text("utf-8") for page in (DOCS / "api").glob("*.md"))
-    told = set(re.findall(r"\w+", pages))
-    assert [name for name in public if name not in told and not name.startswith("__")] == []
+def test_a_broken_link_of_the_site_is_found(monkeypatch, tmp_path):
+    links = imported("links", monkeypatch)
+    (tmp_path / "index.html").write_text(
+        '<a href="a.html#x">1</a><a href="a.html#y">2</a><img src="b.png"/>'
+        '<a href="https://example.org/">3</a><a href="#z">4</a>'
+    )
+    (tmp_path / "a.html").write_text('<p id="x"></p>')
+    assert [link for _, link in links.broken_on(tmp_path)] == [
+        "#z: no such anchor",
+        "a.html#y: no such anchor",
+        "b.png: no such file",
+    ]
 
 
-def test_a_link_of_a_notebook_leads_to_its_page_on_the_site():
-    examples = {path.name for path in (ROOT / "examples").glob("*.ipynb")}
-    linked = {
-        name
-        for page in DOCS.glob("*.md")
-        for name in re.findall(r"\]\(\.\./examples/([^)]*)\)", page.read_text(encoding="utf-8"))
-    }
-    pages = re.findall(r"^notebooks/(\w+)$", (DOCS / "index.md").read_text(), re.M)
-    assert linked and linked <= examples and {f"{name}.ipynb" for name in pages} == examples
+def test_a_page_that_a_source_names_is_looked_for(monkeypatch, tmp_path):
+    links = imported("links", monkeypatch)
+    source, gone = tmp_path / "source.py", "/".join(["docs", "gone.md"])
+    source.write_text(f"# docs/index.md, {gone}\n")
+    assert list(links.missing_from(source)) == [f"{gone}: no such file"]
 
 
-def imported(name, monkeypatch):
-    monkeypatch.syspath_prepend(DOCS)
-    return importlib.import_module(name)
+# ---- parts that scripts make -----------------------------------------------------------------
 
 
 def test_the_table_of_metrics_is_what_its_script_makes(monkeypatch):
@@ -108,9 +141,33 @@ def test_a_page_is_filled_between_its_marks_alone(monkeypatch):
 def test_every_page_that_says_what_made_a_part_of_it_can_be_filled(monkeypatch):
     marked = imported("marked", monkeypatch)
     names = []
-    for path in DOCS.glob("*.md"):
+    for path in DOCS.rglob("*.md"):
         page = path.read_text(encoding="utf-8")
-        for name in re.findall(r"^<!-- (\S+): made by ", page, re.M):
+        for name in re.findall(r"^<!-- ([^:\n]+): made by ", page, re.M):
             assert "\n\nnew\n\n" in marked.replaced(page, name, "new"), (path.name, name)
             names.append(name)
-    assert len(names) > 10
+    assert len(names) > 25
+
+
+# ---- the reference ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ["", ".guards", ".spaces"])
+def test_every_public_name_is_in_the_reference(module):
+    public = importlib.import_module(f"radabound_fast{module}").__all__
+    pages = "".join(page.read_text("utf-8") for page in (DOCS / "reference").rglob("*.md"))
+    told = set(re.findall(r"\w+", pages))
+    assert [name for name in public if name not in told and not name.startswith("__")] == []
+
+
+def test_the_command_line_page_has_every_option(monkeypatch):
+    marked, script = (imported(name, monkeypatch) for name in ("marked", "cli_reference"))
+    page = script.PAGE.read_text(encoding="utf-8")
+    for name, words in script.LINES.items():
+        part = re.search(rf"<!-- radabound {name}: .*?<!-- end of radabound {name} -->", page, re.S)
+        assert script.options_in(script.help_of(*words)) == script.options_in(part[0]), name
+
+
+def test_the_decision_tree_is_what_its_script_draws(monkeypatch):
+    script = imported("which_guard", monkeypatch)
+    assert script.PICTURE.read_text(encoding="utf-8") == script.picture()

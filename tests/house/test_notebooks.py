@@ -1,4 +1,4 @@
-"""The notebooks in examples/ run from top to bottom, and were committed after such a run."""
+"""The tutorials run from top to bottom, and were committed after such a run."""
 
 from pathlib import Path
 
@@ -6,13 +6,17 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ipynb"))
 
 pytestmark = [pytest.mark.data, pytest.mark.source]
 
 
-def test_there_are_two():
-    assert [path.stem for path in NOTEBOOKS] == ["guess_and_check", "random_search"]
+def test_there_are_three():
+    assert [path.stem for path in NOTEBOOKS] == [
+        "guess_and_check",
+        "random_search",
+        "search_over_scores",
+    ]
 
 
 # the kernel is another process: what its client warns of is not ours

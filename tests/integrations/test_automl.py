@@ -1,4 +1,4 @@
-"""The recipes of docs/integrations.md for AutoML, run by the tools themselves."""
+"""The recipes of docs/how-to/tools/ for AutoML, run by the tools themselves."""
 
 import importlib.util
 import re
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.source
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "automl_reports.py"
+SCRIPT = Path(__file__).parents[2] / "docs" / "make" / "automl_reports.py"
 if not SCRIPT.exists() or not find_spec("sklearn"):
     pytest.skip("needs docs/ and scikit-learn", allow_module_level=True)
 
@@ -42,15 +42,17 @@ def skip_without(*packages):
 
 def test_flaml_searches_with_keys():
     skip_without("flaml", "lightgbm")
-    program = reports.script("FLAML").replace("max_iter=100", "max_iter=25")
+    program = reports.script("flaml").replace("max_iter=100", "max_iter=25")
     check(reports.run(program), least=10, quality=0.1)
 
 
 # the recipe up to its last call, and then a guard that halts, which is asked without keys
 HALTS = """
+from radabound_fast import RadaBound
+
 for withheld in ("raise", "stop", "worst"):
-    holdout = Holdout(y_holdout, epsilon=0.06, delta=0.1, bound="mclt", seed=0)
-    metric, automl, ended = HoldoutMetric(holdout, withheld=withheld), AutoML(), "to the end"
+    guard = RadaBound(y_holdout, epsilon=0.06, delta=0.1, bound="mclt", seed=0)
+    metric, automl, ended = HoldoutMetric(guard, withheld=withheld), AutoML(), "to the end"
     try:
         automl.fit(
             X, y, X_val=X_holdout, y_val=y_holdout, metric=error, task="classification",
@@ -64,13 +66,13 @@ for withheld in ("raise", "stop", "worst"):
     except BaseException as stop:
         ended = type(stop).__name__
     best = automl.best_loss < 0.2 and sorted(automl.best_config) == sorted(grid)
-    print(withheld, ended, holdout.halted, best)
+    print(withheld, ended, guard.halted, best)
 """
 
 
 def test_a_halt_in_flaml_is_what_the_table_says():
     skip_without("flaml", "lightgbm")
-    recipe = reports.recipe("FLAML").partition("AutoML().fit(")[0].replace(", key=others[5]", "")
+    recipe = reports.recipe("flaml").partition("AutoML().fit(")[0].replace(", key=others[5]", "")
     assert reports.run(reports.program(recipe + HALTS)).splitlines() == [
         "raise HoldoutExhausted True True",
         "stop KeyboardInterrupt True True",
@@ -81,7 +83,7 @@ def test_a_halt_in_flaml_is_what_the_table_says():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "least", "quality"),
-    [("TPOT", 10, 0.1), ("mljar-supervised", 3, 0.1), ("AutoGluon", 5, 0.1)],
+    [("tpot", 10, 0.1), ("mljar", 3, 0.1), ("autogluon", 5, 0.1)],
 )
 def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
     module, requirements, _ = reports.TOOLS[tool]
@@ -90,10 +92,10 @@ def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
     )
 
 
-def test_every_picture_is_in_the_page():
-    page = reports.PAGE.read_text()
-    for _, _, picture in reports.TOOLS.values():
-        assert picture is None or f"](images/{picture})" in page
+def test_every_picture_is_in_its_page():
+    for tool, (_, _, picture) in reports.TOOLS.items():
+        page = (reports.PAGES / f"{tool}.md").read_text(encoding="utf-8")
+        assert picture is None or f"](../../images/{picture})" in page
         assert picture is None or (reports.IMAGES / picture).exists()
 
 
@@ -101,43 +103,47 @@ def test_every_picture_is_in_the_page():
 
 
 def test_grid_search_with_a_scorer():
-    printed = reports.run(reports.script("scikit-learn's searches", after=AFTER_GRID))
+    printed = reports.run(reports.script("scikit-learn-searches#GridSearchCV", after=AFTER_GRID))
     check(printed, least=6, quality=0.25)
     assert printed.splitlines()[-1] == "True"
 
 
 AFTER_GRID = """
 best = search.cv_results_["mean_test_score"].max()
-print(abs(best - (1 - min(holdout.guard.answers.values))) < 1e-12)
+print(abs(best - (1 - min(declared.answers.values))) < 1e-12)
 """
 
 
 def test_make_scorer_in_two_processes_is_one_guard():
-    after = "print(holdout.n_queries, holdout.halted, search.best_score_ < 0)"
-    assert reports.run(reports.script("make_scorer", after=after)).split() == ["8", "False", "True"]
+    after = "print(guard.n_answered, guard.halted, search.best_score_ < 0)"
+    assert reports.run(
+        reports.script("scikit-learn-searches#make_scorer", after=after)
+    ).split() == ["8", "False", "True"]
 
 
 HALVING = """
 from sklearn.experimental import enable_halving_search_cv
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import HalvingGridSearchCV, PredefinedSplit
+from radabound_fast import DeclaredSearch
+from radabound_fast.integrations.metric import HoldoutMetric
 
 grid = {"max_depth": [2, 4, 8], "criterion": ["gini", "entropy"]}
 space = grid | {"n_estimators": range(1, 28)}
 split = PredefinedSplit(np.repeat([-1, 0], [len(y), len(y_holdout)]))
 rows = np.vstack([X, X_holdout]), np.append(y, y_holdout)
 for resource in ({"resource": "n_estimators", "min_resources": 3, "max_resources": 27}, {}):
-    holdout = Holdout(y_holdout, DeclaredSearch(len(y_holdout), space, delta=0.1))
+    declared = DeclaredSearch(y_holdout, space, delta=0.1)
     search = HalvingGridSearchCV(
         ExtraTreesClassifier(random_state=0), grid, cv=split, refit=False, error_score="raise",
-        scoring=HoldoutMetric(holdout).scorer(), return_train_score=False, **resource,
+        scoring=HoldoutMetric(declared).scorer(), return_train_score=False, **resource,
     )
     try:
         search.fit(*rows)
-        keys = [key["n_estimators"] for key in holdout.guard.answers.keys]
+        keys = [key["n_estimators"] for key in declared.answers.keys]
         print(len(keys), sorted(set(keys)) == sorted(search.n_resources_))
     except ValueError as error:
-        print(error, holdout.n_queries)
+        print(error, declared.n_answered)
 """
 
 
@@ -164,7 +170,7 @@ def suggest(trial):
 
 storage = STORAGE
 """
-OPTUNA_AFTER = "print(len(study.trials), holdout.n_queries, len(holdout.guard.answers.keys))"
+OPTUNA_AFTER = "print(len(study.trials), declared.n_answered, len(declared.answers.keys))"
 
 WORKERS = """
 import subprocess, sys, time
@@ -196,7 +202,7 @@ def test_processes_share_an_optuna_study_and_one_record(grpc, tmp_path):
     journal = 'JournalStorage(JournalFileBackend("journal.log"))'
     storage = f'GrpcStorageProxy(host="localhost", port={port})' if grpc else journal
     before = OPTUNA_BEFORE.replace("STORAGE", storage)
-    worker = reports.script("Optuna in several processes", before, OPTUNA_AFTER)
+    worker = reports.script("optuna#Optuna in several processes", before, OPTUNA_AFTER)
     (tmp_path / "worker.py").write_text(worker)
     (tmp_path / "served.py").write_text(
         "import sys\nfrom optuna.storages import JournalStorage, run_grpc_proxy_server\n"
@@ -227,6 +233,6 @@ def test_ray_tune_asks_with_its_configurations(tmp_path):
         "import ray\nray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
         f"path = {str(tmp_path / 'ray.db')!r}\n"
     )
-    after = "print(holdout.n_queries)\nray.shutdown()"
-    printed = reports.run(reports.script("Ray Tune", before, after), timeout=300)
+    after = "print(declared.n_answered)\nray.shutdown()"
+    printed = reports.run(reports.script("ray-tune", before, after), timeout=300)
     check(printed, least=2, quality=0.5)

@@ -19,7 +19,6 @@ ADAPTERS = {
     "optuna": ["optuna"],
     "configspace": ["ConfigSpace"],
     "ray": [],  # its domains are known by what they have
-    "dask": ["dask", "distributed"],
     "lightgbm": ["lightgbm"],
     "metric": [],  # for any tool
     "xgboost": ["xgboost"],

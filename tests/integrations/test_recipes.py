@@ -1,4 +1,4 @@
-"""The recipes of docs/scale.md for other engines, run by the engines themselves."""
+"""The recipes of docs/how-to/count-losses-elsewhere.md, run by the engines themselves."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.source, pytest.mark.slow]
 
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "count-losses-elsewhere.md"
 
 SAME = """
 import numpy as np
@@ -42,6 +42,17 @@ given = [ray.put(block) for block in LOSSES]
 {compared}
 ray.shutdown()
 """,
+    "Dask": """
+import dask.array as da
+from distributed import Client
+# over TCP everything that is sent is pickled, as between machines
+client = Client(
+    n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+)
+given = da.from_array(LOSSES.reshape(-1, 1000), chunks=(20, 500)).persist()
+{compared}
+client.close()
+""",
     "Spark": """
 from pyspark import SparkContext
 context = SparkContext("local[2]", "recipe")
@@ -70,7 +81,7 @@ def test_a_recipe_has_fifteen_lines_at_most(engine):
 )
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_recipe_gives_the_answers_of_one_process(engine, bound, epsilon, halts, tmp_path):
-    package = {"Ray": "ray", "Spark": "pyspark"}[engine]
+    package = {"Ray": "ray", "Dask": "distributed", "Spark": "pyspark"}[engine]
     if not find_spec(package):
         pytest.skip(f"{package} is not installed")
     if engine == "Spark" and not shutil.which("java"):

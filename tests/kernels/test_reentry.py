@@ -468,7 +468,7 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
 @pytest.mark.source
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are for POSIX")
 def test_the_handler_that_the_page_shows_closes_the_guard_with_every_answer_counted(tmp_path):
-    page = Path(__file__).parents[2] / "docs" / "reliability.md"
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "store-a-guard.md"
     (shown,) = re.findall(r"```python\n(import signal.*?)```", page.read_text("utf-8"), re.S)
     last = "    guard.query(np.arange(4000) % 5 == 0)\n"
     assert shown.endswith(last)

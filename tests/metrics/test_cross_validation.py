@@ -201,7 +201,7 @@ def test_an_opened_search_keeps_its_folds_and_refuses_others(tmp_path, name):
 
 # ---- the recipe for FLAML -----------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[2] / "docs" / "searches.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "cross-validate.md"
 
 DATA = """
 import numpy as np

@@ -1,4 +1,4 @@
-"""The portable kernels as different compilers make them: times, into docs/platforms.md.
+"""The portable kernels as different compilers make them: times, into docs/evidence/platforms.md.
 
     python tests/native/compilers.py
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT / "docs"))
+sys.path.append(str(ROOT / "docs" / "make"))
 from marked import fill  # noqa: E402
 
 SOURCES = [*sorted(ROOT.glob("src/kernels/*.c")), HERE / "compilers" / "times.c"]
@@ -64,7 +64,7 @@ def main() -> None:
         cells = " | ".join(f"{best[function, build]:,.0f}" for build in BUILDS)
         lines.append(f"| {function} | {cells} |")
     print("\n".join(lines))
-    fill(ROOT / "docs" / "platforms.md", "compilers", "\n".join(lines))
+    fill(ROOT / "docs" / "evidence" / "platforms.md", "compilers", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     make platforms
 
-Each row of the table in docs/platforms.md is one target: whether all sources compile without a
-warning, and what the harness of this folder finds there, which compares every function with plain
-loops.  Targets that cannot be run here are compiled alone, and the table says so.
+Each row of the table in docs/evidence/platforms.md is one target: whether all sources compile
+without a warning, and what the harness of this folder finds there, which compares every function
+with plain loops.  Targets that cannot be run here are compiled alone, and the table says so.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT / "docs"))
+sys.path.append(str(ROOT / "docs" / "make"))
 from marked import fill  # noqa: E402
 
 SOURCES = [path for floor in ("kernels", "scan", "edge") for path in ROOT.glob(f"src/{floor}/*.c")]
@@ -123,7 +123,7 @@ def main() -> None:
             *rows,
         ]
     )
-    fill(ROOT / "docs" / "platforms.md", "platforms", table)
+    fill(ROOT / "docs" / "evidence" / "platforms.md", "platforms", table)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ from radabound_fast.spaces import (
     as_space,
     ensemble_of,
     epoch_of,
-    from_description,
     subset_of,
     threshold_of,
 )
+from radabound_fast.spaces.description import from_description
 
 
 class Kernel(enum.Enum):
@@ -504,6 +504,7 @@ def test_arrays_of_integers_are_found_at_once():
 
 
 def test_the_public_names_are_these():
+    assert dir(spaces) == sorted(spaces.__all__)
     assert all(hasattr(spaces, name) for name in spaces.__all__)
 
 

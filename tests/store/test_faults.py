@@ -12,7 +12,7 @@ if not hasattr(os, "fork"):
     pytest.skip("the faults are tried with fork and kill -9", allow_module_level=True)
 
 FOLDER = Path(__file__).parents[1] / "faults"
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "reliability.md"
 
 sys.path.insert(0, str(FOLDER))
 import kills  # noqa: E402

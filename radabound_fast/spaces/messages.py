@@ -1,0 +1,57 @@
+"""What error messages show of keys and values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from radabound_fast.rows.packing import is_number
+from radabound_fast.spaces.numbers import as_float, len_of
+
+_FEW = 6  # values that a message shows
+_MOST_QUOTED = 200  # characters of one
+
+
+def outside(name: str, value: Any, values: Any) -> ValueError:
+    """The error for a value that is not one of these, which names the nearest if there is one."""
+    hint = ""
+    if isinstance(value, (bool, np.bool_)):
+        hint = "; True and False are no numbers here"
+    elif is_number(value) and math.isfinite(as_float(value)):
+        nearest = _nearest(float(value), values)
+        hint = "" if nearest is None else f"; the nearest is {nearest!r}"
+    return ValueError(f"{name} must be one of {shown(values)}, got {quoted(value)}{hint}")
+
+
+def _nearest(value: float, values: Any) -> Any:
+    if isinstance(values, list):
+        numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
+        numbers = [one for one in numbers if math.isfinite(as_float(one))]
+        return min(numbers, key=lambda one: abs(one - value), default=None)
+    place = round((value - values[0]) / values.step)
+    return values[min(max(place, 0), len_of(values) - 1)]
+
+
+def quoted(value: Any) -> str:
+    """A key, or a part of one, as it appears in a message: a line or two at most."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep; or an integer of thousands of digits
+        return f"a value of type {type(value).__name__}"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """A text cut to a line or two."""
+    return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
+
+
+def shown(values: Any) -> str:
+    """Values as they appear in a message: the first few of a list."""
+    if not isinstance(values, list):
+        return repr(values)
+    first = ", ".join(map(repr, values[:_FEW]))
+    rest = f", ... {len(values)} values" if len(values) > _FEW else ""
+    return f"[{first}{rest}]"

@@ -1,0 +1,102 @@
+"""Values as tokens: equal for equal values, in every process.
+
+Numbers are equal by value, whatever their type; True and False are no numbers; lists and tuples
+are equal by what is in them.  A value that is no number and no string is known by a tuple that
+begins with its kind.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from radabound_fast.spaces.messages import quoted
+
+
+def token_of(value: Any, name: str) -> Hashable:
+    """The token of a value: equal for equal values, in any process.
+
+    Strings and numbers are themselves; anything else is a tuple that begins with its kind.
+    """
+    try:
+        return _token_of(value, name)
+    except RecursionError:
+        raise ValueError(f"{name} must not be nested so deep, or within itself") from None
+
+
+def _token_of(value: Any, name: str) -> Hashable:
+    if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if value is None:
+        return ("None",)
+    if isinstance(value, enum.Enum):
+        return ("name", _name_of(type(value), name), value.name)
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value!r}")
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return ("list", *(_token_of(one, name) for one in value))
+    if isinstance(value, (set, frozenset)):
+        return ("set", *sorted((_token_of(one, name) for one in value), key=repr))
+    if isinstance(value, Mapping):
+        items = ((_token_of(key, name), _token_of(one, name)) for key, one in value.items())
+        return ("mapping", *sorted(items, key=repr))
+    if isinstance(value, _Known):
+        return value.token
+    if isinstance(value, type) or callable(value) and hasattr(value, "__qualname__"):
+        return ("name", _name_of(value, name))
+    if hasattr(value, "get_params"):
+        params = _token_of(value.get_params(deep=False), name)
+        return ("object", _name_of(type(value), name), params)
+    raise TypeError(
+        f"{name} must be numbers, strings, None, or lists and mappings of them, got "
+        f"{quoted(value)}: give it a name, and look the object up by that"
+    )
+
+
+def _name_of(thing: Any, name: str) -> str:
+    if "<" in thing.__qualname__:  # a lambda, or what a call made: several have this name
+        raise TypeError(f"{name} must be something that has a name of its own, got {thing!r}")
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+class _Known:
+    """A value that cannot be made from its description: an estimator, or a function."""
+
+    def __init__(self, token: tuple[Any, ...]) -> None:
+        self.token = token
+
+    def __repr__(self) -> str:
+        return f"<{self.token[1]}>"
+
+
+def value_from(token: Any) -> Any:
+    """The value of a token, or of a token as JSON has it."""
+    if not isinstance(token, (list, tuple)):
+        return token
+    kind, *parts = token
+    if kind == "None":
+        return None
+    if kind == "bool":
+        return bool(parts[0])
+    if kind == "list":
+        return tuple(value_from(part) for part in parts)
+    if kind == "set":
+        return frozenset(value_from(part) for part in parts)
+    if kind == "mapping":
+        return {value_from(key): value_from(value) for key, value in parts}
+    return _Known(as_tuple(token))
+
+
+def as_tuple(token: Any) -> Any:
+    """A token as JSON has it, with tuples for its lists."""
+    return tuple(map(as_tuple, token)) if isinstance(token, (list, tuple)) else token

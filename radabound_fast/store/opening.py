@@ -1,0 +1,121 @@
+"""Databases opened, and made where there is none: by one of all who open it at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+
+from radabound_fast.store.description import Checksums, Description, Progress, text_of
+from radabound_fast.store.folder import Path, in_turn, real_path, undisturbed
+from radabound_fast.store.ledger import Durability, Ledger, blob_of
+from radabound_fast.store.place import INDEX, JOURNAL, LOG
+from radabound_fast.store.record import SearchRecord
+from radabound_fast.store.schema import GUARD, SEARCH, create_tables
+from radabound_fast.store.sqlite import make_database
+
+# the row is to fill one page, since a page is what a commit writes
+_PAGE_BYTES = [2**power for power in range(10, 17)]
+_BESIDE_THE_ROW = 128
+
+
+def open_ledger(
+    path: Path, durability: Durability = "power", new: tuple[Description, Progress] | None = None
+) -> Ledger:
+    """Open the ledger at `path`; where there is none, make one that begins with `new`.
+
+    Parameters
+    ----------
+    path, durability
+        As for `Ledger`.
+    new : tuple, optional
+        The description, JSON values under the keys "kind", "parameters" and "holdout", and the
+        state, int64 of shape (n,).  Of several processes that bring one, one is made.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, OSError, RuntimeError
+        As `Ledger` does.  Of a database that was not there before nothing is left.
+    """
+    target, name = real_path(path), os.fsdecode(path)
+
+    def open_or_make() -> Ledger:
+        if new is None or os.path.lexists(target):
+            return Ledger(path, durability)
+        # nobody else can open it before this turn ends
+        with undisturbed():
+            _make_ledger(target, name, *new)
+            try:
+                return Ledger(path, durability)
+            except BaseException:
+                for suffix in ("", LOG, INDEX):
+                    with contextlib.suppress(OSError):
+                        os.unlink(target + suffix)
+                raise
+
+    return in_turn(os.path.dirname(target), open_or_make)
+
+
+def _make_ledger(target: str, name: str, description: Description, progress: Progress) -> None:
+    _check_no_log(target, name, LOG, JOURNAL)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(target + INDEX)  # of a log that is gone; there is nothing else in it
+    text = text_of(description)
+    blob = blob_of(progress, Checksums(text))
+    row_bytes = len(text) + len(blob) + _BESIDE_THE_ROW
+    page_bytes = next((size for size in _PAGE_BYTES if size >= row_bytes), _PAGE_BYTES[-1])
+
+    def fill(database: sqlite3.Connection) -> None:
+        database.execute(f"PRAGMA page_size = {page_bytes}")
+        create_tables(database, GUARD)
+        database.execute("INSERT INTO guard VALUES (?, ?)", (text, blob))
+        # last: on a full disk what is in a log may never get into the file
+        database.execute("PRAGMA journal_mode = WAL")
+
+    make_database(target, name, fill)
+
+
+def open_record(path: Path, durability: Durability, new: Description | None = None) -> SearchRecord:
+    """Open the record at `path`; where there is none, make one with this description.
+
+    Parameters
+    ----------
+    path, durability
+        As for `SearchRecord`.
+    new : dict, optional
+        JSON values under the keys "parameters", "holdout", "secret" and "metric".  Of several
+        processes that bring one, one is made.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, OSError, RuntimeError
+        As `SearchRecord` does.
+    """
+    target, name = real_path(path), os.fsdecode(path)
+
+    def make() -> None:
+        if new is None or os.path.lexists(target):
+            return
+        _check_no_log(target, name, JOURNAL)
+        text = text_of(new)
+        checksum = Checksums(text).of(b"")
+
+        def fill(database: sqlite3.Connection) -> None:
+            create_tables(database, SEARCH)
+            database.execute("INSERT INTO search VALUES (?, ?)", (text, checksum))
+
+        with undisturbed():
+            make_database(target, name, fill)
+
+    in_turn(os.path.dirname(target), make)
+    return SearchRecord(path, durability)
+
+
+def _check_no_log(target: str, name: str, *suffixes: str) -> None:
+    """Raise ValueError if SQLite would take another database's log for that of a new one."""
+    for suffix in suffixes:
+        if os.path.lexists(target + suffix):
+            raise ValueError(
+                f"{name}{suffix} is the log of a database that is gone, and would be taken for the "
+                "new one's: put that back, or delete the log"
+            )

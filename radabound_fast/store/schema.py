@@ -1,0 +1,96 @@
+"""Tables of the two kinds of databases, and how a file shows its kind and format.
+
+The database of a guard has one table with one row; that of a search has a row for its description
+and one for each query.  Format 1 is a database as it is made.  The first service that opens it adds
+the tables of its log, which is format 2.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Schema(NamedTuple):
+    """What SQLite's header and its table of tables say of one kind of database.
+
+    Attributes
+    ----------
+    application_id : int
+        In the header of the file.
+    owner : str
+        Whose database it is, as errors name it.
+    tables : tuple of str
+        The statements that make the tables of format 1.
+    """
+
+    application_id: int
+    owner: str
+    tables: tuple[str, ...]
+
+
+GUARD = Schema(
+    0x52414441,  # "RADA"
+    "a guard",
+    ("CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)",),
+)
+SEARCH = Schema(
+    0x52414453,  # "RADS"
+    "a search",
+    (
+        "CREATE TABLE search (description TEXT NOT NULL, checksum BLOB NOT NULL)",
+        "CREATE TABLE query (code TEXT NOT NULL, rerun INTEGER NOT NULL, summary TEXT NOT NULL, "
+        "nats REAL NOT NULL, fingerprint INTEGER NOT NULL, checksum BLOB NOT NULL, "
+        "UNIQUE (code, rerun))",
+    ),
+)
+LOG_TABLES = (
+    "CREATE TABLE served (team TEXT NOT NULL, idempotency TEXT, digest BLOB NOT NULL, "
+    "second INTEGER NOT NULL, n_answers INTEGER NOT NULL, reply TEXT NOT NULL, "
+    "UNIQUE (team, idempotency))",
+    "CREATE INDEX served_by_team ON served (team)",
+    "CREATE TABLE served_by_day (team TEXT NOT NULL, day INTEGER NOT NULL, "
+    "n_calls INTEGER NOT NULL, n_answers INTEGER NOT NULL, PRIMARY KEY (team, day)) WITHOUT ROWID",
+)
+WITHOUT_LOG, WITH_LOG = 1, 2
+
+
+def create_tables(database: sqlite3.Connection, schema: Schema) -> None:
+    """Make the tables of format 1 in a new database."""
+    database.execute(f"PRAGMA application_id = {schema.application_id}")
+    database.execute(f"PRAGMA user_version = {WITHOUT_LOG}")
+    for table in schema.tables:
+        database.execute(table)
+
+
+def add_log_tables(database: sqlite3.Connection) -> None:
+    """Make the tables of a service's log, unless they are there; within a transaction."""
+    if database.execute("PRAGMA user_version").fetchone()[0] != WITH_LOG:
+        for table in LOG_TABLES:
+            database.execute(table)
+        database.execute(f"PRAGMA user_version = {WITH_LOG}")
+
+
+def check_tables(rows_of: Callable[[str], list[Any]], schema: Schema, name: str) -> None:
+    """Raise ValueError unless a database is of this kind, and of a format that is known here.
+
+    Parameters
+    ----------
+    rows_of : function
+        Returns the rows that a statement finds in the database.
+    schema : Schema
+    name : str
+        The path as errors show it.
+    """
+    if rows_of("PRAGMA application_id") != [(schema.application_id,)]:
+        raise ValueError(f"{name} is not the database of {schema.owner}")
+    ((version,),) = rows_of("PRAGMA user_version")
+    if version not in (WITHOUT_LOG, WITH_LOG):
+        raise ValueError(
+            f"{name} has format version {version}, this program reads {WITHOUT_LOG} and {WITH_LOG}"
+        )
+    expected = [*schema.tables, *(LOG_TABLES if version == WITH_LOG else ())]
+    found = rows_of("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    if found != [(sql,) for sql in expected]:
+        raise ValueError(f"{name} is damaged: its tables are not those of {schema.owner}")
