@@ -23,11 +23,11 @@ def main():
     candidates = [
         {"max_features": int(rng.integers(4, 64)), "random_state": number} for number in range(60)
     ]
-    # all candidates and their order are fixed before any answer: what "fixed-sequence" needs
-    holdout = FixedSequence(y_holdout, epsilon=0.05, delta=0.1, n_vectors=256, seed=0)
-    answers = list(guarded_map(holdout, fit_predict, candidates, n_jobs=2))
+    # all candidates and their order are fixed before any answer: what this guard needs
+    guard = FixedSequence(y_holdout, epsilon=0.05, delta=0.1, n_vectors=256, seed=0)
+    answers = list(guarded_map(guard, fit_predict, candidates, n_jobs=2))
     candidate, best = min(answers, key=lambda pair: pair[1].value)
-    print(f"{len(answers)} of {len(candidates)} answered, halted: {holdout.halted}")
+    print(f"{len(answers)} of {len(candidates)} answered, halted: {guard.halted}")
     print(f"best: {candidate}, error {best.value:.3f} +- {best.half_width:.3f}")
 
 

@@ -1,7 +1,7 @@
-"""How many rounds of boosting?  Asked of a holdout that may answer only so often.
+"""How many rounds of boosting?  Asked of a guard that may answer only so often.
 
 The trees depend on the training part alone, so the ensembles and their order are fixed before any
-answer: what "fixed-sequence" needs.  That holds for one run on one guard.
+answer: what `FixedSequence` needs.  That holds for one run on one guard.
 """
 
 import lightgbm
@@ -13,7 +13,7 @@ from radabound_fast.integrations.lightgbm import guarded_rounds
 
 X, y = load_digits(return_X_y=True)
 X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=1000, random_state=0)
-holdout = FixedSequence(y_holdout, epsilon=0.06, delta=0.1, n_vectors=256, seed=0)
+guard = FixedSequence(y_holdout, epsilon=0.06, delta=0.1, n_vectors=256, seed=0)
 
 booster = lightgbm.train(
     {
@@ -25,8 +25,8 @@ booster = lightgbm.train(
     },
     lightgbm.Dataset(X_train, y_train),
     num_boost_round=60,
-    callbacks=[guarded_rounds(holdout, X_holdout, every=5)],
+    callbacks=[guarded_rounds(guard, X_holdout, every=5)],
 )
 error = booster.best_score["holdout"]["error"]
-print(f"{holdout.n_answered} answered, halted: {holdout.halted}")
-print(f"best after {booster.best_iteration} rounds: error {error:.3f} +- {holdout.guard.epsilon}")
+print(f"{guard.n_answered} answered, halted: {guard.halted}")
+print(f"best after {booster.best_iteration} rounds: error {error:.3f} +- {guard.epsilon}")

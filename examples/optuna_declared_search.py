@@ -16,7 +16,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted
+from radabound_fast import DeclaredSearch, GuessAndCheck, HoldoutExhausted
 from radabound_fast.experiments.demo import load_split
 from radabound_fast.integrations.optuna import space_of
 
@@ -79,9 +79,8 @@ def main(n_trials=300, picture=None):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     train, (X, y), fresh = load()
 
-    search = DeclaredSearch(len(y), space_of(DISTRIBUTIONS), delta=DELTA)
-    holdout = Holdout(y, search)
-    told = study(train, n_trials, lambda tree, key: holdout.query(tree.predict(X), key=key))
+    search = DeclaredSearch(y, space_of(DISTRIBUTIONS), delta=DELTA)
+    told = study(train, n_trials, lambda tree, key: search.query(tree.predict(X), key=key))
     truths = np.array([np.mean(tree.predict(fresh[0]) != fresh[1]) for tree, _, _ in told])
     scores, lows, highs = np.array([(a.value, a.low, a.high) for _, _, a in told]).T
     best, n_inside = int(highs.argmin()), int(np.sum((lows <= truths) & (truths <= highs)))
@@ -89,7 +88,7 @@ def main(n_trials=300, picture=None):
     print(f"""\
 {len(told)} trials of TPE, {search.n_answered} different ones, in a space of {search.size:,}.
 
-{holdout.report()}
+{search.report()}
 
 Of {len(fresh[1]):,} other flights the best errs in {truths[best]:.1%}. There {n_inside} of
 {len(told)} trials err as their intervals say. A score is off by up to {largest_gap:.1%}; the widest
@@ -97,13 +96,10 @@ interval is +-{half_width:.1%}.
 """)
 
     if picture:
-        holdout.report().plot().savefig(picture)
+        search.report().plot().savefig(picture)
 
-    check = GuessAndCheck(len(y), epsilon=half_width, delta=DELTA)
-    guarded = Holdout(y, check)
-    told = study(
-        train, n_trials, lambda tree, _: guarded.query(tree.predict(X), guess=tree.guess())
-    )
+    check = GuessAndCheck(y, epsilon=half_width, delta=DELTA)
+    told = study(train, n_trials, lambda tree, _: check.query(tree.predict(X), guess=tree.guess()))
     print(f"""\
 The same study under guess-and-check, with the same +-{half_width:.1%} and guesses by 3-fold
 cross-validation: {len(told)} trials answered, {check.failures} guesses failed, halted:

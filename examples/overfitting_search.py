@@ -69,9 +69,9 @@ def main(picture=None):
 
     halts = {}
     for bound in ("bernstein", "mclt"):
-        holdout = RadaBound(y_holdout, epsilon=EPSILON, delta=DELTA, bound=bound, seed=0)
-        told = list(search(lambda p, h=holdout: h.query(p).value, train, X_holdout))
-        halts[bound] = len(told) + 1 if holdout.halted else None
+        guard = RadaBound(y_holdout, epsilon=EPSILON, delta=DELTA, bound=bound, seed=0)
+        told = list(search(lambda p, guard=guard: guard.query(p).value, train, X_holdout))
+        halts[bound] = len(told) + 1 if guard.halted else None
         print(
             f"{bound}: error {told[0][0]:.3f} -> {told[-1][0]:.3f}, "
             f"true {true[0]:.3f} -> {truth(told)[-1]:.3f}, withheld answer {halts[bound]}"

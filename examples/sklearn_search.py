@@ -10,19 +10,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from radabound_fast import GuessAndCheck, Holdout
+from radabound_fast import GuessAndCheck
 from radabound_fast.integrations.sklearn import HoldoutSearchCV
 
 X, y = load_digits(return_X_y=True)
 X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=900, random_state=0)
 
-check = GuessAndCheck(len(y_holdout), epsilon=0.1, delta=0.1)
-holdout = Holdout(y_holdout, check)  # the labels stay in here
+check = GuessAndCheck(y_holdout, epsilon=0.1, delta=0.1)  # the labels stay in here
 
 search = HoldoutSearchCV(
     make_pipeline(StandardScaler(), SVC()),
     {"svc__C": [0.1, 1, 10], "svc__gamma": [0.003, 0.01, 0.03]},
-    guard=holdout,
+    guard=check,
     cv=3,
 )
 search.fit(X_train, y_train, X_holdout=X_holdout)

@@ -6,7 +6,7 @@ more than the budget that was proved to be safe.
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn, Self, SupportsIndex
+from typing import ClassVar, NoReturn, SupportsIndex
 
 from radabound_fast._kernel import n_forks
 
@@ -44,7 +44,3 @@ class Owned:
             f"a {type(self).__name__} cannot be copied or pickled: "
             f"the copy would spend a budget that nobody counts; {self._instead}"
         )
-
-    def __sklearn_clone__(self) -> Self:
-        """scikit-learn's ``clone`` keeps this very object, and so its count."""
-        return self

@@ -134,6 +134,11 @@ class Losses(_Judged):
         """None: there are no labels."""
         return None
 
+    @property
+    def labels(self) -> None:
+        """None: there are no labels."""
+        return None
+
     def __repr__(self) -> str:
         weighted = "" if self._weighting is None else ", weighted"
         return f"Losses({self.n_samples}{weighted})"
@@ -233,6 +238,11 @@ class Holdout(_Judged):
         return METRICS[self.metric].greater_is_better
 
     @property
+    def limits_of_metric(self) -> tuple[float, float]:
+        """The least and the largest value that the metric can have."""
+        return self._truth.ends
+
+    @property
     def takes(self) -> str:
         """What a query brings: "classes", "scores", "probabilities" or "numbers"."""
         return METRICS[self.metric].takes
@@ -255,7 +265,7 @@ class Holdout(_Judged):
         return Holdout(labels, metric=choice_of(self.metric, self._options()))
 
     def with_metric(self, metric: str, options: dict[str, Any]) -> Holdout:
-        """The same rows, measured by another metric; `pos_label` is a place among the classes."""
+        """Return these rows under another metric; `pos_label` is a place among the classes."""
         named = dict(options)
         if "pos_label" in named:
             named["pos_label"] = self._labels.classes[named["pos_label"]]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from radabound_fast.service.client import RemoteHoldout
+from radabound_fast.service.client import RemoteGuard
 from radabound_fast.service.server import listen, make_server
 from radabound_fast.service.tokens import Tokens
 from radabound_fast.service.wire import pack_body
@@ -38,7 +38,7 @@ class Running:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
 
     def remote(self, team="red", **more):
-        return RemoteHoldout(self.url, token=TOKENS[team], **more)
+        return RemoteGuard(self.url, token=TOKENS[team], **more)
 
     def send(self, method, path, body=None, team="red", **headers):
         """The status, the headers and the body of a reply."""
@@ -61,10 +61,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def in_thread(holdout, folder, **options):
-    """A service of an opened holdout, which it closes."""
+def in_thread(guard, folder, **options):
+    """A service of an opened guard, which it closes."""
     listener = listen("127.0.0.1", 0)
-    server = make_server(holdout, Tokens(tokens_file(folder)), **options)
+    server = make_server(guard, Tokens(tokens_file(folder)), **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -87,7 +87,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, answer = ledger.Ledger.commit, app.Service._answer_waiting
+    commit, answer = ledger.Ledger._commit, app.Service._answer_waiting
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -102,7 +102,7 @@ def dying(where):
         if where == "after the reply":
             asyncio.get_running_loop().call_later(0.2, die)
 
-    ledger.Ledger.commit, app.Service._answer_waiting = committing, answering
+    ledger.Ledger._commit, app.Service._answer_waiting = committing, answering
 
 for line in sys.stdin:
     if not os.fork():

@@ -51,7 +51,7 @@ if __name__ == "__main__":
 
 AFTER = """
 if len(sys.argv) > 1:
-    holdout.report().plot().savefig(sys.argv[1])
+    declared.report().plot().savefig(sys.argv[1])
 """
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from radabound_fast import HoldoutExhausted
-from radabound_fast.service.client import RemoteHoldout
+from radabound_fast.service.client import RemoteGuard
 
 IMAGES = Path(__file__).parents[1] / "images"
 TEAMS = ("owner", "ada", "boole", "cantor")
@@ -53,7 +53,7 @@ def service(folder: Path, *options: str) -> Iterator[str]:
 def ask(url: str, n_rows: int) -> None:
     """Teams ask about models that get better, and then no more."""
     rng, labels = np.random.default_rng(2), np.random.default_rng(1).integers(0, 2, M)
-    teams = {team: RemoteHoldout(url, token=token_of(team)) for team in TEAMS[1:]}
+    teams = {team: RemoteGuard(url, token=token_of(team)) for team in TEAMS[1:]}
     for number in range(n_rows):
         name = TEAMS[1:][rng.integers(0, 3) if rng.random() < 0.5 else 0]
         error = 0.3 * 0.97 ** (number * (1 if name == "ada" else 0.7)) + 0.12 + rng.normal(0, 0.008)

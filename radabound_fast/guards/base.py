@@ -48,11 +48,19 @@ class Guard:
     needs : {"key", "guess"} or None
         What a query brings beside predictions: ``query(y_pred, key=...)`` or
         ``query(y_pred, guess=...)``.
+    kind : str
+        The name of the guard's public class.
     """
 
     delta: float
+    kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
     _holdout: Holdout | Losses
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "kind" not in vars(cls):
+            cls.kind = cls.__name__
 
     @property
     def holdout(self) -> Holdout | Losses:
@@ -133,7 +141,6 @@ class Guard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def kind(self) -> str:
-        """The name of the guard's public class."""
-        return type(self).__name__
+    def __sklearn_clone__(self) -> Self:
+        """scikit-learn's ``clone`` keeps this very object, and so its answers."""
+        return self

@@ -135,11 +135,6 @@ class FixedSequence(HaltingGuard):
             signs: Literal["stored", "generated"] = "stored",
         ) -> None: ...
 
-    @property
-    def kind(self) -> str:
-        """The name of the guard's public class."""
-        return "FixedSequence"
-
     def query(self, y_pred: Any) -> Answer:
         """Return the metric of one model, if it is known to within epsilon.
 
@@ -261,6 +256,8 @@ class FixedSequence(HaltingGuard):
 class SignedSequence(FixedSequence, SignedGuard):
     """A `FixedSequence` of error rates or losses, with sign vectors."""
 
+    kind = "FixedSequence"
+
     query = SignedGuard.query
     n_left = SignedGuard.n_left
     query_many = SignedGuard.query_many
@@ -328,6 +325,7 @@ class FixedSequenceAnswer(MeanAnswer):
 class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedSequenceAnswer]]):
     """A `FixedSequence` of any metric, by the union bound alone."""
 
+    kind = "FixedSequence"
     _answers_type = Answers[FixedSequenceAnswer]
     _arguments = ("epsilon", "delta", "max_queries")
 

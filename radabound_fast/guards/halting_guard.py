@@ -122,8 +122,8 @@ class HaltingGuard(Guard, Owned):
     ) -> Self:
         """The guard in a database, if its parameters are those that are wanted."""
         kind, stored = ledger.description["kind"], ledger.description["parameters"]
-        if kind != cls.__name__:
-            raise ValueError(f"{name} must hold a {cls.__name__}, it holds a {kind:.50}")
+        if kind != cls.kind:
+            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {kind:.50}")
         progress = ledger.stored()
         if wanted is None:
             guard = cls._of_file(name, stored, whose)
@@ -144,6 +144,8 @@ class HaltingGuard(Guard, Owned):
         arguments = {key: value for key, value in stored.items() if key not in _OF_JUDGED}
         whose.take_stored_metric(stored.get("metric"))
         if whose.holdout is None:
+            if stored.get("metric") is not None:
+                raise ValueError(f"judged must be given: the labels that {name} was made for")
             if stored.get("weighting") is not None:
                 raise ValueError(
                     f"judged must be given, as {name} has weights or groups: Losses(m, "

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
 from radabound_fast.integrations._estimators import Response, as_score
+
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
 
 with needs("sklearn"):
     from sklearn.base import clone
@@ -45,16 +48,19 @@ def listed_candidates(candidates: Any) -> list[dict[str, Any]]:
     return [dict(params) for params in listed]
 
 
-def results_of(metric: str, candidates: list[dict[str, Any]], answers: list[Any]) -> dict[str, Any]:
+def results_of(
+    holdout: AnyHoldout, candidates: list[dict[str, Any]], answers: list[Any]
+) -> dict[str, Any]:
     """`HoldoutSearchCV.cv_results_`."""
+    told = [answer.to_dict() for answer in answers]
     n_withheld = len(candidates) - len(answers)
 
     def column(name: str) -> NDArray[np.float64]:
-        told = [getattr(answer, name, np.nan) for answer in answers]
-        return np.array(told + [np.nan] * n_withheld, np.float64)
+        known = [fields.get(name, np.nan) for fields in told]
+        return np.array(known + [np.nan] * n_withheld, np.float64)
 
-    scores = as_score(metric, column("value"))
-    limits = np.sort([as_score(metric, column(name)) for name in ("low", "high")], axis=0)
+    scores = as_score(holdout, column("value"))
+    limits = np.sort([as_score(holdout, column(name)) for name in ("low", "high")], axis=0)
     return {
         "params": candidates,
         **_parameters(candidates),

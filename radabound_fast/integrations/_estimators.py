@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from radabound_fast.metrics import METRICS
+if TYPE_CHECKING:
+    from radabound_fast.integrations._owner import AnyHoldout
 
 
 class Response(NamedTuple):
@@ -27,14 +28,14 @@ class Response(NamedTuple):
     pos_label: Any
 
     @classmethod
-    def to(cls, holdout: Any) -> Self:
+    def to(cls, holdout: AnyHoldout) -> Self:
         """What this holdout takes."""
-        takes = METRICS[holdout.metric].takes
+        takes = holdout.takes
         classes = holdout.classes if takes in ("scores", "probabilities") else None
         return cls(takes, classes, holdout.pos_label if takes == "scores" else None)
 
     def of(self, estimator: Any, X: Any) -> Any:
-        """Of a fitted estimator.
+        """Return what a fitted estimator says of these rows.
 
         Raises ValueError if its classes are not the holdout's, where their order counts.
         """
@@ -54,8 +55,8 @@ class Response(NamedTuple):
         return scores if place == 1 else -scores
 
 
-def as_score(metric: str, value: Any) -> Any:
-    """As scikit-learn's scores, of which more is better: the accuracy of an error."""
-    if METRICS[metric].greater_is_better:
+def as_score(holdout: AnyHoldout, value: Any) -> Any:
+    """A value of the holdout's metric as scikit-learn's scores are, of which more is better."""
+    if holdout.greater_is_better:
         return value
-    return 1.0 - value if metric == "error" else -value
+    return 1.0 - value if holdout.metric == "error" else -value

@@ -107,7 +107,7 @@ class TrialSpace(Space):
     Examples
     --------
     >>> import optuna
-    >>> from radabound_fast.guards import DeclaredSearch
+    >>> from radabound_fast import DeclaredSearch
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
     >>> search = DeclaredSearch(1000, TrialSpace(), delta=0.1)
     >>> def objective(trial):

@@ -1,97 +1,122 @@
-"""What every adapter asks of the holdout before anything is fitted, and how it ends."""
+"""What every adapter needs of a guard: that it still answers, and how a halt is reported."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, cast
 
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.planning import what_would_work
 
 if TYPE_CHECKING:
-    from radabound_fast.holdout import Holdout
-    from radabound_fast.service.client import RemoteHoldout
-
-    AnyHoldout = Holdout | RemoteHoldout
-
-# what the adapters ask of a holdout, which has the labels or asks a service that has them
-_PROTOCOL = ("query", "guard", "metric", "classes", "pos_label", "n_samples")
+    from radabound_fast._kernel import Answer
+    from radabound_fast.guards.declared_search import DeclaredSearch
+    from radabound_fast.rows.labels import Labels
 
 
-def check_holdout(**named: Any) -> Any:
-    """A `Holdout`, or a `RemoteHoldout`, that still answers.
+class AnyHoldout(Protocol):
+    """What a guard judges, as far as an adapter needs to know: a `Holdout` or a `RemoteHoldout`."""
 
-    Raises TypeError if it is no `Holdout`, HoldoutExhausted if it has halted or can never answer.
+    @property
+    def n_samples(self) -> int: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def takes(self) -> str: ...
+    @property
+    def greater_is_better(self) -> bool: ...
+    @property
+    def classes(self) -> list[Any] | None: ...
+    @property
+    def pos_label(self) -> Any: ...
+    @property
+    def labels(self) -> Labels | None: ...
+
+
+class AnyGuard(Protocol):
+    """What an adapter needs of a guard; guards in this process have it, and a `RemoteGuard`.
+
+    `needs` says what a query brings beside predictions.
     """
-    ((name, holdout),) = named.items()
-    if isinstance(holdout, type) or not all(hasattr(holdout, part) for part in _PROTOCOL):
+
+    @property
+    def holdout(self) -> AnyHoldout: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def needs(self) -> Literal["key", "guess"] | None: ...
+    @property
+    def halted(self) -> bool: ...
+    @property
+    def can_answer(self) -> bool: ...
+    @property
+    def n_answered(self) -> int: ...
+    @property
+    def query(self) -> Callable[..., Answer]: ...
+    def what_would_answer(self, guess: float | None = None) -> str: ...
+
+
+def check_guard(guard: Any) -> AnyGuard:
+    """Return the guard, if it was made on labels and still answers.
+
+    Raises TypeError if it is no such guard, HoldoutExhausted if it has halted or can never answer.
+    """
+    if not all(hasattr(type(guard), name) for name in ("query", "needs", "holdout")):
         raise TypeError(
-            f"{name} must be a Holdout, which holds the labels, got {type(holdout).__name__}"
+            "guard must be a guard made on labels, as DeclaredSearch(y_true, ...) is, "
+            f"got {type(guard).__name__}"
         )
-    _check_answers(holdout.guard, name)
-    return holdout
+    known = cast(AnyGuard, guard)
+    if known.holdout.takes == "losses":
+        raise TypeError(f"guard must be made on labels, got a {known.kind} of losses")
+    if known.halted:
+        raise _exhausted(known, "guard had halted before: nothing is fitted")
+    if not known.can_answer:
+        raise _exhausted(known, "guard can answer no query: nothing is fitted")
+    return known
 
 
-def check_error_rates(**named: Any) -> Any:
-    """The same, for adapters that ask with classes and take less for better; else ValueError."""
-    ((name, _),) = named.items()
-    holdout = check_holdout(**named)
-    if holdout.metric != "error":
-        raise ValueError(f"{name} must have metric='error' here, got {holdout.metric!r}")
-    return holdout
+def check_error_rates(guard: Any) -> AnyGuard:
+    """`check_guard` for adapters whose queries are classes and better the smaller the answer."""
+    known = check_guard(guard)
+    if known.holdout.metric != "error":
+        raise ValueError(f"guard must have metric='error' here, got {known.holdout.metric!r}")
+    return known
 
 
-def _check_answers(guard: Any, name: str) -> None:
-    """HoldoutExhausted if the guard has halted, or would at its first query, whatever that is."""
-    if guard.halted:
-        reason = f"{name} had halted before: nothing is fitted"
-    elif isinstance(guard, RadaBound) and guard.n_queries == 0 and _answers_nothing(guard):
-        reason = f"{name} can answer no query: nothing is fitted"
-    else:
-        return
-    raise HoldoutExhausted(
-        reason + ("" if guard.n_queries else what_would_work(guard)),
-        n_queries=guard.n_queries,
-        complexity=getattr(guard, "complexity", None),
-        threshold=getattr(guard, "threshold", None),
-    )
-
-
-def _answers_nothing(guard: RadaBound) -> bool:
-    """Whether a fresh guard refuses even a query without losses."""
-    return guard.budget < 0.0 and guard.n_left(0.0, declared=True) == 0
-
-
-def needs_guess(holdout: AnyHoldout) -> bool:
-    """Whether its queries need a guess of the answer."""
-    return bool(getattr(holdout.guard, "_needs_guess", False))
-
-
-def takes_keys(holdout: AnyHoldout) -> bool:
-    """Whether a query says which model of a declared space it is about."""
-    return bool(getattr(holdout.guard, "_takes_keys", False))
-
-
-def check_guesses(holdout: AnyHoldout, guesses: bool) -> None:
-    """ValueError unless a holdout that needs guesses gets them."""
-    if needs_guess(holdout) and not guesses:
-        kind = type(holdout.guard).__name__
+def check_guesses(guard: AnyGuard, guesses: bool) -> None:
+    """ValueError unless a guard that needs guesses gets them."""
+    if guard.needs == "guess" and not guesses:
         raise ValueError(
-            f"guesses must be True with {kind}, and fit_predict return (predictions, guess)"
+            f"guesses must be True with {guard.kind}, and fit_predict return (predictions, guess)"
         )
 
 
-def first_withheld(guard: Any, name: str, guess: float | None = None) -> HoldoutExhausted:
-    """What to raise if this call got no answer at all."""
-    reason = f"{name} withheld the first answer"
-    if guard.n_queries == 0:
-        reason += what_would_work(guard, guess)
-    return HoldoutExhausted(
-        reason,
-        n_queries=guard.n_queries,
-        complexity=getattr(guard, "complexity", None),
-        threshold=getattr(guard, "threshold", None),
-    )
+def is_search_here(guard: AnyGuard) -> TypeGuard[DeclaredSearch]:
+    """Whether it is a `DeclaredSearch` in this process, whose space is known."""
+    return guard.needs == "key" and guard.holdout.labels is not None
+
+
+def beside(guard: AnyGuard, *, key: Any, guess: float | None = None) -> dict[str, Any]:
+    """What a query of this guard brings beside predictions, by name."""
+    arguments = {"key": key, "guess": guess}
+    return {} if guard.needs is None else {guard.needs: arguments[guard.needs]}
+
+
+def first_withheld(
+    guard: AnyGuard, spent: HoldoutExhausted | None = None, guess: float | None = None
+) -> HoldoutExhausted:
+    """What to raise if this call got no answer at all; `spent` is what the guard raised."""
+    withheld = _exhausted(guard, "guard withheld the first answer", guess)
+    if spent is not None:
+        withheld.complexity, withheld.delta_prime = spent.complexity, spent.delta_prime
+        withheld.threshold = spent.threshold
+    return withheld
+
+
+def _exhausted(guard: AnyGuard, reason: str, guess: float | None = None) -> HoldoutExhausted:
+    n_answered = guard.n_answered
+    hint = "" if n_answered else guard.what_would_answer(guess)
+    return HoldoutExhausted(reason + hint, n_answered=n_answered)
 
 
 def predictions_of(output: Any, guesses: bool) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What the boosting hooks share: a holdout that is asked about a growing ensemble."""
+"""What the boosting hooks share: a guard that is asked about a growing ensemble."""
 
 from __future__ import annotations
 
@@ -9,28 +9,23 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.integrations._owner import (
-    check_error_rates,
-    first_withheld,
-    needs_guess,
-    takes_keys,
-)
+from radabound_fast.integrations._owner import beside, check_error_rates, first_withheld
 
 
 class Rounds:
     """Asks about an ensemble of so many rounds, and remembers what was answered."""
 
-    def __init__(self, holdout: Any, X_holdout: Any, every: int, classes: Any, key: Any) -> None:
-        self.holdout = check_error_rates(holdout=holdout)
-        if needs_guess(holdout):
-            kind = type(holdout.guard).__name__
+    def __init__(self, guard: Any, X_holdout: Any, every: int, classes: Any, key: Any) -> None:
+        self.guard = check_error_rates(guard)
+        holdout = self.guard.holdout
+        if self.guard.needs == "guess":
             raise ValueError(
-                f"holdout must be around a RadaBound or a Ladder, which need no guesses, got {kind}"
+                f"guard must need no guesses, as a RadaBound or a Ladder, got {self.guard.kind}"
             )
-        if (key is not None) != takes_keys(holdout):
+        if (key is not None) != (self.guard.needs == "key"):
             raise TypeError(
                 "key must be a function of the number of rounds with a DeclaredSearch, "
-                f"and None otherwise, got {key!r} with {type(holdout.guard).__name__}"
+                f"and None otherwise, got {key!r} with {self.guard.kind}"
             )
         self.key = key
         self.every = check_count(every=every)
@@ -40,7 +35,7 @@ class Rounds:
                 f"X_holdout must have the holdout's {holdout.n_samples} samples, got {n_rows}"
             )
         self.X_holdout = X_holdout
-        self._named = None if classes is None else _checked(list(classes), holdout.classes)
+        self._named = None if classes is None else _checked(list(classes), holdout.classes or [])
         self._labels: NDArray[Any] = np.empty(0)  # of each class number of the booster
         self.answers: list[tuple[int, Any]] = []
 
@@ -52,7 +47,7 @@ class Rounds:
         self.answers = []
         # class numbers are labels where both are 0, 1, 2, ...; else only the user knows
         labels = list(range(n_classes)) if self._named is None else self._named
-        if self._named is None and self.holdout.classes != labels:
+        if self._named is None and self.guard.holdout.classes != labels:
             raise ValueError(
                 f"classes must say which label each of the booster's {n_classes} class numbers "
                 f"is, since the holdout's classes are not 0 to {n_classes - 1}: "
@@ -70,16 +65,16 @@ class Rounds:
         return n_rounds % self.every == 0
 
     def ask(self, n_rounds: int, codes: NDArray[np.intp]) -> bool:
-        """Whether the holdout still answers, given the class number of each sample.
+        """Whether the guard still answers, given the class number of each sample.
 
         Raises HoldoutExhausted if the very first answer is withheld: then no round is best.
         """
+        key = None if self.key is None else self.key(n_rounds)
         try:
-            key = None if self.key is None else self.key(n_rounds)
-            answer = self.holdout.query(self._labels[codes], key=key)
-        except HoldoutExhausted:
+            answer = self.guard.query(self._labels[codes], **beside(self.guard, key=key))
+        except HoldoutExhausted as spent:
             if not self.answers:
-                raise first_withheld(self.holdout.guard, "holdout") from None
+                raise first_withheld(self.guard, spent) from None
             return False
         self.answers.append((n_rounds, answer))
         return True

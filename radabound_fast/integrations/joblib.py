@@ -1,4 +1,4 @@
-"""joblib: workers fit and predict, the holdout judges here, in the order of the candidates."""
+"""joblib: workers fit and predict, the guard judges here, in the order of the candidates."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from radabound_fast.files import progress as _progress
 from radabound_fast.guards.answers import hand_over
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
+    beside,
+    check_guard,
     check_guesses,
-    check_holdout,
     first_withheld,
     predictions_of,
-    takes_keys,
 )
 
 if TYPE_CHECKING:
-    from radabound_fast.integrations._owner import AnyHoldout
+    from radabound_fast.integrations._owner import AnyGuard
 
 with needs("joblib"):
     from joblib import Parallel, delayed, effective_n_jobs
@@ -31,7 +31,7 @@ Candidate = TypeVar("Candidate")
 
 
 def guarded_map(
-    holdout: AnyHoldout,
+    guard: AnyGuard,
     fit_predict: Callable[[Candidate], Any],
     candidates: Iterable[Candidate],
     *,
@@ -40,11 +40,11 @@ def guarded_map(
     guesses: bool = False,
     progress: bool = False,
 ) -> Generator[tuple[Candidate, Any], None, None]:
-    """Judge candidates in order on a holdout, up to the first whose answer is withheld.
+    """Judge candidates in order by a guard, up to the first whose answer is withheld.
 
     Parameters
     ----------
-    holdout : Holdout or RemoteHoldout
+    guard : guard made on labels, or RemoteGuard
         Stays in this process; workers never see it.
     fit_predict : callable
         ``fit_predict(candidate)`` returns predictions for the held-out samples, shape
@@ -55,7 +55,7 @@ def guarded_map(
     n_jobs, backend : optional
         As in `joblib.Parallel`; None takes what `joblib.parallel_config` says.
     guesses : bool, default False
-        For mechanisms that need a guess: `fit_predict` returns (predictions, guess).
+        For a `GuessAndCheck`: `fit_predict` returns (predictions, guess).
     progress : bool, default False
         Whether to say on stderr how many answers were given: a bar in a terminal (with tqdm), and
         elsewhere a line every few seconds.
@@ -63,16 +63,16 @@ def guarded_map(
     Returns
     -------
     generator of (candidate, Answer)
-        It ends after the last candidate, or at the halt, which ``holdout.halted`` tells.  What
-        was queued is then cancelled, as it is when the generator is closed.
+        It ends after the last candidate, or at the halt, after which ``guard.halted`` is True.
+        What was queued is then cancelled, as it is when the generator is closed.
 
     Raises
     ------
     HoldoutExhausted
-        The holdout had halted before this call, or can answer no query: nothing is fitted.  Or
+        The guard had halted before this call, or can answer no query: nothing is fitted.  Or
         it withheld the very first answer: the message says what would work.
     TypeError, ValueError
-        `holdout` is no Holdout or needs guesses, or predictions are not of its classes.
+        `guard` is no guard made on labels, or needs guesses; or predictions are not of its classes.
 
     Notes
     -----
@@ -86,20 +86,20 @@ def guarded_map(
     Examples
     --------
     >>> import numpy as np
-    >>> from radabound_fast import Holdout
-    >>> holdout = Holdout(np.arange(4000) % 2, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
+    >>> from radabound_fast import FixedSequence
+    >>> guard = FixedSequence(np.arange(4000) % 2, epsilon=0.1, delta=0.1)
     >>> def constant(value):
     ...     return np.full(4000, value)
-    >>> [(value, answer.value) for value, answer in guarded_map(holdout, constant, [0, 1])]
+    >>> [(value, answer.value) for value, answer in guarded_map(guard, constant, [0, 1])]
     [(0, 0.5), (1, 0.5)]
     """
-    check_holdout(holdout=holdout)
-    check_guesses(holdout, guesses)
-    return _answers(holdout, fit_predict, candidates, n_jobs, backend, guesses, progress)
+    guard = check_guard(guard)
+    check_guesses(guard, guesses)
+    return _answers(guard, fit_predict, candidates, n_jobs, backend, guesses, progress)
 
 
 def _answers(
-    holdout: AnyHoldout,
+    guard: AnyGuard,
     fit_predict: Callable[[Candidate], Any],
     candidates: Iterable[Candidate],
     n_jobs: int | None,
@@ -124,12 +124,11 @@ def _answers(
         advance = shown.enter_context(_progress.progress(total, "answers", quiet=not progress))
         for output in outputs:
             predictions, guess = predictions_of(output, guesses)
-            named = {"key": sent[0]} if takes_keys(holdout) else {"guess": guess}
             try:
-                answer = holdout.query(predictions, **named)
-            except HoldoutExhausted:
-                if holdout.n_queries == 0:
-                    raise first_withheld(holdout.guard, "holdout", guess) from None
+                answer = guard.query(predictions, **beside(guard, key=sent[0], guess=guess))
+            except HoldoutExhausted as spent:
+                if guard.n_answered == 0:
+                    raise first_withheld(guard, spent, guess) from None
                 return
             answers.append((sent.popleft(), answer))
             advance(1)

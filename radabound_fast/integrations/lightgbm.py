@@ -13,7 +13,7 @@ from radabound_fast._extras import needs
 from radabound_fast.integrations._rounds import Rounds, above
 
 if TYPE_CHECKING:
-    from radabound_fast.integrations._owner import AnyHoldout
+    from radabound_fast.integrations._owner import AnyGuard
 
 with needs("lightgbm"):
     from lightgbm import Booster
@@ -30,7 +30,7 @@ class GuardedRounds:
     Attributes
     ----------
     answers : list of (int, Answer)
-        How many rounds the ensemble had, and what the holdout answered.
+        How many rounds the ensemble had, and what the guard answered.
     """
 
     def __init__(self, rounds: Rounds) -> None:
@@ -56,7 +56,7 @@ class GuardedRounds:
 
 
 def guarded_rounds(
-    holdout: AnyHoldout,
+    guard: AnyGuard,
     X_holdout: Any,
     *,
     every: int = 10,
@@ -65,16 +65,16 @@ def guarded_rounds(
 ) -> GuardedRounds:
     """A callback for ``lightgbm.train`` and ``LGBMClassifier.fit``.
 
-    It asks the holdout about the ensemble whenever its rounds are a multiple of `every`, those of
+    It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
     an `init_model` among them.  Training ends at the halt, or after the last round, with the best
     answered one, the first of equals, as ``best_iteration``.  Beside early stopping, the round
-    that is best for that stands, unless the holdout halts first.
+    that is best for that stands, unless the guard halts first.
 
     Parameters
     ----------
-    holdout : Holdout or RemoteHoldout
-        Around a guard that needs no guesses.
-    X_holdout : array_like or dataframe, shape (holdout.n_samples, n_features)
+    guard : guard made on labels, or RemoteGuard
+        With the metric "error"; it needs no guesses.
+    X_holdout : array_like or dataframe, shape (guard.holdout.n_samples, n_features)
         What ``Booster.predict`` takes.
     every : int, default 10
         Rounds from one query to the next.
@@ -93,17 +93,17 @@ def guarded_rounds(
     Raises
     ------
     HoldoutExhausted
-        The holdout has halted, can answer no query, or (in training) withholds the first answer.
+        The guard has halted, can answer no query, or (in training) withholds the first answer.
     TypeError, ValueError
-        No Holdout, another length, or in training, before any query: ``lightgbm.cv``, an
-        objective of the user's own or one that gives no probabilities, boosting "dart", whose
-        rounds change the trees before them, or classes that do not fit the booster's.
+        No guard made on labels, another length, or in training, before any query:
+        ``lightgbm.cv``, an objective of the user's own or one that gives no probabilities, boosting
+        "dart", whose rounds change the trees before them, or classes that do not fit the booster's.
     """
-    return GuardedRounds(Rounds(holdout, X_holdout, every, classes, key))
+    return GuardedRounds(Rounds(guard, X_holdout, every, classes, key))
 
 
 def _n_classes(model: Any) -> int:
-    """Of a booster that can be asked about; TypeError or ValueError for any other."""
+    """Return the number of classes of a booster; TypeError or ValueError if it cannot be judged."""
     if not isinstance(model, Booster):
         raise TypeError(
             "guarded_rounds is for lightgbm.train and LGBMClassifier, got lightgbm.cv: its folds "

@@ -1,4 +1,4 @@
-"""Tools that score models themselves: a metric and a scorer that ask a holdout.
+"""Tools that score models themselves: a metric and a scorer that ask a guard.
 
 ``metric(y_true, y_pred)`` is for whatever takes such a function, `HoldoutMetric.scorer` for
 whatever takes scikit-learn's ``scorer(estimator, X, y)``.  It needs no tool to be installed.
@@ -6,20 +6,22 @@ whatever takes scikit-learn's ``scorer(estimator, X, y)``.  It needs no tool to 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernel import sealed
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.holdout import Holdout
+from radabound_fast.guards.improvements import BestSoFar
 from radabound_fast.integrations._estimators import Response, as_score
-from radabound_fast.integrations._owner import check_holdout, needs_guess, takes_keys
-from radabound_fast.metrics import METRICS
-from radabound_fast.rows.labels import Labels
-from radabound_fast.spaces import Choice, Grid, Improvements
+from radabound_fast.integrations._owner import AnyGuard, beside, check_guard, is_search_here
+from radabound_fast.spaces import Choice, Grid, Improvements, Space
+
+if TYPE_CHECKING:
+    from radabound_fast.holdout import Holdout
+    from radabound_fast.store import Durability, Ledger
+    from radabound_fast.store.record import SearchRecord
 
 __all__ = ["HoldoutMetric", "HoldoutScorer"]
 
@@ -27,14 +29,27 @@ OtherRows = Literal["refuse", "plain"]
 Withheld = Literal["raise", "worst", "stop"]
 
 
+class _GuardHere(AnyGuard, Protocol):
+    """A guard whose labels are in this process."""
+
+    @property
+    def holdout(self) -> Holdout: ...
+    @property
+    def database(self) -> Ledger | SearchRecord | None: ...
+
+
+def _is_here(guard: AnyGuard) -> TypeGuard[_GuardHere]:
+    return guard.holdout.labels is not None
+
+
 class HoldoutMetric:
-    """``metric(y_true, y_pred)``: the holdout's answer, if these are the holdout's rows.
+    """``metric(y_true, y_pred)``: the guard's answer, if these are the holdout's rows.
 
     Parameters
     ----------
-    holdout : Holdout
-        What is asked.  Over a `DeclaredSearch` every call brings ``key=``, unless the space is
-        `spaces.Improvements`; over a guard that needs guesses, ``guess=``.
+    guard : guard made on labels
+        What answers.  With a `DeclaredSearch` every call brings ``key=``, unless its space is
+        `spaces.Improvements`; with a `GuessAndCheck`, ``guess=``.
     other_rows : {"refuse", "plain"}, default "refuse"
         What becomes of a call whose `y_true` are not the holdout's labels, sample by sample, such
         as one with training rows: a ValueError, or the same metric of those rows, each of which
@@ -48,73 +63,81 @@ class HoldoutMetric:
     Raises
     ------
     TypeError, ValueError
-        Not a `Holdout`, or another word.
+        Not a guard made on labels, or another word.
     HoldoutExhausted
-        The holdout has halted, or can answer no query.
+        The guard has halted, or can answer no query.
 
     Notes
     -----
-    What is guaranteed is what the holdout's guard guarantees, and rests on two things that no
-    code can see: that the tool uses the holdout's rows for this metric alone (nothing is fitted,
-    stopped, weighted or chosen by them otherwise), and that a key says all that was chosen.
+    What is guaranteed is what the guard guarantees, and rests on two things that no code can see:
+    that the tool uses the holdout's rows for this metric alone (nothing is fitted, stopped,
+    weighted or chosen by them otherwise), and that a key says all that was chosen.
 
     Over `spaces.Improvements` a search needs no keys and may be any program: the value that is
-    returned is then the best so far, rounded, while ``holdout.report()`` has every model's own
+    returned is then the best so far, rounded, while ``search.report()`` has every model's own
     value and interval.
 
     *Other processes.*  Labels are needed wherever a metric is computed, so a pickled metric holds
-    them: send it to workers that you trust.  Over a `DeclaredSearch` each worker has a copy that
-    answers alike; over a guard from ``Holdout.open`` each opens the database again, so that
-    together they are one guard, and so does a search from ``Holdout.open``.  Any other holdout
-    has one owner, and its metric cannot be pickled.  A copy in the same process is the same.
+    them: send it to workers that you trust.  With a `DeclaredSearch` each worker has a copy that
+    answers alike; a guard, or a search, that was opened from a database (``open``) each opens
+    again, so that together they are one.  Any other guard has one owner, and its metric cannot be
+    pickled.  A copy in the same process is the metric itself.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from radabound_fast import Holdout
-    >>> from radabound_fast.guards import DeclaredSearch
+    >>> from radabound_fast import DeclaredSearch, Holdout
     >>> y_true = np.arange(1000) % 2
-    >>> holdout = Holdout(y_true, DeclaredSearch(1000, 50, delta=0.1), metric="accuracy")
-    >>> metric = HoldoutMetric(holdout, other_rows="plain")
+    >>> search = DeclaredSearch(Holdout(y_true, metric="accuracy"), 50, delta=0.1)
+    >>> metric = HoldoutMetric(search, other_rows="plain")
     >>> metric(y_true, np.zeros(1000, int), key=7)
     0.5
     >>> metric([0, 1, 1, 1], [0, 1, 1, 0])  # other rows: not counted
     0.75
-    >>> holdout.n_queries
+    >>> search.n_answered
     1
     """
 
     @sealed
     def __init__(
-        self, holdout: Holdout, *, other_rows: OtherRows = "refuse", withheld: Withheld = "raise"
+        self, guard: AnyGuard, *, other_rows: OtherRows = "refuse", withheld: Withheld = "raise"
     ) -> None:
-        if isinstance(holdout, Holdout):
-            check_holdout(holdout=holdout)
-        else:  # one in another process has its labels there
+        guard = check_guard(guard)
+        if not _is_here(guard):
             raise TypeError(
-                "holdout must be a Holdout, whose labels are here, got " + type(holdout).__name__
+                "guard must have its labels in this process, by which the metric knows its rows, "
+                f"got a {type(guard).__name__}"
             )
-        self.holdout = holdout
-        self.other_rows = check_choice(("refuse", "plain"), other_rows=other_rows)
-        self.withheld = check_choice(("raise", "worst", "stop"), withheld=withheld)
-        self._shown = _Shown(holdout) if takes_no_key(holdout) else None
+        check_choice(("refuse", "plain"), other_rows=other_rows)
+        check_choice(("raise", "worst", "stop"), withheld=withheld)
+        self._restore(guard, other_rows, withheld)
+
+    def _restore(self, guard: _GuardHere, other_rows: OtherRows, withheld: Withheld) -> None:
+        self.guard, self.other_rows, self.withheld = guard, other_rows, withheld
+        self._best_so_far: BestSoFar | None = None
+        if is_search_here(guard) and isinstance(guard.space, Improvements):
+            self._best_so_far = BestSoFar(guard, guard.space.n_levels)
 
     @property
     def __name__(self) -> str:
-        """As of a function: tools name their columns by it."""
-        return f"holdout_{self.holdout.metric}"
+        """The name of the metric as a function: tools name their columns by it."""
+        return f"holdout_{self.guard.holdout.metric}"
 
     @property
     def greater_is_better(self) -> bool:
         """Whether more of the metric is better, as ``sklearn.metrics.make_scorer`` asks."""
-        return METRICS[self.holdout.metric].greater_is_better
+        return self.guard.holdout.greater_is_better
+
+    @property
+    def needs(self) -> Literal["key", "guess"] | None:
+        """What a call brings beside predictions; None too for a search over Improvements."""
+        return None if self._best_so_far else self.guard.needs
 
     @property
     def _worst(self) -> float:
         """The worst value that the metric can have."""
-        measure = getattr(self.holdout.guard, "_metric", None)  # None: error rates
-        least, most = (0.0, 1.0) if measure is None else measure.ends
-        return float(least if self.greater_is_better else most)
+        least, most = self.guard.holdout.limits_of_metric
+        return least if self.greater_is_better else most
 
     @sealed
     def __call__(
@@ -126,16 +149,16 @@ class HoldoutMetric:
         guess: float | None = None,
         sample_weight: None = None,
     ) -> float:
-        """The metric of these predictions.
+        """Return the metric of these predictions.
 
         Parameters
         ----------
         y_true : array_like, shape (n_samples,)
             The holdout's labels, in order; others as `other_rows` says.
         y_pred : array_like, shape (n_samples,)
-            What ``holdout.query`` takes.
+            Predictions as ``guard.query`` takes them.
         key, guess : optional
-            As of ``holdout.query``.
+            As ``guard.query`` takes them.
         sample_weight : None
             For tools that pass it: rows count as the holdout was made to count them, which is
             fixed before any score is seen.
@@ -157,24 +180,13 @@ class HoldoutMetric:
             raise TypeError(
                 "sample_weight must be left out: rows count as Holdout(..., sample_weight=) says"
             )
-        if not self.holdout._labels.are(y_true):
+        if not self.guard.holdout.labels.are(y_true):
             return self._of_other_rows(y_true, y_pred)
-        if self._shown is not None:
-            if key is not None:
-                raise TypeError(f"key must be left out with spaces.Improvements, got {key!r:.100}")
-            return self._shown.ask(y_pred)
-        if takes_keys(self.holdout):
-            if key is None:
-                raise TypeError(
-                    "key must say which model of the declared space this is: pass key=, use "
-                    "metric.scorer() where the tool hands over its estimator, or declare "
-                    "spaces.Improvements(n_levels), which needs none"
-                )
-            return float(self.holdout.query(y_pred, key=key).value)
-        if needs_guess(self.holdout) and guess is None:
-            raise TypeError(f"guess must be given with a {type(self.holdout.guard).__name__}")
+        self._check_beside(key, guess)
+        if self._best_so_far is not None:
+            return self._best_so_far.query(y_pred)
         try:
-            return float(self.holdout.query(y_pred, guess=guess, key=key).value)
+            return float(self.guard.query(y_pred, **beside(self.guard, key=key, guess=guess)).value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
                 return self._worst
@@ -182,8 +194,23 @@ class HoldoutMetric:
                 raise KeyboardInterrupt(str(spent)) from None
             raise
 
+    def _check_beside(self, key: Any, guess: Any) -> None:
+        """TypeError unless the call brings what it needs, and nothing else."""
+        if self.needs == "key" and key is None:
+            raise TypeError(
+                "key must say which model of the declared space this is: pass key=, use "
+                "metric.scorer() where the tool hands over its estimator, or declare "
+                "spaces.Improvements(n_levels), which needs none"
+            )
+        if self.needs == "guess" and guess is None:
+            raise TypeError(f"guess must be given with a {self.guard.kind}")
+        over = "spaces.Improvements" if self._best_so_far else f"a {self.guard.kind}"
+        for name, value in (("key", key), ("guess", guess)):
+            if name != self.needs and value is not None:
+                raise TypeError(f"{name} must be left out with {over}, got {value!r:.100}")
+
     def scorer(self, *, key: Callable[[Any], Any] | None = None) -> HoldoutScorer:
-        """scikit-learn's ``scorer(estimator, X, y)``, of which more is better.
+        """Return scikit-learn's ``scorer(estimator, X, y)``, of which more is better.
 
         Parameters
         ----------
@@ -200,16 +227,10 @@ class HoldoutMetric:
                 "scores training rows too needs other_rows='plain'; one that shuffles, cuts or "
                 "encodes the holdout must not"
             )
-        holdout, truth = self.holdout, self.holdout._truth
-        options = {} if truth is None else dict(truth.options)
-        if "pos_label" in options:
-            options["pos_label"] = holdout.pos_label
-        rows = Labels(y_true, holdout.classes)
-        one = DeclaredSearch(rows.n_samples, 1, delta=0.5)
-        plain = Holdout(rows, one, metric=holdout.metric, **options)
-        return float(plain.query(y_pred, key=0).value)
+        plain = DeclaredSearch(self.guard.holdout.of_other_rows(y_true), 1, delta=0.5)
+        return plain.query(y_pred, key=0).value
 
-    # it has no count of its own: a copy in this process asks the same holdout
+    # it has no count of its own: a copy in this process asks the same guard
     def __copy__(self) -> Self:
         return self
 
@@ -217,42 +238,42 @@ class HoldoutMetric:
         return self
 
     def __reduce__(self) -> Any:
-        options = {"other_rows": self.other_rows, "withheld": self.withheld}
-        holdout, guard = self.holdout, self.holdout.guard
-        if self._shown is not None and guard._record is None:
+        guard, database = self.guard, self.guard.database
+        if database is None and self._best_so_far is not None:
             raise TypeError(
                 "a HoldoutMetric over spaces.Improvements cannot be pickled: what its search was "
-                "shown has one owner; Holdout.open keeps it for several processes"
+                "shown has one owner; DeclaredSearch.open stores it for several processes"
             )
-        ledger = None if isinstance(guard, DeclaredSearch) else guard._ledger
-        if ledger is None:
-            return _metric_of, (type(self), holdout, options)
-        opened = (type(holdout), ledger.path, holdout._labels, type(guard), ledger.durability)
-        return _opened_again, (type(self), *opened, holdout._given.weights(), options)
+        options = self.other_rows, self.withheld
+        if database is None or is_search_here(guard):  # a search is sent with the path of its own
+            return _restored, (type(self), guard, *options)
+        opened = type(guard), database.path, guard.holdout, database.durability
+        return _opened_again, (type(self), *opened, *options)
 
     def __repr__(self) -> str:
         options = f"other_rows={self.other_rows!r}, withheld={self.withheld!r}"
-        return f"HoldoutMetric({self.holdout!r}, {options})"
+        return f"HoldoutMetric({self.guard!r}, {options})"
 
 
-def _metric_of(kind: type[HoldoutMetric], holdout: Holdout, options: Any) -> HoldoutMetric:
-    return kind(holdout, **options)
+def _restored(
+    kind: type[HoldoutMetric], guard: _GuardHere, other_rows: OtherRows, withheld: Withheld
+) -> HoldoutMetric:
+    made = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
+    made._restore(guard, other_rows, withheld)
+    return made
 
 
 def _opened_again(
     kind: type[HoldoutMetric],
-    holdout: type[Holdout],
+    guard: Any,  # its class
     path: str,
-    labels: Labels,
-    guard: Any,
-    durability: Any,
-    weights: Any,
-    options: Any,
+    holdout: Holdout,
+    durability: Durability,
+    other_rows: OtherRows,
+    withheld: Withheld,
 ) -> HoldoutMetric:
-    made = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
-    made.holdout = holdout.open(path, labels, guard, durability=durability, **weights)
-    made.other_rows, made.withheld, made._shown = options["other_rows"], options["withheld"], None
-    return made
+    opened = guard.open(path, holdout, durability=durability)
+    return _restored(kind, opened, other_rows, withheld)
 
 
 class HoldoutScorer:
@@ -265,14 +286,15 @@ class HoldoutScorer:
 
     def __init__(self, metric: HoldoutMetric, key: Callable[[Any], Any] | None) -> None:
         self.metric = metric
-        keyed = takes_keys(metric.holdout) and metric._shown is None
-        if key is not None and not keyed:
-            raise TypeError("key must be left out: this holdout is asked without keys")
-        if needs_guess(metric.holdout):
-            kind = type(metric.holdout.guard).__name__
-            raise TypeError(f"holdout must need no guesses in a scorer, got a {kind}")
+        if key is not None and metric.needs != "key":
+            raise TypeError("key must be left out: this guard is asked without keys")
+        if metric.needs == "guess":
+            raise TypeError(f"guard must need no guesses in a scorer, got a {metric.guard.kind}")
         self._key = key
-        self._names = _names_of(metric.holdout.guard.space) if keyed and key is None else None
+        self._space: Space | None = None  # the one whose names make the key
+        if metric.needs == "key" and key is None and is_search_here(metric.guard):
+            self._space = metric.guard.space
+            self._names = _names_of(self._space)
 
     @property
     def __name__(self) -> str:
@@ -280,20 +302,19 @@ class HoldoutScorer:
 
     @sealed
     def __call__(self, estimator: Any, X: Any, y: Any, *, sample_weight: None = None) -> float:
-        metric, holdout = self.metric, self.metric.holdout
+        metric, holdout = self.metric, self.metric.guard.holdout
         predictions = Response.to(holdout).of(estimator, X)
         key = None
         if self._key is not None:
             key = self._key(estimator)
-        elif self._names is not None:
-            key = self._key_by_names(estimator)
+        elif self._space is not None:
+            key = self._key_by_names(self._space, estimator)
         value = metric(y, predictions, key=key, sample_weight=sample_weight)
-        return float(as_score(holdout.metric, value))
+        return float(as_score(holdout, value))
 
-    def _key_by_names(self, estimator: Any) -> dict[str, Any]:
-        given, space = estimator.get_params(), self.metric.holdout.guard.space
-        assert self._names is not None
-        keys = [{name: given[name] for name in names if name in given} for names in self._names]
+    def _key_by_names(self, space: Space, estimator: Any) -> dict[str, Any]:
+        params = estimator.get_params()
+        keys = [{name: params[name] for name in names if name in params} for names in self._names]
         inside = [key for key in keys if key in space]
         if len(inside) == 1:
             return inside[0]
@@ -308,7 +329,7 @@ class HoldoutScorer:
         return f"HoldoutScorer({self.metric!r})"
 
 
-def _names_of(space: Any) -> list[tuple[str, ...]]:
+def _names_of(space: Space) -> list[tuple[str, ...]]:
     """The names of a key's parameters, of each kind of key that the space has."""
     if isinstance(space, Grid):
         return list(dict.fromkeys(tuple(sorted(grid)) for grid in space.grids))
@@ -318,69 +339,3 @@ def _names_of(space: Any) -> list[tuple[str, ...]]:
         "key must be a function of the estimator where the space is no grid and no list of "
         f"parameters, got a {type(space).__name__}"
     )
-
-
-# ---- a search that is shown the best so far -------------------------------------------------
-
-
-def takes_no_key(holdout: Holdout) -> bool:
-    """Whether the holdout's keys are what was shown before."""
-    return takes_keys(holdout) and isinstance(holdout.guard.space, Improvements)
-
-
-class _Shown:
-    """What a search over `Improvements` was shown: the best level so far."""
-
-    def __init__(self, holdout: Holdout) -> None:
-        if holdout.guard.n_folds is not None:
-            raise ValueError(
-                "holdout must be one without n_folds for spaces.Improvements: scores of folds are "
-                "not what is shown"
-            )
-        self._holdout, self._lock = holdout, threading.Lock()
-        measure = holdout.guard._terms.measure
-        self._least: float = measure.ends[0]
-        self._most: float = measure.ends[1]
-        self._greater: bool = measure.greater_is_better
-        self._n_steps: int = holdout.guard.space.n_levels - 1
-        self._key: tuple[int, tuple[tuple[int, int], ...]] = (0, ())
-
-    def ask(self, y_pred: Any) -> float:
-        with self._lock:
-            while True:
-                self._catch_up()
-                n = self._key[0]
-                try:
-                    value = self._holdout.query(y_pred, key=self._key).value
-                except ValueError:
-                    if self._holdout.n_queries == n:
-                        raise
-                    continue  # another process had asked with this key
-                self._key = self._after(self._key, value)
-                return self._value_of(self._key[1][-1][1])
-
-    def _catch_up(self) -> None:
-        """With other processes, which write to the same record."""
-        n_asked = self._holdout.n_queries
-        if n_asked == self._key[0]:
-            return
-        last = self._holdout.guard.answers[-1]
-        if last.key[0] + 1 != last.n_queries:
-            raise ValueError("holdout must be asked by its metric alone, it was asked otherwise")
-        self._key = self._after(last.key, last.value)
-
-    def _after(self, key: Any, value: float) -> Any:
-        n, falls = key
-        level = self._level_of(value)
-        if n == 0 or level < falls[-1][1]:
-            falls = (*falls, (n + 1, level))
-        return n + 1, falls
-
-    def _level_of(self, value: float) -> int:
-        worse = self._most - value if self._greater else value - self._least
-        level = round(worse / (self._most - self._least) * self._n_steps)
-        return min(max(level, 0), self._n_steps)  # a mean may be beyond its range by rounding
-
-    def _value_of(self, level: int) -> float:
-        worse = (self._most - self._least) * (level / self._n_steps if self._n_steps else 0.0)
-        return self._most - worse if self._greater else self._least + worse

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from radabound_fast._extras import needs
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
+    beside,
+    check_guard,
     check_guesses,
-    check_holdout,
     first_withheld,
+    is_search_here,
     predictions_of,
-    takes_keys,
 )
-from radabound_fast.metrics import METRICS
 
 if TYPE_CHECKING:
-    from radabound_fast.integrations._owner import AnyHoldout
+    from radabound_fast.integrations._owner import AnyGuard, AnyHoldout
 
 with needs("optuna"):
     from optuna import Trial, TrialPruned
@@ -29,14 +29,7 @@ with needs("optuna"):
 __all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "space_of"]
 
 GAINS = ("gain", "gain_low", "gain_high")
-USER_ATTRS = ("n_queries", "low", "high", "half_width", "complexity", *GAINS)
-
-
-def _named(holdout: AnyHoldout, trial: Trial, guess: float | None) -> dict[str, Any]:
-    """What a query of this holdout brings beside predictions."""
-    if not takes_keys(holdout):
-        return {"guess": guess}
-    return {"key": trial if isinstance(holdout.guard.space, TrialSpace) else trial.params}
+USER_ATTRS = ("number", "low", "high", "half_width", "complexity", *GAINS)
 
 
 class GuardedObjective:
@@ -48,43 +41,44 @@ class GuardedObjective:
         The number of each trial that was answered, and the answer, in the order of the queries.
     """
 
-    def __init__(
-        self, holdout: AnyHoldout, fit_predict: Callable[[Trial], Any], guesses: bool
-    ) -> None:
-        self._holdout, self._fit_predict, self._guesses = holdout, fit_predict, guesses
+    def __init__(self, guard: AnyGuard, fit_predict: Callable[[Trial], Any], guesses: bool) -> None:
+        self._guard, self._fit_predict, self._guesses = guard, fit_predict, guesses
+        self._by_trial = is_search_here(guard) and isinstance(guard.space, TrialSpace)
         self.answers: list[tuple[int, Any]] = []
 
     def __call__(self, trial: Trial) -> float:
-        _check_direction(trial, self._holdout.metric)
-        holdout = self._holdout
-        if holdout.halted:  # nothing to fit for
-            raise _ended(holdout, trial)
+        guard = self._guard
+        _check_direction(trial, guard.holdout)
+        if guard.halted:  # nothing to fit for
+            raise _ended(guard, trial)
         predictions, guess = predictions_of(self._fit_predict(trial), self._guesses)
+        key = trial if self._by_trial else trial.params
         try:
-            answer = holdout.query(predictions, **_named(holdout, trial, guess))
-        except HoldoutExhausted:
-            raise _ended(holdout, trial, guess) from None
+            answer = guard.query(predictions, **beside(guard, key=key, guess=guess))
+        except HoldoutExhausted as spent:
+            raise _ended(guard, trial, spent, guess) from None
         self.answers.append((trial.number, answer))
+        told = answer.to_dict()
         for name in USER_ATTRS:
-            if hasattr(answer, name):
-                trial.set_user_attr(f"holdout_{name}", getattr(answer, name))
+            if name in told:
+                trial.set_user_attr(f"holdout_{name}", told[name])
         return float(answer.value)
 
 
 def guarded_objective(
-    holdout: AnyHoldout, fit_predict: Callable[[Trial], Any], *, guesses: bool = False
+    guard: AnyGuard, fit_predict: Callable[[Trial], Any], *, guesses: bool = False
 ) -> GuardedObjective:
-    """An objective to minimise: the holdout error, while the guard answers.
+    """An objective for a study: the metric of each trial's predictions, while the guard answers.
 
     Parameters
     ----------
-    holdout : Holdout or RemoteHoldout
+    guard : guard made on labels, or RemoteGuard
         Lives in the process that runs ``study.optimize``.
     fit_predict : callable
         ``fit_predict(trial)`` suggests parameters, fits, and returns predictions for the
         held-out samples, shape (n_samples,).
     guesses : bool, default False
-        For mechanisms that need a guess: `fit_predict` returns (predictions, guess).
+        For a `GuessAndCheck`: `fit_predict` returns (predictions, guess).
 
     Returns
     -------
@@ -95,16 +89,17 @@ def guarded_objective(
     Raises
     ------
     HoldoutExhausted
-        The holdout had halted before this call, or can answer no query.  Or, in a trial, it
+        The guard had halted before this call, or can answer no query.  Or, in a trial, it
         withheld the very first answer: the message says what would work.
     TypeError, ValueError
-        `holdout` is no Holdout or needs guesses; or, in a trial and before it is fitted, the
-        study does not minimize one value, or maximize it where more of the metric is better.
+        `guard` is no guard made on labels, or needs guesses; or, in a trial and before it is
+        fitted, the study does not minimize one value, or maximize it where more of the metric is
+        better.
 
     Notes
     -----
     The trial whose answer is withheld is pruned without a value, and so is every trial that
-    is running or starts after it; the study is stopped.  The user attributes "holdout_n_queries",
+    is running or starts after it; the study is stopped.  The user attributes "holdout_number",
     "holdout_low", "holdout_high", "holdout_half_width" and "holdout_complexity" are for logging
     only: the guard alone counts.  With ``n_jobs`` above 1 queries are made in the order in which
     trials finish.
@@ -113,24 +108,24 @@ def guarded_objective(
     --------
     >>> import numpy as np
     >>> import optuna
-    >>> from radabound_fast import Holdout
-    >>> holdout = Holdout(np.arange(4000) % 2, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
+    >>> from radabound_fast import DeclaredSearch
+    >>> search = DeclaredSearch(np.arange(4000) % 2, {"threshold": range(4001)}, delta=0.1)
     >>> def fit_predict(trial):
     ...     return np.arange(4000) < trial.suggest_int("threshold", 0, 4000)
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
     >>> study = optuna.create_study()
-    >>> study.optimize(guarded_objective(holdout, fit_predict), n_trials=3)
-    >>> holdout.n_queries, round(study.best_value, 2)
+    >>> study.optimize(guarded_objective(search, fit_predict), n_trials=3)
+    >>> search.n_answered, round(study.best_value, 2)
     (3, 0.5)
     """
-    check_holdout(holdout=holdout)
-    check_guesses(holdout, guesses)
-    return GuardedObjective(holdout, fit_predict, guesses)
+    guard = check_guard(guard)
+    check_guesses(guard, guesses)
+    return GuardedObjective(guard, fit_predict, guesses)
 
 
-def _check_direction(trial: Trial, metric: str) -> None:
+def _check_direction(trial: Trial, holdout: AnyHoldout) -> None:
     study = getattr(trial, "study", None)  # a FixedTrial has none
-    more = METRICS[metric].greater_is_better
+    more = holdout.greater_is_better
     if study is None or study.directions == [
         StudyDirection.MAXIMIZE if more else StudyDirection.MINIMIZE
     ]:
@@ -138,16 +133,21 @@ def _check_direction(trial: Trial, metric: str) -> None:
     told = ", ".join(direction.name.lower() for direction in study.directions)
     wanted = "maximize" if more else "minimize"
     raise ValueError(
-        f"study must {wanted} one value, the holdout {metric}: "
+        f"study must {wanted} one value, the holdout {holdout.metric}: "
         f'optuna.create_study(direction="{wanted}"), got {told}'
     )
 
 
-def _ended(holdout: AnyHoldout, trial: Trial, guess: Any = None) -> Exception:
+def _ended(
+    guard: AnyGuard,
+    trial: Trial,
+    spent: HoldoutExhausted | None = None,
+    guess: float | None = None,
+) -> Exception:
     """What ends a trial that is not answered."""
-    if holdout.n_queries == 0:
+    if guard.n_answered == 0:
         # without stopping the study, whose threads would then drop the error
-        return first_withheld(holdout.guard, "holdout", guess)
+        return first_withheld(guard, spent, guess)
     # ask and tell has no loop to stop, which Optuna says by a RuntimeError; a FixedTrial no study
     with contextlib.suppress(RuntimeError, AttributeError):
         trial.study.stop()

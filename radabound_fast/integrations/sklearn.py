@@ -18,7 +18,7 @@ from radabound_fast.integrations._candidates import (
     with_params,
 )
 from radabound_fast.integrations._estimators import Response
-from radabound_fast.integrations._owner import check_holdout, first_withheld, needs_guess
+from radabound_fast.integrations._owner import check_guard, first_withheld
 
 with needs("sklearn"):
     from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -43,16 +43,15 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ``predict_proba`` or ``decision_function``.
     candidates : dict or iterable of dict
         A parameter grid, or what yields parameters: `ParameterGrid`, `ParameterSampler`, a list.
-    guard : Holdout
-        Owns the labels of the holdout; around a `RadaBound` or a mechanism, or a `DeclaredSearch`
-        with any metric, over the candidates (`space_of`).
+    guard : guard made on labels, or RemoteGuard
+        A `DeclaredSearch` is made over the candidates (`space_of`).
     n_jobs : int, optional
         As in `joblib.Parallel`.  The answers and the halt do not depend on it.
     refit : bool, default True
         Whether to fit the best candidate on all of `X` as `best_estimator_`.
     cv : int, splitter or iterable, default 5
-        For a guard whose queries need a guess (`GuessAndCheck`, `Thresholdout`): the guess is
-        the cross-validation error on `X` and `y`.  Not used otherwise.
+        For a `GuessAndCheck`: the guess is the cross-validation error on `X` and `y`.  Not used
+        otherwise.
     verbose : int, default 0
         Above 0: how far it has come, on stderr, as a bar in a terminal (with tqdm) and a line now
         and then elsewhere.
@@ -122,7 +121,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X, y : array_like or dataframe, shape (n_train, n_features) and (n_train,)
             Training part.
-        X_holdout : array_like or dataframe, shape (guard.n_samples, n_features)
+        X_holdout : array_like or dataframe, shape (guard.holdout.n_samples, n_features)
             In the order of the guard's labels, which stay with it.
 
         Raises
@@ -131,20 +130,22 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             The guard had halted before, can answer no query, or withheld the first answer: the
             message says what would work.
         TypeError, ValueError
-            The guard is no Holdout, X_holdout has another length, or there are no candidates.
+            The guard is none that was made on labels, X_holdout has another length, or there are
+            no candidates.
 
         Notes
         -----
         An error or Ctrl-C on the way has as its attribute ``answers`` the list of (parameters,
         Answer) so far, which are in `cv_results_` as well.
         """
-        guard = check_holdout(guard=self.guard)
-        check_length(X_holdout, guard.n_samples)
+        guard = check_guard(self.guard)
+        holdout = guard.holdout
+        check_length(X_holdout, holdout.n_samples)
         candidates = listed_candidates(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
             raise TypeError(f"refit must be True or False, got {self.refit!r}")
-        guesses = needs_guess(guard)
-        cv, response = self.cv if guesses else None, Response.to(guard)
+        guesses = guard.needs == "guess"
+        cv, response = self.cv if guesses else None, Response.to(holdout)
         judged = guarded_map(
             guard,
             partial(fit_predict, self.estimator, X, y, X_holdout, cv, response),
@@ -161,9 +162,9 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 answers.append(answer)
         finally:
             self.halted_: bool = guard.halted
-            self.cv_results_ = results_of(guard.metric, candidates, answers)
+            self.cv_results_ = results_of(holdout, candidates, answers)
         if not answers:
-            raise first_withheld(guard.guard, "guard")
+            raise first_withheld(guard)
         scores = self.cv_results_["mean_test_score"]
         best = self.best_index_ = int(np.argmax(scores[: len(answers)]))
         self.best_answer_, self.best_params_ = answers[best], candidates[best]

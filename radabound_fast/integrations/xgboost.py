@@ -14,7 +14,7 @@ from radabound_fast._extras import needs
 from radabound_fast.integrations._rounds import Rounds, above
 
 if TYPE_CHECKING:
-    from radabound_fast.integrations._owner import AnyHoldout
+    from radabound_fast.integrations._owner import AnyGuard
 
 with needs("xgboost"):
     from xgboost import Booster, DMatrix
@@ -34,16 +34,16 @@ CODES: dict[str, Callable[[NDArray[Any]], NDArray[np.intp]]] = {
 class GuardedRounds(TrainingCallback):
     """A callback for ``xgboost.train`` and ``XGBClassifier``.
 
-    It asks the holdout about the ensemble whenever its rounds are a multiple of `every`, those of
+    It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
     an `xgb_model` among them.  Training ends at the halt, and the best answered round, the first
     of equals, is the booster's ``best_iteration``.  Beside early stopping, the round that is best
-    for that stands, unless the holdout halts first.
+    for that stands, unless the guard halts first.
 
     Parameters
     ----------
-    holdout : Holdout or RemoteHoldout
-        Around a guard that needs no guesses.
-    X_holdout : array_like, dataframe or DMatrix, shape (holdout.n_samples, n_features)
+    guard : guard made on labels, or RemoteGuard
+        With the metric "error"; it needs no guesses.
+    X_holdout : array_like, dataframe or DMatrix, shape (guard.holdout.n_samples, n_features)
         What ``Booster.inplace_predict`` takes, or a DMatrix.
     every : int, default 10
         Rounds from one query to the next.
@@ -57,23 +57,23 @@ class GuardedRounds(TrainingCallback):
     Attributes
     ----------
     answers : list of (int, Answer)
-        How many rounds the ensemble had and what the holdout answered, in the last training,
+        How many rounds the ensemble had and what the guard answered, in the last training,
         also after an error.
 
     Raises
     ------
     HoldoutExhausted
-        The holdout has halted, can answer no query, or (in training) withholds the first answer.
+        The guard has halted, can answer no query, or (in training) withholds the first answer.
     TypeError, ValueError
-        No Holdout, another length, or before training: ``xgboost.cv``, an objective that gives no
-        classes (as an objective of the user's own, unless the booster is told one of `CODES` as
-        well), boosters "dart" and "gblinear", whose rounds change what came before them, or
-        classes that do not fit the booster's.
+        No guard made on labels, another length, or before training: ``xgboost.cv``, an objective
+        that gives no classes (as an objective of the user's own, unless the booster is told one of
+        `CODES` as well), boosters "dart" and "gblinear", whose rounds change what came before
+        them, or classes that do not fit the booster's.
     """
 
     def __init__(
         self,
-        holdout: AnyHoldout,
+        guard: AnyGuard,
         X_holdout: Any,
         *,
         every: int = 10,
@@ -81,7 +81,7 @@ class GuardedRounds(TrainingCallback):
         key: Callable[[int], Any] | None = None,
     ) -> None:
         super().__init__()
-        self._rounds = Rounds(holdout, X_holdout, every, classes, key)
+        self._rounds = Rounds(guard, X_holdout, every, classes, key)
         self._codes = CODES["binary:logistic"]
         self._n_before = 0
 

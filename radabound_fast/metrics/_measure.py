@@ -28,6 +28,11 @@ INDEPENDENT = "independent held-out examples"
 OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
 
 
+def ends_of(name: str, least: float, most: float) -> tuple[float, float]:
+    """The least and the largest value of a metric, given those of its losses."""
+    return (-most, -least) if name.startswith("neg_") else (least, most)
+
+
 @dataclass(frozen=True)
 class MeanLoss:
     """What is measured unless a `Holdout` has another metric: sums of losses are kept."""
@@ -177,9 +182,7 @@ class Measure(NamedTuple):
     @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest value of the metric."""
-        if self.name.startswith("neg_"):
-            return -self.most, -self.least
-        return self.least, self.most
+        return ends_of(self.name, self.least, self.most)
 
     def values(self, kept: Array) -> Array:
         """The metric, given rows of what was kept."""
@@ -250,7 +253,7 @@ class Measure(NamedTuple):
         return all(errors <= size for errors, size in zip(kept, self.sizes, strict=False))
 
     def describe(self) -> dict[str, Any]:
-        """As JSON; `from_description` reads it."""
+        """Return the measure as JSON values, which `from_description` reads."""
         told = self._asdict()
         del told["n_folds"]  # which is a parameter of the search
         return told | {

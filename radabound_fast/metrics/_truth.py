@@ -18,7 +18,7 @@ from radabound_fast.rows.weighting import Weighting
 
 from ._choices import MetricChoice
 from ._classes import around, errors
-from ._measure import Measure
+from ._measure import Measure, ends_of
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
 from ._table import COUNTED, FOLDED, MEANS, METRICS
 
@@ -67,7 +67,7 @@ class Truth:
             self._check_weighting()
 
     def beside(self, baseline: Any, n_folds: int | None) -> Truth:
-        """The same labels for a search with a baseline, or with predictions of a cross-validation.
+        """Return these labels for a search with a baseline, or with cross-validated predictions.
 
         Parameters
         ----------
@@ -98,6 +98,11 @@ class Truth:
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
         return self.row.read(self, y_pred, ndim)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest value of the metric."""
+        return ends_of(self.row.name, self.least, self.most)
 
     def measure(self, secret: bytes) -> Measure:
         """What of this may leave it."""

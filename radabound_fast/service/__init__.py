@@ -1,6 +1,6 @@
 """A holdout as a service: one process owns labels, guard and database, and teams query over HTTP.
 
-``radabound serve`` starts it (docs/how-to/serve-a-holdout.md), `service.client.RemoteHoldout`
+``radabound serve`` starts it (docs/how-to/serve-a-holdout.md), `service.client.RemoteGuard`
 queries it.
 
 =============  ====================================================================
@@ -14,6 +14,6 @@ queries it.
 `app`          HTTP: authentication, limits on bodies, JSON
 `contract`     the OpenAPI description
 `server`       uvicorn
-`client`       `RemoteHoldout`; needs no extra
+`client`       `RemoteGuard`; needs no extra
 =============  ====================================================================
 """

@@ -1,4 +1,4 @@
-"""Client of `radabound serve`: a holdout whose labels are in another process."""
+"""Client of `radabound serve`: a guard whose labels are in another process."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, Self, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -46,14 +46,14 @@ _ERRORS: dict[str, type[Exception]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteAnswer(Answer):
-    """One answer of a `RemoteHoldout`.
+    """One answer of a `RemoteGuard`.
 
     Attributes
     ----------
     value, low, high, half_width : float
         As in `Answer`; nan where the guard has none.
-    n_queries : int
-        Answers released so far to all teams, this one included.
+    number : int
+        Number of the answer, counted over all teams.
     """
 
     # field(): else the properties of `Answer` would become the defaults
@@ -61,12 +61,16 @@ class RemoteAnswer(Answer):
     low: float = field()
     high: float = field()
     half_width: float = field()
-    n_queries: int = field()
+    number: int = field()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields by name, as a new dict."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteSearchAnswer(RemoteAnswer):
-    """One answer of a `RemoteHoldout` over a `DeclaredSearch`.
+    """One answer of a `RemoteGuard` that is a `DeclaredSearch`.
 
     Attributes
     ----------
@@ -84,7 +88,7 @@ class RemoteSearchAnswer(RemoteAnswer):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
-    """One answer of a `RemoteHoldout` over a `DeclaredSearch` with a baseline.
+    """One answer of a `RemoteGuard` that is a `DeclaredSearch` with a baseline.
 
     Attributes
     ----------
@@ -108,7 +112,7 @@ class RemoteReport:
 
     Attributes
     ----------
-    metric, n_samples, n_queries, space_size, delta, baseline, guarantee
+    metric, n_samples, n_models, space_size, delta, baseline, guarantee
         Attributes of `Report`.
     best : dict
         The best answer, by name.
@@ -120,7 +124,7 @@ class RemoteReport:
         self._fields = fields
         self.metric: str = fields["metric"]
         self.n_samples: int = fields["n_samples"]
-        self.n_queries: int = fields["n_queries"]
+        self.n_models: int = fields["n_models"]
         self.space_size: int | None = fields["space_size"]
         self.delta: float = fields["delta"]
         self.baseline: float | None = fields["baseline"]
@@ -142,11 +146,34 @@ class RemoteReport:
         return self._html
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteHoldout:
-    """A `Holdout` that another process serves (`radabound serve`), queried over HTTP.
+    """The facts about a holdout that `radabound serve` tells; the labels stay with the service.
 
-    The integrations take it in the place of a `Holdout`, and threads may share it.  It has no
-    labels and may be copied, pickled and sent to workers: the service counts their queries.
+    Attributes
+    ----------
+    n_samples, metric, takes, greater_is_better, classes, pos_label
+        Attributes of `Holdout`.
+    """
+
+    n_samples: int
+    metric: str
+    takes: str
+    greater_is_better: bool
+    classes: list[Any] | None
+    pos_label: Any
+
+    @property
+    def labels(self) -> None:
+        """None: they stay with the service."""
+        return None
+
+
+class RemoteGuard:
+    """A guard that another process serves (`radabound serve`), queried over HTTP.
+
+    The integrations take it in the place of a guard, and threads may share it.  It has no labels
+    and may be copied, pickled and sent to workers: the service counts their queries.
 
     Parameters
     ----------
@@ -174,7 +201,7 @@ class RemoteHoldout:
     Notes
     -----
     A call that got no reply is sent again under its idempotency key, and counted once, whatever
-    happens to the connection or the service.  Errors are those of a `Holdout`; a team that has no
+    happens to the connection or the service.  Errors are those of the guard; a team that has no
     answers left today gets a RuntimeError.
     """
 
@@ -224,46 +251,56 @@ class RemoteHoldout:
         self._get("/state", self._take_state)
 
     def _take_state(self, state: dict[str, Any]) -> None:
-        self._n_samples = int(state["n_samples"])
-        self._known_classes: list[Any] | None = state["classes"]
-        self._metric, self._takes = str(state["metric"]), str(state["takes"])
-        self._pos_label = state["pos_label"]
-        self._takes_keys, self._needs_guess = bool(state["takes_keys"]), bool(state["needs_guess"])
-        self._mechanism, self._guarantee = str(state["mechanism"]), str(state["guarantee"])
+        self._holdout = holdout = RemoteHoldout(
+            int(state["n_samples"]),
+            str(state["metric"]),
+            str(state["takes"]),
+            bool(state["greater_is_better"]),
+            state["classes"],
+            state["pos_label"],
+        )
+        self._kind, self._guarantee = str(state["guard"]), str(state["guarantee"])
+        self._needs: Literal["key", "guess"] | None = state["needs"]
+        self._parameters = dict(state["parameters"])
         self._halted, self._max_body = bool(state["halted"]), int(state["max_body"])
         self._labels = None
-        if self._known_classes is not None and self._takes == "classes":
+        if holdout.classes is not None and holdout.takes == "classes":
             # not the holdout's: the first class everywhere, from which predictions differ
-            self._labels = Labels(self._known_classes[:1] * self._n_samples, self._known_classes)
+            self._labels = Labels(holdout.classes[:1] * holdout.n_samples, holdout.classes)
 
     def __reduce__(self) -> Any:
         return _connected, (self._url, self._token, self._timeout, self._cafile)
 
     def __sklearn_clone__(self) -> Self:
-        """This very object: scikit-learn's ``clone`` treats a `Holdout` so too."""
+        """This very object: scikit-learn's ``clone`` treats any guard so."""
         return self
 
     # ---- state of the service ------------------------------------------------------------------
 
     @property
+    def holdout(self) -> RemoteHoldout:
+        """The facts about the holdout, without its labels."""
+        return self._holdout
+
+    @property
     def n_samples(self) -> int:
-        """m, the number of labels."""
-        return self._n_samples
+        """Held-out rows, m."""
+        return self._holdout.n_samples
 
     @property
-    def classes(self) -> Any:
-        """What a prediction may be, sorted; None where predictions are numbers in a range."""
-        return None if self._known_classes is None else list(self._known_classes)
+    def kind(self) -> str:
+        """The name of the guard's class."""
+        return self._kind
 
     @property
-    def metric(self) -> str:
-        """Name of the metric, in `radabound_fast.metrics.METRICS`."""
-        return self._metric
+    def needs(self) -> Literal["key", "guess"] | None:
+        """The argument that a query brings beside predictions."""
+        return self._needs
 
     @property
-    def pos_label(self) -> Any:
-        """The positive class; None where the metric has none."""
-        return self._pos_label
+    def parameters(self) -> dict[str, Any]:
+        """The guard's parameters, as JSON values by name."""
+        return dict(self._parameters)
 
     @property
     def guarantee(self) -> str:
@@ -278,33 +315,43 @@ class RemoteHoldout:
         return self._halted
 
     @property
-    def n_queries(self) -> int:
+    def can_answer(self) -> bool:
+        """Whether some query might be answered: False once halted, or where nothing ever is."""
+        return self._get("/state", lambda state: bool(state["can_answer"]))
+
+    @property
+    def n_answered(self) -> int:
         """Answers released so far, to all teams."""
-        return self._get("/state", lambda state: int(state["n_queries"]))
+        return self._get("/state", lambda state: int(state["n_answered"]))
 
-    @property
-    def guard(self) -> Self:
-        """This object, in the place of the guard, which is with the service."""
-        return self
+    def n_left(self) -> int | None:
+        """Return how many queries more will be answered for certain; None: there is no end.
 
-    @property
-    def space(self) -> None:
-        """None: the space of a `DeclaredSearch` stays with the service."""
-        return None
+        This is as far as the answers reveal it: 0 where it depends on the complexity.
+        """
+
+        def read(state: dict[str, Any]) -> int | None:
+            return None if state["n_left"] is None else int(state["n_left"])
+
+        return self._get("/state", read)
+
+    def what_would_answer(self, guess: float | None = None) -> str:
+        """Return "": the service does not say what to change."""
+        return ""
 
     # ---- queries -------------------------------------------------------------------------------
 
     def query(
         self, y_pred: Any, *, guess: float | None = None, key: Any = None, rerun: int | None = None
     ) -> RemoteAnswer:
-        """Query one model; see `Holdout.query`.
+        """Query one model; see the guard's `query`.
 
         Parameters
         ----------
         y_pred : array_like, shape (n_samples,)
-            Predictions, as in `Holdout.query`.
+            Predictions, as the guard takes them.
         guess, key, rerun
-            Arguments of `Holdout.query`.
+            Arguments of the guard's `query`.
 
         Returns
         -------
@@ -327,7 +374,7 @@ class RemoteHoldout:
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
     ) -> Answers[RemoteAnswer]:
-        """Query many models; see `Holdout.query_many`.
+        """Query many models; see the guard's `query_many`.
 
         The service counts all rows in one commit, or none.
 
@@ -335,7 +382,7 @@ class RemoteHoldout:
         ----------
         Y_pred : array_like, shape (k, n_samples)
         guesses, keys, reruns
-            Arguments of `Holdout.query_many`.
+            Arguments of the guard's `query_many`.
 
         Returns
         -------
@@ -384,10 +431,7 @@ class RemoteHoldout:
 
     def __repr__(self) -> str:
         # not the token
-        return (
-            f"RemoteHoldout({self._url!r}, n_samples={self._n_samples}, "
-            f"mechanism={self._mechanism!r})"
-        )
+        return f"RemoteGuard({self._url!r}, n_samples={self.n_samples}, kind={self.kind!r})"
 
     # ---- predictions as octets -------------------------------------------------------------------
 
@@ -415,7 +459,7 @@ class RemoteHoldout:
         if len(self._labels.classes) == 2:
             words = _kernel.pack_rows(*self._labels.match(y_pred, ndim))
             octets = np.atleast_2d(words).astype("<u8", copy=False).view(np.uint8)
-            return "bits", octets[:, : -(-self._n_samples // 8)].tobytes()
+            return "bits", octets[:, : -(-self.n_samples // 8)].tobytes()
         codes = self._labels.codes_of(y_pred, ndim)
         return "codes", codes.astype(code_dtype(len(self._labels.classes)), copy=False).tobytes()
 
@@ -506,7 +550,7 @@ class RemoteHoldout:
         kind, message = str(error.get("type")), str(error.get("message"))
         if kind == "HoldoutExhausted":
             self._halted = True
-            raise HoldoutExhausted(message, n_queries=int(error.get("n_queries", 0)))
+            raise HoldoutExhausted(message, n_answered=int(error.get("n_answered", 0)))
         raise _ERRORS.get(kind, RuntimeError)(message)
 
 
@@ -528,14 +572,14 @@ def _close_all(idle: list[http.client.HTTPConnection]) -> None:
         idle.pop().close()
 
 
-def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteHoldout:
-    return RemoteHoldout(url, token=token, timeout=timeout, cafile=cafile)
+def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard:
+    return RemoteGuard(url, token=token, timeout=timeout, cafile=cafile)
 
 
 def _answer(fields: dict[str, Any]) -> RemoteAnswer:
     names = ["value", "low", "high", "half_width"]
     numbers = {name: math.nan if fields[name] is None else float(fields[name]) for name in names}
-    shared: dict[str, Any] = numbers | {"n_queries": int(fields["number"])}
+    shared: dict[str, Any] = numbers | {"number": int(fields["number"])}
     if "key" not in fields:
         return RemoteAnswer(**shared)
     shared |= {"key": fields["key"], "rerun": int(fields["rerun"])}
@@ -551,7 +595,7 @@ def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
     rows = zip(*(fields[name] for name in names), strict=True)
     singular = [name.removesuffix("s") for name in names]
     answers = [_answer(dict(zip(singular, row, strict=True))) for row in rows]
-    return Answers(answers, halted=bool(fields["halted"]), n_queries=int(fields["n_queries"]))
+    return Answers(answers, halted=bool(fields["halted"]), n_answered=int(fields["n_answered"]))
 
 
 def _npy(values: Any) -> bytes:

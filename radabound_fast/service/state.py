@@ -45,6 +45,7 @@ def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
         "needs": guard.needs,
         "forms": list(FORMS),
         "halted": bool(guard.halted),
+        "can_answer": bool(guard.can_answer),
         "n_answered": int(guard.n_answered),
         "n_left": guard.n_left_public(),
         "guarantee": guard.guarantee,

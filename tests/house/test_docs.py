@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radabound_fast import Holdout
+from radabound_fast import FixedSequence
 
 DOCS = Path(__file__).parents[2] / "docs"
 MAKE = DOCS / "make"
@@ -21,10 +21,9 @@ def vote_chosen_by_the_scores(seed):
     """How far off the answer to a vote is, of 25 coins weighted by what was answered of them."""
     rng = np.random.default_rng([seed, 25])
     labels, coins = rng.integers(0, 2, 1000), rng.integers(0, 2, (25, 1000))
-    given = {"epsilon": 0.06, "delta": 0.1, "bound": "fixed-sequence", "n_vectors": 64}
-    holdout = Holdout(labels, **given)
-    weights = np.where(holdout.query_many(coins).values < 0.5, 1, -1)
-    return abs(holdout.query((weights @ (2 * coins - 1) > 0).astype(int)).value - 0.5)
+    guard = FixedSequence(labels, epsilon=0.06, delta=0.1, n_vectors=64)
+    weights = np.where(guard.query_many(coins).values < 0.5, 1, -1)
+    return abs(guard.query((weights @ (2 * coins - 1) > 0).astype(int)).value - 0.5)
 
 
 def test_an_order_chosen_by_the_scores_breaks_a_fixed_sequence_as_the_page_says():

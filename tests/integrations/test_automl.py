@@ -48,9 +48,11 @@ def test_flaml_searches_with_keys():
 
 # the recipe up to its last call, and then a guard that halts, which is asked without keys
 HALTS = """
+from radabound_fast import RadaBound
+
 for withheld in ("raise", "stop", "worst"):
-    holdout = Holdout(y_holdout, epsilon=0.06, delta=0.1, bound="mclt", seed=0)
-    metric, automl, ended = HoldoutMetric(holdout, withheld=withheld), AutoML(), "to the end"
+    guard = RadaBound(y_holdout, epsilon=0.06, delta=0.1, bound="mclt", seed=0)
+    metric, automl, ended = HoldoutMetric(guard, withheld=withheld), AutoML(), "to the end"
     try:
         automl.fit(
             X, y, X_val=X_holdout, y_val=y_holdout, metric=error, task="classification",
@@ -64,7 +66,7 @@ for withheld in ("raise", "stop", "worst"):
     except BaseException as stop:
         ended = type(stop).__name__
     best = automl.best_loss < 0.2 and sorted(automl.best_config) == sorted(grid)
-    print(withheld, ended, holdout.halted, best)
+    print(withheld, ended, guard.halted, best)
 """
 
 
@@ -108,12 +110,12 @@ def test_grid_search_with_a_scorer():
 
 AFTER_GRID = """
 best = search.cv_results_["mean_test_score"].max()
-print(abs(best - (1 - min(holdout.guard.answers.values))) < 1e-12)
+print(abs(best - (1 - min(declared.answers.values))) < 1e-12)
 """
 
 
 def test_make_scorer_in_two_processes_is_one_guard():
-    after = "print(holdout.n_queries, holdout.halted, search.best_score_ < 0)"
+    after = "print(guard.n_answered, guard.halted, search.best_score_ < 0)"
     assert reports.run(
         reports.script("scikit-learn-searches#make_scorer", after=after)
     ).split() == ["8", "False", "True"]
@@ -131,17 +133,17 @@ space = grid | {"n_estimators": range(1, 28)}
 split = PredefinedSplit(np.repeat([-1, 0], [len(y), len(y_holdout)]))
 rows = np.vstack([X, X_holdout]), np.append(y, y_holdout)
 for resource in ({"resource": "n_estimators", "min_resources": 3, "max_resources": 27}, {}):
-    holdout = Holdout(y_holdout, DeclaredSearch(len(y_holdout), space, delta=0.1))
+    declared = DeclaredSearch(y_holdout, space, delta=0.1)
     search = HalvingGridSearchCV(
         ExtraTreesClassifier(random_state=0), grid, cv=split, refit=False, error_score="raise",
-        scoring=HoldoutMetric(holdout).scorer(), return_train_score=False, **resource,
+        scoring=HoldoutMetric(declared).scorer(), return_train_score=False, **resource,
     )
     try:
         search.fit(*rows)
-        keys = [key["n_estimators"] for key in holdout.guard.answers.keys]
+        keys = [key["n_estimators"] for key in declared.answers.keys]
         print(len(keys), sorted(set(keys)) == sorted(search.n_resources_))
     except ValueError as error:
-        print(error, holdout.n_queries)
+        print(error, declared.n_answered)
 """
 
 
@@ -168,7 +170,7 @@ def suggest(trial):
 
 storage = STORAGE
 """
-OPTUNA_AFTER = "print(len(study.trials), holdout.n_queries, len(holdout.guard.answers.keys))"
+OPTUNA_AFTER = "print(len(study.trials), declared.n_answered, len(declared.answers.keys))"
 
 WORKERS = """
 import subprocess, sys, time
@@ -231,6 +233,6 @@ def test_ray_tune_asks_with_its_configurations(tmp_path):
         "import ray\nray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
         f"path = {str(tmp_path / 'ray.db')!r}\n"
     )
-    after = "print(holdout.n_queries)\nray.shutdown()"
+    after = "print(declared.n_answered)\nray.shutdown()"
     printed = reports.run(reports.script("ray-tune", before, after), timeout=300)
     check(printed, least=2, quality=0.5)

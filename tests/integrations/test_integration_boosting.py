@@ -31,10 +31,10 @@ class Lightgbm:
         self.parameters |= {"num_leaves": 4, "verbosity": -1, "num_threads": 1, "seed": 0}
         self.parameters |= parameters
 
-    def hook(self, holdout, X_holdout, **options):
+    def hook(self, guard, X_holdout, **options):
         from radabound_fast.integrations.lightgbm import guarded_rounds
 
-        return guarded_rounds(holdout, X_holdout, **options)
+        return guarded_rounds(guard, X_holdout, **options)
 
     def fit(self, X, y, hooks=(), *, onto=None, n_rounds=N_ROUNDS, group=None, **options):
         import lightgbm
@@ -84,10 +84,10 @@ class Xgboost:
         self.parameters = {"objective": "binary:logistic"} if n_classes == 2 else objective
         self.parameters |= {"max_depth": 2, "nthread": 1, "seed": 0} | parameters
 
-    def hook(self, holdout, X_holdout, **options):
+    def hook(self, guard, X_holdout, **options):
         from radabound_fast.integrations.xgboost import GuardedRounds
 
-        return GuardedRounds(holdout, X_holdout, **options)
+        return GuardedRounds(guard, X_holdout, **options)
 
     def fit(self, X, y, hooks=(), *, onto=None, n_rounds=N_ROUNDS, group=None, **options):
         import xgboost
@@ -145,8 +145,8 @@ def split(data):
     return train_test_split(X, y, test_size=N_HOLDOUT, random_state=0)
 
 
-def holdout_of(y, epsilon=0.5, **options):
-    return RadaBound(y, epsilon=epsilon, delta=0.1, bound="mclt", seed=0, **options)
+def guard_of(y, epsilon=0.5):
+    return RadaBound(y, epsilon=epsilon, delta=0.1, bound="mclt", seed=0)
 
 
 def told(hook):
@@ -169,7 +169,7 @@ def test_every_fourth_round_of_the_ensemble_is_asked_and_the_best_is_kept(tool, 
     X, X_holdout, y, y_holdout = split(data)
     boosting = tool(len(np.unique(y)))
     before = boosting.fit(X, y, n_rounds=n_before) if n_before else None
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=4)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=4)
     booster = boosting.fit(X, y, [hook], onto=before)
     errors = {}
     for n_rounds in range(4, n_before + N_ROUNDS + 1, 4):
@@ -186,7 +186,7 @@ def test_every_fourth_round_of_the_ensemble_is_asked_and_the_best_is_kept(tool, 
 def test_the_first_of_equals_is_best(tool):
     X, X_holdout, y, y_holdout = split("two classes")
     boosting = tool(2, learning_rate=1e-9)  # no round changes a class
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
     booster = boosting.fit(X, y, [hook])
     assert len(hook.answers) == 4 and len(set(dict(told(hook)).values())) == 1
     assert boosting.best(booster) == 3
@@ -195,37 +195,37 @@ def test_the_first_of_equals_is_best(tool):
 def test_training_ends_at_the_halt_with_the_best_answered_round(tool):
     X, X_holdout, y, y_holdout = split("ten classes")
     for epsilon in np.arange(0.105, 0.08, -0.002):  # the first that is too small for all rounds
-        holdout = holdout_of(y_holdout, epsilon=epsilon)
-        hook = tool(10).hook(holdout, X_holdout, every=1)
+        guard = guard_of(y_holdout, epsilon=epsilon)
+        hook = tool(10).hook(guard, X_holdout, every=1)
         booster = tool(10).fit(X, y, [hook])
-        if holdout.halted:
+        if guard.halted:
             break
-    assert 0 < holdout.n_answered < N_ROUNDS
-    assert [n_rounds for n_rounds, _ in hook.answers] == list(range(1, holdout.n_answered + 1))
+    assert 0 < guard.n_answered < N_ROUNDS
+    assert [n_rounds for n_rounds, _ in hook.answers] == list(range(1, guard.n_answered + 1))
     if tool is Xgboost:  # the withheld one was trained, and is not best
-        assert tool(10).n_rounds(booster) == holdout.n_answered + 1
+        assert tool(10).n_rounds(booster) == guard.n_answered + 1
     errors = dict(told(hook))
     assert tool(10).best(booster) == min(errors, key=errors.get)
 
 
 def test_a_booster_that_is_never_due_is_trained_to_the_end(tool):
     X, X_holdout, y, y_holdout = split("two classes")
-    holdout = holdout_of(y_holdout)
-    booster = tool(2).fit(X, y, [tool(2).hook(holdout, X_holdout, every=N_ROUNDS + 1)])
-    assert holdout.n_answered == 0
+    guard = guard_of(y_holdout)
+    booster = tool(2).fit(X, y, [tool(2).hook(guard, X_holdout, every=N_ROUNDS + 1)])
+    assert guard.n_answered == 0
     assert tool(2).n_rounds(booster) == N_ROUNDS
 
 
 def test_rounds_of_a_declared_search_are_asked_by_key(tool):
     X, X_holdout, y, y_holdout = split("two classes")
-    search = DeclaredSearch(N_HOLDOUT, Grid({"depth": [2, 3]}) * epoch_of(N_ROUNDS), delta=0.1)
+    search = DeclaredSearch(y_holdout, Grid({"depth": [2, 3]}) * epoch_of(N_ROUNDS), delta=0.1)
     hook = tool(2).hook(
-        Holdout(y_holdout, search),
+        search,
         X_holdout,
         every=4,
         key=lambda n_rounds: ({"depth": 2}, n_rounds - 1),
     )
-    plain = tool(2).hook(holdout_of(y_holdout), X_holdout, every=4)
+    plain = tool(2).hook(guard_of(y_holdout), X_holdout, every=4)
     booster = tool(2).fit(X, y, [hook])
     assert tool(2).best(booster) == tool(2).best(tool(2).fit(X, y, [plain]))
     assert told(hook) == told(plain)
@@ -235,19 +235,19 @@ def test_rounds_of_a_declared_search_are_asked_by_key(tool):
 
 def test_a_hook_that_is_used_again_forgets_the_training_before(tool):
     X, X_holdout, y, y_holdout = split("two classes")
-    holdout = holdout_of(y_holdout)
-    hook = tool(2).hook(holdout, X_holdout, every=6)
+    guard = guard_of(y_holdout)
+    hook = tool(2).hook(guard, X_holdout, every=6)
     tool(2).fit(X, y, [hook])
     tool(2, learning_rate=1e-9).fit(X, y, [hook])  # all rounds are worse
-    assert holdout.n_answered == 4 and len(hook.answers) == 2
+    assert guard.n_answered == 4 and len(hook.answers) == 2
     assert tool(2, learning_rate=1e-9).best(tool(2).fit(X, y, [hook])) in (6, 12)
 
 
 def test_what_was_answered_before_an_interrupt_is_on_the_hook(tool):
     X, X_holdout, y, y_holdout = split("two classes")
     boosting = tool(2)
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=2)
-    whole = boosting.hook(holdout_of(y_holdout), X_holdout, every=2)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=2)
+    whole = boosting.hook(guard_of(y_holdout), X_holdout, every=2)
     boosting.fit(X, y, [whole])
     ask, n_asked = hook._rounds.ask, []
 
@@ -265,7 +265,7 @@ def test_what_was_answered_before_an_interrupt_is_on_the_hook(tool):
 
 @pytest.mark.parametrize("halts", [False, True])
 @pytest.mark.parametrize("hook_first", [False, True])
-def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
+def test_beside_early_stopping_its_best_round_stands_unless_the_guard_halts(
     tool, halts, hook_first
 ):
     X, X_holdout, y, y_holdout = split("two classes")
@@ -275,21 +275,17 @@ def test_beside_early_stopping_its_best_round_stands_unless_the_holdout_halts(
     assert boosting.n_rounds(stopped) < 100
 
     options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50])
-    holdout = holdout_of(y_holdout)
-    hook = boosting.hook(holdout, X_holdout, every=1)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=1)
     if halts:
-        query, n_asked = holdout.query, []
 
-        class Halts:
-            guard, classes, n_samples = holdout.guard, [0, 1], N_HOLDOUT
+        class Halts(RadaBound):
+            def query(self, y_pred):
+                if self.n_answered:
+                    raise HoldoutExhausted("spent", n_answered=1)
+                return super().query(y_pred)
 
-            def query(self, predictions, key=None):
-                n_asked.append(1)
-                if len(n_asked) > 1:
-                    raise HoldoutExhausted("spent", n_queries=1)
-                return query(predictions)
-
-        hook._rounds.holdout = Halts()
+        guard = Halts(y_holdout, epsilon=0.5, delta=0.1, seed=0)
+        hook = boosting.hook(guard, X_holdout, every=1)
     hooks = [hook, stopping] if hook_first else [stopping, hook]
     booster = boosting.fit(X, y, hooks, n_rounds=100, **options)
     assert boosting.best(booster) == (1 if halts else boosting.best(stopped))
@@ -301,7 +297,7 @@ def test_early_stopping_that_does_not_stop_names_the_best_round_too(tool, hook_f
     boosting, best = tool(2), []
     for hooked in (False, True):
         options, stopping = boosting.stopping(X_holdout[:50], y_holdout[:50], after=1000)
-        hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=1)
+        hook = boosting.hook(guard_of(y_holdout), X_holdout, every=1)
         hooks = [hook, stopping] if hook_first else [stopping, hook]
         booster = boosting.fit(X, y, hooks if hooked else [stopping], **options)
         best.append(boosting.best(booster))
@@ -310,9 +306,9 @@ def test_early_stopping_that_does_not_stop_names_the_best_round_too(tool, hook_f
 
 def test_a_best_round_of_the_model_that_is_continued_does_not_stay(xgboost):
     X, X_holdout, y, y_holdout = split("two classes")
-    before = Xgboost(2).fit(X, y, [Xgboost(2).hook(holdout_of(y_holdout), X_holdout, every=2)])
+    before = Xgboost(2).fit(X, y, [Xgboost(2).hook(guard_of(y_holdout), X_holdout, every=2)])
     assert before.attr("best_iteration") is not None
-    hook = Xgboost(2).hook(holdout_of(y_holdout), X_holdout, every=10**6)
+    hook = Xgboost(2).hook(guard_of(y_holdout), X_holdout, every=10**6)
     assert Xgboost(2).fit(X, y, [hook], onto=before).attr("best_iteration") is None
 
 
@@ -324,7 +320,7 @@ def test_xgboosts_objectives_of_two_classes(xgboost, objective):
     """By the sign of the raw score, which is what each of them is fitted for."""
     X, X_holdout, y, y_holdout = split("two classes")
     boosting = Xgboost(2, objective=objective, base_score=0.5)
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
     booster = boosting.fit(X, y, [hook])
     limit = 0.5 if objective == "binary:hinge" else 0.0  # its base is no logit
     for n_rounds, value in told(hook):
@@ -342,7 +338,7 @@ def test_xgboosts_update_of_a_model_begins_at_its_first_round(xgboost):
     before = Xgboost(2).fit(X, y)
     update = {"process_type": "update", "updater": "refresh", "lambda": 50.0, "verbosity": 0}
     boosting = Xgboost(2, **update)
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=2)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=2)
     booster = boosting.fit(X, y, [hook], onto=before)
     errors = [
         (n_rounds, np.mean((boosting.scores(booster, X_holdout, n_rounds) > 0.5) != y_holdout))
@@ -355,7 +351,7 @@ def test_xgboosts_objective_of_ones_own_is_read_as_the_one_that_is_named(xgboost
     """Without a name it is refused, below."""
     X, X_holdout, y, y_holdout = split("two classes")
     boosting = Xgboost(2)
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
     booster = boosting.fit(
         X, y, [hook], obj=lambda scores, data: logistic(scores, data.get_label())
     )
@@ -369,7 +365,7 @@ def test_xgboosts_softmax_gives_class_numbers(xgboost):
     answers = []
     for objective in ("multi:softmax", "multi:softprob"):
         boosting = Xgboost(10, objective=objective)
-        hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+        hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
         boosting.fit(X, y, [hook])
         answers.append(told(hook))
     assert answers[0] == answers[1]
@@ -387,7 +383,7 @@ def test_xgboosts_softmax_gives_class_numbers(xgboost):
 def test_lightgbms_other_objectives_and_forests(lightgbm, data, parameters):
     X, X_holdout, y, y_holdout = split(data)
     boosting = Lightgbm(len(np.unique(y)), **parameters)
-    hook = boosting.hook(holdout_of(y_holdout), X_holdout, every=3)
+    hook = boosting.hook(guard_of(y_holdout), X_holdout, every=3)
     booster = boosting.fit(X, y, [hook])
     for n_rounds, value in told(hook):
         scores = boosting.scores(booster, X_holdout, n_rounds)
@@ -403,15 +399,15 @@ def refused(tool, error, message, n_classes=2, y=None, options=None, **parameter
     X, X_holdout, found, y_holdout = split("two classes")
     boosting = tool(n_classes, **parameters)
     options = options(boosting) if options else {}
-    holdout = holdout_of(y_holdout)
+    guard = guard_of(y_holdout)
     with pytest.raises(error, match=message):
         boosting.fit(
             X,
             found if y is None else y(found),
-            [boosting.hook(holdout, X_holdout, every=1)],
+            [boosting.hook(guard, X_holdout, every=1)],
             **options,
         )
-    assert holdout.n_answered == 0 and not holdout.halted
+    assert guard.n_answered == 0 and not guard.halted
 
 
 def test_an_objective_of_ones_own_gives_raw_scores(tool):
@@ -461,21 +457,27 @@ def test_several_labels_a_sample_are_refused(xgboost):
 
 def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
     X, X_holdout, y, y_holdout = split("two classes")
-    holdout = holdout_of(y_holdout)
+    guard = guard_of(y_holdout)
     with pytest.raises(TypeError, match=r"got (lightgbm|xgboost)\.cv: its folds are cut from the"):
-        tool(2).cross_validate(X, y, [tool(2).hook(holdout, X_holdout)])
-    assert holdout.n_answered == 0
+        tool(2).cross_validate(X, y, [tool(2).hook(guard, X_holdout)])
+    assert guard.n_answered == 0
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
         ({"every": 0}, ValueError, "every must be at least 1, got 0"),
-        ({"holdout": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "must be a Holdout"),
+        ({"guard": None}, TypeError, "guard must be a guard made on labels, .* got NoneType"),
+        ({"guard": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "got a RadaBound of losses"),
         (
-            {"holdout": GuessAndCheck([0, 1] * 150, epsilon=0.3, delta=0.1)},
+            {"guard": DeclaredSearch(Holdout([0, 1] * 150, metric="f1"), 12, delta=0.1)},
             ValueError,
-            "a RadaBound or a Ladder, which need no guesses, got GuessAndCheck",
+            "guard must have metric='error' here, got 'f1'",
+        ),
+        (
+            {"guard": GuessAndCheck([0, 1] * 150, epsilon=0.3, delta=0.1)},
+            ValueError,
+            "guard must need no guesses, as a RadaBound or a Ladder, got GuessAndCheck",
         ),
         (
             {"X_holdout": np.zeros((299, 30))},
@@ -493,7 +495,7 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
             "key must be a function of the number of rounds with a DeclaredSearch, and None other",
         ),
         (
-            {"holdout": DeclaredSearch([0, 1] * 150, 12, delta=0.1)},
+            {"guard": DeclaredSearch([0, 1] * 150, 12, delta=0.1)},
             TypeError,
             "key must be a function .* got None with DeclaredSearch",
         ),
@@ -502,29 +504,29 @@ def test_cross_validation_of_the_tools_is_told_what_to_do(tool):
 )
 def test_bad_arguments_are_refused_before_training(tool, change, error, message):
     X, X_holdout, y, y_holdout = split("two classes")
-    options = {"holdout": holdout_of(y_holdout), "X_holdout": X_holdout} | change
+    options = {"guard": guard_of(y_holdout), "X_holdout": X_holdout} | change
     with pytest.raises(error, match=message):
         tool(2).hook(**options)
 
 
-def test_a_holdout_that_can_answer_nothing_says_what_would_work(tool):
+def test_a_guard_that_can_answer_nothing_says_what_would_work(tool):
     X, X_holdout, y, y_holdout = split("two classes")
     needs = r"mclt needs epsilon 0\.\d+ with 300 samples or [\d,]+ samples at epsilon 0.01"
-    with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*{needs}"):
-        tool(2).hook(holdout_of(y_holdout, epsilon=0.01), X_holdout)
+    with pytest.raises(HoldoutExhausted, match=f"guard can answer no query.*{needs}"):
+        tool(2).hook(guard_of(y_holdout, epsilon=0.01), X_holdout)
 
 
 def test_no_round_is_best_if_the_first_answer_is_withheld(tool):
     X, X_holdout, y, y_holdout = split("ten classes")
-    holdout = next(  # enough for models that are all alike, if for any
-        holdout
-        for holdout in (holdout_of(y_holdout, epsilon) for epsilon in np.arange(0.03, 0.1, 0.001))
-        if holdout.budget > 0
+    guard = next(  # enough for models that are all alike, if for any
+        guard
+        for guard in (guard_of(y_holdout, epsilon) for epsilon in np.arange(0.03, 0.1, 0.001))
+        if guard.budget > 0
     )
-    hook = tool(10).hook(holdout, X_holdout, every=1)
+    hook = tool(10).hook(guard, X_holdout, every=1)
     with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs") as caught:
         tool(10).fit(X, y, [hook])
-    assert holdout.halted and caught.value.n_answered == 0 and hook.answers == []
+    assert guard.halted and caught.value.n_answered == 0 and hook.answers == []
 
 
 # ---- which label each class number is ------------------------------------------------------
@@ -536,8 +538,8 @@ def test_classes_missing_in_training_are_mapped_by_the_models_own(tool):
     known = np.array([3, 5, 9])
     keep = np.isin(y, known)
     boosting = tool(3)
-    holdout = holdout_of(y_holdout)
-    hook = boosting.hook(holdout, X_holdout, every=6, classes=known)
+    guard = guard_of(y_holdout)
+    hook = boosting.hook(guard, X_holdout, every=6, classes=known)
     booster = boosting.fit(X[keep], np.searchsorted(known, y[keep]), [hook])
     for n_rounds, value in told(hook):
         predicted = known[boosting.scores(booster, X_holdout, n_rounds).argmax(axis=1)]
@@ -556,11 +558,11 @@ def test_classes_missing_in_training_are_mapped_by_the_models_own(tool):
 )
 def test_classes_that_are_not_known_are_asked_for(tool, labels, options, message):
     X, X_holdout, y, y_holdout = split("ten classes")
-    holdout = holdout_of(np.array(labels)[y_holdout % len(labels)])
+    guard = guard_of(np.array(labels)[y_holdout % len(labels)])
     boosting = tool(3)
     with pytest.raises(ValueError, match=message):
-        boosting.fit(X, y % 3, [boosting.hook(holdout, X_holdout, **options)])
-    assert holdout.n_answered == 0
+        boosting.fit(X, y % 3, [boosting.hook(guard, X_holdout, **options)])
+    assert guard.n_answered == 0
 
 
 @pytest.mark.parametrize(
@@ -571,8 +573,8 @@ def test_classes_that_are_not_known_are_asked_for(tool, labels, options, message
 def test_labels_of_every_kind_are_named_by_number(tool, names):
     X, X_holdout, y, y_holdout = split("two classes")
     labels = np.fromiter((names[code] for code in y_holdout), object, N_HOLDOUT)
-    by_number = tool(2).hook(holdout_of(y_holdout), X_holdout, every=4)
-    by_name = tool(2).hook(holdout_of(labels), X_holdout, every=4, classes=names)
+    by_number = tool(2).hook(guard_of(y_holdout), X_holdout, every=4)
+    by_name = tool(2).hook(guard_of(labels), X_holdout, every=4, classes=names)
     tool(2).fit(X, y, [by_number])
     tool(2).fit(X, y, [by_name])
     assert told(by_number) == told(by_name) and len(by_name.answers) == 3
@@ -581,9 +583,9 @@ def test_labels_of_every_kind_are_named_by_number(tool, names):
 def test_a_holdout_may_lack_a_class_of_the_model(tool):
     X, X_holdout, y, y_holdout = split("ten classes")
     keep = y_holdout != 4
-    holdout = holdout_of(y_holdout[keep], classes=range(10))
+    guard = guard_of(Holdout(y_holdout[keep], classes=range(10)))
     boosting = tool(10)
-    hook = boosting.hook(holdout, X_holdout[keep], every=6)
+    hook = boosting.hook(guard, X_holdout[keep], every=6)
     booster = boosting.fit(X, y, [hook])
     n_rounds, value = told(hook)[-1]
     predicted = boosting.scores(booster, X_holdout[keep], n_rounds).argmax(axis=1)
@@ -597,7 +599,7 @@ def test_lightgbms_classifier_takes_the_callback(lightgbm):
     X, X_holdout, y, y_holdout = split("two classes")
     names = np.array(["no", "yes"])
     hook = Lightgbm(2).hook(
-        holdout_of(names[y_holdout]), X_holdout, every=3, classes=np.unique(names[y])
+        guard_of(names[y_holdout]), X_holdout, every=3, classes=np.unique(names[y])
     )
     model = lightgbm.LGBMClassifier(n_estimators=N_ROUNDS, verbosity=-1, n_jobs=1)
     model.fit(X, names[y], callbacks=[hook])
@@ -608,7 +610,7 @@ def test_lightgbms_classifier_takes_the_callback(lightgbm):
 
 def test_xgboosts_classifier_takes_the_callback(xgboost):
     X, X_holdout, y, y_holdout = split("two classes")
-    hook = Xgboost(2).hook(holdout_of(y_holdout), X_holdout, every=3)
+    hook = Xgboost(2).hook(guard_of(y_holdout), X_holdout, every=3)
     model = xgboost.XGBClassifier(n_estimators=N_ROUNDS, callbacks=[hook], n_jobs=1)
     model.fit(X, y)
     error = np.mean(model.predict(X_holdout) != y_holdout)
@@ -626,7 +628,7 @@ def test_xgboost_takes_its_own_matrix_with_its_missing_values(xgboost):
         xgboost.DMatrix(X_holdout, missing=-999),
         np.where(X_holdout == -999, np.nan, X_holdout),
     ):
-        hook = Xgboost(2).hook(holdout_of(y_holdout), rows, every=3)
+        hook = Xgboost(2).hook(guard_of(y_holdout), rows, every=3)
         xgboost.train(Xgboost(2).parameters, data, N_ROUNDS, callbacks=[hook])
         answers.append(told(hook))
     assert answers[0] == answers[1]

@@ -16,7 +16,7 @@ import pytest
 if not find_spec("joblib"):
     pytest.skip("joblib is not installed", allow_module_level=True)
 
-from radabound_fast import FixedSequence, GuessAndCheck, Holdout, HoldoutExhausted, RadaBound
+from radabound_fast import FixedSequence, GuessAndCheck, HoldoutExhausted, RadaBound
 from radabound_fast.integrations import joblib as module
 from radabound_fast.integrations.joblib import guarded_map
 
@@ -38,9 +38,11 @@ ENGINES = [
 ]
 
 
-def holdout_of(**parameters):
-    given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1} | parameters
-    return Holdout(LABELS, **given)
+GIVEN = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
+
+
+def guard_of(**parameters):
+    return RadaBound(LABELS, **(GIVEN | parameters))
 
 
 def noisy(candidate):
@@ -50,11 +52,11 @@ def noisy(candidate):
     return LABELS ^ flipped
 
 
-def in_a_plain_loop(holdout, candidates):
+def in_a_plain_loop(guard, candidates):
     told = []
     for candidate in candidates:
         try:
-            told.append((candidate, holdout.query(noisy(candidate)).value))
+            told.append((candidate, guard.query(noisy(candidate)).value))
         except HoldoutExhausted:
             break
     return told
@@ -62,24 +64,24 @@ def in_a_plain_loop(holdout, candidates):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_answers_and_halt_are_those_of_a_plain_loop(engine):
-    alone, holdout = holdout_of(), holdout_of()
+    alone, guard = guard_of(), guard_of()
     expected = in_a_plain_loop(alone, range(40))
     assert alone.halted and len(expected) == N_ANSWERED
     told = [
         (candidate, answer.value)
-        for candidate, answer in guarded_map(holdout, noisy, range(40), **engine)
+        for candidate, answer in guarded_map(guard, noisy, range(40), **engine)
     ]
     assert told == expected
-    assert holdout.halted and holdout.n_answered == N_ANSWERED
-    assert holdout.complexity == alone.complexity
+    assert guard.halted and guard.n_answered == N_ANSWERED
+    assert guard.complexity == alone.complexity
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_without_a_halt_every_candidate_is_answered_in_order(engine):
-    holdout = holdout_of(epsilon=0.5)
-    told = [candidate for candidate, _ in guarded_map(holdout, noisy, range(30), **engine)]
+    guard = guard_of(epsilon=0.5)
+    told = [candidate for candidate, _ in guarded_map(guard, noisy, range(30), **engine)]
     assert told == list(range(30))
-    assert not holdout.halted
+    assert not guard.halted
 
 
 def test_a_halt_cancels_what_is_queued():
@@ -93,7 +95,7 @@ def test_a_halt_cancels_what_is_queued():
     engine = {"n_jobs": 2, "backend": "threading"}
     n_threads = threading.active_count()
     # they have no end: only what is cancelled ends
-    assert len(list(guarded_map(holdout_of(), slow, itertools.count(), **engine))) == N_ANSWERED
+    assert len(list(guarded_map(guard_of(), slow, itertools.count(), **engine))) == N_ANSWERED
     n_fitted = len(fitted)
     in_time = time.monotonic() + 30
     while threading.active_count() > n_threads and time.monotonic() < in_time:
@@ -103,29 +105,29 @@ def test_a_halt_cancels_what_is_queued():
 
 
 def test_closing_the_generator_stops_the_search():
-    holdout = holdout_of(epsilon=0.5)
-    search = guarded_map(holdout, noisy, itertools.count(), n_jobs=2, backend="threading")
+    guard = guard_of(epsilon=0.5)
+    search = guarded_map(guard, noisy, itertools.count(), n_jobs=2, backend="threading")
     assert next(search)[0] == 0
     search.close()
-    assert holdout.n_answered == 1 and not holdout.halted
+    assert guard.n_answered == 1 and not guard.halted
 
 
 def test_candidates_may_have_no_end():
-    holdout = holdout_of()
-    assert len(list(guarded_map(holdout, noisy, itertools.count()))) == N_ANSWERED
+    guard = guard_of()
+    assert len(list(guarded_map(guard, noisy, itertools.count()))) == N_ANSWERED
 
 
-def test_a_spent_holdout_is_refused_before_anything_is_fitted():
-    holdout = holdout_of()
-    list(guarded_map(holdout, noisy, range(40)))
+def test_a_spent_guard_is_refused_before_anything_is_fitted():
+    guard = guard_of()
+    list(guarded_map(guard, noisy, range(40)))
 
     with pytest.raises(HoldoutExhausted, match="had halted before"):
-        guarded_map(holdout, never, range(2))
+        guarded_map(guard, never, range(2))
 
 
 def test_a_guard_without_labels_is_refused():
     guard = RadaBound(N_SAMPLES, epsilon=0.1, delta=0.1)
-    with pytest.raises(TypeError, match="holdout must be a Holdout.*got RadaBound"):
+    with pytest.raises(TypeError, match="guard must be made on labels, got a RadaBound of losses"):
         guarded_map(guard, noisy, range(2))
 
 
@@ -135,42 +137,44 @@ def test_an_error_in_a_worker_reaches_the_caller_and_costs_nothing_more():
             raise ZeroDivisionError("the third")
         return noisy(candidate)
 
-    holdout = holdout_of()
+    guard = guard_of()
     with pytest.raises(ZeroDivisionError, match="the third"):
-        list(guarded_map(holdout, fails, range(5), n_jobs=2, backend="loky"))
-    assert holdout.n_answered <= 2 and not holdout.halted
+        list(guarded_map(guard, fails, range(5), n_jobs=2, backend="loky"))
+    assert guard.n_answered <= 2 and not guard.halted
 
 
-def test_a_worker_cannot_be_sent_the_holdout():
-    holdout = holdout_of()
+def test_a_worker_cannot_be_sent_the_guard():
+    guard = guard_of()
 
     def peeks(candidate):
-        return holdout.query(noisy(candidate))
+        return guard.query(noisy(candidate))
 
     with pytest.raises(Exception, match="pickle") as caught:
-        list(guarded_map(holdout, peeks, range(2), n_jobs=2, backend="loky"))
-    assert "send predictions to the process that owns it" in repr(caught.value.__cause__)
-    assert holdout.n_answered == 0
+        list(guarded_map(guard, peeks, range(2), n_jobs=2, backend="loky"))
+    assert "send predictions or packed losses (pack_losses) to the process" in repr(
+        caught.value.__cause__
+    )
+    assert guard.n_answered == 0
 
 
 def test_guesses_come_with_the_predictions():
-    check = GuessAndCheck(N_SAMPLES, epsilon=0.1, delta=0.1)
+    check = GuessAndCheck(LABELS, epsilon=0.1, delta=0.1)
 
     def guessed(candidate):
         return noisy(candidate), 0.2
 
-    told = list(guarded_map(Holdout(LABELS, check), guessed, range(5), guesses=True))
+    told = list(guarded_map(check, guessed, range(5), guesses=True))
     assert [answer.value for _, answer in told] == [0.2] * 5
 
 
 def test_guesses_that_are_missing_are_asked_for_before_anything_is_counted():
-    holdout = GuessAndCheck(LABELS, epsilon=0.1, delta=0.1)
+    guard = GuessAndCheck(LABELS, epsilon=0.1, delta=0.1)
     with pytest.raises(ValueError, match="guesses must be True with GuessAndCheck"):
-        guarded_map(holdout, never, range(1))
+        guarded_map(guard, never, range(1))
     message = r"fit_predict must return \(predictions, guess\), got ndarray"
     with pytest.raises(TypeError, match=message):
-        list(guarded_map(holdout, noisy, range(1), guesses=True))
-    assert holdout.n_answered == 0
+        list(guarded_map(guard, noisy, range(1), guesses=True))
+    assert guard.n_answered == 0
 
 
 # ---- nothing that was counted is lost ------------------------------------------------------
@@ -179,18 +183,18 @@ def test_guesses_that_are_missing_are_asked_for_before_anything_is_counted():
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_an_error_on_the_way_hands_over_what_was_counted(engine, error):
-    class Fails(Holdout):
+    class Fails(RadaBound):
         """Stands for whatever interrupts this process: the 10th query."""
 
-        def query(self, y_pred, *, guess=None, key=None):
+        def query(self, y_pred):
             if self.n_answered == 9:
                 raise error("the tenth")
-            return super().query(y_pred, guess=guess)
+            return super().query(y_pred)
 
-    expected = in_a_plain_loop(holdout_of(), range(9))
-    holdout = Fails(LABELS, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
+    expected = in_a_plain_loop(guard_of(), range(9))
+    guard = Fails(LABELS, **GIVEN)
     with pytest.raises(error, match="the tenth") as caught:
-        list(guarded_map(holdout, noisy, range(40), **engine))
+        list(guarded_map(guard, noisy, range(40), **engine))
     told = [(candidate, answer.value) for candidate, answer in caught.value.answers]
     assert told == expected
     assert "the answers counted before it, 9, are its attribute" in caught.value.__notes__[0]
@@ -206,12 +210,12 @@ def test_an_error_of_the_bar_hands_over_the_answer_before_it(monkeypatch):
 
     monkeypatch.setattr(module._progress, "progress", fails)
     with pytest.raises(KeyboardInterrupt) as caught:
-        list(guarded_map(holdout_of(), noisy, range(5), progress=True))
+        list(guarded_map(guard_of(), noisy, range(5), progress=True))
     assert [candidate for candidate, _ in caught.value.answers] == [0]
 
 
 def test_a_generator_that_is_closed_raises_nothing():
-    search = guarded_map(holdout_of(), noisy, range(5))
+    search = guarded_map(guard_of(), noisy, range(5))
     next(search)
     search.close()
 
@@ -223,34 +227,34 @@ def never(candidate):
     raise AssertionError("fitted")
 
 
-def test_a_holdout_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted():
-    holdout = holdout_of(epsilon=0.01)
+def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted():
+    guard = guard_of(epsilon=0.01)
     needs = "mclt needs epsilon [0-9.]+ with 1,000 samples or [0-9,]+ samples at epsilon 0.01"
-    with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*; {needs}") as caught:
-        guarded_map(holdout, never, range(2))
-    assert not holdout.halted and caught.value.n_answered == 0
+    with pytest.raises(HoldoutExhausted, match=f"guard can answer no query.*; {needs}") as caught:
+        guarded_map(guard, never, range(2))
+    assert not guard.halted and caught.value.n_answered == 0
     with pytest.raises(HoldoutExhausted):  # the same in a plain loop
-        holdout.query(noisy(0))
-    with pytest.raises(HoldoutExhausted, match=f"holdout had halted before.*; {needs}"):
-        guarded_map(holdout, never, range(2))
+        guard.query(noisy(0))
+    with pytest.raises(HoldoutExhausted, match=f"guard had halted before.*; {needs}"):
+        guarded_map(guard, never, range(2))
 
 
 # what is refused at first although others would be answered, and what would work
 REFUSED_AT_FIRST = {
     "mclt": (
-        lambda: RadaBound(N_SAMPLES, epsilon=0.042, delta=0.1, bound="mclt", seed=1),
+        lambda: guard_of(epsilon=0.042),
         "mclt needs epsilon 0.04499 with 1,000 samples",
     ),
     "two-sided": (
-        lambda: RadaBound(N_SAMPLES, epsilon=0.05, delta=0.1, bound="mclt", seed=1, two_sided=True),
+        lambda: guard_of(epsilon=0.05, two_sided=True),
         "mclt needs more samples or a larger epsilon: see radabound_fast.plan",
     ),
     "guess": (
-        lambda: GuessAndCheck(N_SAMPLES, epsilon=0.005, delta=0.01),
+        lambda: GuessAndCheck(LABELS, epsilon=0.005, delta=0.01),
         "GuessAndCheck needs epsilon .* a first query of error rate 0.2",
     ),
     "fixed order": (
-        lambda: FixedSequence(N_SAMPLES, epsilon=0.001, delta=0.1, n_vectors=0),
+        lambda: FixedSequence(LABELS, epsilon=0.001, delta=0.1, n_vectors=0),
         "FixedSequence needs more samples or a larger epsilon",
     ),
 }
@@ -260,28 +264,34 @@ REFUSED_AT_FIRST = {
 def test_a_first_answer_that_is_withheld_says_what_would_work(case):
     make, needs = REFUSED_AT_FIRST[case]
     guard = make()
-    holdout = Holdout(LABELS, guard)
-    assert getattr(guard, "budget", 1.0) > 0  # not refused before it is asked
+    assert guard.can_answer  # not refused before it is asked
+
+    def fit_predict(candidate):
+        return (noisy(candidate), 0.2) if guard.needs else noisy(candidate)
+
+    guesses = guard.needs == "guess"
     with pytest.raises(
-        HoldoutExhausted, match=f"holdout withheld the first answer; {needs}"
+        HoldoutExhausted, match=f"guard withheld the first answer; {needs}"
     ) as caught:
-        list(guarded_map(holdout, lambda c: (noisy(c), 0.2), range(5), guesses=True))
-    assert holdout.halted and caught.value.n_answered == 0 and caught.value.answers == []
+        list(guarded_map(guard, fit_predict, range(5), guesses=guesses))
+    assert guard.halted and caught.value.n_answered == 0 and caught.value.answers == []
+    if case == "mclt":
+        assert caught.value.complexity == guard.complexity > 0.0
+        assert caught.value.threshold == guard.threshold < caught.value.delta_prime
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) and vars(again) == vars(caught.value)
 
 
 def test_what_needs_no_signs_is_answered_by_a_guard_whose_complexity_vouches_for_nothing():
-    given = {"epsilon": 0.06, "delta": 0.1, "bound": "fixed-sequence", "n_vectors": 8}
-    holdout = RadaBound(LABELS, **given)
-    assert holdout.budget < 0 < holdout.n_left()
-    assert len(list(guarded_map(holdout, noisy, [0]))) == 1
+    guard = FixedSequence(LABELS, epsilon=0.06, delta=0.1, n_vectors=8)
+    assert guard.budget < 0 < guard.n_left()
+    assert len(list(guarded_map(guard, noisy, [0]))) == 1
 
 
 def test_a_first_guess_without_room_is_an_error_that_names_one_with_room_and_spends_nothing():
-    check = GuessAndCheck(N_SAMPLES, epsilon=0.03, delta=0.01)
+    check = GuessAndCheck(LABELS, epsilon=0.03, delta=0.01)
     with pytest.raises(ValueError, match=r"guess must be at most 0\.0\d+ .* got 0\.2"):
-        list(guarded_map(Holdout(LABELS, check), lambda c: (noisy(c), 0.2), [0], guesses=True))
+        list(guarded_map(check, lambda c: (noisy(c), 0.2), [0], guesses=True))
     assert not check.halted and check.affordable(0.02) > 0
 
 
@@ -292,11 +302,11 @@ def test_what_would_work_does_work_and_does_not_tell_the_mean():
     messages = set()
     for share in (0.15, 0.45):
         with pytest.raises(HoldoutExhausted) as caught:
-            list(guarded_map(holdout_of(epsilon=0.04), flipped, [share]))
+            list(guarded_map(guard_of(epsilon=0.04), flipped, [share]))
         messages.add(str(caught.value))
     assert len(messages) == 1
     epsilon = float(re.search(r"needs epsilon ([0-9.]+)", messages.pop())[1])
-    assert holdout_of(epsilon=epsilon).query(flipped(0.15)).number == 1
+    assert guard_of(epsilon=epsilon).query(flipped(0.15)).number == 1
 
 
 @pytest.mark.parametrize("tty", [False, True])
@@ -307,7 +317,7 @@ def test_progress_counts_the_answers_with_and_without_a_terminal(monkeypatch, ca
     monkeypatch.setattr(sys.stderr, "isatty", lambda: tty)
     monkeypatch.setattr(module._progress, "SECONDS", 0.0)
     candidates = range(40) if total else iter(range(40))
-    list(guarded_map(holdout_of(), noisy, candidates, progress=True))
+    list(guarded_map(guard_of(), noisy, candidates, progress=True))
     told = capsys.readouterr().err
     if not tty:
         assert told.splitlines()[-1] == f"{N_ANSWERED} {total}answers, 0 s"
@@ -327,12 +337,12 @@ def test_ray_fits_and_the_guard_stays_here():
     register_ray()
     ray.init(num_cpus=2, include_dashboard=False)
     try:
-        holdout = holdout_of()
+        guard = guard_of()
         with parallel_config(backend="ray"):
-            told = list(guarded_map(holdout, noisy, range(40), n_jobs=2))
+            told = list(guarded_map(guard, noisy, range(40), n_jobs=2))
     finally:
         ray.shutdown()
-    assert len(told) == holdout.n_answered == N_ANSWERED
+    assert len(told) == guard.n_answered == N_ANSWERED
 
 
 @pytest.mark.skipif(not find_spec("distributed"), reason="dask[distributed] is not installed")
@@ -341,10 +351,10 @@ def test_dask_fits_and_the_guard_stays_here():
     from joblib import parallel_config
 
     with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None):
-        holdout = holdout_of()
+        guard = guard_of()
         with parallel_config(backend="dask"):
-            answers = list(guarded_map(holdout, noisy, range(40)))
-    assert len(answers) == holdout.n_queries == N_ANSWERED
+            answers = list(guarded_map(guard, noisy, range(40)))
+    assert len(answers) == guard.n_answered == N_ANSWERED
 
 
 @pytest.mark.skipif(not find_spec("hyperopt"), reason="hyperopt is not installed")
@@ -352,11 +362,11 @@ def test_dask_fits_and_the_guard_stays_here():
 def test_the_line_for_hyperopt_stops_its_search():
     from hyperopt import Trials, fmin, hp, rand
 
-    holdout, trials = holdout_of(), Trials()
+    guard, trials = guard_of(), Trials()
 
     def objective(candidate):
         try:
-            return {"status": "ok", "loss": holdout.query(noisy(int(candidate))).value}
+            return {"status": "ok", "loss": guard.query(noisy(int(candidate))).value}
         except HoldoutExhausted:
             return {"status": "fail"}
 
@@ -366,12 +376,12 @@ def test_the_line_for_hyperopt_stops_its_search():
         algo=rand.suggest,
         max_evals=200,
         trials=trials,
-        early_stop_fn=lambda trials: (holdout.halted, []),
+        early_stop_fn=lambda trials: (guard.halted, []),
         rstate=np.random.default_rng(0),
         show_progressbar=False,
     )
-    assert holdout.halted
-    assert len(trials.trials) == holdout.n_answered + 1
+    assert guard.halted
+    assert len(trials.trials) == guard.n_answered + 1
 
 
 def test_the_example_in_the_docstring_is_true():

@@ -18,6 +18,7 @@ from radabound_fast import (
     RadaBound,
 )
 from radabound_fast.integrations.metric import HoldoutMetric
+from radabound_fast.metrics import choice_of
 from radabound_fast.spaces import Choice, Grid, Improvements, epoch_of
 
 M = 1000
@@ -37,21 +38,26 @@ def spoilt(y, share, rng):
     return np.where(rng.random(len(y)) < share, 1 - y, y)
 
 
+def holdout_of(y, metric="error", sample_weight=None, groups=None, **options):
+    choice = choice_of(metric, options)
+    return Holdout(y, metric=choice, sample_weight=sample_weight, groups=groups)
+
+
 def searched(y, space=100, **options):
-    return Holdout(y, DeclaredSearch(len(y), space, delta=0.1), **options)
+    return DeclaredSearch(holdout_of(y, **options), space, delta=0.1)
 
 
 # ---- whose rows ----------------------------------------------------------------------------
 
 
 def test_the_holdout_s_own_labels_are_asked_about_and_counted(y, rng):
-    holdout = searched(y, metric="accuracy")
-    metric = HoldoutMetric(holdout)
+    search = searched(y, metric="accuracy")
+    metric = HoldoutMetric(search)
     predictions = spoilt(y, 0.2, rng)
     assert metric(y, predictions, key=3) == np.mean(predictions == y)
     assert metric(y.astype(np.float32), predictions, key=3) == np.mean(predictions == y)
     assert metric(y.tolist(), predictions.tolist(), key=4) == np.mean(predictions == y)
-    assert holdout.n_answered == 2
+    assert search.n_answered == 2
 
 
 def others(y):
@@ -70,16 +76,16 @@ def others(y):
 
 @pytest.mark.parametrize("rows", list(others(np.zeros(2 * 17, int))))
 def test_other_rows_are_refused_and_cost_nothing(y, rows):
-    for holdout in (searched(y), RadaBound(y, epsilon=0.3, delta=0.1)):
-        metric = HoldoutMetric(holdout)
+    for guard in (searched(y), RadaBound(y, epsilon=0.3, delta=0.1)):
+        metric = HoldoutMetric(guard)
         with pytest.raises(ValueError, match="y_true must be the holdout's labels, sample by samp"):
             metric(others(y)[rows], y, key=None)
-        assert holdout.n_answered == 0
+        assert guard.n_answered == 0
 
 
 def test_a_tool_may_pass_no_weights_and_is_refused_others(y, rng):
-    holdout = searched(y, {"depth": [1, 2]})
-    metric, X = HoldoutMetric(holdout, other_rows="plain"), rng.random((M, 2))
+    search = searched(y, {"depth": [1, 2]})
+    metric, X = HoldoutMetric(search, other_rows="plain"), rng.random((M, 2))
     one = Fitted(depth=2)
     for rows in (y, y[:-1]):
         for ask in (
@@ -89,9 +95,9 @@ def test_a_tool_may_pass_no_weights_and_is_refused_others(y, rng):
             with pytest.raises(TypeError, match="sample_weight must be left out: rows count as"):
                 ask(sample_weight=np.ones(len(rows)))
             if rows is y:
-                assert holdout.n_answered < 2
+                assert search.n_answered < 2
                 assert ask(sample_weight=None) == ask()
-    assert holdout.n_answered == 2
+    assert search.n_answered == 2
 
 
 def test_rows_of_another_kind_of_label_are_named(y):
@@ -104,10 +110,10 @@ def test_rows_of_another_kind_of_label_are_named(y):
 def test_training_rows_are_answered_by_the_plain_metric_if_so_declared(y, rng, n_rows):
     train = rng.integers(0, 2, n_rows)
     predictions = spoilt(train, 0.3, rng)
-    for holdout in (searched(y), RadaBound(y, epsilon=0.3, delta=0.1)):
-        metric = HoldoutMetric(holdout, other_rows="plain")
+    for guard in (searched(y), RadaBound(y, epsilon=0.3, delta=0.1)):
+        metric = HoldoutMetric(guard, other_rows="plain")
         assert metric(train, predictions) == np.mean(predictions != train)
-        assert holdout.n_answered == 0
+        assert guard.n_answered == 0
 
 
 @pytest.mark.skipif(not find_spec("sklearn"), reason="scikit-learn is not installed")
@@ -136,34 +142,46 @@ def test_the_plain_metric_has_the_holdout_s_options(rng):
 
 
 def test_a_declared_space_needs_the_key_and_says_what_else_would_do(y):
-    holdout = searched(y)
+    search = searched(y)
     with pytest.raises(TypeError, match=r"key must say which model.*scorer\(\).*Improvements"):
-        HoldoutMetric(holdout)(y, y)
-    assert holdout.n_answered == 0
+        HoldoutMetric(search)(y, y)
+    assert search.n_answered == 0
 
 
 def test_guesses_go_to_the_guard_that_needs_them(y, rng):
-    check = GuessAndCheck(M, epsilon=0.2, delta=0.1)
-    metric = HoldoutMetric(Holdout(y, check))
+    check = GuessAndCheck(y, epsilon=0.2, delta=0.1)
+    metric = HoldoutMetric(check)
     assert metric(y, spoilt(y, 0.2, rng), guess=0.25) == 0.25
     with pytest.raises(TypeError, match="guess must be given with a GuessAndCheck"):
         metric(y, y)
-    with pytest.raises(TypeError, match="holdout must need no guesses in a scorer"):
+    with pytest.raises(TypeError, match="guard must need no guesses in a scorer"):
         metric.scorer()
     assert check.n_answered == 1
+
+
+def test_what_a_guard_does_not_need_must_be_left_out(y):
+    guards = (RadaBound(y, epsilon=0.3, delta=0.1), searched(y), searched(y, Improvements(11)))
+    named = {"RadaBound": "a RadaBound", "DeclaredSearch": "a DeclaredSearch"}
+    for guard, more in zip(
+        guards, ({"key": 3}, {"key": 1, "guess": 0.2}, {"key": (0, ())}), strict=True
+    ):
+        over = "spaces.Improvements" if more == {"key": (0, ())} else named[guard.kind]
+        with pytest.raises(TypeError, match=f"(key|guess) must be left out with {over}, got"):
+            HoldoutMetric(guard)(y, y, **more)
+        assert guard.n_answered == 0
 
 
 # ---- a halt --------------------------------------------------------------------------------
 
 
 def spent(y, rng):
-    holdout = RadaBound(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
-    while not holdout.halted:
+    guard = RadaBound(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
+    while not guard.halted:
         try:
-            holdout.query(rng.integers(0, 2, M))
+            guard.query(rng.integers(0, 2, M))
         except HoldoutExhausted:
             break
-    return holdout
+    return guard
 
 
 @pytest.mark.parametrize(
@@ -171,16 +189,16 @@ def spent(y, rng):
     [("raise", HoldoutExhausted), ("stop", KeyboardInterrupt), ("worst", 1.0)],
 )
 def test_a_withheld_answer_becomes_what_was_declared(y, rng, withheld, outcome):
-    holdout = RadaBound(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
-    metric = HoldoutMetric(holdout, other_rows="plain", withheld=withheld)
-    while not holdout.halted:
-        predictions, before = rng.integers(0, 2, M), holdout.n_answered
+    guard = RadaBound(y, epsilon=0.12, delta=0.1, bound="mclt", seed=0)
+    metric = HoldoutMetric(guard, other_rows="plain", withheld=withheld)
+    while not guard.halted:
+        predictions, before = rng.integers(0, 2, M), guard.n_answered
         try:
             told = metric(y, predictions)
         except (HoldoutExhausted, KeyboardInterrupt) as error:
             told = type(error)
             assert "spent after" in str(error)
-    assert before == holdout.n_answered > 0
+    assert before == guard.n_answered > 0
     assert told == outcome
     # the rows of others are still scored
     assert metric([0, 1], [1, 1]) == 0.5
@@ -200,36 +218,38 @@ def test_a_withheld_answer_becomes_what_was_declared(y, rng, withheld, outcome):
 )
 def test_the_worst_value_is_that_of_the_metric(y, options, worst):
     # 1.0 for all would make a withheld model the best of those that are better the greater
-    guard = FixedSequence(M, epsilon=1e-6, delta=0.1, n_vectors=0)
-    holdout = Holdout(y, guard, **options)
-    metric = HoldoutMetric(holdout, withheld="worst")
+    guard = FixedSequence(holdout_of(y, **options), epsilon=1e-6, delta=0.1, n_vectors=0)
+    metric = HoldoutMetric(guard, withheld="worst")
     told = metric(y, np.full(M, 1.0) if options.get("metric") == "roc_auc" else np.ones(M, int))
-    assert holdout.halted and told == worst
+    assert guard.halted and told == worst
 
 
-def test_a_spent_holdout_is_refused_at_once(y, rng):
-    with pytest.raises(HoldoutExhausted, match="holdout had halted before"):
+def test_a_spent_guard_is_refused_at_once(y, rng):
+    with pytest.raises(HoldoutExhausted, match="guard had halted before"):
         HoldoutMetric(spent(y, rng))
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"holdout": None}, TypeError, "holdout must be a Holdout.*got NoneType"),
-        ({"holdout": RadaBound(M, epsilon=0.1, delta=0.1)}, TypeError, "got RadaBound"),
+        ({"guard": None}, TypeError, "guard must be a guard made on labels, .*got NoneType"),
+        ({"guard": Holdout([0, 1])}, TypeError, "guard must be a guard .*got Holdout"),
+        ({"guard": RadaBound}, TypeError, "guard must be a guard made on labels, .*got "),
+        ({"guard": RadaBound(M, epsilon=0.1, delta=0.1)}, TypeError, "got a RadaBound of losses"),
+        ({"guard": DeclaredSearch(M, 5, delta=0.1)}, TypeError, "got a DeclaredSearch of losses"),
         ({"other_rows": "count"}, ValueError, "other_rows must be .*, got 'count'"),
         ({"withheld": "nan"}, ValueError, "withheld must be .*, got 'nan'"),
     ],
 )
 def test_bad_arguments_are_named(y, change, error, message):
     with pytest.raises(error, match=message):
-        HoldoutMetric(**({"holdout": searched(y)} | change))
+        HoldoutMetric(**({"guard": searched(y)} | change))
 
 
 # ---- processes -----------------------------------------------------------------------------
 
 
-def test_a_copy_in_this_process_asks_the_same_holdout(y):
+def test_a_copy_in_this_process_asks_the_same_guard(y):
     metric = HoldoutMetric(RadaBound(y, epsilon=0.3, delta=0.1))
     assert copy.copy(metric) is metric and copy.deepcopy([metric])[0] is metric
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
@@ -244,45 +264,52 @@ def test_over_a_declared_search_a_pickled_metric_answers_alike(y, rng):
     assert there.other_rows == "plain" and "array" not in repr(there)
 
 
-@pytest.mark.parametrize("guard", [RadaBound, Ladder])
-def test_over_an_opened_guard_pickled_metrics_are_one_guard(y, rng, guard, tmp_path):
-    parameters = {
-        RadaBound: {"epsilon": 0.3, "bound": "fixed-sequence"},
-        Ladder: {"step": 0.05},
-    }[guard]
-    with Holdout.open(tmp_path / "guard.db", y, guard, delta=0.1, **parameters) as holdout:
-        metric = HoldoutMetric(holdout, withheld="worst")
+OPENED = [
+    (RadaBound, {"epsilon": 0.3, "bound": "mclt"}),
+    (FixedSequence, {"epsilon": 0.3}),
+    (GuessAndCheck, {"epsilon": 0.3}),
+    (Ladder, {"step": 0.05}),
+]
+
+
+@pytest.mark.parametrize(("kind", "parameters"), OPENED)
+def test_over_an_opened_guard_pickled_metrics_are_one_guard(y, rng, kind, parameters, tmp_path):
+    path = tmp_path / "guard.db"
+    with kind.open(path, y, delta=0.1, durability="process", **parameters) as guard:
+        metric = HoldoutMetric(guard, withheld="worst")
         there = pickle.loads(pickle.dumps(metric))
-        assert there.holdout is not holdout and there.withheld == "worst"
+        assert there.guard is not guard and there.guard.kind == guard.kind
+        assert there.withheld == "worst" and there.guard.database.durability == "process"
+        guess = {"guess": 0.2} if kind is GuessAndCheck else {}
         for asked in (metric, there, metric, there):
-            asked(y, spoilt(y, 0.2, rng))
-        assert holdout.n_answered == there.holdout.n_answered == 4
-        there.holdout.close()
+            asked(y, spoilt(y, 0.2, rng), **guess)
+        assert guard.n_answered == there.guard.n_answered == 4
+        there.guard.close()
 
 
 @pytest.mark.parametrize("weighted", ["sample_weight", "groups"])
 @pytest.mark.parametrize(
-    ("guard", "parameters"),
+    ("metric", "parameters"),
     [
-        (FixedSequence, {"metric": "accuracy"}),
-        (FixedSequence, {"max_queries": 10}),
-        (RadaBound, {"bound": "fixed-sequence"}),
+        ("accuracy", {}),
+        ("error", {"max_queries": 10, "n_vectors": 0}),
+        ("error", {"max_queries": 10}),
     ],
 )
 def test_a_pickled_metric_brings_the_weights_that_its_guard_has(
-    y, rng, guard, parameters, weighted, tmp_path
+    y, rng, metric, parameters, weighted, tmp_path
 ):
-    given = {weighted: np.arange(M) // 3 + 1}
-    made = parameters | given | {"epsilon": 0.9, "delta": 0.1}
-    with Holdout.open(tmp_path / "guard.db", y, guard, **made) as holdout:
-        metric, predictions = HoldoutMetric(holdout), spoilt(y, 0.2, rng)
+    holdout = holdout_of(y, metric, **{weighted: np.arange(M) // 3 + 1})
+    made = parameters | {"epsilon": 0.9, "delta": 0.1}
+    with FixedSequence.open(tmp_path / "guard.db", holdout, **made) as guard:
+        metric, predictions = HoldoutMetric(guard), spoilt(y, 0.2, rng)
         there = pickle.loads(pickle.dumps(metric))
         assert there(y, predictions) == metric(y, predictions)
-        assert holdout.n_answered == there.holdout.n_answered == 2
+        assert guard.n_answered == there.guard.n_answered == 2
         again = pickle.loads(pickle.dumps(there))  # from one worker to another
         assert again(y, predictions) == metric(y, predictions)
         for one in (there, again):
-            one.holdout.close()
+            one.guard.close()
 
 
 def ask_in_a_worker(metric, y, seed):
@@ -294,18 +321,18 @@ def ask_in_a_worker(metric, y, seed):
 def test_workers_share_one_count(y, space, tmp_path):
     from joblib import Parallel, delayed
 
-    given = {"guard": RadaBound, "epsilon": 0.3, "bound": "fixed-sequence", "max_queries": 20}
+    kind, given = FixedSequence, {"epsilon": 0.3, "max_queries": 20}
     if space is not None:
-        given = {"guard": DeclaredSearch, "space": Improvements(space)}
-    with Holdout.open(tmp_path / "guard.db", y, delta=0.1, **given) as holdout:
-        metric = HoldoutMetric(holdout)
+        kind, given = DeclaredSearch, {"space": Improvements(space)}
+    with kind.open(tmp_path / "guard.db", y, delta=0.1, **given) as guard:
+        metric = HoldoutMetric(guard)
         told = Parallel(n_jobs=2)(delayed(ask_in_a_worker)(metric, y, seed) for seed in range(8))
-        assert holdout.n_answered == 8
+        assert guard.n_answered == 8
         if space is None:
             means = [np.mean(spoilt(y, 0.2, np.random.default_rng(s)) != y) for s in range(8)]
             assert sorted(told) == sorted(means)
         else:
-            answers = holdout.guard.answers
+            answers = guard.answers
             assert [n for n, _ in answers.keys] == list(range(8))
             best_so_far = np.minimum.accumulate(answers.values)
             assert sorted(told) == pytest.approx(sorted(np.round(best_so_far * 20) / 20))
@@ -315,24 +342,24 @@ def test_workers_share_one_count(y, space, tmp_path):
 
 
 def test_only_improvements_are_shown_and_every_model_has_its_own_interval(y):
-    holdout = searched(y, Improvements(101), metric="accuracy")
-    metric = HoldoutMetric(holdout)
+    search = searched(y, Improvements(101), metric="accuracy")
+    metric = HoldoutMetric(search)
     told = []
     for n_wrong in (304, 412, 301, 206, 209, 153):
         predictions = y.copy()
         predictions[:n_wrong] ^= 1
         told.append(metric(y, predictions))
     assert told == pytest.approx([0.70, 0.70, 0.70, 0.79, 0.79, 0.85])
-    answers = holdout.guard.answers
+    answers = search.answers
     assert answers.values == pytest.approx([0.696, 0.588, 0.699, 0.794, 0.791, 0.847])
     assert answers.keys[0] == (0, ()) and answers.keys[3] == (3, ((1, 30),))
     assert answers.keys[5] == (5, ((1, 30), (4, 21)))
     assert (np.diff(answers.nats) > 0).all()
-    assert holdout.report().best.value == pytest.approx(0.847)
-    assert str(holdout.report()).startswith("The best of 6 models is number 6: accuracy 0.8470")
-    assert "what it was shown, the best score so far on 101 levels" in str(holdout.report())
+    assert search.report().best.value == pytest.approx(0.847)
+    assert str(search.report()).startswith("The best of 6 models is number 6: accuracy 0.8470")
+    assert "what it was shown, the best score so far on 101 levels" in str(search.report())
     assert "sees of the holdout the best score so far on 101 levels, and nothing else" in (
-        holdout.guarantee
+        search.guarantee
     )
     with pytest.raises(TypeError, match="key must be left out with spaces.Improvements"):
         metric(y, y, key=(6, ((1, 30), (4, 21), (6, 15))))
@@ -343,8 +370,8 @@ def test_only_improvements_are_shown_and_every_model_has_its_own_interval(y):
 @pytest.mark.parametrize("n_levels", [1, 2, 101, 2**53])
 def test_a_mean_that_is_beyond_its_range_by_rounding_has_a_level(n_levels):
     own = {"metric": "neg_mean_absolute_error", "y_range": (0, 1.1), "sample_weight": [0.9, 1.0]}
-    search = DeclaredSearch(2, Improvements(n_levels), delta=0.1)
-    metric = HoldoutMetric(Holdout(np.zeros(2), search, **own))
+    search = searched(np.zeros(2), Improvements(n_levels), **own)
+    metric = HoldoutMetric(search)
     for y_pred in (1.1, 0.0, 1.1):
         assert -1.1 <= metric(np.zeros(2), np.full(2, y_pred)) <= 0.0
     assert search.n_answered == 3
@@ -353,20 +380,20 @@ def test_a_mean_that_is_beyond_its_range_by_rounding_has_a_level(n_levels):
 
 
 def test_a_second_metric_goes_on_where_the_first_was(y, rng):
-    holdout = searched(y, Improvements(101))
-    first = HoldoutMetric(holdout)
+    search = searched(y, Improvements(101))
+    first = HoldoutMetric(search)
     for share in (0.3, 0.2):
         first(y, spoilt(y, share, rng))
-    second = HoldoutMetric(holdout)
+    second = HoldoutMetric(search)
     second(y, spoilt(y, 0.1, rng))
     first(y, spoilt(y, 0.4, rng))
-    assert [n for n, _ in holdout.guard.answers.keys] == [0, 1, 2, 3]
-    assert len(holdout.guard.answers.keys[3][1]) == 3
+    assert [n for n, _ in search.answers.keys] == [0, 1, 2, 3]
+    assert len(search.answers.keys[3][1]) == 3
 
 
 def test_threads_have_one_transcript(y):
-    holdout = searched(y, Improvements(51))
-    metric = HoldoutMetric(holdout)
+    search = searched(y, Improvements(51))
+    metric = HoldoutMetric(search)
 
     def ask(seed):
         for step in range(10):
@@ -377,21 +404,21 @@ def test_threads_have_one_transcript(y):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [n for n, _ in holdout.guard.answers.keys] == list(range(40))
+    assert [n for n, _ in search.answers.keys] == list(range(40))
 
 
 def test_bad_predictions_leave_the_transcript_as_it_was(y):
     metric = HoldoutMetric(searched(y, Improvements(51)))
     with pytest.raises(ValueError, match="y_pred"):
         metric(y, np.full(M, 7))
-    assert metric(y, y) == 0.0 and metric.holdout.n_answered == 1
+    assert metric(y, y) == 0.0 and metric.guard.n_answered == 1
 
 
-def test_a_holdout_that_was_asked_otherwise_is_refused(y, rng):
-    holdout = searched(y, Improvements(51))
-    holdout.query(y, key=(3, ((1, 30),)))
-    with pytest.raises(ValueError, match="holdout must be asked by its metric alone"):
-        HoldoutMetric(holdout)(y, spoilt(y, 0.2, rng))
+def test_a_search_that_was_queried_otherwise_is_refused(y, rng):
+    search = searched(y, Improvements(51))
+    search.query(y, key=(3, ((1, 30),)))
+    with pytest.raises(ValueError, match="guard must be queried by its metric alone"):
+        HoldoutMetric(search)(y, spoilt(y, 0.2, rng))
 
 
 @pytest.mark.parametrize("name", ["error", "roc_auc"])
@@ -405,8 +432,8 @@ def test_the_intervals_hold_for_an_analyst_who_climbs_by_what_he_is_shown(name):
     rng, m, failed, found = np.random.default_rng(0), 400, 0, 0.0
     for _ in range(200):
         y = rng.integers(0, 2, m)
-        holdout = searched(y, Improvements(201), metric=name)
-        metric = HoldoutMetric(holdout)
+        search = searched(y, Improvements(201), metric=name)
+        metric = HoldoutMetric(search)
         now = rng.integers(0, 2, m)
         best = metric(y, now)
         for cell in range(50):
@@ -415,7 +442,7 @@ def test_the_intervals_hold_for_an_analyst_who_climbs_by_what_he_is_shown(name):
             told = metric(y, trial)
             if told > best if metric.greater_is_better else told < best:
                 now, best = trial, told
-        answers = holdout.guard.answers
+        answers = search.answers
         failed += bool(((answers.lows > 0.5) | (answers.highs < 0.5)).any())
         found += abs(best - 0.5) / 200
     assert found > 0.06  # where one of 51 fixed models would look .05 better than it is
@@ -444,12 +471,12 @@ class Fitted:
 
 
 def test_a_scorer_reads_the_key_from_the_estimator(y, rng):
-    holdout = searched(y, {"depth": [1, 2], "leaf": range(5)})
-    score = HoldoutMetric(holdout).scorer()
+    search = searched(y, {"depth": [1, 2], "leaf": range(5)})
+    score = HoldoutMetric(search).scorer()
     X = np.column_stack([rng.random(M), rng.random(M)])
     one = Fitted(depth=2, leaf=4)
     assert score(one, X, y) == pytest.approx(np.mean(one.predict(X) == y))  # as scores are
-    assert holdout.guard.answers.keys == [{"depth": 2, "leaf": 4}]
+    assert search.answers.keys == [{"depth": 2, "leaf": 4}]
     with pytest.raises(ValueError, match="leaf must be"):
         score(Fitted(depth=2, leaf=5), X, y)
     with pytest.raises(ValueError, match="key must have the names"):
@@ -459,12 +486,12 @@ def test_a_scorer_reads_the_key_from_the_estimator(y, rng):
 def test_a_scorer_knows_which_of_several_grids_a_key_is_of(y, rng):
     grids = [{"depth": [1], "leaf": range(5)}, {"leaf": range(5, 9)}]
     for space in (Grid(grids), Choice([key for grid in grids for key in Grid(grid)])):
-        holdout = searched(y, space)
-        score = HoldoutMetric(holdout).scorer()
+        search = searched(y, space)
+        score = HoldoutMetric(search).scorer()
         X = rng.random((M, 2))
         score(Fitted(depth=1, leaf=4), X, y)
         score(Fitted(depth=7, leaf=8), X, y)
-        assert holdout.guard.answers.keys == [{"depth": 1, "leaf": 4}, {"leaf": 8}]
+        assert search.answers.keys == [{"depth": 1, "leaf": 4}, {"leaf": 8}]
 
 
 def test_a_scorer_takes_a_function_where_the_space_has_no_names(y, rng):
@@ -474,7 +501,7 @@ def test_a_scorer_takes_a_function_where_the_space_has_no_names(y, rng):
         metric.scorer()
     score = metric.scorer(key=lambda estimator: ({"depth": estimator.params["depth"]}, 4))
     score(Fitted(depth=1), rng.random((M, 2)), y)
-    assert metric.holdout.guard.answers.keys == [({"depth": 1}, 4)]
+    assert metric.guard.answers.keys == [({"depth": 1}, 4)]
     with pytest.raises(TypeError, match="key must be left out"):
         HoldoutMetric(RadaBound(y, epsilon=0.3, delta=0.1)).scorer(key=len)
 
@@ -498,8 +525,8 @@ def test_scores_are_of_the_positive_class_whatever_the_order(
 def test_probabilities_come_in_the_order_of_the_classes_or_not_at_all(rng):
     y = rng.integers(0, 3, M)
     X = rng.dirichlet([1, 1, 1], M)
-    holdout = searched(y, {"depth": [1]}, metric="neg_brier_score")
-    score = HoldoutMetric(holdout).scorer()
+    search = searched(y, {"depth": [1]}, metric="neg_brier_score")
+    score = HoldoutMetric(search).scorer()
     expected = searched(y, metric="neg_brier_score").query(X[:, [1, 2, 0]], key=0).value
     assert score(Fitted([2, 0, 1], depth=1), X, y) == pytest.approx(expected, abs=1e-12)
     with pytest.raises(ValueError, match="estimator must have the classes"):
@@ -507,6 +534,6 @@ def test_probabilities_come_in_the_order_of_the_classes_or_not_at_all(rng):
 
 
 def test_a_search_by_folds_shows_no_best_so_far(y):
-    search = DeclaredSearch(M, Improvements(11), delta=0.1, n_folds=5)
-    with pytest.raises(ValueError, match="holdout must be one without n_folds"):
-        HoldoutMetric(Holdout(y, search))
+    search = DeclaredSearch(y, Improvements(11), delta=0.1, n_folds=5)
+    with pytest.raises(ValueError, match="guard must be a search without n_folds"):
+        HoldoutMetric(search)

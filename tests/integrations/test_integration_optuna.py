@@ -15,7 +15,7 @@ if not find_spec("optuna"):
 import optuna
 from optuna.trial import TrialState
 
-from radabound_fast import GuessAndCheck, Holdout, HoldoutExhausted, RadaBound
+from radabound_fast import GuessAndCheck, HoldoutExhausted, RadaBound
 from radabound_fast.integrations import optuna as module
 from radabound_fast.integrations.optuna import guarded_objective
 
@@ -29,10 +29,9 @@ def quiet():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def holdout_of(**parameters):
-    return Holdout(
-        LABELS, **({"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1} | parameters)
-    )
+def guard_of(**parameters):
+    given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1} | parameters
+    return RadaBound(LABELS, **given)
 
 
 def noisy(trial):
@@ -48,12 +47,12 @@ def study_of():
 
 @pytest.mark.parametrize("n_jobs", [1, 4])
 def test_the_count_is_exact_and_after_the_halt_every_trial_is_pruned(n_jobs):
-    holdout, study = holdout_of(), study_of()
-    study.optimize(guarded_objective(holdout, noisy), n_trials=200, n_jobs=n_jobs)
+    guard, study = guard_of(), study_of()
+    study.optimize(guarded_objective(guard, noisy), n_trials=200, n_jobs=n_jobs)
     complete = study.get_trials(states=[TrialState.COMPLETE])
     pruned = study.get_trials(states=[TrialState.PRUNED])
-    assert holdout.halted
-    assert 0 < len(complete) == holdout.n_answered < 100
+    assert guard.halted
+    assert 0 < len(complete) == guard.n_answered < 100
     assert len(complete) + len(pruned) == len(study.trials)
     # the one that was withheld, and those that ran beside it or began before the study stopped
     assert 1 <= len(pruned) <= 2 * n_jobs
@@ -63,14 +62,14 @@ def test_the_count_is_exact_and_after_the_halt_every_trial_is_pruned(n_jobs):
 
 @pytest.mark.parametrize("n_jobs", [1, 4])
 def test_every_answer_has_a_number_of_its_own(n_jobs):
-    holdout, study = holdout_of(), study_of()
-    study.optimize(guarded_objective(holdout, noisy), n_trials=200, n_jobs=n_jobs)
+    guard, study = guard_of(), study_of()
+    study.optimize(guarded_objective(guard, noisy), n_trials=200, n_jobs=n_jobs)
     complete = study.get_trials(states=[TrialState.COMPLETE])
-    by_number = sorted(complete, key=lambda trial: trial.user_attrs["holdout_n_queries"])
-    numbers = [trial.user_attrs["holdout_n_queries"] for trial in by_number]
+    by_number = sorted(complete, key=lambda trial: trial.user_attrs["holdout_number"])
+    numbers = [trial.user_attrs["holdout_number"] for trial in by_number]
     assert numbers == list(range(1, len(complete) + 1))
     # a second guard that is asked in this order says the same
-    alone = holdout_of()
+    alone = guard_of()
     for trial in by_number:
         flipped = np.random.default_rng(trial.number).random(N_SAMPLES) < trial.params["rate"]
         answer = alone.query(LABELS ^ flipped)
@@ -80,8 +79,8 @@ def test_every_answer_has_a_number_of_its_own(n_jobs):
 
 
 def test_trials_that_start_after_the_halt_are_not_fitted():
-    holdout, study = holdout_of(), study_of()
-    objective = guarded_objective(holdout, noisy)
+    guard, study = guard_of(), study_of()
+    objective = guarded_objective(guard, noisy)
     study.optimize(objective, n_trials=200)
     n_trials = len(study.trials)
 
@@ -89,7 +88,7 @@ def test_trials_that_start_after_the_halt_are_not_fitted():
         raise AssertionError("fitted")
 
     with pytest.raises(HoldoutExhausted, match="had halted before"):
-        guarded_objective(holdout, never)
+        guarded_objective(guard, never)
     study.optimize(objective, n_trials=10)
     assert len(study.trials) == n_trials + 1
     assert study.trials[-1].state is TrialState.PRUNED and not study.trials[-1].params
@@ -97,27 +96,27 @@ def test_trials_that_start_after_the_halt_are_not_fitted():
 
 def test_trials_that_were_running_at_the_halt_are_pruned():
     """Four trials are fitted together; a guard that answers no more sees them one by one."""
-    holdout, study = holdout_of(epsilon=0.038), study_of()
-    assert holdout.query(LABELS).value == 0.0  # which adds no complexity
+    guard, study = guard_of(epsilon=0.038), study_of()
+    assert guard.query(LABELS).value == 0.0  # which adds no complexity
     together = threading.Barrier(4)
 
     def fits(trial):
         together.wait(timeout=30)
         return noisy(trial)
 
-    study.optimize(guarded_objective(holdout, fits), n_trials=4, n_jobs=4)
+    study.optimize(guarded_objective(guard, fits), n_trials=4, n_jobs=4)
     assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 4
-    assert holdout.halted and holdout.n_answered == 1
+    assert guard.halted and guard.n_answered == 1
 
 
 def test_ask_and_tell_prunes_without_a_loop_to_stop():
-    study, holdout = study_of(), holdout_of()
-    objective = guarded_objective(holdout, noisy)
+    study, guard = study_of(), guard_of()
+    objective = guarded_objective(guard, noisy)
     with pytest.raises(optuna.TrialPruned, match="withheld"):
         for _ in range(200):
             trial = study.ask()
             study.tell(trial, objective(trial))
-    assert len(objective.answers) == holdout.n_answered > 0
+    assert len(objective.answers) == guard.n_answered > 0
 
 
 # ---- a first answer that is withheld, and studies that are not asked -----------------------
@@ -129,20 +128,20 @@ def never(trial):
     raise AssertionError("fitted")
 
 
-def test_a_holdout_that_can_answer_nothing_says_what_would_work():
-    with pytest.raises(HoldoutExhausted, match=f"holdout can answer no query.*{NEEDS}"):
-        guarded_objective(holdout_of(epsilon=0.01), never)
+def test_a_guard_that_can_answer_nothing_says_what_would_work():
+    with pytest.raises(HoldoutExhausted, match=f"guard can answer no query.*{NEEDS}"):
+        guarded_objective(guard_of(epsilon=0.01), never)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 4])
 def test_a_first_answer_that_is_withheld_ends_the_study_and_says_what_would_work(n_jobs):
-    holdout, study = holdout_of(epsilon=0.036), study_of()
-    objective = guarded_objective(holdout, noisy)
+    guard, study = guard_of(epsilon=0.036), study_of()
+    objective = guarded_objective(guard, noisy)
     with pytest.raises(HoldoutExhausted, match=f"withheld the first answer; {NEEDS}"):
         study.optimize(objective, n_trials=200, n_jobs=n_jobs)
     assert {trial.state for trial in study.trials} == {TrialState.FAIL}
     assert len(study.trials) <= 3 * n_jobs
-    assert holdout.halted and objective.answers == []
+    assert guard.halted and objective.answers == []
 
 
 @pytest.mark.parametrize(
@@ -157,24 +156,24 @@ def test_a_first_answer_that_is_withheld_ends_the_study_and_says_what_would_work
 def test_a_study_that_does_not_minimize_one_value_is_refused_before_a_trial_is_fitted(
     directions, told, n_jobs
 ):
-    holdout, study = holdout_of(), optuna.create_study(directions=directions)
-    objective = guarded_objective(holdout, never)
+    guard, study = guard_of(), optuna.create_study(directions=directions)
+    objective = guarded_objective(guard, never)
     with pytest.raises(ValueError, match=f"study must minimize one value.*got {told}$"):
         study.optimize(objective, n_trials=3, n_jobs=n_jobs)
     with pytest.raises(ValueError, match="study must minimize one value"):
         objective(study.ask())
-    assert holdout.n_answered == 0 and not holdout.halted
+    assert guard.n_answered == 0 and not guard.halted
 
 
 def test_the_first_of_equals_is_the_best_trial():
     study = study_of()
-    study.optimize(guarded_objective(holdout_of(), lambda trial: LABELS), n_trials=5)
+    study.optimize(guarded_objective(guard_of(), lambda trial: LABELS), n_trials=5)
     assert study.best_trial.number == 0
 
 
 def test_a_trial_with_fixed_parameters_needs_no_study():
-    holdout = holdout_of()
-    objective = guarded_objective(holdout, noisy)
+    guard = guard_of()
+    objective = guarded_objective(guard, noisy)
     trial = optuna.trial.FixedTrial({"rate": 0.2})
     assert objective(trial) == objective.answers[0][1].value
     with pytest.raises(optuna.TrialPruned):
@@ -183,13 +182,13 @@ def test_a_trial_with_fixed_parameters_needs_no_study():
 
 
 def test_guesses_that_are_missing_are_asked_for_before_anything_is_fitted():
-    holdout = GuessAndCheck(LABELS, epsilon=0.2, delta=0.1)
+    guard = GuessAndCheck(LABELS, epsilon=0.2, delta=0.1)
     with pytest.raises(ValueError, match="guesses must be True with GuessAndCheck"):
-        guarded_objective(holdout, never)
+        guarded_objective(guard, never)
     study = study_of()
     with pytest.raises(TypeError, match=r"must return \(predictions, guess\), got ndarray"):
-        study.optimize(guarded_objective(holdout, noisy, guesses=True), n_trials=1)
-    assert holdout.n_answered == 0
+        study.optimize(guarded_objective(guard, noisy, guesses=True), n_trials=1)
+    assert guard.n_answered == 0
 
 
 # ---- nothing that was counted is lost ------------------------------------------------------
@@ -198,8 +197,8 @@ def test_guesses_that_are_missing_are_asked_for_before_anything_is_fitted():
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_what_was_counted_is_on_the_objective_whatever_becomes_of_the_trial(monkeypatch, error):
     """The storage fails, or Ctrl-C comes, after the answer and before the value is stored."""
-    holdout, study = holdout_of(), study_of()
-    objective = guarded_objective(holdout, noisy)
+    guard, study = guard_of(), study_of()
+    objective = guarded_objective(guard, noisy)
 
     def fails(trial, name, value):
         raise error
@@ -208,19 +207,17 @@ def test_what_was_counted_is_on_the_objective_whatever_becomes_of_the_trial(monk
     monkeypatch.setattr(optuna.Trial, "set_user_attr", fails)
     with pytest.raises(error):
         study.optimize(objective, n_trials=3)
-    assert holdout.n_answered == 4
+    assert guard.n_answered == 4
     assert [number for number, _ in objective.answers] == [0, 1, 2, 3]
     values = [answer.value for _, answer in objective.answers]
     assert values[:3] == [trial.value for trial in study.trials[:3]]
 
 
 def test_guesses_come_with_the_predictions():
-    check = GuessAndCheck(N_SAMPLES, epsilon=0.2, delta=0.1)
+    check = GuessAndCheck(LABELS, epsilon=0.2, delta=0.1)
     study = study_of()
     study.optimize(
-        guarded_objective(
-            Holdout(LABELS, check), lambda trial: (noisy(trial), trial.params["rate"]), guesses=True
-        ),
+        guarded_objective(check, lambda trial: (noisy(trial), trial.params["rate"]), guesses=True),
         n_trials=5,
     )
     assert [trial.value for trial in study.trials] == [
@@ -230,14 +227,14 @@ def test_guesses_come_with_the_predictions():
 
 
 def test_an_error_of_the_objective_is_the_caller_s_and_costs_nothing():
-    holdout, study = holdout_of(), study_of()
+    guard, study = guard_of(), study_of()
     with pytest.raises(ValueError, match="y_pred must have length 1000"):
-        study.optimize(guarded_objective(holdout, lambda trial: LABELS[1:]), n_trials=3)
-    assert holdout.n_answered == 0
+        study.optimize(guarded_objective(guard, lambda trial: LABELS[1:]), n_trials=3)
+    assert guard.n_answered == 0
 
 
 def test_a_guard_without_labels_is_refused():
-    with pytest.raises(TypeError, match="holdout must be a Holdout.*got RadaBound"):
+    with pytest.raises(TypeError, match="guard must be made on labels, got a RadaBound of losses"):
         guarded_objective(RadaBound(N_SAMPLES, epsilon=0.1, delta=0.1), noisy)
 
 

@@ -33,6 +33,7 @@ from sklearn.utils.validation import _num_samples
 
 from radabound_fast import (
     DeclaredSearch,
+    FixedSequence,
     GuessAndCheck,
     Holdout,
     HoldoutExhausted,
@@ -40,6 +41,7 @@ from radabound_fast import (
     RadaBound,
 )
 from radabound_fast.integrations.sklearn import HoldoutSearchCV, space_of
+from radabound_fast.metrics import AbsoluteError, Cost, LogLoss
 
 TREE = DecisionTreeClassifier(random_state=0)
 DEPTHS = {"max_depth": [1, 2, 3, 4, 6, 8]}
@@ -52,13 +54,14 @@ def cancer():
     return train_test_split(X, y, test_size=300, random_state=0)
 
 
-def holdout_of(y, **parameters):
-    return Holdout(y, **({"epsilon": 0.3, "delta": 0.1, "bound": "mclt", "seed": 1} | parameters))
+def guard_of(y, **parameters):
+    given = {"epsilon": 0.3, "delta": 0.1, "bound": "mclt", "seed": 1} | parameters
+    return RadaBound(y, **given)
 
 
 def test_it_finds_what_a_plain_loop_finds(cancer):
     X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout))
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
     search.fit(X, y, X_holdout=X_holdout)
     errors = [
         np.mean(clone(TREE).set_params(**p).fit(X, y).predict(X_holdout) != y_holdout)
@@ -83,12 +86,12 @@ def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
             {"max_features": range(1, 20), "random_state": range(99)}, 40, random_state=0
         )
     )
-    guard = holdout_of(y_holdout, epsilon=0.09)
+    guard = guard_of(y_holdout, epsilon=0.09)
     search = HoldoutSearchCV(TREE, candidates, guard=guard, n_jobs=n_jobs)
     with parallel_config(backend="threading"):  # processes: in the tests of joblib
         search.fit(X, y, X_holdout=X_holdout)
     results = search.cv_results_
-    alone = holdout_of(y_holdout, epsilon=0.09)
+    alone = guard_of(y_holdout, epsilon=0.09)
     errors = alone.query_many(
         [clone(TREE).set_params(**p).fit(X, y).predict(X_holdout) for p in candidates]
     )
@@ -110,7 +113,7 @@ def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
 
 def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
     X, X_holdout, y, y_holdout = cancer
-    guard = holdout_of(y_holdout)
+    guard = guard_of(y_holdout)
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard)
     again = clone(search)
     assert again is not search and again.guard is guard
@@ -120,9 +123,18 @@ def test_a_second_fit_and_a_clone_spend_the_same_budget(cancer):
     assert guard.n_answered == 12
 
 
+def test_a_clone_queries_the_same_search(cancer):
+    X, X_holdout, y, y_holdout = cancer
+    guard = searched(y_holdout, DEPTHS)
+    again = clone(HoldoutSearchCV(TREE, DEPTHS, guard=guard))
+    assert again.guard is guard
+    again.fit(X, y, X_holdout=X_holdout)
+    assert guard.n_answered == 6 and guard.best.key == again.best_params_
+
+
 def test_nothing_is_best_if_the_first_answer_is_withheld(cancer):
     X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout, epsilon=0.074))
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout, epsilon=0.074))
     assert search.guard.budget > 0
     with pytest.raises(HoldoutExhausted, match="withheld the first answer; mclt needs epsilon"):
         search.fit(X, y, X_holdout=X_holdout)
@@ -133,7 +145,7 @@ def test_nothing_is_best_if_the_first_answer_is_withheld(cancer):
 
 def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is_fitted(cancer):
     X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout, epsilon=0.01))
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout, epsilon=0.01))
     with pytest.raises(HoldoutExhausted, match="guard can answer no query.*; mclt needs epsilon"):
         search.fit(X, y, X_holdout=X_holdout)
     assert not search.guard.halted and not hasattr(search, "cv_results_")
@@ -142,7 +154,7 @@ def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is
 def test_the_first_of_equals_is_best(cancer):
     X, X_holdout, y, y_holdout = cancer
     candidates = [{"max_depth": depth} for depth in (1, 2, 2, 2, 1)]
-    search = HoldoutSearchCV(TREE, candidates, guard=holdout_of(y_holdout))
+    search = HoldoutSearchCV(TREE, candidates, guard=guard_of(y_holdout))
     search.fit(X, y, X_holdout=X_holdout)
     errors = search.cv_results_["answer"].tolist()
     assert errors[1] == errors[2] == errors[3] < errors[0]
@@ -159,10 +171,10 @@ def test_what_was_answered_before_an_error_is_kept(cancer, error):
                 raise error("the fourth")
             return super().fit(X, y)
 
-    plain = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout))
+    plain = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
     plain.fit(X, y, X_holdout=X_holdout)
     search = HoldoutSearchCV(
-        DecisionTreeClassifier(random_state=0), {"max_depth": [1]}, guard=holdout_of(y_holdout)
+        DecisionTreeClassifier(random_state=0), {"max_depth": [1]}, guard=guard_of(y_holdout)
     )
     search.fit(X, y, X_holdout=X_holdout)
     search.set_params(estimator=Fails(random_state=0), candidates=DEPTHS)
@@ -181,8 +193,8 @@ def test_what_was_answered_before_an_error_is_kept(cancer, error):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_guesses_are_cross_validation_errors_of_the_training_part(cancer, n_jobs):
     X, X_holdout, y, y_holdout = cancer
-    check = GuessAndCheck(300, epsilon=0.2, delta=0.1)
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=Holdout(y_holdout, check), cv=3, n_jobs=n_jobs)
+    check = GuessAndCheck(y_holdout, epsilon=0.2, delta=0.1)
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=check, cv=3, n_jobs=n_jobs)
     with parallel_config(backend="threading"):  # processes: in the tests of joblib
         search.fit(X, y, X_holdout=X_holdout)
     guesses = [
@@ -211,7 +223,7 @@ def test_pipelines_frames_and_classes_that_are_strings(cancer):
         "logisticregression__C": [0.01, 1.0],
         "standardscaler": [StandardScaler(), RobustScaler()],
     }
-    expected = HoldoutSearchCV(logistic, grid, guard=holdout_of(y_holdout))
+    expected = HoldoutSearchCV(logistic, grid, guard=guard_of(y_holdout))
     expected.fit(X, y, X_holdout=X_holdout)
     columns = [f"x{i}" for i in range(X.shape[1])]
     for library in ("pandas", "polars"):
@@ -222,8 +234,8 @@ def test_pipelines_frames_and_classes_that_are_strings(cancer):
             ),
             "polars": lambda a, frames=frames: frames.DataFrame(a, schema=columns),
         }[library]
-        holdout = holdout_of(frames.Series(names[y_holdout]))
-        search = HoldoutSearchCV(logistic, grid, guard=holdout)
+        guard = guard_of(frames.Series(names[y_holdout]))
+        search = HoldoutSearchCV(logistic, grid, guard=guard)
         search.fit(as_frame(X), frames.Series(names[y]), X_holdout=as_frame(X_holdout))
         assert_array_equal(search.cv_results_["answer"], expected.cv_results_["answer"])
         assert list(search.classes_) == ["benign", "malignant"]
@@ -237,10 +249,10 @@ def test_samples_go_by_position(cancer):
     order = np.random.default_rng(0).permutation(300)
     told = []
     for rows, labels in [(X_holdout, y_holdout), (X_holdout[order], y_holdout[order])]:
-        search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(labels))
+        search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(labels))
         told.append(search.fit(X, y, X_holdout=rows).cv_results_["answer"])
     assert_array_equal(*told)
-    wrong = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout))
+    wrong = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
     wrong.fit(X, y, X_holdout=X_holdout[order])
     assert wrong.best_answer_.value > 0.3
 
@@ -248,14 +260,14 @@ def test_samples_go_by_position(cancer):
 def test_ten_classes():
     X, y = load_digits(return_X_y=True)
     X, X_holdout, y, y_holdout = train_test_split(X, y, test_size=900, random_state=0)
-    search = HoldoutSearchCV(TREE, {"max_depth": [2, 8]}, guard=holdout_of(y_holdout))
+    search = HoldoutSearchCV(TREE, {"max_depth": [2, 8]}, guard=guard_of(y_holdout))
     search.fit(X, y, X_holdout=X_holdout)
     assert search.best_params_ == {"max_depth": 8}
     assert search.best_answer_.value < 0.3 < search.cv_results_["answer"][0]
 
 
-def searched(y, candidates, **options):
-    return Holdout(y, DeclaredSearch(len(y), space_of(candidates), delta=0.1), **options)
+def searched(y, candidates, metric="error"):
+    return DeclaredSearch(Holdout(y, metric=metric), space_of(candidates), delta=0.1)
 
 
 # ---- results as scikit-learn's users know them ---------------------------------------------
@@ -268,7 +280,7 @@ def test_the_results_make_a_frame_with_scikit_learns_names(cancer):
     split = [(np.arange(len(y)), np.arange(len(y), len(rows[1])))]
     grid = {"max_depth": [1, 2, 3, 2, None], "criterion": ["gini", "entropy"]}
     theirs = GridSearchCV(TREE, grid, cv=split, scoring="accuracy", refit=False).fit(*rows)
-    guard = holdout_of(y_holdout, bound="fixed-sequence")
+    guard = FixedSequence(y_holdout, epsilon=0.3, delta=0.1, seed=1)
     ours = HoldoutSearchCV(TREE, grid, guard=guard).fit(X, y, X_holdout=X_holdout)
     frame, expected = pd.DataFrame(ours.cv_results_), pd.DataFrame(theirs.cv_results_)
     same = ["params", "param_criterion", "param_max_depth", "rank_test_score"]
@@ -299,7 +311,7 @@ def test_a_parameter_that_a_candidate_lacks_is_masked(cancer):
 def test_what_was_withheld_has_no_score_and_the_last_rank(cancer):
     X, X_holdout, y, y_holdout = cancer
     candidates = [{"max_features": 1, "random_state": seed} for seed in range(40)]
-    search = HoldoutSearchCV(TREE, candidates, guard=holdout_of(y_holdout, epsilon=0.09))
+    search = HoldoutSearchCV(TREE, candidates, guard=guard_of(y_holdout, epsilon=0.09))
     results = search.fit(X, y, X_holdout=X_holdout).cv_results_
     withheld = results["withheld"]
     assert 0 < withheld.sum() < 40
@@ -310,17 +322,15 @@ def test_what_was_withheld_has_no_score_and_the_last_rank(cancer):
     assert results["rank_test_score"][search.best_index_] == 1
 
 
-@pytest.mark.parametrize("metric", ["roc_auc", "neg_log_loss", "balanced_accuracy", "mean_cost"])
+@pytest.mark.parametrize(
+    "metric", ["roc_auc", LogLoss(clip=0.01), "balanced_accuracy", Cost([[0, 1], [5, 0]])], ids=str
+)
 def test_any_metric_of_a_declared_search_is_a_score(cancer, metric):
     X, X_holdout, y, y_holdout = cancer
-    options = {
-        "neg_log_loss": {"clip": 0.01},
-        "mean_cost": {"costs": [[0, 1], [5, 0]]},
-    }.get(metric, {})
-    holdout = searched(y_holdout, DEPTHS, metric=metric, **options)
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout).fit(X, y, X_holdout=X_holdout)
+    guard = searched(y_holdout, DEPTHS, metric)
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard).fit(X, y, X_holdout=X_holdout)
     results = search.cv_results_
-    sign = -1 if metric == "mean_cost" else 1
+    sign = -1 if guard.holdout.metric == "mean_cost" else 1
     assert_array_equal(results["mean_test_score"], sign * results["answer"])
     assert search.best_index_ == results["mean_test_score"].argmax()
     assert search.best_score_ == sign * search.best_answer_.value
@@ -334,9 +344,9 @@ def test_any_metric_of_a_declared_search_is_a_score(cancer, metric):
 def test_decisions_are_asked_for_where_there_are_no_probabilities(cancer):
     X, X_holdout, y, y_holdout = cancer
     grid = {"linearsvc__C": [0.01, 1.0]}
-    holdout = searched(y_holdout, grid, metric="roc_auc")
+    guard = searched(y_holdout, grid, "roc_auc")
     search = HoldoutSearchCV(
-        make_pipeline(StandardScaler(), LinearSVC(random_state=0)), grid, guard=holdout
+        make_pipeline(StandardScaler(), LinearSVC(random_state=0)), grid, guard=guard
     ).fit(X, y, X_holdout=X_holdout)
     decisions = search.decision_function(X_holdout)
     assert search.best_score_ == pytest.approx(roc_auc_score(y_holdout, decisions), abs=1e-12)
@@ -346,8 +356,8 @@ def test_regressors_have_errors_as_scores():
     X, y = load_diabetes(return_X_y=True)
     X, X_holdout, y, y_holdout = train_test_split(X, y, test_size=200, random_state=0)
     tree = DecisionTreeRegressor(random_state=0)
-    holdout = searched(y_holdout, DEPTHS, metric="neg_mean_absolute_error", y_range=(0.0, 400.0))
-    search = HoldoutSearchCV(tree, DEPTHS, guard=holdout)
+    guard = searched(y_holdout, DEPTHS, AbsoluteError(y_range=(0.0, 400.0)))
+    search = HoldoutSearchCV(tree, DEPTHS, guard=guard)
     assert is_regressor(search) and not is_classifier(search)
     search.fit(X, y, X_holdout=X_holdout)
     error = mean_absolute_error(y_holdout, search.predict(X_holdout))
@@ -362,7 +372,7 @@ def test_verbose_says_how_far_it_has_come(cancer, capsys, monkeypatch, verbose, 
 
     monkeypatch.setattr(_progress, "SECONDS", 0.0)
     X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout), verbose=verbose)
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout), verbose=verbose)
     search.fit(X, y, X_holdout=X_holdout)
     assert capsys.readouterr().err.strip().splitlines()[-1:] == ([told] if told else [])
 
@@ -373,8 +383,8 @@ def test_verbose_says_how_far_it_has_come(cancer, capsys, monkeypatch, verbose, 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"guard": None}, TypeError, "guard must be a Holdout.*got NoneType"),
-        ({"guard": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "got RadaBound"),
+        ({"guard": None}, TypeError, "guard must be a guard made on labels.*got NoneType"),
+        ({"guard": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "got a RadaBound of losses"),
         ({"candidates": []}, ValueError, "candidates must be a grid or dicts"),
         ({"candidates": [1, 2]}, ValueError, "candidates must be a grid or dicts"),
         ({"candidates": {"max_dept": [1]}}, ValueError, "max_dept"),
@@ -383,7 +393,7 @@ def test_verbose_says_how_far_it_has_come(cancer, capsys, monkeypatch, verbose, 
 )
 def test_bad_arguments_cost_nothing(cancer, change, error, message):
     X, X_holdout, y, y_holdout = cancer
-    guard = holdout_of(y_holdout)
+    guard = guard_of(y_holdout)
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard).set_params(**change)
     with pytest.raises(error, match=message):
         search.fit(X, y, X_holdout=X_holdout)
@@ -392,7 +402,7 @@ def test_bad_arguments_cost_nothing(cancer, change, error, message):
 
 def test_another_length_costs_nothing(cancer):
     X, X_holdout, y, y_holdout = cancer
-    guard = holdout_of(y_holdout)
+    guard = guard_of(y_holdout)
     with pytest.raises(ValueError, match="X_holdout must have the guard's 300 samples, got 299"):
         HoldoutSearchCV(TREE, DEPTHS, guard=guard).fit(X, y, X_holdout=X_holdout[1:])
     assert guard.n_answered == 0
@@ -400,7 +410,7 @@ def test_another_length_costs_nothing(cancer):
 
 def test_a_search_is_not_pickled_its_best_estimator_is(cancer):
     X, X_holdout, y, y_holdout = cancer
-    search = HoldoutSearchCV(TREE, DEPTHS, guard=holdout_of(y_holdout))
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout))
     search.fit(X, y, X_holdout=X_holdout)
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         pickle.dumps(search)
@@ -410,24 +420,24 @@ def test_a_search_is_not_pickled_its_best_estimator_is(cancer):
     )
 
 
-def test_a_holdout_is_no_scorer(cancer):
+def test_a_guard_is_no_scorer(cancer):
     X, X_holdout, y, y_holdout = cancer
     with pytest.raises(ValueError, match="'scoring' parameter of GridSearchCV"):
-        GridSearchCV(TREE, DEPTHS, scoring=holdout_of(y_holdout)).fit(X, y)
+        GridSearchCV(TREE, DEPTHS, scoring=guard_of(y_holdout)).fit(X, y)
 
 
 # ---- scikit-learn's own checks -------------------------------------------------------------
 
 
-class AnswersAll(Holdout):
-    """A holdout for data of any length, so that scikit-learn may bring its own."""
+class AnswersAll(RadaBound):
+    """A guard for data of any length, so that scikit-learn may bring its own."""
 
-    n_samples = None
+    holdout = None
 
     def __init__(self):
         super().__init__([0, 1] * 50, epsilon=0.9, delta=0.5, seed=0)
 
-    def query(self, y_pred, *, guess=None, key=None):
+    def query(self, y_pred):
         return super().query([0, 1] * 50)
 
 
@@ -435,7 +445,7 @@ class OnItsOwnData(HoldoutSearchCV):
     """scikit-learn's checks know no X_holdout."""
 
     def fit(self, X, y):
-        self.guard.n_samples = _num_samples(X)
+        self.guard.holdout = Holdout(np.arange(_num_samples(X)) % 2)
         return super().fit(X, y, X_holdout=X)
 
 

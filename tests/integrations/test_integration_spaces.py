@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast import DeclaredSearch
 from radabound_fast.integrations import ray as ray_module
 from radabound_fast.spaces import Choice, Grid, InOrder
 
@@ -24,7 +24,7 @@ N_SAMPLES = 1000
 LABELS = np.arange(N_SAMPLES) % 2
 
 
-def holdout_of(space, **options):
+def search_over(space, **options):
     return DeclaredSearch(LABELS, space, delta=0.1, **options)
 
 
@@ -174,23 +174,23 @@ def test_the_weights_of_all_paths_of_a_tree_sum_to_1(optuna):
 def test_a_study_that_decides_on_the_way_is_asked_by_trial(optuna):
     from radabound_fast.integrations.optuna import TrialSpace, guarded_objective, nats
 
-    holdout = holdout_of(TrialSpace())
+    search = search_over(TrialSpace())
 
     def fit_predict(trial):
         tree(trial)
         return flipped(zlib.crc32(repr(sorted(trial.params.items())).encode()))
 
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    objective = guarded_objective(holdout, fit_predict)
+    objective = guarded_objective(search, fit_predict)
     study.optimize(objective, n_trials=30)
-    assert len(objective.answers) == 30 > holdout.n_answered > 10  # some paths came twice
+    assert len(objective.answers) == 30 > search.n_answered > 10  # some paths came twice
     for number, answer in objective.answers:
         trial = study.trials[number]
         assert answer.key == trial.params and answer.nats == nats(trial)
         assert trial.user_attrs["holdout_high"] == answer.high
-    assert holdout.guard.size is None
-    again = pickle.loads(pickle.dumps(holdout.guard.space))
-    assert again == holdout.guard.space and repr(again) == "TrialSpace()"
+    assert search.size is None
+    again = pickle.loads(pickle.dumps(search.space))
+    assert again == search.space and repr(again) == "TrialSpace()"
 
 
 def test_a_range_that_shrinks_around_the_best_trial_is_no_declared_space(optuna):
@@ -219,13 +219,13 @@ def test_a_range_that_shrinks_around_the_best_trial_is_no_declared_space(optuna)
 def test_the_objective_asks_a_grid_by_params(optuna):
     from radabound_fast.integrations.optuna import guarded_objective, space_of
 
-    holdout = holdout_of(space_of({"seed": optuna.distributions.IntDistribution(0, 99)}))
-    objective = guarded_objective(holdout, lambda trial: flipped(trial.suggest_int("seed", 0, 99)))
+    search = search_over(space_of({"seed": optuna.distributions.IntDistribution(0, 99)}))
+    objective = guarded_objective(search, lambda trial: flipped(trial.suggest_int("seed", 0, 99)))
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
     study.optimize(objective, n_trials=40, n_jobs=2)
-    assert len(objective.answers) == 40 >= holdout.n_answered  # a key again is the same query
-    assert holdout.guard.best.value == study.best_value
-    assert holdout.guard.best.key == {"seed": study.best_params["seed"]}
+    assert len(objective.answers) == 40 >= search.n_answered  # a key again is the same query
+    assert search.best.value == study.best_value
+    assert search.best.key == {"seed": study.best_params["seed"]}
 
 
 # ---- scikit-learn -------------------------------------------------------------------------------
@@ -309,9 +309,9 @@ def test_a_holdout_search_asks_by_candidate():
 
     X, y, X_holdout, y_holdout = digits()
     grid = {"max_depth": [2, 4, 8], "min_samples_leaf": [1, 5]}
-    search = DeclaredSearch(N_SAMPLES, space_of(grid), delta=0.1)
+    search = DeclaredSearch(y_holdout, space_of(grid), delta=0.1)
     tree = DecisionTreeClassifier(random_state=0)
-    found = HoldoutSearchCV(tree, grid, guard=Holdout(y_holdout, search), n_jobs=2)
+    found = HoldoutSearchCV(tree, grid, guard=search, n_jobs=2)
     found.fit(X, y, X_holdout=X_holdout)
     assert not found.halted_ and search.n_answered == 6
     assert found.best_answer_.key == found.best_params_ == search.best.key
@@ -319,14 +319,14 @@ def test_a_holdout_search_asks_by_candidate():
 
 
 class Scorer:
-    """A holdout that every worker has, as scikit-learn calls a scorer."""
+    """A search that every worker has, as scikit-learn calls a scorer."""
 
-    def __init__(self, holdout, names):
-        self.holdout, self.names = holdout, names
+    def __init__(self, search, names):
+        self.search, self.names = search, names
 
     def __call__(self, estimator, X, y):
         params = {name: estimator.get_params()[name] for name in self.names}
-        return -self.holdout.query(estimator.predict(X), key=params).value
+        return -self.search.query(estimator.predict(X), key=params).value
 
 
 def test_a_declared_search_is_a_scorer_in_any_number_of_processes():
@@ -360,14 +360,14 @@ def test_a_declared_search_is_a_scorer_in_any_number_of_processes():
 def test_a_guarded_map_asks_by_candidate():
     from radabound_fast.integrations.joblib import guarded_map
 
-    holdout = holdout_of(100)
-    told = list(guarded_map(holdout, flipped, range(10), n_jobs=2))
+    search = search_over(100)
+    told = list(guarded_map(search, flipped, range(10), n_jobs=2))
     assert [answer.key for _, answer in told] == list(range(10))
     assert [answer.value for _, answer in told] == [
         np.mean(flipped(i) != LABELS) for i in range(10)
     ]
     with pytest.raises(ValueError, match=r"key must be one of range\(0, 100\), got 100"):
-        list(guarded_map(holdout, flipped, [100]))
+        list(guarded_map(search, flipped, [100]))
 
 
 # ---- ConfigSpace --------------------------------------------------------------------------------

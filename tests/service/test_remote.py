@@ -1,4 +1,4 @@
-"""RemoteHoldout: a `Holdout` for whoever asks, without labels, retries and all."""
+"""RemoteGuard: the guard of a service for whoever queries it, without labels, retries and all."""
 
 import contextlib
 import copy
@@ -23,20 +23,30 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
 
-from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted  # noqa: E402  # noqa: E402
+from radabound_fast import (  # noqa: E402
+    DeclaredSearch,
+    FixedSequence,
+    GuessAndCheck,
+    Holdout,
+    HoldoutExhausted,
+    Ladder,
+    RadaBound,
+    metrics,
+)
+from radabound_fast._kernel import Answer  # noqa: E402
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
-from radabound_fast.service import client as remote
-from radabound_fast.service.client import RemoteHoldout  # noqa: E402
+from radabound_fast.service import client as remote  # noqa: E402
+from radabound_fast.service.client import RemoteGuard  # noqa: E402
 
 M = 900
 RNG = np.random.default_rng(21)
 Y = RNG.integers(0, 2, M)
-FIXED = {"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence", "seed": 1}
+FIXED = {"epsilon": 0.1, "delta": 0.1, "seed": 1}
 
 
 @pytest.fixture
 def service(tmp_path):
-    with in_thread(Holdout.open(tmp_path / "guard.db", Y, **FIXED), tmp_path) as running:
+    with in_thread(FixedSequence.open(tmp_path / "guard.db", Y, **FIXED), tmp_path) as running:
         yield running
 
 
@@ -44,21 +54,68 @@ def row(error=0.2):
     return np.where(RNG.random(M) < error, 1 - Y, Y)
 
 
-def test_it_takes_predictions_as_a_holdout_does_and_refuses_them_before_they_leave(service):
-    holdout, here = service.remote(), Holdout(Y, **FIXED)
+def test_it_takes_predictions_as_a_guard_does_and_refuses_them_before_they_leave(service):
+    guard, here = service.remote(), FixedSequence(Y, **FIXED)
     for given in (Y, Y.tolist(), Y.astype(float), Y.astype(bool), Y.astype(np.int8)[::-1][::-1]):
-        assert holdout.query(given).value == here.query(given).value == 0.0
+        assert guard.query(given).value == here.query(given).value == 0.0
     for bad in (Y[:-1], Y + 1, Y.astype(str), Y[np.newaxis], np.full(M, np.nan)):
         with pytest.raises((TypeError, ValueError)) as mine:
-            holdout.query(bad)
+            guard.query(bad)
         with pytest.raises(mine.type) as other:
             here.query(bad)
         assert str(mine.value) == str(other.value)
-    assert holdout.n_answered == 5 and holdout.classes == [0, 1] and holdout.n_samples == M
-    assert "token" not in repr(holdout)
+    assert guard.n_answered == 5 and "token" not in repr(guard)
+
+
+GUARDS = {
+    "RadaBound": (RadaBound, {"epsilon": 0.1, "delta": 0.1, "bound": "mclt", "seed": 1}, {}),
+    "FixedSequence": (FixedSequence, FIXED, {}),
+    "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.2, "delta": 0.1}, {"guess": 0.2}),
+    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 9}, {}),
+    "DeclaredSearch": (DeclaredSearch, {"space": 10, "delta": 0.1}, {"key": 3}),
+}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
+    kind, parameters, named = GUARDS[name]
+    here = kind(Y, **parameters)
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        guard = service.remote()
+        for _ in range(2):
+            for fact in ("kind", "needs", "guarantee", "parameters", "n_samples", "n_answered",
+                         "halted", "can_answer"):  # fmt: skip
+                assert getattr(guard, fact) == getattr(here, fact), fact
+            assert guard.n_left() == here.n_left_public() and guard.what_would_answer() == ""
+            answer = guard.query(Y, **named)
+            assert answer.number == here.query(Y, **named).number
+            own = {} if kind is not DeclaredSearch else {"key": 3, "rerun": 1}
+            shared = {field: getattr(answer, field) for field in Answer.fields}
+            assert answer.to_dict() == shared | own
+        for fact in ("n_samples", "classes", "metric", "pos_label", "takes", "greater_is_better"):
+            assert getattr(guard.holdout, fact) == getattr(here.holdout, fact), fact
+        assert guard.holdout.labels is None
+        with pytest.raises(AttributeError):
+            guard.holdout.metric = "accuracy"
+        if kind is DeclaredSearch:
+            assert str(guard.report()) == str(here.report())
+        else:
+            with pytest.raises(TypeError, match=f"has a report, this guard is a {kind.__name__}$"):
+                guard.report()
+
+
+def test_a_guard_that_can_answer_nothing_says_so_before_it_is_queried(tmp_path):
+    guard = RadaBound.open(tmp_path / "g.db", Y[:20], epsilon=0.01, delta=0.1)
+    with in_thread(guard, tmp_path) as service:
+        assert not service.remote().can_answer and not service.remote().halted
 
 
 REFUSED = {
+    "FixedSequence": (
+        FixedSequence, FIXED,
+        [{"guess": 0.2}, {"key": 1}, {"rerun": 1}],
+        [{"guesses": [0.1, 0.1]}, {"keys": [1, 2]}, {"reruns": [1, 1]}],
+    ),
     "GuessAndCheck": (
         GuessAndCheck, {"epsilon": 0.2, "delta": 0.1},
         [{}, {"guess": 2}, {"guess": "x"}, {"guess": 0.2, "key": 1}],
@@ -66,49 +123,49 @@ REFUSED = {
     ),
     "DeclaredSearch": (
         DeclaredSearch, {"space": 10, "delta": 0.1},
-        [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"}],
+        [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"},
+         {"key": 1, "guess": 0.2}],
         [{}, {"keys": 3}, {"keys": [1]}, {"keys": "ab"}, {"keys": [1, 2], "reruns": [1]}],
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_holdout_refuses_is_refused_in_its_words(tmp_path, name):
+def test_what_a_guard_refuses_is_refused_in_its_words(tmp_path, name):
     kind, parameters, ones, many = REFUSED[name]
-    opened = Holdout.open(tmp_path / "g.db", Y, kind, **parameters)
-    with in_thread(opened, tmp_path) as service:
-        asked, here = service.remote(), Holdout(Y, kind(M, **parameters))
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        guard, here = service.remote(), kind(Y, **parameters)
         for calls, method, given in ((ones, "query", Y), (many, "query_many", [Y, Y])):
             for named in calls:
                 raised = []
-                for one in (here, asked):
+                for one in (here, guard):
                     with pytest.raises((TypeError, ValueError)) as error:
                         getattr(one, method)(given, **named)
                     raised.append((error.type, str(error.value)))
                 assert raised[0] == raised[1]
-        assert asked.n_answered == 0
+        assert guard.n_answered == 0
 
 
 def test_what_json_has_no_word_for_is_refused_before_it_leaves(service):
-    asked = service.remote()
+    guard = service.remote()
     for named in ({"guess": np.nan}, {"key": np.inf}):
         with pytest.raises(ValueError, match="keys and guesses must be finite"):
-            asked.query(Y, **named)
+            guard.query(Y, **named)
     with pytest.raises(TypeError, match=r"guesses must be a sequence, one a row, got 0\.1"):
-        asked.query_many([Y], guesses=0.1)
-    assert asked.query(Y, rerun=1).number == 1  # as a Holdout takes it
+        guard.query_many([Y], guesses=0.1)
+    assert guard.query(Y).number == 1
 
 
 def test_it_may_be_copied_pickled_and_shared(service):
-    holdout = service.remote()
-    copies = [copy.copy(holdout), copy.deepcopy(holdout), pickle.loads(pickle.dumps(holdout))]
+    guard = service.remote()
+    copies = [copy.copy(guard), copy.deepcopy(guard), pickle.loads(pickle.dumps(guard))]
     numbers = []
 
     def ask(one):
         for _ in range(5):
             numbers.append(one.query(row()).number)
 
-    threads = [threading.Thread(target=ask, args=(one,)) for one in [holdout, holdout, *copies]]
+    threads = [threading.Thread(target=ask, args=(one,)) for one in [guard, guard, *copies]]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -119,29 +176,27 @@ def test_it_may_be_copied_pickled_and_shared(service):
 
 
 def test_a_halt_is_the_exception_that_it_is(tmp_path):
-    holdout = Holdout.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
-    with in_thread(holdout, tmp_path) as service:
+    given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
+    with in_thread(RadaBound.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
         asked = service.remote()
         answers = asked.query_many(RNG.integers(0, 2, (400, M)))
         assert answers.halted and asked.halted and len(answers) == answers.n_answered
         with pytest.raises(HoldoutExhausted, match="is spent after") as halt:
             asked.query(row())
         assert halt.value.n_answered == len(answers) and halt.value.complexity is None
-        assert service.remote("blue").halted
-        with pytest.raises(TypeError, match="report needs a DeclaredSearch"):
-            asked.report()
+        assert service.remote("blue").halted and not asked.can_answer and asked.n_left() == 0
 
 
 def test_a_wrong_token_or_url_is_told_at_once(service):
     with pytest.raises(PermissionError, match="a token of the service"):
-        RemoteHoldout(service.url, token="somebody-else's-token")
+        RemoteGuard(service.url, token="somebody-else's-token")
     for url in ("127.0.0.1:1", "ftp://x", "http://", ""):
         with pytest.raises(ValueError, match="url must be http"):
-            RemoteHoldout(url, token="x")
+            RemoteGuard(url, token="x")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
-        RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
+        RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +204,10 @@ def test_a_wrong_token_or_url_is_told_at_once(service):
 )
 def test_a_token_that_no_header_holds_is_refused_without_it(token):
     with pytest.raises(ValueError, match="token must be visible characters of ASCII") as refused:
-        RemoteHoldout("http://127.0.0.1:9", token=token, timeout=60)
+        RemoteGuard("http://127.0.0.1:9", token=token, timeout=60)
     assert "secret" not in str(refused.value) and refused.value.__cause__ is None
     with pytest.raises(TypeError, match="token must be a string, got NoneType"):
-        RemoteHoldout("http://127.0.0.1:9", token=None)
+        RemoteGuard("http://127.0.0.1:9", token=None)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +216,7 @@ def test_a_token_that_no_header_holds_is_refused_without_it(token):
 )  # fmt: skip
 def test_a_url_that_is_more_than_an_address_is_refused_at_once(url):
     with pytest.raises(ValueError, match="url must") as refused:
-        RemoteHoldout(url, token="x", timeout=60)
+        RemoteGuard(url, token="x", timeout=60)
     assert "me:hidden" not in str(refused.value)
 
 
@@ -183,20 +238,20 @@ def test_the_port_is_that_of_the_url_or_of_its_scheme(url, address, monkeypatch)
 
     monkeypatch.setattr(socket, "create_connection", nowhere)
     with pytest.raises(PermissionError):
-        RemoteHoldout(url, token="x")
+        RemoteGuard(url, token="x")
     assert asked == [address]
 
 
 @pytest.mark.parametrize("url", ["http://here:x", "http://here:65536", "http://here:0", "http://"])
 def test_a_url_without_a_host_or_with_no_port_is_refused_with_it(url):
     with pytest.raises(ValueError, match=f"^url must be http://host:port .*got '{url}'$"):
-        RemoteHoldout(url, token="x")
+        RemoteGuard(url, token="x")
 
 
 @pytest.mark.parametrize("url", [None, 8000, b"http://here"])
 def test_a_url_that_is_no_string_is_refused_by_its_type(url):
     with pytest.raises(TypeError, match=f"^url must be a string, got {type(url).__name__}$"):
-        RemoteHoldout(url, token="x")
+        RemoteGuard(url, token="x")
 
 
 def test_a_service_that_speaks_no_tls_is_told_at_once(monkeypatch):
@@ -205,10 +260,10 @@ def test_a_service_that_speaks_no_tls_is_told_at_once(monkeypatch):
         error.reason = "WRONG_VERSION_NUMBER"  # as OpenSSL 3.0 has it
         raise error
 
-    monkeypatch.setattr(RemoteHoldout, "_send", answered_in_clear)
+    monkeypatch.setattr(RemoteGuard, "_send", answered_in_clear)
     monkeypatch.setattr(remote.time, "sleep", None)
     with pytest.raises(ConnectionError, match=r"https://here speaks no TLS: is it http://\?$"):
-        RemoteHoldout("https://here", token="x")
+        RemoteGuard("https://here", token="x")
 
 
 @pytest.mark.parametrize("host", ["holdout.example", "192.0.2.1", "[2001:db8::1]"])
@@ -216,13 +271,13 @@ def test_a_token_in_clear_to_another_machine_is_warned_of(host, monkeypatch):
     def nowhere(*_):
         raise PermissionError("not sent")
 
-    monkeypatch.setattr(RemoteHoldout, "_send", nowhere)
+    monkeypatch.setattr(RemoteGuard, "_send", nowhere)
     with pytest.warns(UserWarning, match="in clear: take https"), pytest.raises(PermissionError):
-        RemoteHoldout(f"http://{host}:80", token="x")
+        RemoteGuard(f"http://{host}:80", token="x")
     for url in (f"https://{host}", "http://127.9.9.9", "http://[::1]:1", "http://localhost"):
         with warnings.catch_warnings(), pytest.raises(PermissionError):
             warnings.simplefilter("error")
-            RemoteHoldout(url, token="x")
+            RemoteGuard(url, token="x")
 
 
 class _Elsewhere(http.server.BaseHTTPRequestHandler):
@@ -259,7 +314,7 @@ def test_a_redirect_is_not_followed_nor_is_what_is_told_asked_again(
     monkeypatch.setenv("http_proxy", servers[1].server_address[0])
     try:
         with pytest.raises(error, match=reason):
-            RemoteHoldout(f"http://127.0.0.1:{servers[0].server_port}", token="x", timeout=60)
+            RemoteGuard(f"http://127.0.0.1:{servers[0].server_port}", token="x", timeout=60)
         assert servers[0].asked == ["Bearer x"] and servers[1].asked == []
     finally:
         for server, thread in zip(servers, threads, strict=True):
@@ -320,8 +375,8 @@ def behind_a_proxy(service, ways):
     thread.start()
     try:
         url = f"http://127.0.0.1:{proxy.server_port}"
-        with RemoteHoldout(url, token=TOKENS["red"], timeout=30) as holdout:
-            yield proxy, holdout
+        with RemoteGuard(url, token=TOKENS["red"], timeout=30) as guard:
+            yield proxy, guard
     finally:
         proxy.shutdown()
         thread.join()
@@ -331,22 +386,22 @@ def behind_a_proxy(service, ways):
 def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
     with behind_a_proxy(
         service, ["drop the call", "502", "500", "drop the reply", "cut the reply"]
-    ) as (proxy, holdout):
+    ) as (proxy, guard):
         predictions = row()
-        answer = holdout.query(predictions)
+        answer = guard.query(predictions)
         assert answer.number == 1 and answer.value == np.mean(predictions != Y)
         assert len(proxy.keys) == 6 and len(set(proxy.keys)) == 1
-        assert holdout.query(predictions).number == 2 and len(set(proxy.keys)) == 2
+        assert guard.query(predictions).number == 2 and len(set(proxy.keys)) == 2
     assert service.get("/state")[1]["you"]["n_answers"] == 2
 
 
 @pytest.mark.parametrize("way", ["another reply", "another object"])
 def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_changed(service, way):
     with (
-        behind_a_proxy(service, [way]) as (_, holdout),
+        behind_a_proxy(service, [way]) as (_, guard),
         pytest.raises(ConnectionError, match="replied 200, and whether the call was counted is"),
     ):
-        holdout.query(row())
+        guard.query(row())
     assert service.get("/state")[1]["you"]["n_answers"] == 1
 
 
@@ -354,47 +409,47 @@ def test_of_a_call_whose_reply_was_replaced_it_is_not_said_that_nothing_has_chan
 def test_a_forked_child_asks_though_a_thread_of_its_parent_had_the_lock(service):
     script = f"""
 import os, signal
-from radabound_fast.service.client import RemoteHoldout
-holdout = RemoteHoldout({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
-(connection,) = holdout._idle
-holdout._lock.acquire()
+from radabound_fast.service.client import RemoteGuard
+guard = RemoteGuard({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
+(connection,) = guard._idle
+guard._lock.acquire()
 if not os.fork():
     signal.alarm(20)
-    holdout.close()
-    os._exit(holdout.n_queries)
+    guard.close()
+    os._exit(guard.n_answered)
 _, status = os.wait()
-holdout._lock.release()
-assert status == 0 and holdout._idle == [connection] and holdout.n_queries == 0
+guard._lock.release()
+assert status == 0 and guard._idle == [connection] and guard.n_answered == 0
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def test_after_a_failure_connections_that_lay_idle_are_not_tried_one_by_one(service, monkeypatch):
-    holdout = service.remote()
+    guard = service.remote()
     for _ in range(8):  # as threads leave them
         connection = http.client.HTTPConnection("127.0.0.1", service.port)
         connection.request("GET", "/health")
         connection.getresponse().read()
-        holdout._idle.append(connection)
-    for connection in holdout._idle:  # as a service leaves them that is started anew
+        guard._idle.append(connection)
+    for connection in guard._idle:  # as a service leaves them that is started anew
         connection.sock.shutdown(socket.SHUT_RDWR)
     slept = []
     monkeypatch.setattr(remote.time, "sleep", slept.append)
-    assert holdout.n_answered == 0 and len(slept) == 1
+    assert guard.n_answered == 0 and len(slept) == 1
 
 
 def test_a_body_that_the_service_does_not_take_is_refused_before_it_leaves(tmp_path):
-    holdout = Holdout.open(tmp_path / "guard.db", Y, **FIXED)
-    with in_thread(holdout, tmp_path, max_body=1000) as service:
-        holdout = service.remote()
+    guard = FixedSequence.open(tmp_path / "guard.db", Y, **FIXED)
+    with in_thread(guard, tmp_path, max_body=1000) as service:
+        guard = service.remote()
         sent = []
-        holdout._send = lambda *_: sent.append(1)
+        guard._send = lambda *_: sent.append(1)
         with pytest.raises(ValueError, match="at most 1,000 octets, got 1,1"):
-            holdout.query_many([row()] * 10)
+            guard.query_many([row()] * 10)
         assert not sent
-        del holdout._send
-        assert len(holdout.query_many([row()] * 8)) == 8
+        del guard._send
+        assert len(guard.query_many([row()] * 8)) == 8
 
 
 def test_it_needs_neither_the_extra_nor_a_database():
@@ -416,14 +471,14 @@ def test_a_certificate_of_ones_own_is_trusted_where_it_is_named(tmp_path):
     if made.returncode:
         pytest.skip("openssl makes no certificate here")
     given = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
-    holdout = Holdout.open(tmp_path / "g.db", Y, **FIXED)
-    with in_thread(holdout, tmp_path, **given) as service:
+    guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
+    with in_thread(guard, tmp_path, **given) as service:
         url = service.url.replace("http:", "https:")
-        asked = RemoteHoldout(url, token=TOKENS["red"], cafile=tmp_path / "cert.pem")
+        asked = RemoteGuard(url, token=TOKENS["red"], cafile=tmp_path / "cert.pem")
         assert asked.query(Y).value == 0.0
         asked.close()
         with pytest.raises(ssl.SSLCertVerificationError):
-            RemoteHoldout(url, token=TOKENS["red"])
+            RemoteGuard(url, token=TOKENS["red"])
 
 
 # ---- inside other tools --------------------------------------------------------------------------
@@ -447,8 +502,7 @@ def test_joblib_takes_one_that_needs_guesses_and_one_with_keys(tmp_path):
         ("a", GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}),
         ("b", DeclaredSearch, {"space": {"depth": [1, 2]}, "delta": 0.1}),
     ):
-        holdout = Holdout.open(tmp_path / name, Y, kind, **given)
-        with in_thread(holdout, tmp_path) as service:
+        with in_thread(kind.open(tmp_path / name, Y, **given), tmp_path) as service:
             asked = service.remote()
             guesses = kind is GuessAndCheck
             fit = (lambda _: (row(), 0.2)) if guesses else (lambda _: row())
@@ -471,8 +525,9 @@ def test_scikit_learn_takes_it(tmp_path):
     parts = train_test_split(*load_breast_cancer(return_X_y=True), test_size=300, random_state=0)
     X, X_holdout, y, y_holdout = parts
     found = []
-    with in_thread(Holdout.open(tmp_path / "g.db", y_holdout, **FIXED), tmp_path) as service:
-        for guard in (Holdout(y_holdout, **FIXED), service.remote()):
+    opened = FixedSequence.open(tmp_path / "g.db", y_holdout, **FIXED)
+    with in_thread(opened, tmp_path) as service:
+        for guard in (FixedSequence(y_holdout, **FIXED), service.remote()):
             search = HoldoutSearchCV(
                 DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, guard=guard
             )
@@ -492,23 +547,16 @@ def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric,
     y = np.array(labels)[Y]
     X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
     X_train, y_train = X + RNG.normal(size=X.shape), y
-    given = {"metric": metric, "pos_label": positive}
-    if metric == "neg_log_loss":
-        given["clip"] = 0.01
-    space, found = {"C": [0.01, 1.0]}, []
-    opened = Holdout.open(tmp_path / "g.db", y, DeclaredSearch, space=space, delta=0.1, **given)
-    with in_thread(opened, tmp_path) as service:
-        here = Holdout(y, DeclaredSearch(M, space, delta=0.1), **given)
-        assert service.remote().pos_label == here.pos_label == (positive or 1)
-        for guard in (here, service.remote()):
-            search = HoldoutSearchCV(LogisticRegression(), space, guard=guard)
+    options = {"pos_label": positive} | ({"clip": 0.01} if metric == "neg_log_loss" else {})
+    here, there = (Holdout(y, metric=metrics.choice_of(metric, options)) for _ in range(2))
+    given, found = {"space": {"C": [0.01, 1.0]}, "delta": 0.1}, []
+    with in_thread(DeclaredSearch.open(tmp_path / "g.db", there, **given), tmp_path) as service:
+        assert service.remote().holdout.pos_label == here.pos_label == (positive or 1)
+        for guard in (DeclaredSearch(here, **given), service.remote()):
+            search = HoldoutSearchCV(LogisticRegression(), given["space"], guard=guard)
             search.fit(X_train, y_train, X_holdout=X)
             found.append(search.cv_results_["answer"].tolist())
     assert found[0] == found[1] and len(found[0]) == 2
-
-
-def test_where_the_metric_has_no_positive_class_there_is_none(service):
-    assert service.remote().pos_label is None
 
 
 def test_optuna_takes_it(service):
@@ -522,7 +570,7 @@ def test_optuna_takes_it(service):
     study = optuna.create_study()
     study.optimize(objective, n_trials=5, n_jobs=2)
     assert len(objective.answers) == 5
-    assert sorted(t.user_attrs["holdout_n_queries"] for t in study.trials) == [1, 2, 3, 4, 5]
+    assert sorted(t.user_attrs["holdout_number"] for t in study.trials) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.skipif(not find_spec("lightgbm"), reason="lightgbm is not installed")
@@ -540,20 +588,27 @@ def test_boosting_takes_it(service):
     assert [n for n, _ in hook.answers] == [2, 4, 6]
 
 
-def test_what_is_no_holdout_is_refused_by_them(service):
+def test_what_is_no_guard_is_refused_by_them(service):
     pytest.importorskip("joblib")
     from radabound_fast.integrations.joblib import guarded_map
 
-    for other in (None, service, Holdout(Y, **FIXED).guard, RemoteHoldout):
-        with pytest.raises(TypeError, match="must be a Holdout, which holds the labels"):
+    for other in (None, service, Holdout(Y), service.remote().holdout, RemoteGuard):
+        with pytest.raises(TypeError, match="guard must be a guard made on labels"):
             guarded_map(other, row, [1])
+
+
+def test_a_metric_is_computed_where_the_labels_are(service):
+    from radabound_fast.integrations.metric import HoldoutMetric
+
+    with pytest.raises(TypeError, match="guard must have its labels in this process, .*RemoteGu"):
+        HoldoutMetric(service.remote())
 
 
 # ---- the command ----------------------------------------------------------------------------
 
 
 def test_the_command_serves_ends_and_goes_on(tmp_path):
-    options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
+    options = ["--guard", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
     with Command(tmp_path, Y, *options) as command:
         service = command.start()
         with service.remote() as asked:
@@ -584,8 +639,8 @@ def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
     )
     try:
         service = Running(int(process.stdout.readline().split()[0].rpartition(":")[2]))
-        with service.remote() as holdout:
-            assert holdout.query_many(RNG.random((4000, M)) < 0.5).halted
+        with service.remote() as guard:
+            assert guard.query_many(RNG.random((4000, M)) < 0.5).halted
         (tmp_path / "guard.db").unlink()
         assert service.get("/health", None)[0] == 503
     finally:
@@ -599,20 +654,26 @@ def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
 def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
     (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
     labels = np.where(Y, "yes", "no")
-    options = ["--mechanism", "declared-search", "--space", tmp_path / "space.json", "--delta",
-               "0.1", "--metric", "f1", "--pos-label", "yes"]  # fmt: skip
+    options = ["--guard", "declared-search", "--space", tmp_path / "space.json", "--delta",
+               "0.1", "--metric", "f1", "--pos-label", "yes", "--allow-reruns"]  # fmt: skip
     with Command(tmp_path, labels, *options) as command:
         with command.start().remote() as asked:
             predictions = np.where(row(), "yes", "no")
             answer = asked.query(predictions, key={"depth": 2, "leaf": np.int64(10)})
-            search = DeclaredSearch(M, {"depth": [1, 2, 3], "leaf": [1, 10]}, delta=0.1)
-            here = Holdout(labels, search, metric="f1", pos_label="yes")
-            assert answer.value == here.query(predictions, key={"depth": 2, "leaf": 10}).value
+            holdout = Holdout(labels, metric=metrics.F1(pos_label="yes"))
+            grid, key = {"depth": [1, 2, 3], "leaf": [1, 10]}, {"depth": 2, "leaf": 10}
+            here = DeclaredSearch(holdout, grid, delta=0.1, allow_reruns=True)
+            assert answer.value == here.query(predictions, key=key).value
+            worse = np.where(row(0.4), "yes", "no")
+            assert (
+                asked.query(worse, key=key, rerun=2).high
+                == here.query(worse, key=key, rerun=2).high
+            )
             assert asked.report().best["key"] == {"depth": 2, "leaf": 10}
         command.stop()
 
 
-SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
+SEARCH = ["--guard", "declared-search", "--delta", ".1"]
 
 
 @pytest.mark.parametrize(
@@ -622,9 +683,12 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
         (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
         (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
         (SEARCH, "for declared-search give --delta and --space-size or --space"),
-        (["--mechanism", "ladder"], "for ladder give --delta"),
+        (["--guard", "ladder"], "for ladder give --delta and --step"),
         ([*SEARCH, "--space", "no.json"], "no.json"),
-        (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
+        (
+            ["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"],
+            "metric must be 'error' for a Rad",
+        ),
         ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
         ([*SEARCH, "--space", "list.json"], "list.json must be JSON, a mapping of names to lists"),
         ([*SEARCH, "--space", "bad.json"], "bad.json must be JSON, a mapping of names to lists"),
@@ -637,7 +701,9 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
             ["--epsilon", ".1", "--delta", ".1", "--space-size", "5"],
             "--space-size must be left out",
         ),
-        (["--mechanism", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
+        (["--guard", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
+        ([*SEARCH, "--space-size", "5", "--max-queries", "9"], "--max-queries must be left out"),
+        (["--epsilon", ".1", "--delta", ".1", "--allow-reruns"], "--allow-reruns must be left"),
         (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
@@ -674,7 +740,7 @@ def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
 
     np.save(tmp_path / "y.npy", Y)
     parameters = {"threshold": 0.1, "noise": 0.01, "budget": 10}
-    Holdout.open(tmp_path / "g.db", Y, Thresholdout, **parameters).close()
+    Thresholdout.open(tmp_path / "g.db", Y, **parameters).close()
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
     assert cli.main(given) == 2
@@ -686,19 +752,17 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
     np.save(tmp_path / "costs.npy", costs := np.array([[0.0, 1.0], [4.0, 0.0]]))
     np.save(tmp_path / "baseline.npy", baseline := row(0.4))
     y_range = ["--y-range", "0", "1"]
-    for name, options, given in (
+    for name, options, metric, given in (
         ("a", ["--metric", "mean_cost", "--costs", tmp_path / "costs.npy", "--baseline",
-               tmp_path / "baseline.npy"],
-         {"metric": "mean_cost", "costs": costs, "baseline": baseline}),
-        ("b", ["--metric", "neg_log_loss", "--clip", "0.01"],
-         {"metric": "neg_log_loss", "clip": 0.01}),
+               tmp_path / "baseline.npy"], metrics.Cost(costs), {"baseline": baseline}),
+        ("b", ["--metric", "neg_log_loss", "--clip", "0.01"], metrics.LogLoss(clip=0.01), {}),
         ("c", ["--metric", "neg_mean_squared_error", *y_range],
-         {"metric": "neg_mean_squared_error", "y_range": (0, 1)}),
+         metrics.SquaredError(y_range=(0, 1)), {}),
     ):  # fmt: skip
         (tmp_path / name).mkdir()
-        search = DeclaredSearch(M, 10, delta=0.1)
         predictions = row() if name == "a" else np.clip(0.5 * Y + 0.3 * RNG.random(M), 0, 1)
-        here = Holdout(Y, search, **given).query(predictions, key=3)
+        search = DeclaredSearch(Holdout(Y, metric=metric), 10, delta=0.1, **given)
+        here = search.query(predictions, key=3)
         with Command(tmp_path / name, Y, *SEARCH, "--space-size", "10", *options) as command:
             with command.start().remote() as asked:
                 there = asked.query(predictions, key=3)
@@ -707,16 +771,16 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
         assert name != "a" or there.gain == here.gain
 
 
-def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
+def test_another_guard_than_that_of_the_file_is_refused(tmp_path, capsys):
     from radabound_fast import cli
 
     np.save(tmp_path / "y.npy", Y)
-    Holdout.open(tmp_path / "g.db", Y, **FIXED).close()
+    FixedSequence.open(tmp_path / "g.db", Y, **FIXED).close()
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
-    assert cli.main([*given, "--mechanism", "ladder", "--delta", "0.1"]) == 2
-    assert "--mechanism must be that of" in capsys.readouterr().err
-    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--bound", "fixed-sequence"]):
+    assert cli.main([*given, "--guard", "ladder", "--delta", "0.1"]) == 2
+    assert "--guard must be that of" in capsys.readouterr().err
+    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--n-vectors", "32"]):
         assert cli.main([*given, *part]) == 2
         told = capsys.readouterr().err
         assert "has its parameters: give --epsilon and --delta as it was made with, or no" in told
@@ -850,5 +914,5 @@ def test_the_pauses_between_two_tries_grow_and_end(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ConnectionError):
-        RemoteHoldout(f"http://127.0.0.1:{port}", token="x", timeout=60)
+        RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=60)
     assert slept[:3] == [0.05, 0.1, 0.2] and max(slept) == 5.0 and 50 < sum(slept) <= 60

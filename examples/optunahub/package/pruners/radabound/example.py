@@ -12,7 +12,7 @@ from radabound_fast import RadaBound
 
 X, y = load_digits(return_X_y=True)
 X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=1000, random_state=0)
-holdout = RadaBound(y_holdout, epsilon=0.07, delta=0.1, bound="mclt", seed=0)
+guard = RadaBound(y_holdout, epsilon=0.07, delta=0.1, bound="mclt", seed=0)
 
 
 def fit_predict(trial):
@@ -30,8 +30,8 @@ package = optunahub.load_local_module("pruners/radabound", registry_root=registr
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
-study.optimize(package.guarded_objective(holdout, fit_predict), n_trials=40, n_jobs=2)
+study.optimize(package.guarded_objective(guard, fit_predict), n_trials=40, n_jobs=2)
 
 states = [trial.state.name for trial in study.trials]
 print(f"{states.count('COMPLETE')} trials answered, {states.count('PRUNED')} pruned")
-print(f"best of the answered: error {study.best_value:.3f} +- {holdout.guard.epsilon}")
+print(f"best of the answered: error {study.best_value:.3f} +- {guard.epsilon}")
