@@ -16,11 +16,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "count-losses-elsewhere.m
 
 SAME = """
 import numpy as np
-from radabound_fast import RadaBound
+from radabound_fast.guards.by_bound import guard_by_bound
 
 def guards():
-    given = {{"epsilon": {epsilon}, "delta": 0.1, "bound": "{bound}", "seed": 0}}
-    return [RadaBound(1000, **given) for _ in "12"]
+    return [guard_by_bound("{bound}", 1000, epsilon={epsilon}, delta=0.1, seed=0) for _ in "12"]
 
 rng = np.random.default_rng(0)
 LOSSES = (rng.random(1000) < 0.02) ^ (rng.random((10, 20, 1000)) < 0.1)
