@@ -479,6 +479,25 @@ def test_a_team_sees_its_own_answers_and_the_owner_all(service):
     assert states["owner"]["teams"]["blue"] == {"n_calls": 1, "n_answers": 3, "n_today": 3}
 
 
+@pytest.mark.parametrize(
+    ("kind", "parameters", "n_rows", "text"),
+    [
+        (RadaBound, MCLT, 1, r">Complexity</span><b>0\.\d+, within its budget of 0\.\d+</b>"),
+        (
+            FixedSequence, FIXED | {"epsilon": 0.15}, 300,
+            r">Complexity</span><b>0\.\d+, beyond its budget of 0\.\d+: only the union bound ",
+        ),
+    ],
+)  # fmt: skip
+def test_the_page_shows_complexity_and_budget_to_the_owner_alone(
+    tmp_path, kind, parameters, n_rows, text
+):
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        service.remote("red").query_many(RNG.integers(0, 2, (n_rows, M)))
+        pages = {team: service.send("GET", "/", team=team)[2].decode() for team in ("red", "owner")}
+        assert re.search(text, pages["owner"]) and "budget" not in pages["red"]
+
+
 def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     remote = service.remote("small")
     for _ in range(A_DAY - 1):
