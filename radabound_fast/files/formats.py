@@ -125,7 +125,7 @@ _ITEM = re.compile(
 _DTYPE = re.compile(r"[<>|=]?[?a-zA-Z]\d{0,9}", re.ASCII)
 
 
-def _array_header(name: str, file: IO[bytes]) -> _Header:
+def array_header(name: str, file: IO[bytes]) -> _Header:
     """The head of an array in NumPy's format; `file` is left at the first element."""
 
     def unreadable(reason: str) -> ValueError:
@@ -197,7 +197,7 @@ def _dtype_of(descr: str) -> np.dtype[Any] | None:
 
 def _npy(name: str, transpose: bool) -> Source:
     with open(name, "rb") as file:
-        header = _array_header(name, file)
+        header = array_header(name, file)
         found = os.fstat(file.fileno()).st_size - header.n_bytes
     _check_data_bytes(name, header, found)
     if not found:  # an empty array cannot be mapped
@@ -237,7 +237,7 @@ def _npz(name: str, transpose: bool) -> Source:
     with _reading(name, ".npz"), zipfile.ZipFile(path) as archive:
         member = _member(name, key, archive.infolist())
         with archive.open(member) as file:
-            header = _array_header(name, file)
+            header = array_header(name, file)
         # before anything is unpacked: zipfile gives no more than the directory says
         _check_data_bytes(name, header, member.file_size - header.n_bytes)
     shape, fortran_order, dtype, _ = header

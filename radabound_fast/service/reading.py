@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._kernel import PackedLosses
-from radabound_fast.files.formats import _array_header, legible
+from radabound_fast.files.formats import array_header, legible
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import code_dtype
@@ -116,7 +116,7 @@ class Reader:
 
 def _npy(octets: memoryview) -> NDArray[Any]:
     file = io.BytesIO(octets)
-    header = _array_header("the body", file)
+    header = array_header("the body", file)
     data = octets[file.tell() :]
     if len(data) != header.n_data_bytes:
         raise ValueError(
