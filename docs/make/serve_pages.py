@@ -86,7 +86,7 @@ def main() -> None:
             photograph(url, "serve_dark.png", "ada", DARK, WIDE)
             photograph(url, "serve_phone.png", "owner", LIGHT, PHONE)
     with tempfile.TemporaryDirectory() as folder:
-        given = ("--mechanism", "ladder", "--step", "0.01", "--delta", "0.1", "--max-queries", "80")
+        given = ("--guard", "ladder", "--step", "0.01", "--delta", "0.1", "--max-queries", "80")
         with service(Path(folder), *given) as url:
             ask(url, 90)
             photograph(url, "serve_halted.png", "owner", DARK, PHONE)
