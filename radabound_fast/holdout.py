@@ -265,7 +265,7 @@ class Holdout(_Judged):
         return Holdout(labels, metric=choice_of(self.metric, self._options()))
 
     def with_metric(self, metric: str, options: dict[str, Any]) -> Holdout:
-        """The same rows, measured by another metric; `pos_label` is a place among the classes."""
+        """Return these rows under another metric; `pos_label` is a place among the classes."""
         named = dict(options)
         if "pos_label" in named:
             named["pos_label"] = self._labels.classes[named["pos_label"]]

@@ -61,10 +61,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def in_thread(holdout, folder, **options):
-    """A service of an opened holdout, which it closes."""
+def in_thread(guard, folder, **options):
+    """A service of an opened guard, which it closes."""
     listener = listen("127.0.0.1", 0)
-    server = make_server(holdout, Tokens(tokens_file(folder)), **options)
+    server = make_server(guard, Tokens(tokens_file(folder)), **options)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -87,7 +87,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, answer = ledger.Ledger.commit, app.Service._answer_waiting
+    commit, answer = ledger.Ledger._commit, app.Service._answer_waiting
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -102,7 +102,7 @@ def dying(where):
         if where == "after the reply":
             asyncio.get_running_loop().call_later(0.2, die)
 
-    ledger.Ledger.commit, app.Service._answer_waiting = committing, answering
+    ledger.Ledger._commit, app.Service._answer_waiting = committing, answering
 
 for line in sys.stdin:
     if not os.fork():

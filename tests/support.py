@@ -9,7 +9,14 @@ import numpy as np
 from scipy.stats import binom
 
 import radabound_fast
-from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound
+from radabound_fast import (
+    DeclaredSearch,
+    FixedSequence,
+    Holdout,
+    HoldoutExhausted,
+    RadaBound,
+)
+from radabound_fast.metrics import choice_of
 
 # with a separator, so that a clone of any name, and tests inside it, are not taken for the package
 PACKAGE = str(Path(radabound_fast.__file__).parent) + os.sep
@@ -56,6 +63,38 @@ def one_by_one(guard: Any, rows: Any, brought: Any = None) -> list[Any]:
         except HoldoutExhausted:
             break
     return answers
+
+
+OPTIONS = ("pos_label", "clip", "y_range", "costs")
+
+
+def holdout_of(y_true: Any, *, metric: str = "error", **given: Any) -> Holdout:
+    """A holdout, with the options of its metric by name."""
+    options = {name: given.pop(name) for name in OPTIONS if name in given}
+    return Holdout(y_true, metric=choice_of(metric, options), **given)
+
+
+def search_of(
+    y_true: Any,
+    space: Any = 1000,
+    *,
+    delta: float = 0.1,
+    baseline: Any = None,
+    allow_reruns: bool = False,
+    two_sided: bool = True,
+    n_folds: int | None = None,
+    **measured: Any,
+) -> DeclaredSearch:
+    """A search on labels; other arguments are those of `holdout_of`."""
+    return DeclaredSearch(
+        holdout_of(y_true, **measured),
+        space,
+        delta=delta,
+        baseline=baseline,
+        allow_reruns=allow_reruns,
+        two_sided=two_sided,
+        n_folds=n_folds,
+    )
 
 
 # ---- losses --------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def photograph(url: str, name: str, team: str, scheme: int, size: tuple[int, int
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        given = ("--epsilon", "0.03", "--delta", "0.1", "--bound", "fixed-sequence")
+        given = ("--guard", "fixed-sequence", "--epsilon", "0.03", "--delta", "0.1")
         with service(Path(folder), *given) as url:
             ask(url, 90)
             photograph(url, "serve.png", "owner", LIGHT, WIDE)

@@ -349,7 +349,7 @@ class SearchReplay(Replay):
 
     @property
     def report(self) -> Report:
-        """Of what was asked."""
+        """The report on all rows that were audited."""
         n_models = self._n_rows if self._keys is None else self.search.n_answered
         return Report.of(self.search, DeclaredSearchAnswers.joined(self._kept), n_models)
 

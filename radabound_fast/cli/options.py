@@ -67,7 +67,7 @@ def add_option(
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those of the options that the subcommand has, and that were given."""
+    """The options of these names that the subcommand has and the user set."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 

@@ -48,7 +48,7 @@ def _sums_are_right() -> bool:
 
 
 def _nan_is_refused() -> bool:
-    """As a loss of 0 or 1, as a real-valued one, and as a prediction of two classes or of five.
+    """Compare a loss as binary, as real-valued, and as a prediction of two classes or of five.
 
     What is built with ``-ffast-math`` may take it for a number.
     """

@@ -17,7 +17,7 @@ from typing import Any
 
 from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import needs
-from radabound_fast.bounds import BOUNDS
+from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged
 from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
@@ -71,9 +71,9 @@ def add_serve(commands: Any) -> None:
     for name, of in (
         ("epsilon", "the error tolerated; not of declared-search and ladder"),
         ("delta", "probability of failure"),
-        ("bound", f"of radabound: {', '.join(BOUNDS)} (default: bernstein)"),
-        ("n_vectors", "sign vectors of radabound (default: 32)"),
-        ("max_queries", "of radabound, ladder and fixed-sequence"),
+        ("bound", f"of radabound: {', '.join(PAPER_BOUNDS)} (default: bernstein)"),
+        ("n_vectors", "sign vectors of radabound and fixed-sequence (default: 32)"),
+        ("max_queries", "of ladder and fixed-sequence"),
         ("space_size", "of declared-search: keys are whole numbers below it"),
     ):
         add_option(guard, name, help=of, **({"required": False} if name == "delta" else {}))

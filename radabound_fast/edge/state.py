@@ -39,7 +39,7 @@ _MADE_END = _N_VECTORS_AT + 8  # half_range, and then what rows change
 
 
 class FreeCounts(NamedTuple):
-    """Of which counts a row needs no signs: those below a number, or as near n_samples.
+    """Counts of errors whose row needs no signs: below a number, or as near n_samples.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class EdgeState:
         max_queries: int | None = None,
         seed: int | None = None,
     ) -> Self:
-        """That of a guard that has answered nothing yet.
+        """Make the state of a guard that has answered nothing yet.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class EdgeState:
 
     @property
     def complexity(self) -> int:
-        """Of all rows so far, a withheld one included."""
+        """The complexity of all rows so far, a withheld one included."""
         if self.half_range:
             return sum(self.maxima) - sum(self.minima)
         return sum(high for high in self.maxima if high > 0)
@@ -314,7 +314,7 @@ class EdgeState:
 
     @classmethod
     def whole_slots(cls, content: bytes) -> list[Self]:
-        """Those of two slots that are whole, each at the start of a half."""
+        """Find the slots that are whole, each at the start of a half."""
         half, found = len(content) // 2, []
         for slot in (content[:half], content[half:]):
             with contextlib.suppress(ValueError):

@@ -577,7 +577,8 @@ class DeclaredSearch(Guard):
             As for the constructor.  The database holds the metric, its options, how many labels
             each class has, a salted hash of the labels and keyed hashes of baseline, weights and
             groups, and opens only for these.  Labels without a metric are measured as the database
-            says.  May be left out where losses are judged and the database exists.
+            says.  May be left out where the database exists: a search on labels has its answers and
+            its report without them, and takes no query.
         space, delta, allow_reruns, two_sided, n_folds
             As for the constructor; they must be those that the database was made with.  Without
             space and delta all are those of the database, which must exist; a space that only its
@@ -636,8 +637,11 @@ class DeclaredSearch(Guard):
                     f"made, got {value!r:.200}"
                 )
         made._secret = bytes.fromhex(record.description["secret"])
-        made._terms = made._terms_of_holdout()
         stored_measure = measure_from(record.description)
+        if judged is None:  # for reading: a search that was made on labels, without them
+            made._terms = made._terms_for(stored_measure)
+        else:
+            made._terms = made._terms_of_holdout()
         if made._terms.measure != stored_measure:
             raise ValueError(
                 f"metric, options, weights, groups and baseline must be those with which {name} "
@@ -741,6 +745,8 @@ class DeclaredSearch(Guard):
     def _read(self, y_pred: Any, ndim: int, nats: Floats, n_keys: int = 1) -> Rows:
         """Rows of predictions or losses, as many as keys, and what is stored of them."""
         if self._truth is None:
+            if isinstance(self._terms.measure, Measure):
+                raise TypeError("a query needs the labels: open the search with them")
             return LossRows.read(y_pred, self.n_samples, ndim, self._secret)
         rows = self._truth.read(y_pred, ndim)
         if len(rows) != n_keys:

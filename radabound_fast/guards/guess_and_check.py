@@ -401,7 +401,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         return kl_tolerance(centre, (nats + log(2 / self.delta)) / self.n_samples, self.epsilon)
 
     def _flat_tolerance(self, nats: float) -> float:
-        """The same by Hoeffding's inequality, around any centre."""
+        """The largest tolerance by Hoeffding's inequality, around any centre."""
         return self.epsilon - adaptive.code_width(nats, self.n_samples, self.delta)
 
     def _decide(

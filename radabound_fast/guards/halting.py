@@ -254,7 +254,7 @@ class Limits:
         self._known = np.empty((2, 0))  # at this price, by the count
 
     def of(self, values: Any, numbers: Any, declared: Any) -> tuple[Any, Any]:
-        """As `HaltingRule.interval`."""
+        """Return the limits that `HaltingRule.interval` gives."""
         rule, m = self._rule, self._rule.n_samples
         are_counts = self._has_counts and not isinstance(declared, np.ndarray) and declared
         if rule.free is None or not are_counts or not len(values):

@@ -144,6 +144,8 @@ class HaltingGuard(Guard, Owned):
         arguments = {key: value for key, value in stored.items() if key not in _OF_JUDGED}
         whose.take_stored_metric(stored.get("metric"))
         if whose.holdout is None:
+            if stored.get("metric") is not None:
+                raise ValueError(f"judged must be given: the labels that {name} was made for")
             if stored.get("weighting") is not None:
                 raise ValueError(
                     f"judged must be given, as {name} has weights or groups: Losses(m, "

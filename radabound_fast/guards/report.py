@@ -255,7 +255,7 @@ class Report:
         )
 
     def _picture(self) -> str:
-        """As an image within the page; nothing where matplotlib is missing."""
+        """The picture as an image within the page; nothing where matplotlib is missing."""
         try:
             figure = self.plot()
         except ModuleNotFoundError:

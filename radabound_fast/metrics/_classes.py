@@ -37,7 +37,7 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 
 def n_rows(measure: Measure) -> float:
-    """Of the first class, or of all."""
+    """Rows of the first class that the metric tells apart, or all rows."""
     return measure.sizes[0]
 
 

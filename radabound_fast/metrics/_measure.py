@@ -253,7 +253,7 @@ class Measure(NamedTuple):
         return all(errors <= size for errors, size in zip(kept, self.sizes, strict=False))
 
     def describe(self) -> dict[str, Any]:
-        """As JSON; `from_description` reads it."""
+        """Return the measure as JSON values, which `from_description` reads."""
         told = self._asdict()
         del told["n_folds"]  # which is a parameter of the search
         return told | {

@@ -71,7 +71,7 @@ def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 
 def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
-    """Of the positive class, or with one more axis of every class."""
+    """Probabilities of the positive class, or with one more axis of every class."""
     values, n_classes = as_numbers(as_array(y_pred, "y_pred"), "y_pred"), truth.n_classes
     if values.ndim == ndim + 1:
         if values.shape[-2:] != (truth.n_samples, n_classes):

@@ -67,7 +67,7 @@ class Truth:
             self._check_weighting()
 
     def beside(self, baseline: Any, n_folds: int | None) -> Truth:
-        """The same labels for a search with a baseline, or with predictions of a cross-validation.
+        """Return these labels for a search with a baseline, or with cross-validated predictions.
 
         Parameters
         ----------

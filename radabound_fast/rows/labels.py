@@ -72,7 +72,7 @@ class Labels:
         self.rows = LabelRows(self.n_samples)
 
     def __getitem__(self, samples: slice) -> Labels:
-        """Those of some samples, with the same classes."""
+        """Return the labels of some samples, with the same classes."""
         part = Labels.__new__(Labels)
         codes = self._codes[samples]
         part.__setstate__(self.__getstate__() | {"_codes": codes, "n_samples": len(codes)})

@@ -231,7 +231,7 @@ def _check_unmasked(values: np.ma.MaskedArray[Any, Any], name: str, row: int | N
 
 
 def _columns_of(frame: Any) -> list[Any] | None:
-    """Of a frame of pandas, polars or pyarrow, which may differ in dtype; None: it is none."""
+    """The columns of a frame of pandas, polars or pyarrow; None for anything else."""
     if _is_pandas(frame):
         return [column for _, column in frame.items()]
     for method in ("iter_columns", "itercolumns"):  # polars; pyarrow

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast import _kernel
-from radabound_fast._kernel import sealed
+from radabound_fast._kernel import PackedLosses, sealed
 from radabound_fast._ownership import Owned
-from radabound_fast.rows.packing import as_values, as_words
+from radabound_fast.rows.packing import as_values, checked_words
 from radabound_fast.rows.signs import SignMatrix
 
 
@@ -52,16 +52,16 @@ class RademacherAverage(Owned):
     def update(self, losses: Any) -> None:
         """Take in losses in [0, 1] of any dtype, shape (n_samples,) or (k, n_samples).
 
-        Raises ValueError or TypeError, with nothing changed, if they are not such losses.
+        `PackedLosses` are losses of 0 and 1.  Raises ValueError or TypeError, with nothing changed,
+        if they are not such losses.
         """
-        values = as_values(losses, n_samples=self.signs.n_samples, ndim=None, name="losses")
-        self._done(self._core.query_many(np.atleast_2d(values)))
-
-    @sealed
-    def update_packed(self, words: Any) -> None:
-        """Take in losses that `pack_losses` packed, shape (..., ceil(n_samples / 64))."""
-        words = as_words(words, self.signs.n_samples)
-        self._done(self._core.query_many_packed(np.atleast_2d(words)))
+        n_samples = self.signs.n_samples
+        if isinstance(losses, PackedLosses):
+            words = checked_words(losses, n_samples)
+            self._done(self._core.query_many_packed(np.atleast_2d(words)))
+        else:
+            values = as_values(losses, n_samples=n_samples, ndim=None, name="losses")
+            self._done(self._core.query_many(np.atleast_2d(values)))
 
     def _done(self, result: object) -> None:
         if result is None:

@@ -190,7 +190,7 @@ class Units:
         return losses if ndim == 2 else losses[0]
 
     def _sums(self, losses: NDArray[Any]) -> NDArray[np.int64]:
-        """Of each group's losses times their weights."""
+        """The sum of each group's losses times their weights."""
         if self._order is None:
             return losses * self.weights
         weighted = losses[:, self._order] * self.weights[self._order]

@@ -26,7 +26,7 @@ from radabound_fast._checks import counted
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.service.reading import Reader
 from radabound_fast.service.tokens import Team
-from radabound_fast.service.wire import BLOCK_FIELDS, ROW_FIELDS, unpack_body
+from radabound_fast.service.wire import unpack_body
 from radabound_fast.store.served import SECONDS_A_DAY, Log, Served
 
 _T = TypeVar("_T")
@@ -184,22 +184,9 @@ class Answering:
 
     def _bound_query(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
         """The query of the guard that the call stands for, without its execution."""
-        guess, key, rerun = (head.get(name) for name in (BLOCK_FIELDS if call.many else ROW_FIELDS))
-        guard, named = self.guard, {}
-        if guard.needs == "key":
-            named["keys" if call.many else "key"] = key
-            if rerun is not None:
-                named["reruns" if call.many else "rerun"] = rerun
-        elif key is not None:
-            raise TypeError(
-                f"only a DeclaredSearch is queried by key, this guard is a {guard.kind}"
-            )
-        elif rerun is not None and (call.many or rerun != 1):
-            raise TypeError(f"only a DeclaredSearch has reruns, this guard is a {guard.kind}")
-        if guard.needs == "guess":
-            named["guesses" if call.many else "guess"] = guess
-        query = guard.query_many if call.many else guard.query
-        call.key = key
+        call.key = head.get("keys" if call.many else "key")
+        query = self.guard.query_many if call.many else self.guard.query
+        named = {name: head[name] for name in head if name != "form" and head[name] is not None}
         return lambda: query(rows, **named)
 
     def _answer_in(self, calls: list[Call], log: Log) -> None:
@@ -276,9 +263,8 @@ class Answering:
                 "half_width": _number(half_width), "number": answer.number,
             }  # fmt: skip
             if self.guard.needs == "key":
-                for name in _GAINS:
-                    if hasattr(answer, name):
-                        fields[name] = getattr(answer, name)
+                if self.guard.is_paired:
+                    fields |= {name: getattr(answer, name) for name in _GAINS}
                 fields |= {"key": key, "rerun": answer.rerun}
             yield fields
 

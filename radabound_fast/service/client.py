@@ -53,7 +53,7 @@ class RemoteAnswer(Answer):
     value, low, high, half_width : float
         As in `Answer`; nan where the guard has none.
     number : int
-        Answers released so far to all teams, this one included.
+        Number of the answer, counted over all teams.
     """
 
     # field(): else the properties of `Answer` would become the defaults
@@ -261,6 +261,7 @@ class RemoteGuard:
         )
         self._kind, self._guarantee = str(state["guard"]), str(state["guarantee"])
         self._needs: Literal["key", "guess"] | None = state["needs"]
+        self._parameters = dict(state["parameters"])
         self._halted, self._max_body = bool(state["halted"]), int(state["max_body"])
         self._labels = None
         if holdout.classes is not None and holdout.takes == "classes":
@@ -297,6 +298,11 @@ class RemoteGuard:
         return self._needs
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The guard's parameters, as JSON values by name."""
+        return dict(self._parameters)
+
+    @property
     def guarantee(self) -> str:
         """The guarantee, its conditions, and its proof."""
         return self._guarantee
@@ -310,16 +316,27 @@ class RemoteGuard:
 
     @property
     def can_answer(self) -> bool:
-        """Whether some query might be answered, as far as the client knows: False once halted."""
-        return not self.halted
+        """Whether some query might be answered: False once halted, or where nothing ever is."""
+        return self._get("/state", lambda state: bool(state["can_answer"]))
 
     @property
     def n_answered(self) -> int:
         """Answers released so far, to all teams."""
         return self._get("/state", lambda state: int(state["n_answered"]))
 
+    def n_left(self) -> int | None:
+        """Return how many queries more will be answered for certain; None: there is no end.
+
+        This is as far as the answers reveal it: 0 where it depends on the complexity.
+        """
+
+        def read(state: dict[str, Any]) -> int | None:
+            return None if state["n_left"] is None else int(state["n_left"])
+
+        return self._get("/state", read)
+
     def what_would_answer(self, guess: float | None = None) -> str:
-        """Return "": the client does not know the guard's parameters."""
+        """Return "": the service does not say what to change."""
         return ""
 
     # ---- queries -------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
         "needs": guard.needs,
         "forms": list(FORMS),
         "halted": bool(guard.halted),
+        "can_answer": bool(guard.can_answer),
         "n_answered": int(guard.n_answered),
         "n_left": guard.n_left_public(),
         "guarantee": guard.guarantee,
@@ -196,7 +197,7 @@ def _remaining(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
     facts = guard.owner_facts() if team.is_owner and not guard.halted else {}
     if facts.get("budget", 0.0) > 0:
         complexity, budget = facts["complexity"], facts["budget"]
-        text = complexity_part(complexity, budget)
+        text = complexity_part(complexity, budget).removeprefix("complexity ")
         items.append(("Complexity", text, max(0.0, 1.0 - complexity / budget)))
     if team.a_day is not None and not guard.halted:
         items.append(("Your limit", f"{counted(team.a_day, 'answer')} a day (UTC)", None))

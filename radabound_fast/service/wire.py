@@ -12,7 +12,7 @@ form       the octets, of k rows of m predictions (`query`: k = 1)
 =========  ===========================================================================
 
 The line has ``form``, and optionally ``guess``, ``key`` and ``rerun``, or in `query_many`
-``guesses``, ``keys`` and ``reruns``: the arguments of `Holdout`.
+``guesses``, ``keys`` and ``reruns``: arguments of the guard's methods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 FORMS = ("bits", "codes", "npy")
 # what the line may have beside the form, in `query` and in `query_many`
-ROW_FIELDS, BLOCK_FIELDS = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
+_ROW_FIELDS, _BLOCK_FIELDS = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
 MEDIA_TYPE = "application/octet-stream"
 # characters that a header transports unchanged
 VISIBLE_ASCII = re.compile("[!-~]+")
@@ -59,7 +59,7 @@ def unpack_body(body: bytes, many: bool) -> tuple[dict[str, Any], memoryview]:
         head = None
     if not isinstance(head, dict):
         raise ValueError("the body must begin with a line of JSON, a mapping")
-    known = ("form", *(BLOCK_FIELDS if many else ROW_FIELDS))
+    known = ("form", *(_BLOCK_FIELDS if many else _ROW_FIELDS))
     for name in head:
         if name not in known:
             raise ValueError(f"the line must have {', '.join(known)} alone, got {name[:50]!r}")

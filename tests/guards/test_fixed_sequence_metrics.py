@@ -152,6 +152,8 @@ def test_it_lives_in_a_database_that_knows_its_metric(tmp_path, name):
             assert guard.query(says).value == first.value
     with FixedSequence.open(path, Y) as guard:
         assert guard.n_answered == 4
+    with pytest.raises(ValueError, match="judged must be given: the labels"):
+        FixedSequence.open(path)
     for again in (given, {}):
         with pytest.raises(ValueError, match="metric and its options must be those with which"):
             FixedSequence.open(path, judged_by("f1"), **again)

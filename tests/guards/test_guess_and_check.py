@@ -6,14 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from support import losses_with_mean
 
 from radabound_fast import GuessAndCheck, HoldoutExhausted
 from radabound_fast.bounds import guess_and_check_code
 from radabound_fast.bounds.kl import kl_minus, kl_plus
-
-
-def losses_with_mean(mean, n_samples=4000):
-    return np.arange(n_samples) < round(mean * n_samples)
 
 
 def shown(check):
@@ -249,7 +246,7 @@ def test_as_many_passes_are_affordable_as_are_then_answered(low_error, m, epsilo
         assert check.affordable() == check.affordable(mean)
         left = check.affordable()
         answers = check.query_many(losses[: left + 1], guesses=[mean] * (left + 1))
-        assert answers.n_answered == left
+        assert len(answers) == left
     assert answers.halted and answers.passed.all()
     assert check.affordable() == 0
 
@@ -295,8 +292,8 @@ def test_a_withheld_failure_leaves_no_trace_of_its_mean():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"n_samples": 0}, ValueError, "n_samples"),
-        ({"n_samples": 1.5}, TypeError, "n_samples"),
+        ({"judged": 0}, ValueError, "n_samples"),
+        ({"judged": 1.5}, TypeError, "n_samples"),
         ({"epsilon": 0}, ValueError, "epsilon"),
         ({"epsilon": 1}, ValueError, "epsilon"),
         ({"delta": math.nan}, ValueError, "delta"),
@@ -306,4 +303,4 @@ def test_a_withheld_failure_leaves_no_trace_of_its_mean():
 )
 def test_a_bad_parameter_is_named(arguments, error, message):
     with pytest.raises(error, match=f"{message} must be"):
-        GuessAndCheck(**{"n_samples": 100, "epsilon": 0.1, "delta": 0.1} | arguments)
+        GuessAndCheck(**{"judged": 100, "epsilon": 0.1, "delta": 0.1} | arguments)

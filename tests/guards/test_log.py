@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from support import query, query_many
 
 from radabound_fast import (
     DeclaredSearch,
@@ -16,9 +17,9 @@ from radabound_fast import (
     HoldoutExhausted,
     Ladder,
     RadaBound,
+    pack_losses,
 )
 from radabound_fast.experiments.thresholdout import Thresholdout
-from radabound_fast.integrations.metric import HoldoutMetric
 from radabound_fast.spaces import Improvements, epoch_of
 
 M = 1000
@@ -52,9 +53,9 @@ def spend(guard, rng, *, many, calls=5000):
         losses = rng.random((20 if many else 1, M)) < 0.5
         try:
             if many:
-                guard.query_many(losses, guesses=np.full(20, 0.5))
+                query_many(guard, losses, np.full(20, 0.5))
             else:
-                guard.query(losses[0], guess=0.5)
+                query(guard, losses[0])
         except HoldoutExhausted:
             refused += 1
         if refused > 2:
@@ -101,30 +102,28 @@ def test_another_process_s_halt_is_a_line_where_it_is_met(caplog, rng, tmp_path)
         spend(one, rng, many=False)
         with pytest.raises(HoldoutExhausted):
             two.query(np.zeros(M))
-    assert lines(caplog, logging.INFO) == 2 * [HALTED % ("RadaBound", one.number)]
+    assert lines(caplog, logging.INFO) == 2 * [HALTED % ("RadaBound", one.n_answered)]
 
 
-@pytest.mark.parametrize("way", ["query", "query_packed", "predictions", "frames"])
+@pytest.mark.parametrize("way", ["query", "packed", "predictions", "again", "strings"])
 def test_every_way_to_one_answer_is_a_debug_line(caplog, rng, way):
-    from radabound_fast import pack_losses
-
     losses = rng.random(M) < 0.25
+    given = {"epsilon": 0.3, "delta": 0.1, "seed": 0}
     with caplog.at_level(logging.DEBUG, "radabound_fast"):
-        guard = RadaBound(M, epsilon=0.3, delta=0.1, seed=0)
-        holdout = Holdout(np.zeros(M, int), guard)
-        asks = {
-            "query": lambda: guard.query(losses),
-            "query_packed": lambda: guard.query(pack_losses(losses)),
-            "predictions": lambda: Holdout(np.zeros(M, int), guard, classes=[0, 1]).query(
-                losses.astype(int)
-            ),
-            "frames": lambda: Holdout(np.array(["a"] * M), guard, classes=["a", "b"]).query(
-                np.where(losses, "b", "a")
-            ),
-        }
-        answer = asks[way]()
-    assert holdout.n_answered == 1
-    assert lines(caplog, logging.DEBUG) == [f"RadaBound answered query 1: {answer.value:.6g}"]
+        if way in ("query", "packed"):
+            guard = RadaBound(M, **given)
+            answer = guard.query(pack_losses(losses) if way == "packed" else losses)
+        elif way == "strings":
+            holdout = Holdout(np.array(["a"] * M), classes=["a", "b"])
+            answer = RadaBound(holdout, **given).query(np.where(losses, "b", "a"))
+        else:
+            guard = RadaBound(Holdout(np.zeros(M, int), classes=[0, 1]), **given)
+            answer = guard.query(losses.astype(int))
+            if way == "again":  # a dtype that is known is compared without Python
+                guard.query(losses.astype(int))
+    numbers = (1, 2) if way == "again" else (1,)
+    expected = [f"RadaBound answered query {number}: {answer.value:.6g}" for number in numbers]
+    assert lines(caplog, logging.DEBUG) == expected
 
 
 def test_a_block_is_one_debug_line(caplog, rng):
@@ -136,7 +135,7 @@ def test_a_block_is_one_debug_line(caplog, rng):
         ):
             guard.query_many(losses)
         DeclaredSearch(M, 100, delta=0.1).query_many(losses, keys=range(30))
-    kinds = ("RadaBound", "Ladder", "DeclaredSearch")
+    kinds = ("FixedSequence", "Ladder", "DeclaredSearch")
     assert lines(caplog, logging.DEBUG) == [
         f"{kind} answered 30 queries in one call, 30 in all" for kind in kinds
     ]
@@ -154,10 +153,9 @@ def test_a_search_names_the_key(caplog, rng):
 def test_no_line_has_a_value_that_the_search_is_not_shown(caplog, rng):
     y = rng.integers(0, 2, M)
     with caplog.at_level(logging.DEBUG, "radabound_fast"):
-        holdout = DeclaredSearch(Holdout(y, metric="accuracy"), Improvements(11), delta=0.1)
-        metric = HoldoutMetric(holdout)
-        for share in (0.23, 0.31):
-            metric(y, y ^ (np.arange(M) < share * M))
+        search = DeclaredSearch(Holdout(y, metric="accuracy"), Improvements(11), delta=0.1)
+        for share, key in ((0.23, (0, ())), (0.31, (1, ((1, 2),)))):
+            search.query(y ^ (np.arange(M) < share * M), key=key)
         both = DeclaredSearch(M, Improvements(11) * epoch_of(5), delta=0.1)
         both.query(np.arange(M) < 0.27 * M, key=((0, ()), 3))
     assert lines(caplog, logging.DEBUG) == [
@@ -192,7 +190,7 @@ for _ in range(2):
 import logging
 print([type(handler).__name__ for handler in logging.getLogger("radabound_fast").handlers])
 logging.basicConfig(level=logging.INFO, format="%(name)s %(levelname)s %(message)s")
-radabound_fast.RadaBound(100, epsilon=0.01, delta=0.1)._note_halt(0, 100)
+radabound_fast.RadaBound(100, epsilon=0.01, delta=0.1)._note_halt(0)
 """
 
 

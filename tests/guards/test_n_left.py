@@ -2,24 +2,28 @@
 
 import numpy as np
 import pytest
+import support
+from support import coins
 
 from radabound_fast import (
+    DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
     Holdout,
     HoldoutExhausted,
-    RadaBound,
+    Ladder,
     pack_losses,
 )
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.experiments.thresholdout import Thresholdout
 
 M, L = 500, 8
 NO_LIMIT = 2**62
 
 
-def guard_of(bound, epsilon=0.1, n_samples=M, **parameters):
-    given = {"delta": 0.1, "n_vectors": L, "bound": bound, "seed": 3} | parameters
-    return RadaBound(n_samples, epsilon=epsilon, **given)
+def guard_of(bound="fixed-sequence", epsilon=0.1, judged=M, **parameters):
+    given = {"epsilon": epsilon, "n_vectors": L, "seed": 3} | parameters
+    return support.guard_of(judged, bound=bound, **given)
 
 
 def worst(guard, count, vector):
@@ -30,8 +34,8 @@ def worst(guard, count, vector):
     return losses
 
 
-def coins(n_queries, rate=0.5, seed=0):
-    return np.random.default_rng(seed).random((n_queries, M)) < rate
+def fair(n_queries):
+    return coins(0, n_queries, M, 0.5)
 
 
 @pytest.mark.parametrize("epsilon", [0.095, 0.1, 0.11])
@@ -40,13 +44,13 @@ def test_fixed_sequence_answers_what_it_has_left_whatever_they_are(epsilon, n_as
     for declared in (False, True):
         guard = guard_of("fixed-sequence", epsilon)
         kind = bool if declared else float
-        guard.query_many(coins(n_asked).astype(kind))
+        guard.query_many(fair(n_asked).astype(kind))
         left = guard.n_left(binary=declared)
         assert guard.n_left(0.5, binary=declared) == left
         if left > 3000:
             continue
         rows = np.array([worst(guard, M // 2, k) for k in range(left + 1)], kind)
-        assert guard.query_many(rows[:left]).n_answered == left
+        assert len(guard.query_many(rows[:left])) == left
         assert guard.n_left(binary=declared) == 0
         with pytest.raises(HoldoutExhausted):
             guard.query(rows[left])
@@ -55,7 +59,7 @@ def test_fixed_sequence_answers_what_it_has_left_whatever_they_are(epsilon, n_as
 def test_what_is_left_falls_by_one_with_every_answer():
     guard = guard_of("fixed-sequence", 0.11)
     left = [guard.n_left()]
-    for row in coins(20):
+    for row in fair(20):
         guard.query(row)
         left.append(guard.n_left())
     assert np.diff(left).tolist() == [-1] * 20
@@ -74,10 +78,11 @@ def test_a_mean_near_0_or_1_may_have_more_left_than_others():
 def test_there_is_no_limit_where_no_query_of_this_mean_can_exceed_the_budget(bound, estimator):
     if estimator not in BOUNDS[bound].estimators:
         pytest.skip("not an estimator of this bound")
-    guard = guard_of(bound, 0.2, estimator=estimator)
+    given = {} if bound == "fixed-sequence" else {"estimator": estimator}
+    guard = guard_of(bound, 0.2, **given)
     counts = [count for count in range(M // 2) if guard.n_left(count / M) == NO_LIMIT]
     assert counts == list(range(len(counts))) and len(counts) > 3
-    many = coins(400, counts[-1] / M / 2)  # some of them below, some above
+    many = coins(0, 400, M, counts[-1] / M / 2)  # some of them below, some above
     for rows in (many[many.sum(1) <= counts[-1]], [worst(guard, counts[-1], k) for k in range(L)]):
         answers = guard.query_many(np.array(rows))
         assert not answers.halted
@@ -90,7 +95,7 @@ def test_there_is_no_limit_where_no_query_of_this_mean_can_exceed_the_budget(bou
 def test_the_papers_bounds_promise_nothing_of_usual_means_and_may_refuse_the_next(bound):
     guard = guard_of(bound, 0.25)
     assert guard.n_left() == guard.n_left(0.3) == 0
-    assert not guard.query_many(coins(5)).halted
+    assert not guard.query_many(fair(5)).halted
     assert guard.n_left() == guard.n_left(0.3) == 0
     assert guard.query_many(np.asarray(guard._signs) > 0).halted
 
@@ -105,7 +110,7 @@ def test_the_half_range_of_one_row_is_0_so_that_a_first_query_is_certain():
 
 def test_nothing_is_left_after_the_halt_or_where_nothing_can_be_answered():
     guard = guard_of("fixed-sequence", 0.07)
-    guard.query_many(coins(100))
+    guard.query_many(fair(100))
     assert guard.halted and guard.n_left() == guard.n_left(0.0) == 0
     assert guard_of("fixed-sequence", 0.01).n_left() == 0
 
@@ -117,25 +122,37 @@ def test_real_valued_losses_are_counted_too():
     assert 0 < guard.n_left() == guard.n_left(0.5) == before - 1 < guard.n_left(0.15) == near_0 - 1
 
 
-def test_a_holdouts_losses_are_declared():
-    y_true = coins(1)[0]
-    holdout = Holdout(y_true, guard_of("fixed-sequence", 0.08))
-    holdout.query(~y_true)
+def test_losses_of_labels_are_binary():
+    y_true = fair(1)[0]
+    guard = guard_of(epsilon=0.08, judged=y_true)
+    guard.query(~y_true)
     for mean in (None, 0.02):
-        assert holdout.n_left(mean) == holdout.guard.n_left(mean, binary=True)
-    with pytest.raises(AttributeError, match="n_left"):
-        GuessAndCheck(y_true, epsilon=0.2, delta=0.1).n_left()
+        assert guard.n_left(mean) == guard.n_left(mean, binary=True)
 
 
 def test_an_opened_guard_counts_what_others_asked(tmp_path):
-    given = {"epsilon": 0.08, "delta": 0.1, "n_vectors": L, "bound": "fixed-sequence"}
+    given = {"epsilon": 0.08, "delta": 0.1, "n_vectors": L}
     with (
-        RadaBound.open(tmp_path / "g", M, **given) as one,
-        RadaBound.open(tmp_path / "g", M, **given) as other,
+        FixedSequence.open(tmp_path / "g", M, **given) as one,
+        FixedSequence.open(tmp_path / "g", M, **given) as other,
     ):
         left = one.n_left()
-        other.query(pack_losses(coins(1)[0]))
+        other.query(pack_losses(fair(1)[0]))
         assert one.n_left() == other.n_left() == left - 1
+
+
+def test_other_guards_have_an_end_of_their_own_or_none():
+    losses = fair(1)[0]
+    search, ladder = DeclaredSearch(M, 9, delta=0.1), Ladder(M, 0.1, delta=0.1)
+    assert search.n_left() is ladder.n_left() is None
+    few = Ladder(M, 0.1, delta=0.1, max_queries=2)
+    check = GuessAndCheck(M, epsilon=0.2, delta=0.1)
+    noisy = Thresholdout(M, threshold=0.01, noise=0.0001, budget=2, seed=0)
+    # a guess of any mean may fail, however many are affordable that pass
+    assert check.n_left() == 0 < check.affordable()
+    assert few.n_left() == noisy.n_left() == 2
+    few.query(losses), noisy.query(losses, guess=0.9)
+    assert few.n_left() == noisy.n_left() == 1
 
 
 @pytest.mark.parametrize(
@@ -143,21 +160,21 @@ def test_an_opened_guard_counts_what_others_asked(tmp_path):
     [
         ({"mean": 1.5}, ValueError, r"mean must be in \[0, 1\], got 1.5"),
         ({"mean": "0.2"}, TypeError, "mean must be a real number, got '0.2'"),
-        ({"declared": 1}, TypeError, "declared must be True or False, got 1"),
+        ({"binary": 1}, TypeError, "binary must be True or False, got 1"),
     ],
 )
 def test_a_bad_question_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
-        guard_of("fixed-sequence").n_left(**arguments)
+        guard_of().n_left(**arguments)
 
 
-# ---- the mechanism ------------------------------------------------------------------------------
+# ---- the union bound alone -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("max_queries", [None, 1, 40])
 @pytest.mark.parametrize("delta", [0.05, 0.9])
 @pytest.mark.parametrize("kind", [bool, float])
-def test_the_mechanism_keeps_its_promise_for_every_mean_and_breaks_it_for_one_after(
+def test_the_union_bound_keeps_its_promise_for_every_mean_and_breaks_it_for_one_after(
     max_queries, delta, kind
 ):
     """m = 60: each count is asked until it is refused; the least of these is the promise."""
@@ -169,7 +186,7 @@ def test_the_mechanism_keeps_its_promise_for_every_mean_and_breaks_it_for_one_af
             guard = FixedSequence(m, **given, n_vectors=0)
             promised = guard.n_left(count / m, binary=kind is bool)
             rows = np.tile((np.arange(m) < count).astype(kind), (min(promised, 100) + 1, 1))
-            lasts.append(guard.query_many(rows).n_answered)
+            lasts.append(len(guard.query_many(rows)))
             assert lasts[-1] == (promised if promised <= 100 else 101)
         promised = FixedSequence(m, **given, n_vectors=0).n_left(binary=kind is bool)
         assert promised <= min(lasts) or min(lasts) > 100
@@ -178,34 +195,35 @@ def test_the_mechanism_keeps_its_promise_for_every_mean_and_breaks_it_for_one_af
             assert promised == min(lasts)
 
 
-def test_the_mechanism_counts_on_and_stops_at_its_halt():
+def test_the_union_bound_counts_on_and_stops_at_its_halt():
     guard = FixedSequence(M, epsilon=0.08, delta=0.1, max_queries=30, n_vectors=0)
     left = guard.n_left(binary=True)
     assert left > 0
-    guard.query_many(coins(3))
+    guard.query_many(fair(3))
     assert guard.n_left(binary=True) == left - 3 <= guard.n_left(0.02, binary=True)
-    holdout = Holdout(coins(1)[0], guard)
-    assert holdout.n_left() == left - 3
+    labelled = FixedSequence(
+        fair(1)[0].astype(int), epsilon=0.08, delta=0.1, max_queries=30, n_vectors=0
+    )
+    assert labelled.n_left() == left
     spent = FixedSequence(M, epsilon=0.01, delta=0.1, n_vectors=0)
     assert spent.n_left() == spent.n_left(0.5) == 0
     with pytest.raises(HoldoutExhausted):
-        spent.query(coins(1)[0])
+        spent.query(fair(1)[0])
     assert spent.n_left(0.0) == 0
     assert FixedSequence(M, epsilon=1.5, delta=0.1, n_vectors=0).n_left() == NO_LIMIT
     assert FixedSequence(2**40, epsilon=0.5, delta=0.1, n_vectors=0).n_left(0.5) == NO_LIMIT
 
 
-def test_of_other_metrics_the_mechanism_promises_nothing():
-    y_true = coins(1)[0].astype(int)
+def test_of_other_metrics_nothing_is_promised():
+    y_true = fair(1)[0].astype(int)
     for metric in ("error", "accuracy"):
-        holdout = FixedSequence(Holdout(y_true, metric=metric), epsilon=0.2, delta=0.1)
-        holdout.query(y_true)
-        assert holdout.n_left() > 0
-    holdout = FixedSequence(Holdout(y_true, metric="roc_auc"), epsilon=0.2, delta=0.1)
-    with pytest.raises(ValueError, match="n_left is known of errors, this guard answers the"):
-        holdout.n_left()
+        guard = FixedSequence(Holdout(y_true, metric=metric), epsilon=0.2, delta=0.1, n_vectors=0)
+        guard.query(y_true)
+        assert guard.n_left() > 0
+    guard = FixedSequence(Holdout(y_true, metric="roc_auc"), epsilon=0.2, delta=0.1)
+    assert guard.n_left() == guard.n_left(0.0) == 0 and not guard.halted and guard.can_answer
     for bad, error in ((1.5, ValueError), ("a", TypeError)):
         with pytest.raises(error, match="mean must be"):
             FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0).n_left(bad)
-    with pytest.raises(TypeError, match="declared must be"):
+    with pytest.raises(TypeError, match="binary must be"):
         FixedSequence(M, epsilon=0.2, delta=0.1, n_vectors=0).n_left(binary=1)

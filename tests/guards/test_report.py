@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from support import search_of
 
 from radabound_fast import DeclaredSearch, Holdout, RadaBound
 from radabound_fast.cli import main
@@ -21,21 +22,20 @@ PREDICTIONS = {
 }
 
 
-def holdout_of(**options):
-    search = DeclaredSearch(M, {"depth": DEPTHS}, delta=0.1, **options.pop("search", {}))
-    return Holdout(LABELS, search, **options)
+def search_by_depth(**options):
+    return search_of(LABELS, {"depth": DEPTHS}, **options)
 
 
-def asked(holdout):
+def asked(search):
     for depth, predictions in PREDICTIONS.items():
-        holdout.query(predictions, key={"depth": depth})
-    return holdout
+        search.query(predictions, key={"depth": depth})
+    return search
 
 
 @pytest.mark.parametrize("metric", ["error", "accuracy", "f1"])
 def test_the_sentence_has_the_best_model_its_value_and_interval_rounded_outwards(metric):
-    holdout = asked(holdout_of(metric=metric))
-    report, best = holdout.report(), holdout.guard.best
+    search = asked(search_by_depth(metric=metric))
+    report, best = search.report(), search.best
     assert report.best == best and report.metric == metric
     found = re.fullmatch(
         r"The best of 30 models is depth=(\d+): (\w+) (\d\.\d{4}) on 2,000 held-out rows, and "
@@ -51,15 +51,15 @@ def test_the_sentence_has_the_best_model_its_value_and_interval_rounded_outwards
 
 
 def test_one_side_alone_is_told_as_one_side():
-    said = str(asked(holdout_of(search={"two_sided": False}, baseline=BASELINE)).report())
+    said = str(asked(search_by_depth(two_sided=False, baseline=BASELINE)).report())
     assert "and at most 0." in said and "in the population by at least 0." in said
-    said = str(asked(holdout_of(search={"two_sided": False}, metric="recall")).report())
+    said = str(asked(search_by_depth(two_sided=False, metric="recall")).report())
     assert "and at least 0." in said and "at most" not in said
 
 
 @pytest.mark.parametrize(("baseline", "how"), [(BASELINE, "less"), (LABELS, "more")])
 def test_a_gain_over_the_baseline_is_told_in_the_direction_that_it_has(baseline, how):
-    report = asked(holdout_of(baseline=baseline)).report()
+    report = asked(search_by_depth(baseline=baseline)).report()
     best, said = report.best, str(report).rpartition("It errs ")[2]
     sign = 1 if how == "less" else -1
     assert said.startswith(f"{how} often than the baseline by {sign * best.gain:.4f}, and ")
@@ -88,12 +88,11 @@ def test_of_any_mean_the_baseline_has_its_own_value_and_the_gain_its_own_words(
 ):
     halves = value is not None
     baseline = np.full(M, 0.5) if halves else BASELINE
-    holdout = Holdout(LABELS, DeclaredSearch(M, 3, delta=0.1), baseline=baseline, **options)
-    holdout.query(LABELS if good else 1 - LABELS, key=1)
-    report = holdout.report()
+    search = search_of(LABELS, 3, baseline=baseline, **options)
+    search.query(LABELS if good else 1 - LABELS, key=1)
+    report = search.report()
     if not halves:  # as a model
-        other = Holdout(LABELS, DeclaredSearch(M, 3, delta=0.1), **options)
-        value = other.query(BASELINE, key=0).value
+        value = search_of(LABELS, 3, **options).query(BASELINE, key=0).value
     assert report.baseline == pytest.approx(value)
     if options["metric"] == "accuracy":
         assert f" It errs {'less' if good else 'more'} often than the baseline by 0." in str(report)
@@ -104,10 +103,10 @@ def test_of_any_mean_the_baseline_has_its_own_value_and_the_gain_its_own_words(
 
 
 def test_json_has_the_best_answer_and_what_is_guaranteed():
-    report = asked(holdout_of(baseline=BASELINE)).report()
+    report = asked(search_by_depth(baseline=BASELINE)).report()
     told = json.loads(report.to_json())
     assert told["best"] == report.best.to_dict() and told["sentence"] == str(report)
-    assert (told["n_samples"], told["n_queries"], told["space_size"]) == (M, 30, 30)
+    assert (told["n_samples"], told["n_models"], told["space_size"]) == (M, 30, 30)
     assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
 
 
@@ -122,7 +121,7 @@ def test_keys_are_told_as_json_has_them():
 
 @pytest.mark.parametrize("metric", ["error", "accuracy"])
 def test_the_ranking_is_by_the_limit_that_counts_and_begins_with_the_best(metric):
-    report = asked(holdout_of(metric=metric)).report()
+    report = asked(search_by_depth(metric=metric)).report()
     ranked = report.ranking()
     assert ranked[0] == report.best and len(ranked) == 30 and report.ranking(7) == ranked[:7]
     limits = [each.high if metric == "error" else -each.low for each in ranked]
@@ -139,13 +138,13 @@ def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
 
 
 def test_a_notebook_shows_the_report_of_a_cross_validation_and_every_rerun():
-    folds = asked(holdout_of(search={"n_folds": 5})).report()._repr_html_()
+    folds = asked(search_by_depth(n_folds=5)).report()._repr_html_()
     assert "<th>truth_of</th>" in folds and "<td>the 5 fold models on average</td>" in folds
-    holdout = holdout_of(search={"reruns": True})
-    holdout.query(LABELS, key={"depth": DEPTHS[0]})
-    assert "<th>rerun</th>" not in holdout.report()._repr_html_()
-    holdout.query(1 - LABELS, key={"depth": DEPTHS[0]}, rerun=2)  # which is not the best
-    assert "<th>rerun</th>" in holdout.report()._repr_html_()
+    search = search_by_depth(allow_reruns=True)
+    search.query(LABELS, key={"depth": DEPTHS[0]})
+    assert "<th>rerun</th>" not in search.report()._repr_html_()
+    search.query(1 - LABELS, key={"depth": DEPTHS[0]}, rerun=2)  # which is not the best
+    assert "<th>rerun</th>" in search.report()._repr_html_()
 
 
 # errors of a thousandth, or of a million, are told as well as those of a class
@@ -154,10 +153,9 @@ def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
     own = {"metric": "neg_mean_squared_error", "y_range": (0, unit)}
     rng = np.random.default_rng(1)
     y_true = unit * rng.random(M)
-    search = DeclaredSearch(M, 10, delta=0.1)
-    holdout = Holdout(y_true, search, baseline=np.full(M, unit / 2), **own)
-    holdout.query(np.clip(y_true + 0.1 * unit * rng.normal(size=M), 0, unit), key=0)
-    report = holdout.report()
+    search = search_of(y_true, 10, baseline=np.full(M, unit / 2), **own)
+    search.query(np.clip(y_true + 0.1 * unit * rng.normal(size=M), 0, unit), key=0)
+    report = search.report()
     best, numbers = report.best, r"(-?[\d.,]+)"
     score, gain = (
         [float(found.replace(",", "")) for found in re.search(told, str(report)).groups()]
@@ -178,8 +176,8 @@ def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
 
 
 def test_the_picture_of_a_cross_validation_says_whose_intervals_it_has():
-    for search, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
-        figure = asked(holdout_of(search=search)).report().plot()
+    for folds, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
+        figure = asked(search_by_depth(**folds)).report().plot()
         said = " ".join(
             part.get_text() for part in figure.findobj(lambda part: hasattr(part, "get_text"))
         )
@@ -187,22 +185,22 @@ def test_the_picture_of_a_cross_validation_says_whose_intervals_it_has():
 
 
 def test_nothing_is_less_than_zero_by_a_sign_alone():
-    holdout = holdout_of(metric="neg_brier_score")
-    holdout.query(LABELS, key={"depth": DEPTHS[0]})
-    assert "neg_brier_score 0.0000 on" in str(holdout.report())
-    assert "-0.0000" not in holdout.report()._repr_html_()
+    search = search_by_depth(metric="neg_brier_score")
+    search.query(LABELS, key={"depth": DEPTHS[0]})
+    assert "neg_brier_score 0.0000 on" in str(search.report())
+    assert "-0.0000" not in search.report()._repr_html_()
 
 
-@pytest.mark.parametrize("search", [{}, {"n_folds": 5}])
-def test_weights_and_groups_are_told_with_the_rows(search):
+@pytest.mark.parametrize("folds", [{}, {"n_folds": 5}])
+def test_weights_and_groups_are_told_with_the_rows(folds):
     for options in ({"sample_weight": np.arange(1, M + 1)}, {"groups": np.arange(M) // 4}):
-        said = str(asked(holdout_of(search=search, **options)).report())
+        said = str(asked(search_by_depth(**folds, **options)).report())
         assert "rows with weights or groups" in said
-    assert "weights or groups" not in str(asked(holdout_of(search=search)).report())
+    assert "weights or groups" not in str(asked(search_by_depth(**folds)).report())
 
 
 def test_the_picture_has_every_score_and_the_best_so_far():
-    report = asked(holdout_of(baseline=BASELINE)).report()
+    report = asked(search_by_depth(baseline=BASELINE)).report()
     (axes,) = report.plot().axes
     dots, best, baseline = axes.lines
     np.testing.assert_array_equal(dots.get_ydata(), report.answers.values)
@@ -212,19 +210,16 @@ def test_the_picture_has_every_score_and_the_best_so_far():
     assert set(baseline.get_ydata()) == {report.baseline}
 
 
-def test_a_report_needs_a_search_that_keeps_scores_and_an_answer():
+def test_a_report_needs_an_answer():
     with pytest.raises(ValueError, match="nothing to report: no model was asked about"):
-        holdout_of().report()
-    with pytest.raises(TypeError, match="report needs a DeclaredSearch, this guard is a RadaBound"):
-        RadaBound(LABELS, epsilon=0.1, delta=0.1).report()
+        search_by_depth().report()
 
 
 def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):
     path = tmp_path / "search.db"
-    search = {"space": {"depth": DEPTHS}, "delta": 0.1}
-    with Holdout.open(path, LABELS, DeclaredSearch, metric="accuracy", **search) as holdout:
-        asked(holdout)
-        expected = holdout.report()
+    judged = Holdout(LABELS, metric="accuracy")
+    with DeclaredSearch.open(path, judged, {"depth": DEPTHS}, delta=0.1) as search:
+        expected = asked(search).report()
     picture = tmp_path / "report.png"
     assert main(["report", str(path), "--plot", str(picture)]) == 0
     assert capsys.readouterr().out == f"{expected}\n"
@@ -233,11 +228,28 @@ def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["sentence"] == str(expected)
 
 
+@pytest.mark.parametrize("metric", ["error", "accuracy", "roc_auc"])
+def test_a_search_is_read_without_its_labels_and_takes_no_query(tmp_path, metric):
+    judged = Holdout(LABELS, metric=metric)
+    search = asked(DeclaredSearch.open(tmp_path / "s.db", judged, {"depth": DEPTHS}, delta=0.1))
+    found = DeclaredSearch.open(tmp_path / "s.db")
+    assert str(found.report()) == str(search.report()) and found.best == search.best
+    assert found.guarantee == search.guarantee and found.n_answered == 30
+    for asking in (
+        lambda: found.query(LABELS, key={"depth": 1}),
+        lambda: found.query_many(LABELS[np.newaxis], keys=[{"depth": 1}]),
+        lambda: found.compare(LABELS, LABELS, key_a={"depth": 1}, key_b={"depth": 2}),
+    ):
+        with pytest.raises(TypeError, match="needs"):
+            asking()
+    assert found.n_answered == 30
+
+
 def test_the_command_says_in_a_line_what_is_no_search(tmp_path, capsys):
     RadaBound.open(tmp_path / "guard.db", M, epsilon=0.1, delta=0.1).close()
     DeclaredSearch.open(tmp_path / "empty.db", M, 10, delta=0.1).close()
     for name, said in [
-        ("guard.db", "is not the record of a search"),
+        ("guard.db", "is not the database of a search"),
         ("empty.db", "nothing to report"),
         ("none.db", "No such file"),
     ]:

@@ -10,27 +10,24 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from scipy.stats import binom
+from support import most_failures
 
 from radabound_fast import (
+    DeclaredSearch,
     FixedSequence,
+    GuessAndCheck,
     Holdout,
     HoldoutExhausted,
     Ladder,
     Losses,
+    PackedLosses,
     RadaBound,
     bounds,
-    pack_losses,
 )
-from radabound_fast.rows import reference
-from radabound_fast.rows.weighting import Units
+from radabound_fast.rows.weighting import Units, Weighting
 
-GIVEN = {"epsilon": 0.1, "delta": 0.2, "bound": "fixed-sequence", "n_vectors": 9, "seed": 3}
+GIVEN = {"epsilon": 0.1, "delta": 0.2, "n_vectors": 9, "seed": 3}
 WIDE = GIVEN | {"epsilon": 0.4}
-
-
-def most_failures(n_runs, delta):
-    return int(binom.isf(1e-6, n_runs, delta))
 
 
 def parts(m, seed=71):
@@ -39,62 +36,24 @@ def parts(m, seed=71):
     return rng.integers(1, 8, m), rng.integers(0, max(1, m // 3), m)
 
 
+def sequence(m, **given):
+    """A guard of losses with weights and groups; other parameters go to the guard."""
+    own = {name: given.pop(name) for name in ("sample_weight", "groups") if name in given}
+    return FixedSequence(Losses(m, **own), **GIVEN | given)
+
+
+def units_of(m, weights, groups):
+    return Units.of(Weighting.of(m, weights, groups))
+
+
 # ---- the same as the definition ------------------------------------------------------------------
-
-
-def expected_of(guard, weights, groups, losses):
-    """What reference.py answers by the rule of the bound, without the union part."""
-    _, codes = np.unique(groups, return_inverse=True)
-    n_groups = codes.max() + 1
-    signs = reference.signs(guard.seed, guard.n_vectors, n_groups)
-    rule = guard._rule.bound
-    passes = lambda complexity: rule.admits(  # noqa: E731
-        complexity, n_groups, guard.n_vectors, guard.epsilon, guard.delta
-    )
-    return reference.radabound(signs, losses, passes, True, weights, codes)
-
-
-# one row, a word and one under and over it, several words, and a prime
-@pytest.mark.parametrize("m", [1, 63, 64, 65, 200, 331])
-@pytest.mark.parametrize("kind", ["weights", "groups", "both"])
-def test_answers_and_complexities_equal_the_reference_on_every_kernel(kernel, kind, m):
-    weights, groups = parts(m)
-    own = {"sample_weight": weights, "groups": groups}
-    if kind != "both":
-        own = {name: one for name, one in own.items() if kind in name}
-    losses = np.random.default_rng(m).random((30, m)) < 0.3
-    # an epsilon at which all are answered, so that both see all of them
-    guard = RadaBound(m, **GIVEN | {"epsilon": 0.999, "max_queries": 1}, **own)
-    answers = guard.query_many(losses, trace=True)
-    units = own.get("sample_weight", np.ones(m, int)), own.get("groups", np.arange(m))
-    if guard._units is None:
-        pytest.skip("one row has no weight")
-    expected, complexities = expected_of(guard, *units, losses)
-    n = len(expected)  # until signs alone do not pass
-    assert_array_equal(answers.values[:n], expected)
-    assert_array_equal(answers.complexities[:n], complexities[:n])
-    assert n == 30 or m < 100
-    # each call alone, packed, as floats, and by predictions
-    for ask in (
-        lambda one: RadaBound.query(one, losses[0]),
-        lambda one: one.query(pack_losses(losses[0])),
-        lambda one: one.query(losses[0].astype(float)),
-        lambda one: one.query_many(pack_losses(losses[:1]))[0],
-        lambda one: Holdout(np.zeros(m, int), one, classes=[0, 1]).query(losses[0].astype(int)),
-    ):
-        one = RadaBound(m, **GIVEN | {"epsilon": 0.999}, **own)
-        answer = ask(one)
-        assert answer.value == answers[0].value
-        assert answer.value == np.average(
-            losses[0], weights=np.broadcast_to(own.get("sample_weight", 1), m)
-        )
 
 
 def test_real_valued_losses_are_rounded_to_units_of_the_heaviest_group():
     m = 200
     weights, groups = parts(m)
     losses = np.random.default_rng(72).random((3, m))
-    guard = RadaBound(m, **GIVEN | {"epsilon": 0.9}, sample_weight=weights / 3, groups=groups)
+    guard = sequence(m, epsilon=0.9, sample_weight=weights / 3, groups=groups)
     answers = guard.query_many(losses)
     assert answers.values == pytest.approx(np.average(losses, axis=1, weights=weights), abs=1e-6)
     units = guard._units
@@ -110,8 +69,8 @@ def test_rows_that_weigh_the_same_are_a_guard_without_weights(weights):
     own = {"groups": np.arange(m)[::-1]}
     if weights is not None:
         own["sample_weight"] = np.full(m, weights)
-    guard, plain = RadaBound(m, **GIVEN, **own), RadaBound(m, **GIVEN)
-    assert repr(guard) == repr(plain) and guard.guarantee == plain.guarantee
+    guard, plain = sequence(m, **own), sequence(m)
+    assert guard.n_groups == plain.n_groups and guard.guarantee == plain.guarantee
     assert guard.query_many(losses).to_dict().keys() == plain.query_many(losses).to_dict().keys()
     assert_array_equal(guard._core._progress(), plain._core._progress())
 
@@ -128,9 +87,7 @@ def test_at_equal_weights_the_bound_is_the_self_bounding_split(complexity, n_vec
 def test_the_budget_is_the_largest_complexity_that_is_admitted():
     weights, groups = parts(3000)
     for epsilon in (0.03, 0.06, 0.1, 0.3):
-        guard = RadaBound(
-            3000, **GIVEN | {"epsilon": epsilon, "n_vectors": 64}, sample_weight=weights
-        )
+        guard = sequence(3000, epsilon=epsilon, n_vectors=64, sample_weight=weights)
         row, given = guard._rule.bound, (guard.n_groups, 64, epsilon, 0.2)
         budget = row.budget(*given)
         assert (budget >= 0) == row.admits(0.0, *given)
@@ -143,11 +100,23 @@ def test_the_budget_is_the_largest_complexity_that_is_admitted():
 # ---- refused ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bound", ["bernstein", "bernstein-split", "mclt"])
 @pytest.mark.parametrize("own", [{"sample_weight": [1, 2, 3]}, {"groups": [0, 0, 1]}])
-def test_bounds_that_are_not_proved_for_weights_are_refused_by_name(bound, own):
-    with pytest.raises(ValueError, match=f"bound must be 'fixed-sequence' .* got '{bound}'"):
-        RadaBound(3, epsilon=0.5, delta=0.5, bound=bound, **own)
+def test_guards_that_are_not_proved_for_weights_refuse_them(own):
+    for judged in (Losses(3, **own), Holdout([0, 1, 1], **own)):
+        for bound in bounds.PAPER_BOUNDS:
+            with pytest.raises(ValueError, match="FixedSequence|fixed-sequence"):
+                RadaBound(judged, epsilon=0.5, delta=0.5, bound=bound)
+        for make in (
+            lambda judged: Ladder(judged, 0.1, delta=0.1),
+            lambda judged: GuessAndCheck(judged, epsilon=0.1, delta=0.1),
+        ):
+            with pytest.raises(ValueError, match="sample_weight and groups must be left out for a"):
+                make(judged)
+    with pytest.raises(ValueError, match="left out where losses are judged: give labels"):
+        DeclaredSearch(Losses(3, **own), 9, delta=0.1)
+    assert FixedSequence(Losses(3, **own), **GIVEN).guarantee == (
+        FixedSequence(Holdout([0, 1, 1], **own), **GIVEN).guarantee
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,38 +131,33 @@ def test_bounds_that_are_not_proved_for_weights_are_refused_by_name(bound, own):
     ],
 )
 def test_bad_weights_and_groups_are_refused(own, error, message):
-    with pytest.raises(error, match=message):
-        RadaBound(3, **GIVEN, **own)
-
-
-def test_weights_are_the_guard_s_or_the_holdout_s_and_not_a_mechanism_s():
-    y_true, weights = [0, 1, 1], [1, 2, 3]
-    guard = RadaBound(3, **GIVEN, sample_weight=weights)
-    with pytest.raises(TypeError, match="sample_weight must be given to the guard itself"):
-        Holdout(y_true, guard, sample_weight=weights)
-    with pytest.raises(ValueError, match="or in a fixed order a FixedSequence, got a Ladder"):
-        Ladder(Holdout(y_true, sample_weight=weights), step=0.1, delta=0.1)
-    with pytest.raises(ValueError, match="baseline needs a DeclaredSearch, got a RadaBound"):
-        Holdout(y_true, **GIVEN, sample_weight=weights, baseline=y_true)
-    assert Holdout(y_true, **GIVEN, sample_weight=weights).guard.guarantee == guard.guarantee
+    for make in (Losses, lambda m, **own: Holdout([0, 1, 1], **own)):
+        with pytest.raises(error, match=message):
+            FixedSequence(make(3, **own), **GIVEN)
 
 
 def test_workers_cannot_count_for_it():
-    guard = RadaBound(300, **GIVEN, groups=parts(300)[1])
-    for owner in (guard, Holdout(np.arange(300) % 2, guard)):
-        with pytest.raises(TypeError, match="a guard with sample_weight or groups has no task"):
-            owner.task()
+    own = {"groups": parts(300)[1]}
+    for judged in (Losses(300, **own), Holdout(np.arange(300) % 2, **own)):
+        guard = FixedSequence(judged, **GIVEN)
+        for ask in (guard.task, lambda guard=guard: guard.take([None])):
+            with pytest.raises(
+                TypeError, match="a guard with sample_weight or groups has no task|"
+            ):
+                ask()
 
 
 def test_an_error_in_a_row_changes_nothing():
     weights, groups = parts(100)
-    guard = RadaBound(100, **GIVEN, sample_weight=weights, groups=groups)
+    guard = sequence(100, sample_weight=weights, groups=groups)
     before = guard._core._progress().copy()
     for bad in (np.full(100, 1.5), np.full(100, 2), np.zeros(99), np.zeros((2, 100))):
         with pytest.raises(ValueError, match="losses"):
             guard.query(bad)
     with pytest.raises(ValueError, match="words"):
-        guard.query_packed(np.zeros(3, np.uint64))
+        guard.query(PackedLosses(np.zeros(3, np.uint64), 100))
+    with pytest.raises(ValueError, match="losses must have length 100, got PackedLosses"):
+        guard.query(PackedLosses(np.zeros(3, np.uint64), 190))
     assert_array_equal(guard._core._progress(), before)
 
 
@@ -203,9 +167,7 @@ def test_an_error_in_a_row_changes_nothing():
 def test_what_is_left_is_answered_whatever_it_is_and_a_halt_is_final():
     m = 600
     weights, groups = parts(m)
-    guard = RadaBound(
-        m, **GIVEN | {"epsilon": 0.2, "max_queries": 40}, sample_weight=weights, groups=groups
-    )
+    guard = sequence(m, epsilon=0.2, max_queries=40, sample_weight=weights, groups=groups)
     left = guard.n_left()
     assert left >= 40 and guard.n_left(0.5, binary=True) == left
     losses = np.random.default_rng(74).random((5000, m)) < 0.5
@@ -217,7 +179,7 @@ def test_what_is_left_is_answered_whatever_it_is_and_a_halt_is_final():
 
 
 def test_a_guard_that_can_answer_nothing_says_so():
-    guard = RadaBound(50, **GIVEN | {"epsilon": 0.01}, sample_weight=parts(50)[0])
+    guard = sequence(50, epsilon=0.01, sample_weight=parts(50)[0])
     assert guard.guarantee.startswith("No query can be answered") and guard.n_left() == 0
     with pytest.raises(HoldoutExhausted, match="cannot answer a first query"):
         guard.query(np.ones(50))
@@ -225,9 +187,7 @@ def test_a_guard_that_can_answer_nothing_says_so():
 
 def test_its_intervals_are_of_result_23_within_epsilon():
     weights, groups = parts(2000)
-    guard = RadaBound(
-        2000, **GIVEN | {"max_queries": 10}, sample_weight=weights, groups=groups
-    )  # fmt: skip
+    guard = sequence(2000, max_queries=10, sample_weight=weights, groups=groups)
     losses = np.random.default_rng(75).random((3, 2000)) < 0.05
     answers = guard.query_many(losses)
     units = guard._units
@@ -240,61 +200,55 @@ def test_its_intervals_are_of_result_23_within_epsilon():
     assert "weighted mean is within 0.1" in guard.guarantee and "n_groups=" in repr(guard)
 
 
-def test_a_file_and_a_database_have_a_hash_of_the_weights(tmp_path):
-    m = 300
+def test_a_database_has_a_hash_of_the_weights(tmp_path):
+    m, path = 300, tmp_path / "guard.db"
     weights, groups = parts(m)
     own, losses = {"sample_weight": weights, "groups": groups}, np.arange(m) % 5 == 0
-    guard = RadaBound(m, **WIDE, **own)
-    first = guard.query(losses)
-    guard.save(tmp_path / "guard")
-    for wrong in ({}, {"groups": groups}, {"sample_weight": weights[::-1], "groups": groups}):
-        with pytest.raises(ValueError, match="must be those with which .* was made"):
-            RadaBound.load(tmp_path / "guard", **wrong)
-    again = RadaBound.load(tmp_path / "guard", **own)
-    assert again.number == 1 and again.query(losses).value == first.value
-
-    path = tmp_path / "guard.db"
-    with RadaBound.open(path, m, **WIDE, **own) as made:
-        made.query(losses)
-    for wrong in ({}, {"sample_weight": weights}, {"n_samples": m, **WIDE}):
-        with pytest.raises(ValueError, match="must be those with which .* was made"):
-            RadaBound.open(path, **wrong)
-    for right in (own, {"n_samples": m, **WIDE, **own}):
-        with RadaBound.open(path, **right) as found:
+    with FixedSequence.open(path, Losses(m, **own), **WIDE) as made:
+        first = made.query(losses)
+    reversed_weights = own | {"sample_weight": weights[::-1]}
+    for wrong in ({}, {"groups": groups}, {"sample_weight": weights}, reversed_weights):
+        for given in ({}, WIDE):
+            with pytest.raises(ValueError, match="must be those with which .* was made"):
+                FixedSequence.open(path, Losses(m, **wrong), **given)
+    with pytest.raises(ValueError, match=r"judged must be given: Losses\(..., sample_weight="):
+        FixedSequence.open(path)
+    for given in ({}, WIDE):
+        with FixedSequence.open(path, Losses(m, **own), **given) as found:
             assert found.query(losses).value == first.value
     plain = tmp_path / "plain.db"
-    RadaBound.open(plain, m, **WIDE).close()
+    FixedSequence.open(plain, m, **WIDE).close()
     with pytest.raises(ValueError, match="must be those with which .* was made"):
-        RadaBound.open(plain, **own)
+        FixedSequence.open(plain, Losses(m, **own))
     with pytest.raises(FileNotFoundError):
-        RadaBound.open(tmp_path / "none.db", **own)
+        FixedSequence.open(tmp_path / "none.db", Losses(m, **own))
 
 
-def test_a_holdout_with_weights_lives_in_a_database(tmp_path):
+def test_labels_with_weights_live_in_a_database(tmp_path):
     y_true, (weights, groups) = np.arange(300) % 2, parts(300)
-    own = {"sample_weight": weights, "groups": groups}
+    own, path = {"sample_weight": weights, "groups": groups}, tmp_path / "guard.db"
     y_pred = np.where(np.arange(300) % 7 == 0, 1 - y_true, y_true)
-    with Holdout.open(tmp_path / "h.db", y_true, **WIDE, **own) as made:
+    with FixedSequence.open(path, Holdout(y_true, **own), **WIDE) as made:
         first = made.query(y_pred)
     assert first.value == np.average(y_pred != y_true, weights=weights)
-    with Holdout.open(tmp_path / "h.db", y_true, **own) as again:
-        assert again.number == 1
+    with FixedSequence.open(path, Holdout(y_true, **own)) as again:
+        assert again.n_answered == 1 and again.holdout.weighting is not None
     with pytest.raises(ValueError, match="must be those with which .* was made"):
-        Holdout.open(tmp_path / "h.db", y_true)
+        FixedSequence.open(path, y_true)
 
 
 def test_units_are_exact_for_whole_weights_and_equal_for_equal_ones():
     weights, groups = parts(500)
-    units = Units.of(500, weights, groups)
+    units = units_of(500, weights, groups)
     ratio = units.weights / weights
     assert (ratio == ratio[0]).all() and math.log2(ratio[0]).is_integer()
     sums = np.bincount(units.codes, units.weights)
     assert 2**22 <= sums.max() <= 2**24
-    assert units.fingerprint() == Units.of(500, 8 * weights, groups).fingerprint()
-    assert units.fingerprint() != Units.of(500, weights, None).fingerprint()
+    assert units.fingerprint() == units_of(500, 8 * weights, groups).fingerprint()
+    assert units.fingerprint() != units_of(500, weights, None).fingerprint()
     assert pickle.loads(pickle.dumps(units)).fingerprint() == units.fingerprint()
     # beside heavy rows a group of many light ones
-    heavy = Units.of(4, [0.1, 0.1, 0.1, 2.9], [0, 0, 0, 1])
+    heavy = units_of(4, [0.1, 0.1, 0.1, 2.9], [0, 0, 0, 1])
     assert heavy.squares == pytest.approx((0.3**2 + 2.9**2) / 3.2**2)
 
 
@@ -320,7 +274,8 @@ def test_no_answer_of_a_fixed_sequence_is_off_by_more_than_epsilon(kind, m, trut
     # that of the fifth query, say, by its share of delta
     epsilon = min(0.95, math.sqrt(squares * math.log(4 * 24 / (0.4 * 0.3)) / 2))
     for run in range(100):
-        guard = FixedSequence(Losses(m, sample_weight=weights), epsilon=epsilon, delta=0.3, n_vectors=16, seed=run, max_queries=8)  # fmt: skip
+        given = {"delta": 0.3, "n_vectors": 16, "seed": run, "max_queries": 8}
+        guard = sequence(m, sample_weight=weights, epsilon=epsilon, **given)
         answers = guard.query_many(rng.random((30, m)) < truth)
         n_halts, n_answers = n_halts + answers.halted, n_answers + len(answers)
         outside = (answers.lows > truth) | (answers.highs < truth)
@@ -366,7 +321,7 @@ def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not
             # for each the least epsilon at which ten queries are answered
             squares = (np.bincount(groups) ** 2).sum() / m**2 if own else 1 / m
             epsilon = 1.001 * math.sqrt(squares * math.log(4 * 10 / (0.4 * 0.2)) / 2)
-            guard = FixedSequence(m, epsilon=epsilon, delta=0.2, seed=run, max_queries=10, **own)  # fmt: skip
+            guard = sequence(m, epsilon=epsilon, n_vectors=32, seed=run, max_queries=10, **own)
             answers = guard.query_many(np.array(rows))
             out = bool((abs(answers.values - truth) > epsilon).any())
             assert len(answers) == 10

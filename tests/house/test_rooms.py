@@ -29,8 +29,10 @@ GUARDS = {
     "Thresholdout",
     "UnionSequence",
 }
-# of NamedTuple, and what Python itself calls so
+# of NamedTuple, of argparse's types, and what Python itself calls so
+DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 PUBLIC_UNDERSCORES = {
+    "_ArgumentGroup",
     "_asdict",
     "_replace",
     "_make",
@@ -116,14 +118,19 @@ def upward_imports():
 
 
 def circles():
-    """Files that import each other, one at a time."""
+    """Files that import each other when they are imported, the first such circle.
+
+    Between rooms there is none, even in functions, since imports go downwards; within a room a
+    function may import a file that is above its own.
+    """
     files = {".".join(path.with_suffix("").parts): path for path in sources()}
     graph = defaultdict(set)
     for path, tree in sources().items():
         if path.name == "__init__.py":  # a package's front door may show what is in it
             continue
         name = ".".join(path.with_suffix("").parts)
-        graph[name] = {module for module, _ in imported(path, tree) if module in files}
+        at_once = ast.Module([node for node in tree.body if not isinstance(node, DEFINITIONS)], [])
+        graph[name] = {module for module, _ in imported(path, at_once) if module in files}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

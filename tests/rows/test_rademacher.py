@@ -5,13 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from support import coins
 
-from radabound_fast import RademacherAverage, SignMatrix, pack_losses
+from radabound_fast import PackedLosses, RademacherAverage, SignMatrix, pack_losses
 from radabound_fast.rows import reference
-
-
-def coins(seed, n_queries, n_samples):
-    return np.random.default_rng(seed).random((n_queries, n_samples)) < 0.3
 
 
 def test_estimates_are_the_definitions():
@@ -23,12 +20,12 @@ def test_estimates_are_the_definitions():
     assert_array_equal(average.minima, sums.min(axis=0))
     assert average.plain == np.maximum(sums.max(axis=0), 0).sum() / (20 * 300)
     assert average.half_range == (sums.max(axis=0) - sums.min(axis=0)).sum() / (2 * 20 * 300)
-    assert average.n_answered == 50
+    assert average.n_queries == 50
 
 
 def test_before_the_first_update_there_are_no_extremes():
     average = RademacherAverage(SignMatrix(100, 4, seed=0))
-    assert average.plain == average.half_range == 0.0 and average.n_answered == 0
+    assert average.plain == average.half_range == 0.0 and average.n_queries == 0
     for name in ["maxima", "minima"]:
         with pytest.raises(ValueError, match="before the first update"):
             getattr(average, name)
@@ -62,13 +59,13 @@ def test_the_order_and_the_batches_do_not_matter(cuts, real, packed):
     batches = [losses[a:b] for a, b in zip(edges, edges[1:], strict=False)]
     for batch in reversed(batches):
         if packed and not real:
-            parts.update_packed(pack_losses(batch))
+            parts.update(pack_losses(batch))
         else:
             parts.update(batch)
     if real and not (losses[20:] == 0).all():
         assert whole._core.unit_shift == 24
     assert parts.plain == whole.plain and parts.half_range == whole.half_range
-    assert parts.n_answered == 40
+    assert parts.n_queries == 40
 
 
 def test_merging_is_what_one_would_have_seen():
@@ -82,12 +79,12 @@ def test_merging_is_what_one_would_have_seen():
     for one, other in [(first, second), (second, first)]:
         merged = RademacherAverage(signs)
         merged.merge(RademacherAverage(signs))  # an empty one is the identity
-        assert merged.n_answered == 0
+        assert merged.n_queries == 0
         merged.merge(one)
         merged.merge(other)
         assert merged.plain == whole.plain and merged.half_range == whole.half_range
-        assert merged.n_answered == 40
-    assert first.number == 30 and second.number == 10
+        assert merged.n_queries == 40
+    assert first.n_queries == 30 and second.n_queries == 10
 
 
 def test_merging_needs_the_same_signs():
@@ -120,14 +117,18 @@ def test_sums_over_shards_of_samples_add_up():
 def test_bad_losses_change_nothing():
     average = RademacherAverage(SignMatrix(100, 4, seed=0))
     average.update(coins(1, 3, 100))
-    before = average.plain, average.n_answered
+    before = average.plain, average.n_queries
     with pytest.raises(ValueError, match="nan"):
         average.update(np.r_[np.zeros(99), np.nan])
     with pytest.raises(ValueError, match="99"):
         average.update(np.zeros((2, 99)))
+    with pytest.raises(ValueError, match="losses must have length 100, got PackedLosses"):
+        average.update(pack_losses(np.zeros((2, 99))))
+    with pytest.raises(ValueError, match="no bit set past n_samples = 100"):
+        average.update(PackedLosses(np.full((3, 2), 2**64 - 1, np.uint64), 100))
     with pytest.raises(TypeError, match="signs must be a SignMatrix, got int"):
         RademacherAverage(3)
-    assert (average.plain, average.n_answered) == before
+    assert (average.plain, average.n_queries) == before
 
 
 def test_extremes_are_copies():
@@ -142,4 +143,4 @@ def test_sums_that_might_overflow_are_refused_before_anything_changes():
     average = RademacherAverage(signs)
     with pytest.raises(ValueError, match=r"n_vectors \* n_samples < 2\*\*38"):
         average.update(np.full((1, 2**21), 0.5, np.float16))
-    assert average.n_answered == 0 and average.plain == 0.0
+    assert average.n_queries == 0 and average.plain == 0.0

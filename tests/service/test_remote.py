@@ -1,4 +1,4 @@
-"""RemoteGuard: a guard for whoever asks, without labels, retries and all."""
+"""RemoteGuard: the guard of a service for whoever queries it, without labels, retries and all."""
 
 import contextlib
 import copy
@@ -29,10 +29,12 @@ from radabound_fast import (  # noqa: E402
     GuessAndCheck,
     Holdout,
     HoldoutExhausted,
+    Ladder,
     RadaBound,
+    metrics,
 )
+from radabound_fast._kernel import Answer  # noqa: E402
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
-from radabound_fast.metrics import choice_of  # noqa: E402
 from radabound_fast.service import client as remote  # noqa: E402
 from radabound_fast.service.client import RemoteGuard  # noqa: E402
 
@@ -62,22 +64,58 @@ def test_it_takes_predictions_as_a_guard_does_and_refuses_them_before_they_leave
         with pytest.raises(mine.type) as other:
             here.query(bad)
         assert str(mine.value) == str(other.value)
-    assert guard.n_answered == 5 and guard.n_samples == guard.holdout.n_samples == M
-    assert "token" not in repr(guard)
+    assert guard.n_answered == 5 and "token" not in repr(guard)
 
 
-def test_it_knows_the_facts_of_the_guard_and_of_its_holdout_but_no_label(service):
-    guard, here = service.remote(), FixedSequence(Y, **FIXED)
-    assert (guard.kind, guard.needs, guard.guarantee) == (here.kind, here.needs, here.guarantee)
-    assert (guard.halted, guard.can_answer, guard.n_answered) == (False, True, 0)
-    for name in ("n_samples", "metric", "takes", "greater_is_better", "classes", "pos_label"):
-        assert getattr(guard.holdout, name) == getattr(here.holdout, name)
-    assert guard.holdout.labels is None
-    with pytest.raises(AttributeError):
-        guard.holdout.metric = "accuracy"
+GUARDS = {
+    "RadaBound": (RadaBound, {"epsilon": 0.1, "delta": 0.1, "bound": "mclt", "seed": 1}, {}),
+    "FixedSequence": (FixedSequence, FIXED, {}),
+    "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.2, "delta": 0.1}, {"guess": 0.2}),
+    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1, "max_queries": 9}, {}),
+    "DeclaredSearch": (DeclaredSearch, {"space": 10, "delta": 0.1}, {"key": 3}),
+}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
+    kind, parameters, named = GUARDS[name]
+    here = kind(Y, **parameters)
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        guard = service.remote()
+        for _ in range(2):
+            for fact in ("kind", "needs", "guarantee", "parameters", "n_samples", "n_answered",
+                         "halted", "can_answer"):  # fmt: skip
+                assert getattr(guard, fact) == getattr(here, fact), fact
+            assert guard.n_left() == here.n_left_public() and guard.what_would_answer() == ""
+            answer = guard.query(Y, **named)
+            assert answer.number == here.query(Y, **named).number
+            own = {} if kind is not DeclaredSearch else {"key": 3, "rerun": 1}
+            shared = {field: getattr(answer, field) for field in Answer.fields}
+            assert answer.to_dict() == shared | own
+        for fact in ("n_samples", "classes", "metric", "pos_label", "takes", "greater_is_better"):
+            assert getattr(guard.holdout, fact) == getattr(here.holdout, fact), fact
+        assert guard.holdout.labels is None
+        with pytest.raises(AttributeError):
+            guard.holdout.metric = "accuracy"
+        if kind is DeclaredSearch:
+            assert str(guard.report()) == str(here.report())
+        else:
+            with pytest.raises(TypeError, match=f"has a report, this guard is a {kind.__name__}$"):
+                guard.report()
+
+
+def test_a_guard_that_can_answer_nothing_says_so_before_it_is_queried(tmp_path):
+    guard = RadaBound.open(tmp_path / "g.db", Y[:20], epsilon=0.01, delta=0.1)
+    with in_thread(guard, tmp_path) as service:
+        assert not service.remote().can_answer and not service.remote().halted
 
 
 REFUSED = {
+    "FixedSequence": (
+        FixedSequence, FIXED,
+        [{"guess": 0.2}, {"key": 1}, {"rerun": 1}],
+        [{"guesses": [0.1, 0.1]}, {"keys": [1, 2]}, {"reruns": [1, 1]}],
+    ),
     "GuessAndCheck": (
         GuessAndCheck, {"epsilon": 0.2, "delta": 0.1},
         [{}, {"guess": 2}, {"guess": "x"}, {"guess": 0.2, "key": 1}],
@@ -85,7 +123,8 @@ REFUSED = {
     ),
     "DeclaredSearch": (
         DeclaredSearch, {"space": 10, "delta": 0.1},
-        [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"}],
+        [{}, {"key": 10}, {"key": "a"}, {"key": 1, "rerun": 2}, {"key": 1, "rerun": "a"},
+         {"key": 1, "guess": 0.2}],
         [{}, {"keys": 3}, {"keys": [1]}, {"keys": "ab"}, {"keys": [1, 2], "reruns": [1]}],
     ),
 }  # fmt: skip
@@ -94,28 +133,27 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_guard_refuses_is_refused_in_its_words(tmp_path, name):
     kind, parameters, ones, many = REFUSED[name]
-    opened = kind.open(tmp_path / "g.db", Y, **parameters)
-    with in_thread(opened, tmp_path) as service:
-        asked, here = service.remote(), kind(Y, **parameters)
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        guard, here = service.remote(), kind(Y, **parameters)
         for calls, method, given in ((ones, "query", Y), (many, "query_many", [Y, Y])):
             for named in calls:
                 raised = []
-                for one in (here, asked):
+                for one in (here, guard):
                     with pytest.raises((TypeError, ValueError)) as error:
                         getattr(one, method)(given, **named)
                     raised.append((error.type, str(error.value)))
                 assert raised[0] == raised[1]
-        assert asked.n_answered == 0
+        assert guard.n_answered == 0
 
 
 def test_what_json_has_no_word_for_is_refused_before_it_leaves(service):
-    asked = service.remote()
+    guard = service.remote()
     for named in ({"guess": np.nan}, {"key": np.inf}):
         with pytest.raises(ValueError, match="keys and guesses must be finite"):
-            asked.query(Y, **named)
+            guard.query(Y, **named)
     with pytest.raises(TypeError, match=r"guesses must be a sequence, one a row, got 0\.1"):
-        asked.query_many([Y], guesses=0.1)
-    assert asked.query(Y, rerun=1).number == 1  # which every guard takes
+        guard.query_many([Y], guesses=0.1)
+    assert guard.query(Y).number == 1
 
 
 def test_it_may_be_copied_pickled_and_shared(service):
@@ -138,19 +176,15 @@ def test_it_may_be_copied_pickled_and_shared(service):
 
 
 def test_a_halt_is_the_exception_that_it_is(tmp_path):
-    guard = RadaBound.open(tmp_path / "g.db", Y, epsilon=0.08, delta=0.1, bound="mclt", seed=1)
-    with in_thread(guard, tmp_path) as service:
+    given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
+    with in_thread(RadaBound.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
         asked = service.remote()
         answers = asked.query_many(RNG.integers(0, 2, (400, M)))
         assert answers.halted and asked.halted and len(answers) == answers.n_answered
         with pytest.raises(HoldoutExhausted, match="is spent after") as halt:
             asked.query(row())
         assert halt.value.n_answered == len(answers) and halt.value.complexity is None
-        assert service.remote("blue").halted
-        with pytest.raises(
-            TypeError, match="only a DeclaredSearch has a report, this guard is a RadaBound"
-        ):
-            asked.report()
+        assert service.remote("blue").halted and not asked.can_answer and asked.n_left() == 0
 
 
 def test_a_wrong_token_or_url_is_told_at_once(service):
@@ -468,8 +502,7 @@ def test_joblib_takes_one_that_needs_guesses_and_one_with_keys(tmp_path):
         ("a", GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}),
         ("b", DeclaredSearch, {"space": {"depth": [1, 2]}, "delta": 0.1}),
     ):
-        guard = kind.open(tmp_path / name, Y, **given)
-        with in_thread(guard, tmp_path) as service:
+        with in_thread(kind.open(tmp_path / name, Y, **given), tmp_path) as service:
             asked = service.remote()
             guesses = kind is GuessAndCheck
             fit = (lambda _: (row(), 0.2)) if guesses else (lambda _: row())
@@ -492,7 +525,8 @@ def test_scikit_learn_takes_it(tmp_path):
     parts = train_test_split(*load_breast_cancer(return_X_y=True), test_size=300, random_state=0)
     X, X_holdout, y, y_holdout = parts
     found = []
-    with in_thread(FixedSequence.open(tmp_path / "g.db", y_holdout, **FIXED), tmp_path) as service:
+    opened = FixedSequence.open(tmp_path / "g.db", y_holdout, **FIXED)
+    with in_thread(opened, tmp_path) as service:
         for guard in (FixedSequence(y_holdout, **FIXED), service.remote()):
             search = HoldoutSearchCV(
                 DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, guard=guard
@@ -514,21 +548,15 @@ def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric,
     X = RNG.normal(size=(M, 3)) + Y[:, np.newaxis]
     X_train, y_train = X + RNG.normal(size=X.shape), y
     options = {"pos_label": positive} | ({"clip": 0.01} if metric == "neg_log_loss" else {})
-    space, found, choice = {"C": [0.01, 1.0]}, [], choice_of(metric, options)
-    opened = DeclaredSearch.open(tmp_path / "g.db", Holdout(y, metric=choice), space, delta=0.1)
-    with in_thread(opened, tmp_path) as service:
-        here = DeclaredSearch(Holdout(y, metric=choice), space, delta=0.1)
-        pos_label = service.remote().holdout.pos_label
-        assert pos_label == here.holdout.pos_label == (positive or 1)
-        for guard in (here, service.remote()):
-            search = HoldoutSearchCV(LogisticRegression(), space, guard=guard)
+    here, there = (Holdout(y, metric=metrics.choice_of(metric, options)) for _ in range(2))
+    given, found = {"space": {"C": [0.01, 1.0]}, "delta": 0.1}, []
+    with in_thread(DeclaredSearch.open(tmp_path / "g.db", there, **given), tmp_path) as service:
+        assert service.remote().holdout.pos_label == here.pos_label == (positive or 1)
+        for guard in (DeclaredSearch(here, **given), service.remote()):
+            search = HoldoutSearchCV(LogisticRegression(), given["space"], guard=guard)
             search.fit(X_train, y_train, X_holdout=X)
             found.append(search.cv_results_["answer"].tolist())
     assert found[0] == found[1] and len(found[0]) == 2
-
-
-def test_where_the_metric_has_no_positive_class_there_is_none(service):
-    assert service.remote().holdout.pos_label is None
 
 
 def test_optuna_takes_it(service):
@@ -564,7 +592,7 @@ def test_what_is_no_guard_is_refused_by_them(service):
     pytest.importorskip("joblib")
     from radabound_fast.integrations.joblib import guarded_map
 
-    for other in (None, service, Holdout(Y), RemoteGuard):
+    for other in (None, service, Holdout(Y), service.remote().holdout, RemoteGuard):
         with pytest.raises(TypeError, match="guard must be a guard made on labels"):
             guarded_map(other, row, [1])
 
@@ -580,7 +608,7 @@ def test_a_metric_is_computed_where_the_labels_are(service):
 
 
 def test_the_command_serves_ends_and_goes_on(tmp_path):
-    options = ["--mechanism", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
+    options = ["--guard", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
     with Command(tmp_path, Y, *options) as command:
         service = command.start()
         with service.remote() as asked:
@@ -611,8 +639,8 @@ def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
     )
     try:
         service = Running(int(process.stdout.readline().split()[0].rpartition(":")[2]))
-        with service.remote() as holdout:
-            assert holdout.query_many(RNG.random((4000, M)) < 0.5).halted
+        with service.remote() as guard:
+            assert guard.query_many(RNG.random((4000, M)) < 0.5).halted
         (tmp_path / "guard.db").unlink()
         assert service.get("/health", None)[0] == 503
     finally:
@@ -626,20 +654,26 @@ def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
 def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
     (tmp_path / "space.json").write_text(json.dumps({"depth": [1, 2, 3], "leaf": [1, 10]}))
     labels = np.where(Y, "yes", "no")
-    options = ["--mechanism", "declared-search", "--space", tmp_path / "space.json", "--delta",
-               "0.1", "--metric", "f1", "--pos-label", "yes"]  # fmt: skip
+    options = ["--guard", "declared-search", "--space", tmp_path / "space.json", "--delta",
+               "0.1", "--metric", "f1", "--pos-label", "yes", "--allow-reruns"]  # fmt: skip
     with Command(tmp_path, labels, *options) as command:
         with command.start().remote() as asked:
             predictions = np.where(row(), "yes", "no")
             answer = asked.query(predictions, key={"depth": 2, "leaf": np.int64(10)})
-            search = DeclaredSearch(M, {"depth": [1, 2, 3], "leaf": [1, 10]}, delta=0.1)
-            here = Holdout(labels, search, metric="f1", pos_label="yes")
-            assert answer.value == here.query(predictions, key={"depth": 2, "leaf": 10}).value
+            holdout = Holdout(labels, metric=metrics.F1(pos_label="yes"))
+            grid, key = {"depth": [1, 2, 3], "leaf": [1, 10]}, {"depth": 2, "leaf": 10}
+            here = DeclaredSearch(holdout, grid, delta=0.1, allow_reruns=True)
+            assert answer.value == here.query(predictions, key=key).value
+            worse = np.where(row(0.4), "yes", "no")
+            assert (
+                asked.query(worse, key=key, rerun=2).high
+                == here.query(worse, key=key, rerun=2).high
+            )
             assert asked.report().best["key"] == {"depth": 2, "leaf": 10}
         command.stop()
 
 
-SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
+SEARCH = ["--guard", "declared-search", "--delta", ".1"]
 
 
 @pytest.mark.parametrize(
@@ -649,9 +683,12 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
         (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
         (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
         (SEARCH, "for declared-search give --delta and --space-size or --space"),
-        (["--mechanism", "ladder"], "for ladder give --delta"),
+        (["--guard", "ladder"], "for ladder give --delta and --step"),
         ([*SEARCH, "--space", "no.json"], "no.json"),
-        (["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"], "needs a DeclaredSearch"),
+        (
+            ["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"],
+            "metric must be 'error' for a Rad",
+        ),
         ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
         ([*SEARCH, "--space", "list.json"], "list.json must be JSON, a mapping of names to lists"),
         ([*SEARCH, "--space", "bad.json"], "bad.json must be JSON, a mapping of names to lists"),
@@ -664,7 +701,9 @@ SEARCH = ["--mechanism", "declared-search", "--delta", ".1"]
             ["--epsilon", ".1", "--delta", ".1", "--space-size", "5"],
             "--space-size must be left out",
         ),
-        (["--mechanism", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
+        (["--guard", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
+        ([*SEARCH, "--space-size", "5", "--max-queries", "9"], "--max-queries must be left out"),
+        (["--epsilon", ".1", "--delta", ".1", "--allow-reruns"], "--allow-reruns must be left"),
         (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
         (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
@@ -701,7 +740,7 @@ def test_what_is_not_served_is_refused_with_what_is(tmp_path, capsys):
 
     np.save(tmp_path / "y.npy", Y)
     parameters = {"threshold": 0.1, "noise": 0.01, "budget": 10}
-    Holdout.open(tmp_path / "g.db", Y, Thresholdout, **parameters).close()
+    Thresholdout.open(tmp_path / "g.db", Y, **parameters).close()
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
     assert cli.main(given) == 2
@@ -713,19 +752,17 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
     np.save(tmp_path / "costs.npy", costs := np.array([[0.0, 1.0], [4.0, 0.0]]))
     np.save(tmp_path / "baseline.npy", baseline := row(0.4))
     y_range = ["--y-range", "0", "1"]
-    for name, options, given in (
+    for name, options, metric, given in (
         ("a", ["--metric", "mean_cost", "--costs", tmp_path / "costs.npy", "--baseline",
-               tmp_path / "baseline.npy"],
-         {"metric": "mean_cost", "costs": costs, "baseline": baseline}),
-        ("b", ["--metric", "neg_log_loss", "--clip", "0.01"],
-         {"metric": "neg_log_loss", "clip": 0.01}),
+               tmp_path / "baseline.npy"], metrics.Cost(costs), {"baseline": baseline}),
+        ("b", ["--metric", "neg_log_loss", "--clip", "0.01"], metrics.LogLoss(clip=0.01), {}),
         ("c", ["--metric", "neg_mean_squared_error", *y_range],
-         {"metric": "neg_mean_squared_error", "y_range": (0, 1)}),
+         metrics.SquaredError(y_range=(0, 1)), {}),
     ):  # fmt: skip
         (tmp_path / name).mkdir()
-        search = DeclaredSearch(M, 10, delta=0.1)
         predictions = row() if name == "a" else np.clip(0.5 * Y + 0.3 * RNG.random(M), 0, 1)
-        here = Holdout(Y, search, **given).query(predictions, key=3)
+        search = DeclaredSearch(Holdout(Y, metric=metric), 10, delta=0.1, **given)
+        here = search.query(predictions, key=3)
         with Command(tmp_path / name, Y, *SEARCH, "--space-size", "10", *options) as command:
             with command.start().remote() as asked:
                 there = asked.query(predictions, key=3)
@@ -734,16 +771,16 @@ def test_the_metrics_of_an_audit_are_those_of_a_service(tmp_path):
         assert name != "a" or there.gain == here.gain
 
 
-def test_another_mechanism_than_that_of_the_file_is_refused(tmp_path, capsys):
+def test_another_guard_than_that_of_the_file_is_refused(tmp_path, capsys):
     from radabound_fast import cli
 
     np.save(tmp_path / "y.npy", Y)
-    Holdout.open(tmp_path / "g.db", Y, **FIXED).close()
+    FixedSequence.open(tmp_path / "g.db", Y, **FIXED).close()
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
              str(tokens_file(tmp_path)), "--port", "0"]  # fmt: skip
-    assert cli.main([*given, "--mechanism", "ladder", "--delta", "0.1"]) == 2
-    assert "--mechanism must be that of" in capsys.readouterr().err
-    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--bound", "fixed-sequence"]):
+    assert cli.main([*given, "--guard", "ladder", "--delta", "0.1"]) == 2
+    assert "--guard must be that of" in capsys.readouterr().err
+    for part in (["--epsilon", "0.1"], ["--delta", "0.1"], ["--n-vectors", "32"]):
         assert cli.main([*given, *part]) == 2
         told = capsys.readouterr().err
         assert "has its parameters: give --epsilon and --delta as it was made with, or no" in told

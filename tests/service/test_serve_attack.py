@@ -1,6 +1,6 @@
 """What somebody who asks 2 m queries, each chosen by the answers before, learns of the labels.
 
-SECURITY.md has these numbers.  An attacker knows the mechanism and its parameters, and so all that
+SECURITY.md has these numbers.  An attacker knows the guard and its parameters, and so all that
 is a function of the transcript; of the labels it sees answers alone.
 """
 
@@ -9,7 +9,14 @@ import contextlib
 import numpy as np
 import pytest
 
-from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted, Ladder
+from radabound_fast import (
+    DeclaredSearch,
+    FixedSequence,
+    GuessAndCheck,
+    HoldoutExhausted,
+    Ladder,
+    RadaBound,
+)
 
 M = 4000
 RNG = np.random.default_rng(5)
@@ -21,16 +28,16 @@ class Spent(Exception):
 
 
 class Asked:
-    """A holdout that counts what it is asked."""
+    """A guard, and how many queries it got."""
 
-    def __init__(self, holdout):
-        self.holdout, self.n_asked = holdout, 0
+    def __init__(self, guard):
+        self.guard, self.n_asked = guard, 0
 
     def __call__(self, row, **named):
         self.n_asked += 1
         if self.n_asked > 2 * M:
             raise Spent
-        return self.holdout.query(row, **named)
+        return self.guard.query(row, **named)
 
 
 def flipped(row, sample):
@@ -47,28 +54,31 @@ def by_differences(ask, named):
 
 
 EXACT = {
-    "fixed-sequence": ({"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence"}, lambda _: {}),
-    "bernstein": ({"epsilon": 0.2, "delta": 0.1, "bound": "bernstein"}, lambda _: {}),
+    "RadaBound": (RadaBound, {"epsilon": 0.2, "delta": 0.1}, lambda _: {}),
+    "FixedSequence": (FixedSequence, {"epsilon": 0.1, "delta": 0.1}, lambda _: {}),
+    "without signs": (
+        FixedSequence, {"epsilon": 0.1, "delta": 0.1, "n_vectors": 0}, lambda _: {},
+    ),
     "DeclaredSearch": (
-        {"guard": DeclaredSearch(M, M + 1, delta=0.1)}, lambda key: {"key": key},
+        DeclaredSearch, {"space": M + 1, "delta": 0.1}, lambda key: {"key": key},
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_means_give_away_every_label(name):
-    parameters, named = EXACT[name]
-    holdout = Holdout(Y, **parameters)
-    found = by_differences(Asked(holdout), named)
-    assert found == dict(enumerate(Y.tolist())) and not holdout.halted
+    kind, parameters, named = EXACT[name]
+    guard = kind(Y, **parameters)
+    found = by_differences(Asked(guard), named)
+    assert found == dict(enumerate(Y.tolist())) and not guard.halted
 
 
 def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     from serving import in_thread
 
-    given = {"epsilon": 0.1, "delta": 0.1, "bound": "fixed-sequence"}
-    with in_thread(Holdout.open(tmp_path / "guard.db", Y, **given), tmp_path) as service:
+    guard = FixedSequence.open(tmp_path / "guard.db", Y, epsilon=0.1, delta=0.1)
+    with in_thread(guard, tmp_path) as service:
         values = service.remote().query_many(np.vstack([np.zeros(M, int), np.eye(M, dtype=int)]))
         assert ((values.values[1:] < values.values[0]) == Y).all()
 
@@ -102,9 +112,8 @@ def by_the_edge(check, ask, base, errors):
 @pytest.mark.parametrize("error", [0.5, 0.1])
 def test_guess_and_check_gives_away_a_few_labels_and_halts(error, epsilon, most):
     base = np.where(RNG.random(M) < error, 1 - Y, Y)
-    check = GuessAndCheck(M, epsilon=epsilon, delta=0.1)
-    ask = Asked(Holdout(Y, check))
-    found = by_the_edge(check, ask, base, int((base != Y).sum()))
+    check = GuessAndCheck(Y, epsilon=epsilon, delta=0.1)
+    found = by_the_edge(check, Asked(check), base, int((base != Y).sum()))
     assert all(found[i] == Y[i] for i in found) and check.halted
     assert most / 4 < len(found) < most
 
@@ -125,8 +134,7 @@ def test_the_ladder_gives_away_a_label_a_step_at_most():
     """From coins to a model that errs in a tenth: 2 m queries, and a label for every fall."""
     worse = RNG.integers(0, 2, M)
     better = np.where(RNG.random(M) < 0.1, 1 - Y, Y)
-    ladder = Ladder(M, step=0.01, delta=0.1)
-    ask = Asked(Holdout(Y, ladder))
+    ask = Asked(Ladder(Y, 0.01, delta=0.1))
     found = by_crossings(ask, worse, better)
     assert all(found[i] == Y[i] for i in found)
     assert 20 <= len(found) <= 1 / 0.01 + 1

@@ -17,24 +17,19 @@ pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from serving import TOKENS, Command, octets_of  # noqa: E402
 
-from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, RadaBound  # noqa: E402  # noqa: E402
-from radabound_fast.service import client as remote
+from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck  # noqa: E402
+from radabound_fast.service import client as remote  # noqa: E402
 
 M = 1000
 RNG = np.random.default_rng(11)
 Y = RNG.integers(0, 2, M)
 OPTIONS = {
-    "RadaBound": ["--epsilon", "0.1", "--delta", "0.1", "--bound", "fixed-sequence"],
-    "GuessAndCheck": ["--mechanism", "guess-and-check", "--epsilon", "0.2", "--delta", "0.1"],
-    "DeclaredSearch": [
-        "--mechanism",
-        "declared-search",
-        "--space-size",
-        "1000000",
-        "--delta",
-        "0.1",
+    FixedSequence: ["--guard", "fixed-sequence", "--epsilon", "0.1", "--delta", "0.1"],
+    GuessAndCheck: ["--guard", "guess-and-check", "--epsilon", "0.2", "--delta", "0.1"],
+    DeclaredSearch: [
+        "--guard", "declared-search", "--space-size", "1000000", "--delta", "0.1",
     ],
-}
+}  # fmt: skip
 
 
 def asked_until(service, team, stop, told, named):
@@ -72,13 +67,13 @@ def killed(command, service, n_kills, seed, named, teams=("red", "blue", "owner"
     return told
 
 
-def check_counts(folder, service, told, kind):
+def check_counts(service, told, kind):
     """The count is that of the answers which clients got, and no number came twice."""
     answers = [answer for each in told.values() for _, answer in each]
     for row, answer in (pair for each in told.values() for pair in each):
         assert kind is GuessAndCheck or answer.value == np.mean(row != Y)
     state = service.get("/state", "owner")[1]
-    assert state["n_queries"] == len(answers)
+    assert state["n_answered"] == len(answers)
     assert {team: each["n_answers"] for team, each in state["teams"].items()} == {
         team: len(each) for team, each in told.items() if each
     }
@@ -89,9 +84,9 @@ def check_counts(folder, service, told, kind):
 
 def named_of(kind):
     def named(team, number):
-        if kind == "GuessAndCheck":
+        if kind is GuessAndCheck:
             return {"guess": 0.3}
-        if kind == "DeclaredSearch":
+        if kind is DeclaredSearch:
             return {"key": 1000 * number + ["red", "blue", "owner"].index(team)}
         return {}
 
@@ -101,8 +96,8 @@ def named_of(kind):
 @pytest.mark.parametrize(
     ("kind", "n_kills"),
     [
-        ("RadaBound", 20),
-        ("DeclaredSearch", 10),
+        (FixedSequence, 20),
+        (DeclaredSearch, 10),
         *(pytest.param(kind, 150, marks=pytest.mark.slow) for kind in OPTIONS),
     ],
 )
@@ -111,12 +106,11 @@ def test_a_service_that_is_killed_loses_and_doubles_nothing(tmp_path, kind, n_ki
     with Command(tmp_path, Y, *OPTIONS[kind]) as command:
         service = command.start()
         told = killed(command, service, n_kills, n_kills, named_of(kind))
-        kinds = {"GuessAndCheck": GuessAndCheck, "DeclaredSearch": DeclaredSearch}
-        n_answers = check_counts(tmp_path, service, told, kinds.get(kind))
+        n_answers = check_counts(service, told, kind)
         assert n_answers >= n_kills
         command.stop()
-    with Holdout.open(tmp_path / "guard.db", Y, kinds.get(kind, RadaBound)) as holdout:
-        assert holdout.n_answered == n_answers
+    with kind.open(tmp_path / "guard.db", Y) as guard:
+        assert guard.n_answered == n_answers
 
 
 KILLED_WHERE = ["before the commit", "after the commit", "after the reply"]
@@ -125,7 +119,7 @@ KILLED_WHERE = ["before the commit", "after the commit", "after the reply"]
 @pytest.mark.parametrize("where", KILLED_WHERE)
 def test_a_call_is_counted_once_wherever_the_service_dies(tmp_path, where):
     """Not at random instants, but at each that matters."""
-    with Command(tmp_path, Y, *OPTIONS["RadaBound"]) as command:
+    with Command(tmp_path, Y, *OPTIONS[FixedSequence]) as command:
         service = command.start()
         row, send = np.where(RNG.random(M) < 0.2, 1 - Y, Y), {"form": "bits"}
         assert service.post("/query", send, octets_of(row), Idempotency_Key="0")[0] == 200
@@ -138,11 +132,11 @@ def test_a_call_is_counted_once_wherever_the_service_dies(tmp_path, where):
         assert command.ended() == -signal.SIGKILL
         service = command.start()
         state = service.get("/state")[1]
-        assert state["n_queries"] == state["you"]["n_answers"]
-        assert state["n_queries"] == (1 if where == "before the commit" else 2)
+        assert state["n_answered"] == state["you"]["n_answers"]
+        assert state["n_answered"] == (1 if where == "before the commit" else 2)
         again = service.post("/query", send, octets_of(row), Idempotency_Key="1")
         assert again[0] == 200 and again[1]["number"] == 2 and (reply in (None, again))
-        assert service.get("/state")[1]["n_queries"] == 2
+        assert service.get("/state")[1]["n_answered"] == 2
 
 
 FARM = textwrap.dedent("""
@@ -154,27 +148,27 @@ FARM = textwrap.dedent("""
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-    def study(holdout, n, rng):
+    def study(guard, n, rng):
         def fit_predict(trial):
-            return rng.random(holdout.n_samples) < trial.suggest_float("share", 0, 1)
+            return rng.random(guard.n_samples) < trial.suggest_float("share", 0, 1)
         study = optuna.create_study()
-        study.optimize(guarded_objective(holdout, fit_predict), n_trials=n)
-        return [trial.user_attrs["holdout_n_queries"] for trial in study.trials]
+        study.optimize(guarded_objective(guard, fit_predict), n_trials=n)
+        return [trial.user_attrs["holdout_number"] for trial in study.trials]
 
-    def loop(holdout, n, rng):
+    def loop(guard, n, rng):
         numbers = []
         while len(numbers) < n:
-            rows = rng.integers(0, 2, (3, holdout.n_samples))
-            numbers.append(holdout.query(rows[0]).n_queries)
-            numbers += holdout.query_many(rows[1:]).numbers.tolist()
+            rows = rng.integers(0, 2, (3, guard.n_samples))
+            numbers.append(guard.query(rows[0]).number)
+            numbers += guard.query_many(rows[1:]).numbers.tolist()
         return numbers
 
     url, tokens, plan = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
     for client, (team, n) in enumerate(plan):
         if not os.fork():
-            holdout = RemoteGuard(url, token=tokens[team], timeout=120)
+            guard = RemoteGuard(url, token=tokens[team], timeout=120)
             work = study if team == "owner" else loop
-            line = json.dumps(work(holdout, n, np.random.default_rng(client))) + "\\n"
+            line = json.dumps(work(guard, n, np.random.default_rng(client))) + "\\n"
             os.write(1, line.encode())
             os._exit(0)
     print("asking", flush=True)
@@ -184,7 +178,7 @@ FARM = textwrap.dedent("""
 
 def test_a_farm_of_eight_clients_and_one_service_that_dies_counts_exactly(tmp_path):
     plan = [("owner", 12), ("owner", 15), *[("red", 15), ("blue", 15)] * 3]  # studies, and loops
-    with Command(tmp_path, Y, *OPTIONS["RadaBound"]) as command:
+    with Command(tmp_path, Y, *OPTIONS[FixedSequence]) as command:
         service = command.start()
         farm = subprocess.Popen(
             [sys.executable, "-c", FARM, service.url, json.dumps(TOKENS), json.dumps(plan)],
@@ -200,7 +194,7 @@ def test_a_farm_of_eight_clients_and_one_service_that_dies_counts_exactly(tmp_pa
         assert sorted(map(len, numbers)) == sorted(n for _, n in plan)
         assert sorted(sum(numbers, [])) == list(range(1, 118))
         state = service.get("/state", "owner")[1]
-        assert state["n_queries"] == 117
+        assert state["n_answered"] == 117
         assert {team: told["n_answers"] for team, told in state["teams"].items()} == {
             "owner": 27, "red": 45, "blue": 45,
         }  # fmt: skip
