@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from radabound_fast import _kernel
 from radabound_fast._extras import needs
-from radabound_fast.files.formats import _array_header, legible
+from radabound_fast.files.formats import array_header, legible
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.packing import as_array, side_by_side
 from radabound_fast.service.wire import code_dtype
@@ -113,20 +113,15 @@ class Reader:
 
 def _npy(octets: memoryview) -> NDArray[Any]:
     file = io.BytesIO(octets)
-    header = _array_header("the body", file)
-    data = octets[file.tell() :]
-    if len(data) != header.n_data_bytes:
-        raise ValueError(
-            f"the array's header speaks of {header.n_data_bytes} octets, got {len(data)}"
-        )
-    values = legible("the body", np.frombuffer(data, header.dtype))
-    if header.fortran_order:
-        return values.reshape(header.shape[::-1]).T
-    return values.reshape(header.shape)
+    header = array_header("the body", file)
+    found = len(octets) - file.tell()
+    if found != header.n_bytes:
+        raise ValueError(f"the array's header speaks of {header.n_bytes} octets, got {found}")
+    return legible("the body", header.array(octets, file.tell()))
 
 
 def _arrow(octets: memoryview, n_samples: int, ndim: int) -> NDArray[Any]:
-    with needs("parquet"):
+    with needs("files"):
         import pyarrow as pa
     try:
         for message in pa.ipc.MessageReader.open_stream(octets):
