@@ -2,9 +2,7 @@
 
 import copy
 import itertools
-import json
 import pickle
-import sqlite3
 import warnings
 
 import numpy as np
@@ -801,92 +799,3 @@ def test_the_band_is_around_scikit_learn_s_curve(scores):
         search.roc_band(scores + Y, key=5)
     with pytest.raises(ValueError, match="roc_band needs metric='roc_auc', got 'f1'"):
         search_by("f1").roc_band(scores, key=5)
-
-
-# ---- who else may have written the record ------------------------------------------------------
-
-SIZES = [M - int(Y.sum()), int(Y.sum())]
-F1 = {
-    "name": "f1", "sizes": SIZES, "least": 0.0, "most": 1.0, "options": {"pos_label": 1},
-    "baseline": None, "weighting": None,
-}  # fmt: skip
-
-
-def forged(path, metric, kept):
-    """A record of one answer by F1, of which somebody has changed the metric and what is kept."""
-    DeclaredSearch.open(path, Holdout(Y, metric="f1"), 1000, delta=0.1).query(CLASSES, key=3)
-    database = sqlite3.connect(path, isolation_level=None)
-    (text,) = database.execute("SELECT description FROM search").fetchone()
-    described = json.loads(text) | {"metric": metric}
-    text = json.dumps(described, sort_keys=True)
-    database.execute("UPDATE search SET description = ?", (text,))
-    if kept is not None:
-        database.execute("UPDATE asked SET kept = ?", (json.dumps(kept),))
-    database.close()
-
-
-def test_a_record_that_is_written_as_a_search_writes_it_is_read(tmp_path):
-    forged(tmp_path / "search.db", F1, [3, 5])
-    answer = DeclaredSearch.open(tmp_path / "search.db").best
-    hits = SIZES[1] - 5
-    assert answer.value == 2 * hits / (2 * hits + 8)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": "f2"}, {"name": None}, {"name": ["f1"]}, {"name": "error"},
-        {"sizes": [M]}, {"sizes": [1, 2, 3]}, {"sizes": []}, {"sizes": None}, {"sizes": [1.5, 2]},
-        {"sizes": [-1, 5]}, {"sizes": [True, 5]}, {"least": 1.0}, {"least": "a"}, {"most": None},
-        {"options": {"pos_label": 2}}, {"options": {"clip": 0.1}}, {"options": []},
-        {"baseline": [1, 2]}, {"baseline": 3}, {"weighting": "x"}, {"weighting": -1}, {"more": 1},
-        {"name": "error", "sizes": [M], "baseline": [1], "options": {}},
-    ],
-)  # fmt: skip
-def test_a_metric_that_no_search_writes_is_named_as_damage(change, tmp_path):
-    path = tmp_path / "search.db"
-    forged(path, F1 | change, None)
-    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
-        DeclaredSearch.open(path)
-    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
-        DeclaredSearch.open(path, Y)
-
-
-@pytest.mark.parametrize("metric", ["x", [], 5, {}])
-def test_a_metric_of_the_wrong_type_is_named_as_damage(metric, tmp_path):
-    forged(tmp_path / "search.db", metric, None)
-    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
-        DeclaredSearch.open(tmp_path / "search.db")
-
-
-@pytest.mark.parametrize(
-    "kept", [[], [1], [1, 2, 3], [-1, 2], [1.0, 2], [SIZES[0] + 1, 0], [0, SIZES[1] + 1], [True, 1]]
-)
-def test_counts_that_no_search_keeps_are_named_as_damage(kept, tmp_path):
-    forged(tmp_path / "search.db", F1, kept)
-    with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
-        _ = DeclaredSearch.open(tmp_path / "search.db").answers
-
-
-@pytest.mark.parametrize(
-    ("change", "kept", "fits"),
-    [
-        ({"name": "roc_auc"}, [2 * SIZES[0] * SIZES[1]], True),
-        ({"name": "roc_auc"}, [2 * SIZES[0] * SIZES[1] + 1], False),
-        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [60, 20], True),
-        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [60, 51], False),
-        ({"name": "error", "sizes": [M], "options": {}, "baseline": [50, 7]}, [M, 20], False),
-        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3, -0.1], True),
-        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.1, -0.3], False),
-        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3], False),
-        ({"name": "neg_brier_score", "sizes": [M]}, [-0.2, -0.3, 1], False),
-    ],
-)
-def test_what_is_kept_must_be_possible(change, kept, fits, tmp_path):
-    forged(tmp_path / "search.db", F1 | change, kept)
-    search = DeclaredSearch.open(tmp_path / "search.db")
-    if fits:
-        assert search.best.low <= search.best.value <= search.best.high
-    else:
-        with pytest.raises(ValueError, match="search.db (is damaged|does not hold)"):
-            _ = search.best
