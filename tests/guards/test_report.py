@@ -249,7 +249,7 @@ def test_the_command_says_in_a_line_what_is_no_search(tmp_path, capsys):
     RadaBound.open(tmp_path / "guard.db", M, epsilon=0.1, delta=0.1).close()
     DeclaredSearch.open(tmp_path / "empty.db", M, 10, delta=0.1).close()
     for name, said in [
-        ("guard.db", "is not the record of a search"),
+        ("guard.db", "is not the database of a search"),
         ("empty.db", "nothing to report"),
         ("none.db", "No such file"),
     ]:
