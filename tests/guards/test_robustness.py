@@ -180,9 +180,9 @@ def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
         make(1e-300)
 
 
-@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable, _kernel.Descriptor])
+@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable, PackedLosses])
 def test_what_needs_its_arguments_is_not_made_without(kind):
-    with pytest.raises(TypeError, match="takes exactly 1 positional argument"):
+    with pytest.raises(TypeError, match="takes exactly . positional argument"):
         kind.__new__(kind)
     with pytest.raises(TypeError):
         kind.__new__(kind, None)

@@ -211,7 +211,7 @@ def test_a_database_has_a_hash_of_the_weights(tmp_path):
         for given in ({}, WIDE):
             with pytest.raises(ValueError, match="must be those with which .* was made"):
                 FixedSequence.open(path, Losses(m, **wrong), **given)
-    with pytest.raises(ValueError, match=r"judged must be given: Losses\(..., sample_weight="):
+    with pytest.raises(ValueError, match=r"has weights or groups: Losses\(m, sample_weight="):
         FixedSequence.open(path)
     for given in ({}, WIDE):
         with FixedSequence.open(path, Losses(m, **own), **given) as found:

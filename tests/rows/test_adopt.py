@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+import support
+from support import state_of
 
-from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound, RademacherAverage, _kernel
+from radabound_fast import FixedSequence, HoldoutExhausted, RademacherAverage, _kernel
 
 N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 
 
 def guard_of(bound, epsilon):
-    return RadaBound(
-        N_SAMPLES, epsilon=epsilon, delta=0.1, n_vectors=N_VECTORS, bound=bound, seed=SEED
-    )
+    given = {"epsilon": epsilon, "n_vectors": N_VECTORS, "seed": SEED}
+    return support.guard_of(N_SAMPLES, bound=bound, **given)
 
 
 def counted_elsewhere(guard, losses):
@@ -31,10 +32,6 @@ def adopted(guard, losses):
     may_be_real = losses.dtype.kind == "f"
     found = guard._core.adopt(*counted_elsewhere(guard, losses), may_be_real=may_be_real)
     return found is not None
-
-
-def state_of(guard):
-    return {name: np.asarray(value).tolist() for name, value in guard._state().items()}
 
 
 def rows(kind, n_queries):
@@ -90,10 +87,8 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
 @pytest.mark.parametrize("max_queries", [None, 1, 70, 1000])
 def test_a_block_that_goes_over_the_end_of_stages_is_adopted_whole(max_queries):
     """Of rows that pass in every stage; after 1, 3, 7, ... and max_queries answers one ends."""
-    here, there = (
-        FixedSequence(N_SAMPLES, epsilon=0.06, delta=0.1, seed=1, n_vectors=N_VECTORS, max_queries=max_queries)
-        for _ in "12"
-    )  # fmt: skip
+    given = {"delta": 0.1, "seed": 1, "n_vectors": N_VECTORS, "max_queries": max_queries}
+    here, there = (FixedSequence(N_SAMPLES, epsilon=0.06, **given) for _ in "12")
     losses = np.random.default_rng(3).random((900, N_SAMPLES)) < 0.02
     losses[1::2] ^= True  # as many that err nearly everywhere
     assert n_adopted_of(there, losses, 300) == 900

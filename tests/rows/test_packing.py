@@ -1,6 +1,7 @@
 """Packing against plain NumPy: every kernel of this CPU, dtype, byte order, stride and size."""
 
 import fractions
+import pickle
 import re
 from datetime import datetime
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Ladder, RadaBound, RademacherAverage, SignMatrix, _kernel, pack_losses
+from radabound_fast import PackedLosses, _kernel, pack_losses
 from radabound_fast.rows.packing import as_values, as_words
 
 # A word is 64 samples, and a row shorter than one is packed value by value: around 64 and its
@@ -218,7 +219,7 @@ BITS = [True, False, True, True, False]
     ids=lambda losses: type(losses).__name__,
 )
 def test_losses_may_come_as(losses):
-    assert_array_equal(pack_losses(losses), [0b01101])
+    assert_array_equal(pack_losses(losses).words, [0b01101])
 
 
 def test_a_plain_array_is_taken_without_a_copy():
@@ -234,7 +235,7 @@ def test_a_memory_mapped_file_is_taken_without_a_copy(tmp_path):
         np.save(tmp_path / "losses.npy", bits.astype(dtype))
         mapped = np.load(tmp_path / "losses.npy", mmap_mode="r")
         assert np.shares_memory(as_values(mapped, ndim=2), mapped)
-        assert_array_equal(pack_losses(mapped), words_of(bits))
+        assert_array_equal(pack_losses(mapped).words, words_of(bits))
 
 
 @pytest.mark.parametrize(
@@ -326,9 +327,49 @@ def test_losses_of_another_shape_are_refused(shape, ndim, message):
 
 @pytest.mark.parametrize("n_samples", SIZES)
 def test_packed_words_are_taken_without_a_copy(n_samples):
-    packed = pack_losses(random_bits(3, n_samples))
-    assert as_words(packed, n_samples) is packed
-    assert as_words(packed[1], n_samples, ndim=1).base is packed
+    words = pack_losses(random_bits(3, n_samples)).words
+    assert as_words(words, n_samples) is words
+    assert as_words(words[1], n_samples, ndim=1).base is words
+    assert PackedLosses(words, n_samples).words is words
+
+
+def test_packed_losses_are_rows_that_are_cut_without_a_copy():
+    bits = random_bits(9, 100)
+    packed = pack_losses(bits)
+    assert (len(packed), packed.ndim, packed.n_samples) == (9, 2, 100)
+    for part in (slice(2, 7), slice(None, None, 3), slice(0, 0), np.array([8, 0, 3])):
+        some = packed[part]
+        assert_array_equal(some.words, pack_losses(bits[part]).words)
+        assert some.n_samples == 100 and len(some) == len(bits[part])
+    assert np.shares_memory(packed[2:7].words, packed.words)
+    one = packed[3]
+    assert one.ndim == 1 and repr(one) == "PackedLosses(n_samples=100)"
+    assert repr(packed) == "PackedLosses(9, n_samples=100)"
+    with pytest.raises(TypeError, match="one row of packed losses has no len"):
+        len(one)
+    with pytest.raises(TypeError, match="one row of packed losses has no rows to choose from"):
+        one[0]
+    again = pickle.loads(pickle.dumps(packed))
+    assert_array_equal(again.words, packed.words)
+    assert again.n_samples == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "n_samples", "error", "message"),
+    [
+        (np.zeros(2, np.uint64), 64, ValueError, "words must have length 1, got shape (2,)"),
+        (np.zeros(2, np.uint64), 129, ValueError, "words must have length 3, got shape (2,)"),
+        (np.zeros((1, 1, 1), np.uint64), 64, ValueError, "words must have one or two dimensions"),
+        (np.zeros(2, np.int64), 100, TypeError, "words must be uint64, got dtype int64"),
+        (np.zeros(2, np.uint64), 0, ValueError, "n_samples must be at least 1, got 0"),
+        (np.zeros(2, np.uint64), 1.5, TypeError, "n_samples must be an integer, got 1.5"),
+    ],
+)
+def test_words_that_hold_no_such_losses_are_refused_when_they_are_wrapped(
+    words, n_samples, error, message
+):
+    with pytest.raises(error, match=re.escape(message)):
+        PackedLosses(words, n_samples)
 
 
 # one byte, one under, at and over a word, and whole words
@@ -337,24 +378,15 @@ def test_packed_words_are_taken_without_a_copy(n_samples):
 def test_bytes_are_refused_with_the_line_that_makes_words_of_them(n_samples, many):
     bits = random_bits(3, n_samples) if many else random_bits(1, n_samples)[0]
     made = np.packbits(bits, axis=-1)  # the first sample highest: wrong, and m may be whole bytes
-    guard = RadaBound(n_samples, epsilon=0.9, delta=0.1, bound="mclt")
-    mechanism = Ladder(n_samples, step=0.1, delta=0.1)
-    average = RademacherAverage(SignMatrix(n_samples, 2))
-    for asked in (guard, mechanism):
-        ask = asked.query_many_packed if many else asked.query_packed
-        with pytest.raises(TypeError, match="must be uint64, as pack_losses.*bytes do not tell"):
-            ask(made)
-        assert asked.n_answered == 0
-    with pytest.raises(TypeError, match="must be uint64") as caught:
-        average.update_packed(made)
-    assert average.n_answered == 0
+    with pytest.raises(TypeError, match="be uint64, as pack_losses.*bytes do not tell") as caught:
+        PackedLosses(made, n_samples)
     line = str(caught.value).partition(", pass ")[2]
     right = np.packbits(bits, axis=-1, bitorder="little")
-    assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits))
+    assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits).words)
 
 
 def test_packed_words_in_odd_strides_or_byte_order_become_plain_ones():
-    words = pack_losses(random_bits(3, 200))
+    words = pack_losses(random_bits(3, 200)).words
     for odd in (words.astype(">u8"), np.asfortranarray(words), np.repeat(words, 2, axis=1)[:, ::2]):
         taken = as_words(odd, 200)
         assert_array_equal(taken, words)
