@@ -24,9 +24,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import __version__, _kernel
+from radabound_fast import __version__
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._extras import check_installed, needs
+from radabound_fast._kernels.rows import active_kernel, kernels
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.cli.auditing import (
     GuardReplay,
@@ -696,10 +697,10 @@ def _add_info(commands: Any) -> None:
 
 
 def _info(args: argparse.Namespace) -> int:
-    chosen = _kernel.active_kernel()
+    chosen = active_kernel()
     print(f"radabound_fast {__version__}, NumPy {np.__version__}, {platform.platform()}")
     code = OK
-    for name, supported in _kernel.kernels():
+    for name, supported in kernels():
         if not supported:
             state = "compiled; this CPU cannot run it"
         elif agrees_with_reference(name):

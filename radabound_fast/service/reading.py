@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import PackedLosses
+from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.files.formats import array_header, legible
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.packing import as_array
@@ -58,11 +57,11 @@ class Reader:
             codes = self._as_codes(octets, ndim)
             if self._measured:
                 return self._labels_of(codes)
-            return _kernel.pack_rows(codes, self._labels.code_row)
+            return pack_rows(codes, self._labels.code_row)
         values = _npy(octets)
         if self._measured:
             return values
-        return _kernel.pack_rows(*self._labels.match(values, ndim))
+        return pack_rows(*self._labels.match(values, ndim))
 
     def _from_bits(self, octets: memoryview, ndim: int) -> NDArray[Any]:
         if self._bits is None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.files import csv as _csv
 from radabound_fast.files import reading as files
 from radabound_fast.rows.labels import Labels
@@ -37,7 +37,7 @@ def refusal(tmp_path, labels, rows, **options):
 
 def error_rates(labels, rows):
     truth = Labels(labels)
-    losses = [_kernel.pack_rows(*truth.match(block, ndim=2)) for block in rows]
+    losses = [pack_rows(*truth.match(block, ndim=2)) for block in rows]
     n_wrong = [sum(word.bit_count() for word in row) for row in np.concatenate(losses).tolist()]
     return [n / len(labels) for n in n_wrong]
 

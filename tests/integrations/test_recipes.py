@@ -30,7 +30,7 @@ there, here = guards()
 answers, expected = query_many(there, given), here.query_many(LOSSES.reshape(-1, 1000))
 assert answers.halted == expected.halted == {halts}
 assert (answers.values == expected.values).all() and len(answers) == len(expected)
-assert (there._core._progress() == here._core._progress()).all()
+assert (there._core.progress() == here._core.progress()).all()
 print("the same", len(answers))
 """
 

@@ -31,10 +31,11 @@ from radabound_fast import (
     RadaBound,
     RademacherAverage,
     SignMatrix,
-    _kernel,
     pack_losses,
     store,
 )
+from radabound_fast._kernels.guard import GuardCore, lay_out
+from radabound_fast._kernels.support import QuickLock
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 if sys.platform != "win32":
@@ -64,7 +65,7 @@ WITHIN = "in the middle of a call on this very thread"
 def locking(guard, folder):
     """Everything that takes the lock of a guard."""
     calls = [lambda call=call: call(guard) for call in CALLS.values()]
-    calls += [guard._shared._retire, lambda: guard._shared._keep(None)]
+    calls += [guard._shared.retire, lambda: guard._shared.keep_in(None)]
     if guard._ledger is None:
         calls += [lambda: guard.save(folder / "never-written"), guard._state]
     else:
@@ -73,7 +74,7 @@ def locking(guard, folder):
         calls.append(guard.affordable)
     if isinstance(guard, RadaBound):
         core = guard._core
-        progress = _kernel.lay_out(*[np.zeros(32, np.int64)] * 2, n_rows=1, unit_shift=0, largest=0)
+        progress = lay_out(*[np.zeros(32, np.int64)] * 2, n_rows=1, unit_shift=0, largest=0)
         calls += [core.extremes, lambda: core.adopt(progress, np.zeros(1, np.int64))]
     return calls
 
@@ -81,7 +82,7 @@ def locking(guard, folder):
 def tried_within(guard, folder):
     """Uses a guard in every way; whether that was within a call of it."""
     try:
-        guard._shared._progress()
+        guard._shared.progress()
     except RuntimeError as error:
         assert WITHIN in str(error)
     else:
@@ -130,7 +131,7 @@ each_call = pytest.mark.parametrize("ask", CALLS.values(), ids=CALLS)
 
 
 def state_of(guard):
-    return guard._shared._progress().tolist()
+    return guard._shared.progress().tolist()
 
 
 @each_guard
@@ -154,9 +155,7 @@ def break_into(guard, monkeypatch, function):
                 function()
             return price(*args)
 
-        guard._core = _kernel.GuardCore(
-            guard._signs._store, half_range=True, price=within, rule=guard._rule
-        )
+        guard._core = GuardCore(guard._signs.store, half_range=True, price=within, rule=guard._rule)
         made.append(guard._core)
     else:
         decide = guard._decide
@@ -530,7 +529,7 @@ def test_ctrl_c_ends_every_wait_for_another_thread(pair, tmp_path):
     waits = locking(guard, tmp_path)
     if guard._ledger is not None:
         waits += [lambda: guard.n_answered, lambda: guard.halted]
-    with busy(guard._shared._lock):
+    with busy(guard._shared.lock):
         for wait in waits:
             assert interrupted(wait, _thread.interrupt_main)
         if sys.platform != "win32":
@@ -561,7 +560,7 @@ def test_ctrl_c_ends_every_wait_for_a_folder(tmp_path):
 def test_a_wait_that_is_not_interrupted_ends_with_the_answer(pair):
     guard, _ = pair
     answers = []
-    with busy(guard._shared._lock):
+    with busy(guard._shared.lock):
         thread = threading.Thread(target=lambda: answers.append(guard.query(LOSSES[0], guess=0.5)))
         thread.start()
         thread.join(0.1)
@@ -575,11 +574,11 @@ def test_an_average_and_a_holdout_hear_ctrl_c_too():
     average.update(LOSSES)
     holdout = RadaBound(LOSSES[0], epsilon=0.4, delta=0.1, seed=1)
     for lock, wait in [
-        (average._core._lock, lambda: average.update(LOSSES)),
-        (average._core._lock, lambda: average.maxima),
-        (average._core._lock, lambda: average.merge(RademacherAverage(SignMatrix(M, seed=1)))),
-        (holdout.guard._core._lock, lambda: holdout.query(LOSSES[1])),
-        (holdout.guard._core._lock, lambda: holdout.query_many(LOSSES)),
+        (average._core.lock, lambda: average.update(LOSSES)),
+        (average._core.lock, lambda: average.maxima),
+        (average._core.lock, lambda: average.merge(RademacherAverage(SignMatrix(M, seed=1)))),
+        (holdout.guard._core.lock, lambda: holdout.query(LOSSES[1])),
+        (holdout.guard._core.lock, lambda: holdout.query_many(LOSSES)),
     ]:
         with busy(lock):
             assert interrupted(wait, _thread.interrupt_main)
@@ -587,7 +586,7 @@ def test_an_average_and_a_holdout_hear_ctrl_c_too():
 
 
 def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
-    lock, told = _kernel.QuickLock(), []
+    lock, told = QuickLock(), []
 
     def work():
         with lock:
@@ -612,7 +611,7 @@ def test_a_guard_that_was_waited_for_is_read_within_its_call(monkeypatch):
     guard, seen = RadaBound(M, **FIXED), []
     break_into(guard, monkeypatch, lambda: seen.append((guard.halted, guard.n_answered)))
     thread = threading.Thread(target=lambda: CALLS["query"](guard), daemon=True)
-    with busy(guard._core._lock):
+    with busy(guard._core.lock):
         thread.start()
         thread.join(0.1)
         assert not seen
@@ -628,7 +627,7 @@ def test_who_is_given_the_lock_as_he_gives_up_passes_it_on():
         pass
 
     def give_up_one_wait():
-        lock, has, may_end = _kernel.QuickLock(), threading.Event(), threading.Event()
+        lock, has, may_end = QuickLock(), threading.Event(), threading.Event()
 
         def give_up(*_):
             lock.__exit__(None, None, None)
@@ -668,7 +667,7 @@ def test_who_is_given_the_lock_as_he_gives_up_passes_it_on():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
 def test_waits_broken_off_at_any_moment_lose_no_turn_and_give_none_twice():
-    lock = _kernel.QuickLock()
+    lock = QuickLock()
     inside, counts, stop = [], [0, 0, 0, 0], threading.Event()
 
     def turn(number):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound, _kernel
+from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound
+from radabound_fast._kernels.guard import lay_out
 
 
 def state_of(guard):
-    return guard._shared._progress().tolist()
+    return guard._shared.progress().tolist()
 
 
 @pytest.fixture(params=[OSError, KeyboardInterrupt])
@@ -59,7 +60,7 @@ def test_a_halt_whose_commit_fails_is_no_halt(halting, ask, fails, path):
         before = state_of(guard)
         with fails(guard._ledger, "commit"):
             ask(guard, halting, 1)
-        assert not guard._shared._halted and state_of(guard) == before
+        assert not guard._shared.has_halted and state_of(guard) == before
         assert not guard.halted and not other.halted
         if isinstance(guard, (RadaBound, GuessAndCheck)):  # the others have one answer in all
             assert ask(guard, halting, 0).n_answered == 2
@@ -99,7 +100,7 @@ def test_rows_whose_adoption_fails_were_never_adopted(fails, path):
     parameters = {"epsilon": 0.2, "delta": 0.1, "bound": "mclt", "seed": 1}
     maxima, minima = np.arange(32), -np.arange(32)
     totals = np.array([5, 31, 40])
-    there = _kernel.lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
+    there = lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
     with RadaBound.open(path, 1000, **parameters) as one, RadaBound.open(path) as other:
         other.query(np.zeros(1000))
         before = state_of(other)

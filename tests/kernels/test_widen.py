@@ -4,21 +4,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import RadaBound, _kernel, pack_losses
+from radabound_fast import RadaBound, pack_losses
+from radabound_fast._kernels.rows import choose_kernel, kernels
 
 KERNELS = [
     pytest.param(
         name, marks=pytest.mark.skipif(not here, reason=f"this CPU cannot run the {name} kernel")
     )
-    for name, here in _kernel.kernels()
+    for name, here in kernels()
 ]
 
 
 @pytest.fixture(params=KERNELS, autouse=True)
 def kernel(request):
-    _kernel.choose_kernel(request.param)
+    choose_kernel(request.param)
     yield
-    _kernel.choose_kernel(None)
+    choose_kernel(None)
 
 
 def losses_of(seed, n_rows, n_samples, movers=()):
@@ -57,7 +58,7 @@ def assert_same_in_blocks(make, words, block):
         found.append(many.query_many_packed(words[start : start + block], trace=True))
     assert_array_equal(np.concatenate([part.values for part in found]), values)
     assert_array_equal(np.concatenate([part.complexities for part in found]), complexities)
-    assert_array_equal(many._shared._progress(), one._shared._progress())
+    assert_array_equal(many._shared.progress(), one._shared.progress())
 
 
 @pytest.mark.parametrize("n_vectors", [1, 8, 9, 17, 32, 40, 72, 100])
@@ -102,10 +103,10 @@ def test_a_row_that_cannot_be_read_is_named_and_nothing_has_changed(bad):
     words[bad, -1] |= np.uint64(1) << np.uint64(63)
     guard = guard_of(1000)
     guard.query_many_packed(words[:150])
-    before = guard._shared._progress()
+    before = guard._shared.progress()
     with pytest.raises(ValueError, match=f"in row {bad}"):
         guard.query_many_packed(words)
-    assert_array_equal(guard._shared._progress(), before)
+    assert_array_equal(guard._shared.progress(), before)
 
 
 def test_real_valued_rows_go_on_in_units_after_still_bits():
@@ -116,7 +117,7 @@ def test_real_valued_rows_go_on_in_units_after_still_bits():
     many.query_many(losses)
     for row in np.concatenate([losses, losses * 0.5, losses]):
         one.query(row)
-    assert_array_equal(many._shared._progress(), one._shared._progress())
+    assert_array_equal(many._shared.progress(), one._shared.progress())
 
 
 def test_threads_agree():
@@ -127,4 +128,4 @@ def test_threads_agree():
         same = two.query_many_packed(words_of, trace=True, n_threads=2)
         assert_array_equal(same.values, found.values)
         assert_array_equal(same.complexities, found.complexities)
-    assert_array_equal(one._shared._progress(), two._shared._progress())
+    assert_array_equal(one._shared.progress(), two._shared.progress())

@@ -97,7 +97,7 @@ def test_a_form_of_predictions_is_answered_as_the_guard_answers(tmp_path, form):
             "numbers": list(range(3, 9)), "halted": False, "n_answered": 8,
         }  # fmt: skip
     with FixedSequence.open(tmp_path / "guard.db", Y) as there:
-        assert (there._core._progress() == here._core._progress()).all()
+        assert (there._core.progress() == here._core.progress()).all()
 
 
 def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_path):
@@ -902,7 +902,7 @@ def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
     here = FixedSequence(Y, **FIXED)
     here.query_many(ROWS[:4])
     with FixedSequence.open(path, Y) as there:
-        assert (there._core._progress() == here._core._progress()).all()
+        assert (there._core.progress() == here._core.progress()).all()
 
 
 def test_two_services_on_one_database_are_one(tmp_path):
