@@ -115,7 +115,8 @@ class CsvFile:
     first : list of str
         The first row.
     text : Place or None
-        The first cell that is no number, or not one in the way of those before it.
+        A cell that is no number, or not one in the way of those before it, in the first line with
+        such a cell.
     """
 
     def __init__(self, name: str, *, header: bool, classes: bool) -> None:
@@ -140,7 +141,7 @@ class CsvFile:
             self._check_none_missing()
 
     def _look_at(self, line: Line) -> None:
-        for cell in dict.fromkeys(line.cells):
+        for cell in sorted(set(line.cells)):  # in an order that is the same each time
             ways = _ways_of(cell)
             if ways:
                 self._has_numbers = True

@@ -1,6 +1,7 @@
 """.csv files: which cells are numbers, what is compared as text, and what may be a header."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -139,6 +140,11 @@ def test_every_int64_is_read_as_it_stands(number):
 @example(-(2**63) - 1)
 def test_an_integer_past_int64_is_not_read_as_one(number):
     assert "integer" not in _csv.ways_of(str(number))
+
+
+def test_no_extra_is_needed_to_read_them(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert error_rates(*opened(tmp_path, ["1", "0"], [["1", "1"]])) == [1 / 2]
 
 
 # ---- one rule for both files --------------------------------------------------------------
