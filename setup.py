@@ -31,7 +31,8 @@ if sys.platform != "win32":
         if sys.platform == "linux":
             LINK_FLAGS.append("-s")  # and the names of what nobody calls are a tenth of it
     if not any(flag.startswith("-O") for flag in given):
-        # whatever Python was built with; the portable kernel is fastest so (docs/evidence/platforms.md)
+        # whatever Python was built with; the portable kernel is fastest so
+        # (docs/evidence/platforms.md)
         FLAGS += ["-O2", "-ftree-vectorize"]
 
 

@@ -1,7 +1,7 @@
 """Types of support.pyx."""
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
