@@ -57,7 +57,7 @@ def test_a_stranger_gets_the_same_sums(stranger, n_samples):
     losses = np.random.default_rng(0).integers(0, 2, size=n_samples, dtype=np.uint8)
     counts = np.empty(16, np.int64)
     total = stranger.signed_sums(
-        SignMatrix(n_samples, 9, seed=3)._store, pack_losses(losses), counts
+        SignMatrix(n_samples, 9, seed=3)._store, pack_losses(losses).words, counts
     )
     assert total == losses.sum()
     expected = reference.signed_sums(reference.signs(3, 9, n_samples), losses[np.newaxis])[0]
