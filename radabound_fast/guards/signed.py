@@ -21,7 +21,7 @@ from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.log import note_answer, note_answers
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.labels import Labels
-from radabound_fast.rows.packing import as_values, checked_words
+from radabound_fast.rows.packing import as_values, checked_words, words_for
 from radabound_fast.rows.partial import Partial, Task, each_of
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
@@ -149,7 +149,7 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         return self._labels.match(y_pred, ndim=ndim)
 
     def _words_of(self, packed: PackedLosses) -> NDArray[np.uint64]:
-        return checked_words(packed, self.n_samples)
+        return words_for(packed, self.n_samples)
 
     # ---- rows that are counted elsewhere ------------------------------------------------------
 

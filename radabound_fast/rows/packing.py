@@ -135,9 +135,14 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
 
 def checked_words(packed: PackedLosses, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
     """The words of packed losses of so many samples and dimensions, no bit past them set."""
+    return as_words(words_for(packed, n_samples), n_samples, ndim)
+
+
+def words_for(packed: PackedLosses, n_samples: int) -> NDArray[np.uint64]:
+    """`checked_words` for a kernel, which looks itself whether a bit past n_samples is set."""
     if packed.n_samples != n_samples:
         raise ValueError(f"losses must have length {n_samples}, got {packed!r}")
-    return as_words(packed.words, n_samples, ndim)
+    return packed.words
 
 
 def unchecked_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any]:
