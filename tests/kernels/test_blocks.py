@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
 
-from radabound_fast import RadaBound
+from radabound_fast import PackedLosses
 from radabound_fast._kernels.guard import GuardCore
 from radabound_fast._kernels.rows import SignStore
 from radabound_fast.rows import reference
@@ -143,26 +144,24 @@ def test_blocks_that_are_not_full_answer_as_row_by_row(kernel, n_samples, n_vect
     assert kept[0] == 0 and all(kept[2:])  # the tables are of the second large call
 
 
-def test_the_second_large_call_keeps_tables_and_they_can_be_freed(pack):
-    words = pack(stream(64, 1000)[0])
-    guard = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
-    signs_alone = guard.nbytes
-    assert signs_alone == guard._signs.nbytes > 0
-    for n_rows in [len(words), 512]:  # the first makes tables, and keeps none
-        assert guard.nbytes == signs_alone
-        guard.query_many_packed(words[:n_rows])
-    assert 0 < guard.nbytes - signs_alone < 1000 * 64
-    guard.free_tables()
-    assert guard.nbytes == signs_alone
+def guard_of(m=1000, epsilon=0.9):
+    return support.guard_of(m, epsilon=epsilon, n_vectors=64 if m == 1000 else 32, seed=3)
+
+
+def test_the_second_large_call_keeps_tables(pack):
+    rows, guard = PackedLosses(pack(stream(64, 1000)[0]), 1000), guard_of()
+    for n_rows in [len(rows), 512]:  # the first makes tables, and keeps none
+        assert guard._core.table_bytes == 0
+        guard.query_many(rows[:n_rows])
+    assert 0 < guard._core.table_bytes < 1000 * 64
 
 
 def test_small_calls_keep_nothing(pack):
-    words = pack(stream(64, 1000)[0])
-    guard = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
+    rows, guard = PackedLosses(pack(stream(64, 1000)[0]), 1000), guard_of()
     for row in range(0, 300, 15):
-        guard.query_many_packed(words[row : row + 15])
-    guard.query_packed(words[0])
-    assert guard.nbytes == guard._signs.nbytes
+        guard.query_many(rows[row : row + 15])
+    guard.query(rows[0])
+    assert guard._core.table_bytes == 0
 
 
 @pytest.mark.parametrize("n_samples", [2**14, 2**20])
@@ -207,12 +206,12 @@ def test_many_bytes_of_values_are_answered_as_packed_rows(kernel, pack):
     """More than 8 MB, which are counted as they are packed where that pays."""
     values = np.tile(np.random.default_rng(5).integers(0, 2, (21, 4001), np.uint8), (100, 1))
     values[1700, ::3] ^= 1
-    guards = [RadaBound(4001, epsilon=0.999, delta=0.1, seed=2) for _ in range(3)]
-    expected = guards[0].query_many_packed(pack(values), trace=True)
+    guards = [guard_of(4001, epsilon=0.999) for _ in range(3)]
+    expected = guards[0].query_many(PackedLosses(pack(values), 4001), trace=True)
     found = guards[1].query_many(values, trace=True)
     assert_array_equal(found.values, expected.values)
     assert_array_equal(found.complexities, expected.complexities)
     values[1999, 4000] = 2
     with pytest.raises(ValueError, match="got 2 at row 1999, sample 4000"):
         guards[2].query_many(values)
-    assert guards[2].number == 0
+    assert guards[2].n_answered == 0

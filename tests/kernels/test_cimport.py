@@ -18,7 +18,7 @@ from radabound_fast.rows import reference
 STRANGER = """
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint64_t
-from radabound_fast._kernels cimport SignStore
+from radabound_fast._kernel cimport SignStore
 
 def signed_sums(SignStore signs, const uint64_t[::1] words, int64_t[::1] counts):
     cdef int64_t total
@@ -57,7 +57,7 @@ def test_a_stranger_gets_the_same_sums(stranger, n_samples):
     losses = np.random.default_rng(0).integers(0, 2, size=n_samples, dtype=np.uint8)
     counts = np.empty(16, np.int64)
     total = stranger.signed_sums(
-        SignMatrix(n_samples, 9, seed=3).store, pack_losses(losses), counts
+        SignMatrix(n_samples, 9, seed=3).store, pack_losses(losses).words, counts
     )
     assert total == losses.sum()
     expected = reference.signed_sums(reference.signs(3, 9, n_samples), losses[np.newaxis])[0]
