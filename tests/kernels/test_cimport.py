@@ -18,7 +18,7 @@ from radabound_fast.rows import reference
 STRANGER = """
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint64_t
-from radabound_fast._kernel cimport SignStore
+from radabound_fast._kernels cimport SignStore
 
 def signed_sums(SignStore signs, const uint64_t[::1] words, int64_t[::1] counts):
     cdef int64_t total
