@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy.stats import binom
+from support import guard_of
 
-from radabound_fast import RadaBound, bounds
+from radabound_fast import bounds
 from radabound_fast.rows import reference
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "make"
@@ -208,15 +209,9 @@ def test_a_gate_answers_as_many_queries_as_a_guard(rule, n_queries, delta):
     name, _, with_max_queries = rule.name.partition(",")
     answered = []
     for epsilon in np.linspace(0.02, 0.12, 40):
-        guard = RadaBound(
-            m,
-            epsilon=float(epsilon),
-            delta=delta,
-            n_vectors=n_vectors,
-            bound=name,
-            seed=seed,
-            max_queries=n_queries if with_max_queries else None,
-        )
+        given = {"epsilon": float(epsilon), "delta": delta, "n_vectors": n_vectors, "seed": seed}
+        given |= {"max_queries": n_queries} if with_max_queries else {}
+        guard = guard_of(m, bound=name, **given)
         gate = rules.Gate(rule, float(epsilon), m, n_vectors, delta, n_queries)
         answered.append(gate.n_answered(run))
         assert guard.query_many(losses).n_answered == answered[-1]

@@ -245,12 +245,17 @@ def labels_of(stream):
     return np.random.default_rng(1).integers(0, 2, stream.m)
 
 
+def parts_of(rows):
+    """Slices of awkward sizes: none and one row among them."""
+    edges = [edge for edge in (0, 1, 1, 8, 40, 127, 300, 812) if edge < len(rows)]
+    return [slice(start, stop) for start, stop in itertools.pairwise([*edges, len(rows)])]
+
+
 def loop(stream, guard, rows, **options):
-    """Blocks in a for loop, of awkward sizes."""
+    """Blocks in a for loop."""
     answers = []
-    for part in np.split(np.arange(len(rows)), [1, 1, 8, 40, 127, 300, 812]):
+    for part in parts_of(rows):
         if not guard.halted:
-            part = slice(part[0], part[-1] + 1) if len(part) else slice(0, 0)
             answers += query_many(guard, rows[part], stream.brought_by(part), **options)
     return answers
 
@@ -278,7 +283,7 @@ def part_of(block, start, stop):
 def by_partials(stream, guard, rows, cuts=()):
     """Blocks counted elsewhere, at all samples or at parts of them that are added up."""
     task = pickle.loads(pickle.dumps(guard.task()))
-    blocks = [rows[start : start + 70] for start in range(0, len(rows), 70)]
+    blocks = [rows[part] for part in parts_of(rows)]
     spans = list(itertools.pairwise([0, *(cut for cut in cuts if cut < stream.m), stream.m]))
 
     def counted(block):

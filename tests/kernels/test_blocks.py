@@ -4,9 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
 
-from radabound_fast import RadaBound, _kernel
+from radabound_fast import PackedLosses
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import SignStore
 from radabound_fast.rows import reference
 
 BLOCK = 512  # rows to a block on the widest instruction set
@@ -43,7 +46,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
     kernel, n_samples, n_vectors, half_range, pack
 ):
     losses, signs = stream(n_vectors, n_samples)
-    store = _kernel.SignStore(3, n_samples, n_vectors)
+    store = SignStore(3, n_samples, n_vectors)
     for halt in HALTS:
         spoilt = losses.copy()
         spoilt[halt] = signs[0] > 0  # the largest sum that vector 0 can have
@@ -51,7 +54,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
         budget = int(totals[halt]) - 1
         assert halt == 0 or totals[halt - 1] <= budget
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
-            extremes = _kernel.GuardCore(store, half_range=half_range, price=gate(budget))
+            extremes = GuardCore(store, half_range=half_range, price=gate(budget))
             ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
             values, trace, n_rows, halted, *_ = ask(rows, trace=True, n_threads=n_threads)
             assert halted and n_rows == halt
@@ -70,9 +73,7 @@ def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samp
     losses, signs = stream(n_vectors, n_samples, seed=n_samples)
     for half_range in [False, True]:
         totals, highest, lowest = running(signs, losses, half_range)
-        extremes = _kernel.GuardCore(
-            _kernel.SignStore(3, n_samples, n_vectors), half_range=half_range
-        )
+        extremes = GuardCore(SignStore(3, n_samples, n_vectors), half_range=half_range)
         values, complexities, *_ = extremes.query_many(losses.view(np.uint8), trace=True)
         assert_array_equal(values, losses.mean(axis=1))
         assert_array_equal(complexities, totals / extremes.cells)
@@ -89,7 +90,7 @@ def test_any_bit_past_the_end_is_found(kernel, row, n_samples, pack):
     for bit in {n_samples % 64, 63}:
         bad = words.copy()
         bad[row, -1] |= np.uint64(1) << np.uint64(bit)
-        core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 32))
+        core = GuardCore(SignStore(3, n_samples, 32))
         message = f"past n_samples = {n_samples}, got one in row"
         with pytest.raises(ValueError, match=f"{message} {row}"):
             core.query_many_packed(bad)
@@ -106,7 +107,7 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
     losses, signs = stream(32, 100)
     losses = losses.astype(np.float32)
     losses[1500] *= 0.25
-    extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
+    extremes = GuardCore(SignStore(3, 100, 32))
     values, complexities, *_ = extremes.query_many(losses, trace=True)
     totals, *_ = running(signs, losses * 2**24, half_range=False)
     assert_array_equal(complexities, totals / extremes.cells)
@@ -130,8 +131,8 @@ def large_calls(core, words, sizes):
 def test_blocks_that_are_not_full_answer_as_row_by_row(kernel, n_samples, n_vectors, stored, pack):
     """Once a guard keeps its tables: calls of part of a block, a block and one row more."""
     losses, signs = stream(n_vectors, n_samples, seed=7)
-    store = _kernel.SignStore(3, n_samples, n_vectors, stored=stored)
-    core = _kernel.GuardCore(store)
+    store = SignStore(3, n_samples, n_vectors, stored=stored)
+    core = GuardCore(store)
     sizes = [512, 500, 511, 129, 257, 300, 63, 65]
     values, complexities, kept = large_calls(core, pack(losses), sizes)
     n_rows = sum(sizes)
@@ -143,32 +144,30 @@ def test_blocks_that_are_not_full_answer_as_row_by_row(kernel, n_samples, n_vect
     assert kept[0] == 0 and all(kept[2:])  # the tables are of the second large call
 
 
-def test_the_second_large_call_keeps_tables_and_they_can_be_freed(pack):
-    words = pack(stream(64, 1000)[0])
-    guard = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
-    signs_alone = guard.nbytes
-    assert signs_alone == guard._signs.nbytes > 0
-    for n_rows in [len(words), 512]:  # the first makes tables, and keeps none
-        assert guard.nbytes == signs_alone
-        guard.query_many_packed(words[:n_rows])
-    assert 0 < guard.nbytes - signs_alone < 1000 * 64
-    guard.free_tables()
-    assert guard.nbytes == signs_alone
+def guard_of(m=1000, epsilon=0.9):
+    return support.guard_of(m, epsilon=epsilon, n_vectors=64 if m == 1000 else 32, seed=3)
+
+
+def test_the_second_large_call_keeps_tables(pack):
+    rows, guard = PackedLosses(pack(stream(64, 1000)[0]), 1000), guard_of()
+    for n_rows in [len(rows), 512]:  # the first makes tables, and keeps none
+        assert guard._core.table_bytes == 0
+        guard.query_many(rows[:n_rows])
+    assert 0 < guard._core.table_bytes < 1000 * 64
 
 
 def test_small_calls_keep_nothing(pack):
-    words = pack(stream(64, 1000)[0])
-    guard = RadaBound(1000, epsilon=0.9, delta=0.1, n_vectors=64, seed=3)
+    rows, guard = PackedLosses(pack(stream(64, 1000)[0]), 1000), guard_of()
     for row in range(0, 300, 15):
-        guard.query_many_packed(words[row : row + 15])
-    guard.query_packed(words[0])
-    assert guard.nbytes == guard._signs.nbytes
+        guard.query_many(rows[row : row + 15])
+    guard.query(rows[0])
+    assert guard._core.table_bytes == 0
 
 
 @pytest.mark.parametrize("n_samples", [2**14, 2**20])
 def test_generated_signs_keep_small_tables_alone(n_samples):
     words = np.zeros((600, n_samples // 64), np.uint64)
-    core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 64, stored=False))
+    core = GuardCore(SignStore(3, n_samples, 64, stored=False))
     for _ in range(3):
         core.query_many_packed(words)
     assert core.table_bytes < 2**21
@@ -178,7 +177,7 @@ def test_generated_signs_keep_small_tables_alone(n_samples):
 def test_a_guard_that_halts_frees_its_tables(pack):
     losses, signs = stream(64, 1000)
     words = pack(losses)
-    core = _kernel.GuardCore(_kernel.SignStore(3, 1000, 64), price=gate(900 * 32))
+    core = GuardCore(SignStore(3, 1000, 64), price=gate(900 * 32))
     for _ in range(2):
         core.query_many_packed(words)
     assert core.table_bytes > 0
@@ -192,7 +191,7 @@ def test_a_guard_that_halts_frees_its_tables(pack):
 
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
-    extremes = _kernel.GuardCore(_kernel.SignStore(3, 200, 33), price=_free_gate)
+    extremes = GuardCore(SignStore(3, 200, 33), price=_free_gate)
     _, _, n_rows, halted, *_ = extremes.query_many_packed(pack(losses))
     assert halted and n_rows == 1700
 
@@ -207,12 +206,12 @@ def test_many_bytes_of_values_are_answered_as_packed_rows(kernel, pack):
     """More than 8 MB, which are counted as they are packed where that pays."""
     values = np.tile(np.random.default_rng(5).integers(0, 2, (21, 4001), np.uint8), (100, 1))
     values[1700, ::3] ^= 1
-    guards = [RadaBound(4001, epsilon=0.999, delta=0.1, seed=2) for _ in range(3)]
-    expected = guards[0].query_many_packed(pack(values), trace=True)
+    guards = [guard_of(4001, epsilon=0.999) for _ in range(3)]
+    expected = guards[0].query_many(PackedLosses(pack(values), 4001), trace=True)
     found = guards[1].query_many(values, trace=True)
     assert_array_equal(found.values, expected.values)
     assert_array_equal(found.complexities, expected.complexities)
     values[1999, 4000] = 2
     with pytest.raises(ValueError, match="got 2 at row 1999, sample 4000"):
         guards[2].query_many(values)
-    assert guards[2].number == 0
+    assert guards[2].n_answered == 0

@@ -1,4 +1,4 @@
-"""Many threads: every answer is counted once, one query halts, and a saved guard is all of it.
+"""Many threads: every answer is counted once, one query halts, and a closed guard is all of it.
 
 RADABOUND_STRESS_SECONDS says how long; the default suits every run of the suite.
 """
@@ -13,18 +13,24 @@ import time
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, HoldoutExhausted, RadaBound, guards, pack_losses
+from radabound_fast import (
+    HoldoutExhausted,
+    Ladder,
+    RadaBound,
+    pack_losses,
+)
 
 SECONDS = float(os.environ.get("RADABOUND_STRESS_SECONDS", "3"))
 N_THREADS = 8
 N_SAMPLES = 1000  # not a multiple of 64
 LOSSES = np.random.default_rng(0).random((64, N_SAMPLES)) < 0.2
-WORDS = pack_losses(LOSSES)
+PACKED = pack_losses(LOSSES)
 # for the runs that are fixed in number: short rows, so many that extremes move for a long time
 SHORT = 200
-SHORT_WORDS = pack_losses(np.random.default_rng(0).random((4096, SHORT)) < 0.2)
+SHORT_ROWS = pack_losses(np.random.default_rng(0).random((4096, SHORT)) < 0.2)
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +42,8 @@ def threads_that_switch_often():
     sys.setswitchinterval(interval)
 
 
-def guard_of(epsilon, **kwargs):
-    return RadaBound(N_SAMPLES, epsilon=epsilon, delta=0.1, bound="mclt", seed=1, **kwargs)
+def guard_of(epsilon, judged=N_SAMPLES, **given):
+    return support.guard_of(judged, epsilon=epsilon, **given)
 
 
 def together(work):
@@ -76,16 +82,13 @@ def ask(guard, rng, given):
     kind = rng.integers(6)
     if kind < 2:
         rows = rows[:1]
-        guard.query(LOSSES[rows[0]]) if kind else guard.query_packed(WORDS[rows[0]])
+        guard.query(LOSSES[rows[0]] if kind else PACKED[rows[0]])
         n_answered = 1
     elif kind == 2:  # real-valued: a change of units while others ask
-        n_answered = guard.query_many(LOSSES[rows].astype(float)).n_answered
+        n_answered = len(guard.query_many(LOSSES[rows].astype(float)))
     else:
-        n_threads = int(rng.integers(1, 3))
-        ask_many = guard.query_many_packed if kind == 3 else guard.query_many
-        n_answered = ask_many(
-            WORDS[rows] if kind == 3 else LOSSES[rows], n_threads=n_threads
-        ).n_answered
+        source, n_threads = PACKED if kind == 3 else LOSSES, int(rng.integers(1, 3))
+        n_answered = len(guard.query_many(source[rows], n_threads=n_threads))
     given.extend((id(guard), row) for row in rows[:n_answered])
 
 
@@ -118,11 +121,11 @@ def test_what_all_threads_were_answered_is_what_each_guard_saw():
 def test_every_guard_halts_once_and_for_every_thread():
     y_true = np.arange(N_SAMPLES) % 2
     for number in rounds(1 / 3):
-        holdout = Holdout(y_true, guard_of(0.08))
-        ladder = guards.Ladder(y_true, step=0.02, delta=0.1, max_queries=100)
-        given = {id(holdout): [], id(ladder): []}
+        guard = guard_of(0.08, y_true)
+        ladder = Ladder(y_true, step=0.02, delta=0.1, max_queries=100)
+        given = {id(guard): [], id(ladder): []}
 
-        def work(thread, number=number, judges=(holdout, ladder), given=given):
+        def work(thread, number=number, judges=(guard, ladder), given=given):
             rng = np.random.default_rng([number, thread])
             live = list(judges)
             while live:
@@ -135,7 +138,7 @@ def test_every_guard_halts_once_and_for_every_thread():
                     live.remove(judge)
 
         together(work)
-        for judge in (holdout, ladder):
+        for judge in (guard, ladder):
             assert sorted(given[id(judge)]) == list(range(1, judge.n_answered + 1))
         assert ladder.n_answered == 100
 
@@ -147,9 +150,9 @@ def ask_each_of(guard, n_asked):
     refused = [[] for _ in range(N_THREADS)]
 
     def work(thread):
-        for row in np.random.default_rng(thread).integers(len(SHORT_WORDS), size=n_asked).tolist():
+        for row in np.random.default_rng(thread).integers(len(SHORT_ROWS), size=n_asked).tolist():
             try:
-                answered[thread].append((guard.query_packed(SHORT_WORDS[row]), row))
+                answered[thread].append((guard.query(SHORT_ROWS[row]), row))
             except HoldoutExhausted:
                 refused[thread].append(row)
 
@@ -174,7 +177,7 @@ def test_eighty_thousand_answers_are_those_of_one_thread_in_some_order():
     rows, answers, refused = ask_each_of(guard, 10_000)
     assert not refused and guard.n_answered == 80_000
     assert [answer.number for answer in answers] == list(range(1, 80_001))
-    serial = alone.query_many_packed(SHORT_WORDS[rows], trace=True)
+    serial = alone.query_many(SHORT_ROWS[rows], trace=True)
     assert [answer.value for answer in answers] == serial.values.tolist()
     assert [answer.complexity for answer in answers] == serial.complexities.tolist()
     assert extremes_of(guard) == extremes_of(alone)
@@ -188,31 +191,31 @@ def test_exactly_one_query_halts_and_all_later_ones_are_refused():
     rows, answers, refused = ask_each_of(guard, 10_000)
     assert guard.halted and len(refused) == N_THREADS and 0 < len(rows) < 40_000
     assert [answer.number for answer in answers] == list(range(1, len(rows) + 1))
-    serial = alone.query_many_packed(SHORT_WORDS[rows], trace=True)
+    serial = alone.query_many(SHORT_ROWS[rows], trace=True)
     assert not serial.halted and guard.n_answered == len(rows)
     assert [answer.complexity for answer in answers] == serial.complexities.tolist()
 
     def with_one_more(row):
         again = short_guard(0.248)
-        again.query_many_packed(SHORT_WORDS[[*rows, row]])
+        again.query_many(SHORT_ROWS[[*rows, row]])
         return again
 
     halting = [again for again in map(with_one_more, refused) if again.halted]
     assert extremes_of(guard) in [extremes_of(again) for again in halting]
     before = extremes_of(guard)
     with pytest.raises(HoldoutExhausted):
-        guard.query_packed(SHORT_WORDS[0])
+        guard.query(SHORT_ROWS[0])
     assert extremes_of(guard) == before
 
 
 @pytest.mark.parametrize("signs", ["stored", "generated"])
-@pytest.mark.parametrize("call", ["query", "query_packed", "query_many", "query_many_packed"])
-def test_other_threads_run_while_the_sums_are_computed(call, signs):
+@pytest.mark.parametrize("form", ["bool", "packed"])
+@pytest.mark.parametrize("many", [False, True])
+def test_other_threads_run_while_the_sums_are_computed(many, form, signs):
     m = 1 << 21
-    losses = np.zeros((4, m), bool)
-    argument = pack_losses(losses) if "packed" in call else losses
-    ask = getattr(RadaBound(m, epsilon=0.9, delta=0.1, bound="mclt", signs=signs), call)
-    argument = argument if "many" in call else argument[0]
+    rows = pack_losses(np.zeros((4, m))) if form == "packed" else np.zeros((4, m), bool)
+    guard = RadaBound(m, epsilon=0.9, delta=0.1, bound="mclt", signs=signs)
+    ask, argument = (guard.query_many, rows) if many else (guard.query, rows[0])
     ticks, over = [0], threading.Event()
 
     def tick():
@@ -236,31 +239,33 @@ def test_other_threads_run_while_the_sums_are_computed(call, signs):
     pytest.fail("no other thread ran during 500 calls")
 
 
-def test_one_save_wins_and_holds_every_answer_that_was_given(tmp_path):
+def test_a_guard_that_is_closed_at_work_holds_every_answer_that_was_given(tmp_path):
     for number in rounds(1 / 3):
-        guard, path = guard_of(0.9), tmp_path / f"guard-{number}"
+        path = tmp_path / f"guard-{number}.db"
+        parameters = {"epsilon": 0.9, "delta": 0.1, "bound": "mclt", "durability": "process"}
+        guard = RadaBound.open(path, N_SAMPLES, **parameters)
         given = [[] for _ in range(N_THREADS)]
-        saved = []
+        closed = []
 
-        def work(thread, number=number, guard=guard, path=path, given=given, saved=saved):
+        def work(thread, number=number, guard=guard, given=given, closed=closed):
             rng = np.random.default_rng([number, thread])
             for step in range(20):
                 try:
                     if thread < 3 and step == 10:
-                        guard.save(path)
-                        saved.append(thread)
+                        guard.close()
+                        closed.append(thread)
                     ask(guard, rng, given[thread])
                 except RuntimeError as refusal:
-                    assert "retired" in str(refusal)
+                    assert "closed" in str(refusal)
                     return
 
         together(work)
-        assert len(saved) == 1
-        with pytest.raises(RuntimeError, match="retired"):
+        assert closed
+        with pytest.raises(RuntimeError, match="closed"):
             guard.query(LOSSES[0])
-        loaded = RadaBound.load(path)
-        assert loaded.n_answered == sum(map(len, given))
-        assert loaded.query(LOSSES[0]).number == loaded.n_answered
+        with RadaBound.open(path) as again:
+            assert again.n_answered == sum(map(len, given))
+            assert again.query(LOSSES[0]).number == again.n_answered
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
@@ -269,9 +274,10 @@ def test_threads_that_ctrl_c_leaves_at_work_keep_what_they_read():
     code = """if True:
         import signal, time
         import numpy as np
-        from radabound_fast import RadaBound, _kernel
+        from radabound_fast import PackedLosses, RadaBound
+        from radabound_fast._kernels.guard import choose_thread_cells
 
-        _kernel.choose_thread_cells(1 << 26)  # half of the rows each
+        choose_thread_cells(1 << 26)  # half of the rows each
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         # signs of 64 MB, which are given back to the system as soon as they are freed
         guard = RadaBound(65534, epsilon=.9, delta=.1, bound="mclt", n_vectors=1 << 13, seed=1)
@@ -280,7 +286,7 @@ def test_threads_that_ctrl_c_leaves_at_work_keep_what_they_read():
         words[0] = ~np.uint64(0)  # with bits past n_samples: this thread is done at once, and waits
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         try:
-            guard.query_many_packed(words, n_threads=2)
+            guard.query_many(PackedLosses(words, 65534), n_threads=2)
         except KeyboardInterrupt:
             del guard, words
             print("left", flush=True)

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
+from support import query_many, state_of
 
-from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound, _kernel
-
-
-def state_of(guard):
-    return guard._shared._progress().tolist()
+from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound
+from radabound_fast._kernels.guard import lay_out
+from radabound_fast.guards.signed import SignedGuard
 
 
 @pytest.fixture(params=[OSError, KeyboardInterrupt])
@@ -28,10 +27,10 @@ def fails(request):
 @pytest.fixture(params=["query", "query_many"])
 def ask(request):
     def asked(guard, halting, number):
-        losses, guess = halting.losses[number], halting.guesses[number]
         if request.param == "query":
-            return guard.query(losses, guess=guess)
-        return guard.query_many(losses[np.newaxis], guesses=[guess])
+            return halting.query(guard, number)
+        rows = halting.losses[number : number + 1]
+        return query_many(guard, rows, [halting.guesses[number]])
 
     return asked
 
@@ -46,7 +45,7 @@ def test_a_query_whose_commit_fails_never_happened(halting, ask, fails, path):
     with halting.make(path) as guard, halting.make(path) as other:
         before = state_of(guard)
         for part in ("begin", "commit"):
-            with fails(guard._ledger, part):
+            with fails(guard.database, part):
                 ask(guard, halting, 0)
             assert state_of(guard) == before and guard.n_answered == other.n_answered == 0
         assert repr(ask(guard, halting, 0)) == repr(ask(twin, halting, 0))
@@ -57,12 +56,13 @@ def test_a_halt_whose_commit_fails_is_no_halt(halting, ask, fails, path):
     with halting.make(path) as guard, halting.make(path) as other:
         ask(guard, halting, 0)
         before = state_of(guard)
-        with fails(guard._ledger, "commit"):
+        with fails(guard.database, "commit"):
             ask(guard, halting, 1)
-        assert not guard._shared._halted and state_of(guard) == before
+        assert not guard._shared.has_halted and state_of(guard) == before
         assert not guard.halted and not other.halted
-        if isinstance(guard, (RadaBound, GuessAndCheck)):  # the others have one answer in all
-            assert ask(guard, halting, 0).n_answered == 2
+        if isinstance(guard, (SignedGuard, GuessAndCheck)):  # the others have one answer in all
+            ask(guard, halting, 0)
+            assert guard.n_answered == other.n_answered == 2
 
 
 def test_an_undo_forgets_no_answer_of_another(halting, ask, fails, path):
@@ -74,11 +74,11 @@ def test_an_undo_forgets_no_answer_of_another(halting, ask, fails, path):
     with halting.make(path) as guard, halting.make(path) as other:
         for number in (1, 2):
             ask(other, halting, 0)
-            with fails(guard._ledger, "commit"):
+            with fails(guard.database, "commit"):
                 ask(guard, halting, 0)
             answer = ask(guard, halting, 0)
             ask(memory, halting, 0)
-            assert answer.number == 2 * number
+            assert guard.n_answered == 2 * number
             assert repr(ask(memory, halting, 0)) == repr(answer)
             assert state_of(guard) == state_of(memory) and other.n_answered == 2 * number
 
@@ -87,8 +87,8 @@ def test_a_halt_of_another_is_seen_after_an_undo(halting, ask, fails, path):
     with halting.make(path) as guard, halting.make(path) as other:
         ask(guard, halting, 0)
         with pytest.raises(HoldoutExhausted):
-            other.query(halting.losses[1], guess=halting.guesses[1])
-        with fails(guard._ledger, "begin"):
+            halting.query(other, 1)
+        with fails(guard.database, "begin"):
             ask(guard, halting, 0)
         with pytest.raises(HoldoutExhausted):
             ask(guard, halting, 0)
@@ -99,13 +99,13 @@ def test_rows_whose_adoption_fails_were_never_adopted(fails, path):
     parameters = {"epsilon": 0.2, "delta": 0.1, "bound": "mclt", "seed": 1}
     maxima, minima = np.arange(32), -np.arange(32)
     totals = np.array([5, 31, 40])
-    there = _kernel.lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
+    there = lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
     with RadaBound.open(path, 1000, **parameters) as one, RadaBound.open(path) as other:
         other.query(np.zeros(1000))
         before = state_of(other)
-        with fails(one._ledger, "commit"):
+        with fails(one.database, "commit"):
             one._core.adopt(there, totals)
-        assert one.number == 1 and state_of(one) == before
+        assert one.n_answered == 1 and state_of(one) == before
         n_queries, complexity = one._core.adopt(there, totals)
-        assert n_queries == one.number == other.n_answered == 4
+        assert n_queries == one.n_answered == other.n_answered == 4
         assert complexity == other.complexity == one.complexity > 0

@@ -2,23 +2,16 @@
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
+from support import one_by_one, state_of
 
-from radabound_fast import RadaBound, _kernel, pack_losses
-
-KERNELS = [
-    pytest.param(
-        name, marks=pytest.mark.skipif(not here, reason=f"this CPU cannot run the {name} kernel")
-    )
-    for name, here in _kernel.kernels()
-]
+from radabound_fast import PackedLosses, pack_losses
 
 
-@pytest.fixture(params=KERNELS, autouse=True)
-def kernel(request):
-    _kernel.choose_kernel(request.param)
-    yield
-    _kernel.choose_kernel(None)
+@pytest.fixture(autouse=True)
+def each_kernel(kernel):
+    """Each instruction set in turn."""
 
 
 def losses_of(seed, n_rows, n_samples, movers=()):
@@ -31,81 +24,55 @@ def losses_of(seed, n_rows, n_samples, movers=()):
 
 
 def guard_of(n_samples, n_vectors=33, **parameters):
-    wanted = {"epsilon": 0.9, "delta": 0.1, "bound": "mclt", "seed": 5} | parameters
-    return RadaBound(n_samples, n_vectors=n_vectors, **wanted)
+    given = {"epsilon": 0.9, "seed": 5, "n_vectors": n_vectors} | parameters
+    return support.guard_of(n_samples, **given)
 
 
-def row_by_row(guard, words):
-    """Values and complexities of the answered rows."""
+def assert_same_in_blocks(make, losses, block):
+    one, many, packed = make(), make(), pack_losses(losses)
+    m = packed.n_samples
+    expected = one_by_one(one, [PackedLosses(row, m) for row in packed.words])
     found = []
-    for row in words:
-        try:
-            answer = guard.query_packed(row)
-        except RuntimeError:
-            break
-        found.append((answer.value, answer.complexity))
-    return [list(column) for column in zip(*found, strict=True)]
-
-
-def assert_same_in_blocks(make, words, block):
-    one, many = make(), make()
-    values, complexities = row_by_row(one, words)
-    found = []
-    for start in range(0, len(words), block):
+    for start in range(0, len(packed), block):
         if many.halted:
             break
-        found.append(many.query_many_packed(words[start : start + block], trace=True))
-    assert_array_equal(np.concatenate([part.values for part in found]), values)
-    assert_array_equal(np.concatenate([part.complexities for part in found]), complexities)
-    assert_array_equal(many._shared._progress(), one._shared._progress())
+        found += many.query_many(packed[start : start + block], trace=True)
+    assert_array_equal([each.value for each in found], [each.value for each in expected])
+    assert_array_equal([each.complexity for each in found], [each.complexity for each in expected])
+    assert state_of(many) == state_of(one)
 
 
 @pytest.mark.parametrize("n_vectors", [1, 8, 9, 17, 32, 40, 72, 100])
 @pytest.mark.parametrize("n_samples", [40, 63, 64, 65, 1000, 4095, 4096, 4097, 9000])
 def test_blocks_of_still_rows_are_rows_one_by_one(n_samples, n_vectors):
-    words = pack_losses(losses_of(1, 700, n_samples, movers=[400, 401, 533, 699]))
-    assert_same_in_blocks(lambda: guard_of(n_samples, n_vectors), words, 256)
+    losses = losses_of(1, 700, n_samples, movers=[400, 401, 533, 699])
+    assert_same_in_blocks(lambda: guard_of(n_samples, n_vectors), losses, 256)
 
 
 @pytest.mark.parametrize("signs", ["stored", "generated"])
 @pytest.mark.parametrize("block", [1, 3, 4, 127, 128, 129, 511, 512, 513, 700])
 def test_the_size_of_the_blocks_does_not_matter(block, signs):
-    words = pack_losses(losses_of(2, 700, 900, movers=[60, 300, 301, 302, 303, 304, 640]))
-    assert_same_in_blocks(lambda: guard_of(900, signs=signs), words, block)
-
-
-@pytest.mark.parametrize("halt", [200, 255, 256, 257, 383, 384, 385, 511])
-def test_it_halts_at_the_row_that_passes_the_budget(halt):
-    losses = losses_of(3, 512, 2000)
-    losses[halt] = np.asarray(guard_of(2000)._signs).sum(axis=0) > 0  # errs with most signs
-    words = pack_losses(losses)
-
-    def make():
-        return guard_of(2000, epsilon=0.12)
-
-    assert_same_in_blocks(make, words, 512)
-    assert make().query_many_packed(words).n_answered == halt
+    losses = losses_of(2, 700, 900, movers=[60, 300, 301, 302, 303, 304, 640])
+    assert_same_in_blocks(lambda: guard_of(900, signs=signs), losses, block)
 
 
 def test_rows_with_a_larger_mean_than_was_priced_are_judged():
     losses = losses_of(4, 600, 3000)
     losses[450] = losses[449] | (np.arange(3000) % 7 == 0)
-    words = pack_losses(losses)
-    assert_same_in_blocks(
-        lambda: guard_of(3000, epsilon=0.1, bound="fixed-sequence", max_queries=40), words, 150
-    )
+    given = {"epsilon": 0.1, "bound": "fixed-sequence", "max_queries": 40}
+    assert_same_in_blocks(lambda: guard_of(3000, **given), losses, 150)
 
 
 @pytest.mark.parametrize("bad", [200, 300, 384, 599])
 def test_a_row_that_cannot_be_read_is_named_and_nothing_has_changed(bad):
-    words = pack_losses(losses_of(5, 600, 1000, movers=[250]))
-    words[bad, -1] |= np.uint64(1) << np.uint64(63)
+    packed = pack_losses(losses_of(5, 600, 1000, movers=[250]))
+    packed.words[bad, -1] |= np.uint64(1) << np.uint64(63)
     guard = guard_of(1000)
-    guard.query_many_packed(words[:150])
-    before = guard._shared._progress()
+    guard.query_many(packed[:150])
+    before = state_of(guard)
     with pytest.raises(ValueError, match=f"in row {bad}"):
-        guard.query_many_packed(words)
-    assert_array_equal(guard._shared._progress(), before)
+        guard.query_many(packed)
+    assert state_of(guard) == before
 
 
 def test_real_valued_rows_go_on_in_units_after_still_bits():
@@ -116,15 +83,15 @@ def test_real_valued_rows_go_on_in_units_after_still_bits():
     many.query_many(losses)
     for row in np.concatenate([losses, losses * 0.5, losses]):
         one.query(row)
-    assert_array_equal(many._shared._progress(), one._shared._progress())
+    assert state_of(many) == state_of(one)
 
 
 def test_threads_agree():
-    words = pack_losses(losses_of(7, 20_000, 500, movers=range(3000, 20_000, 1777)))
+    packed = pack_losses(losses_of(7, 20_000, 500, movers=range(3000, 20_000, 1777)))
     one, two = guard_of(500, 16), guard_of(500, 16)
-    for words_of in (words[:500], words):
-        found = one.query_many_packed(words_of, trace=True)
-        same = two.query_many_packed(words_of, trace=True, n_threads=2)
+    for rows in (packed[:500], packed):
+        found = one.query_many(rows, trace=True)
+        same = two.query_many(rows, trace=True, n_threads=2)
         assert_array_equal(same.values, found.values)
         assert_array_equal(same.complexities, found.complexities)
-    assert_array_equal(one._shared._progress(), two._shared._progress())
+    assert state_of(one) == state_of(two)

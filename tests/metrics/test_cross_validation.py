@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import holdout_of
 
-from radabound_fast import DeclaredSearch, Holdout, bounds
-from radabound_fast.guards.declared_search import CrossValidatedAnswer
+from radabound_fast import DeclaredSearch, bounds
+from radabound_fast.guards.search_answers import CrossValidatedAnswer
 from radabound_fast.metrics import FOLDED, METRICS
 
 M, K, DELTA, N_KEYS = 400, 5, 0.1, 50
@@ -32,14 +33,13 @@ OPTIONS = {
 }
 
 
-def search_of(**given):
-    return DeclaredSearch(M, N_KEYS, **{"delta": DELTA, "n_folds": K} | given)
+def by_folds(judged=M, **given):
+    return DeclaredSearch(judged, N_KEYS, **{"delta": DELTA, "n_folds": K} | given)
 
 
-def answer_by(name, search=None, **given):
-    options = OPTIONS.get(name, {})
-    holdout = Holdout(Y, search or search_of(), metric=name, **options, **given)
-    return holdout.query(SAYS[METRICS[name].takes], key=7)
+def answer_by(name, n_folds=K, **given):
+    judged = holdout_of(Y, metric=name, **OPTIONS.get(name, {}), **given)
+    return by_folds(judged, n_folds=n_folds).query(SAYS[METRICS[name].takes], key=7)
 
 
 # ---- the bound ---------------------------------------------------------------------------------
@@ -76,11 +76,11 @@ def test_the_bound_refuses_bad_arguments_by_name(given, message):
 def test_losses_have_the_interval_of_one_fold_s_rows():
     losses = SAYS["classes"] != Y
     for given in (losses, losses * 0.75):
-        answer = search_of().query(given, key=3)
+        answer = by_folds().query(given, key=3)
         assert answer.value == np.mean(given)
         expected = bounds.cross_validation_interval(answer.value, M, K, NATS)
         assert (answer.low, answer.high) == expected
-    search = search_of()
+    search = by_folds()
     assert search.interval(int(losses.sum()), key=3) == search.interval(losses.mean(), key=3)
     many = search.query_many(np.stack([losses, losses]), keys=[3, 4])
     assert [(one.low, one.high) for one in many] == list(zip(many.lows, many.highs, strict=True))
@@ -96,7 +96,7 @@ ROWS_WORTH = {
 @pytest.mark.parametrize("name", FOLDED)
 def test_a_metric_s_value_is_as_ever_and_its_limits_are_of_one_fold(name):
     answer = answer_by(name)
-    plain = answer_by(name, search_of(n_folds=None))
+    plain = answer_by(name, n_folds=None)
     assert answer.value == plain.value
     ends = (-1.0, 0.0) if name.startswith("neg_") else (0.0, 1.0)
     ends = {"neg_log_loss": (math.log(0.01), 0.0), "mean_cost": (0.0, 5.0)}.get(name, ends)
@@ -108,16 +108,16 @@ def test_a_metric_s_value_is_as_ever_and_its_limits_are_of_one_fold(name):
 @pytest.mark.parametrize("name", sorted(set(METRICS) - set(FOLDED)))
 def test_a_metric_that_is_no_mean_over_rows_is_refused_by_name(name):
     with pytest.raises(ValueError, match=f"metric must be a mean over rows.* {name!r} is proved"):
-        Holdout(Y, search_of(), metric=name)
+        by_folds(holdout_of(Y, metric=name))
 
 
 def test_gains_and_comparisons_are_refused():
     with pytest.raises(ValueError, match="baseline must be left out in a search with n_folds"):
-        Holdout(Y, search_of(), baseline=Y)
-    holdout = Holdout(Y, search_of())
+        by_folds(Y, baseline=Y)
+    search = by_folds(Y)
     with pytest.raises(ValueError, match="compare needs a search without n_folds"):
-        holdout.compare(Y, 1 - Y, key_a=1, key_b=2)
-    assert holdout.n_answered == 0
+        search.compare(Y, 1 - Y, key_a=1, key_b=2)
+    assert search.n_answered == 0
 
 
 @pytest.mark.parametrize("name", ["error", "accuracy", "neg_brier_score"])
@@ -126,14 +126,14 @@ def test_weights_and_groups_count_by_their_squares(name):
     answer = answer_by(name, sample_weight=weights, groups=groups)
     of_groups = np.bincount(groups, weights) / weights.sum()
     reach = math.sqrt(K * NATS * (of_groups**2).sum() / 2)
-    plain = answer_by(name, search_of(n_folds=None), sample_weight=weights, groups=groups)
+    plain = answer_by(name, n_folds=None, sample_weight=weights, groups=groups)
     assert answer.value == plain.value
     assert answer.half_width == pytest.approx(reach, rel=1e-9)
 
 
 def test_one_side_is_for_a_nat_of_two_less():
     losses = SAYS["classes"] != Y
-    answer = search_of(two_sided=False).query(losses, key=3)
+    answer = by_folds(two_sided=False).query(losses, key=3)
     nats = NATS - math.log(2)
     assert answer.low == 0.0
     assert answer.high == bounds.cross_validation_interval(answer.value, M, K, nats)[1]
@@ -142,7 +142,7 @@ def test_one_side_is_for_a_nat_of_two_less():
 def test_repeats_are_averaged_by_the_row():
     """Result 27: the mean of several cross-validations has the interval of one."""
     repeats = rng.random((3, M)) < 0.2
-    answer = search_of().query(repeats.mean(axis=0), key=0)
+    answer = by_folds().query(repeats.mean(axis=0), key=0)
     assert answer.value == pytest.approx(repeats.mean(), abs=2.0**-24)
 
 
@@ -150,9 +150,8 @@ def test_repeats_are_averaged_by_the_row():
 
 
 def test_answers_guarantee_repr_and_report_say_that_it_is_the_fold_models():
-    search = search_of()
-    holdout = Holdout(Y, search)
-    answer = holdout.query(SAYS["classes"], key=7)
+    search = by_folds(Y)
+    answer = search.query(SAYS["classes"], key=7)
     assert type(answer) is CrossValidatedAnswer
     assert answer.truth_of == "the 5 fold models on average"
     assert "truth_of='the 5 fold models on average'" in repr(answer)
@@ -161,43 +160,43 @@ def test_answers_guarantee_repr_and_report_say_that_it_is_the_fold_models():
     assert "n_folds=5" in repr(search)
     assert "of the 5 fold models of every answer, averaged over the rows" in search.guarantee
     assert "Of a model trained again on all rows nothing is said." in search.guarantee
-    report = holdout.report()
+    report = search.report()
     assert "in 5-fold cross-validation on 400 rows" in str(report)
     assert "for its 5 fold models on average (a refitted model is another one)" in str(report)
     assert '"n_folds": 5' in report.to_json()
-    assert not hasattr(search_of(n_folds=None).query(Y, key=0), "truth_of")
+    assert not hasattr(by_folds(n_folds=None).query(Y, key=0), "truth_of")
 
 
 @pytest.mark.parametrize(
     ("n_folds", "error", "message"),
     [
         (1, ValueError, "n_folds must be at least 2, got 1"),
-        (M + 1, ValueError, f"n_folds must be at most n_samples, {M}, got {M + 1}"),
+        (M + 1, ValueError, f"n_folds must be at most the number of rows, {M}, got {M + 1}"),
         (5.0, TypeError, "n_folds must be an integer, got 5.0"),
         (True, TypeError, "n_folds must be an integer, got True"),
     ],
 )
 def test_bad_folds_are_refused(n_folds, error, message):
     with pytest.raises(error, match=message):
-        search_of(n_folds=n_folds)
+        by_folds(n_folds=n_folds)
 
 
 # ---- kept ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [None, "accuracy", "neg_brier_score"])
+@pytest.mark.parametrize("name", ["error", "accuracy", "neg_brier_score"])
 def test_an_opened_search_keeps_its_folds_and_refuses_others(tmp_path, name):
-    path = tmp_path / "search.db"
+    path, judged = tmp_path / "search.db", holdout_of(Y, metric=name)
     given = {"space": N_KEYS, "delta": DELTA, "n_folds": K}
-    made = Holdout.open(path, Y, DeclaredSearch, metric=name, **given)
-    answer = made.query(SAYS[METRICS[name or "error"].takes], key=7)
-    for again in (Holdout.open(path, Y, DeclaredSearch), pickle.loads(pickle.dumps(made))):
-        assert again.guard.n_folds == K
-        assert again.guard.best == answer and again.guard.best.truth_of == answer.truth_of
+    made = DeclaredSearch.open(path, judged, **given)
+    answer = made.query(SAYS[METRICS[name].takes], key=7)
+    for again in (DeclaredSearch.open(path, Y), pickle.loads(pickle.dumps(made))):
+        assert again.n_folds == K
+        assert again.best == answer and again.best.truth_of == answer.truth_of
     assert DeclaredSearch.open(path).best == answer
     for other in (4, None):
         with pytest.raises(ValueError, match=f"n_folds must be 5, with which .* got {other}"):
-            Holdout.open(path, Y, DeclaredSearch, metric=name, **given | {"n_folds": other})
+            DeclaredSearch.open(path, judged, **given | {"n_folds": other})
 
 
 # ---- the recipe for FLAML -----------------------------------------------------------------------

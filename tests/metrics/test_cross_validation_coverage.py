@@ -10,16 +10,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from support import most_failures, search_of
 
-from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast import DeclaredSearch
 from radabound_fast.spaces import Choice, Product, epoch_of
 
 pytest.importorskip("sklearn", reason="needs the extra sklearn")
-
-
-def most_failures(n_runs, delta):
-    return int(binom.isf(1e-6, n_runs, delta))
 
 
 class Population:
@@ -70,11 +66,11 @@ def test_no_interval_of_real_learners_misses_their_fold_models(m, make_folds):
     for _ in range(60):
         X, y = population.draw(own, m)
         folds = make_folds(m, own)
-        holdout = DeclaredSearch(Holdout(y, classes=[0, 1]), 4, delta=0.3, n_folds=5)
+        search = search_of(y, 4, classes=[0, 1], delta=0.3, n_folds=5)
         misses = False
         for key, model in enumerate(learners()):
             out_of_fold, everywhere = cross_validated(model, X, y, folds, population)
-            answer = holdout.query(out_of_fold, key=key)
+            answer = search.query(out_of_fold, key=key)
             errors = (everywhere != population.y).mean(axis=1)
             truth = errors[folds].mean()  # of every row's model
             misses |= not answer.low <= truth <= answer.high
@@ -107,8 +103,8 @@ def test_stratified_folds_are_covered_given_the_labels():
                 "recall": right[1][folds[y == 1]].mean(),
             }
             for name, truth in truths.items():
-                search = DeclaredSearch(100, 3, delta=0.3, n_folds=5)
-                answer = Holdout(y, search, metric=name, classes=[0, 1]).query(out_of_fold, key=key)
+                search = search_of(y, 3, metric=name, classes=[0, 1], delta=0.3, n_folds=5)
+                answer = search.query(out_of_fold, key=key)
                 misses |= not answer.low <= truth <= answer.high
         missed += misses
     assert missed <= most_failures(40, 0.9)  # three searches, each with a delta of .3

@@ -9,9 +9,8 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import binom
+from support import most_failures, search_of
 
-from radabound_fast import DeclaredSearch, Holdout
 from radabound_fast.metrics import METRICS, Measure
 
 P = 0.1  # of positive rows
@@ -24,10 +23,6 @@ OPTIONS = {
     "neg_mean_squared_error": {"y_range": (0, 1)},
     "mean_cost": {"costs": COSTS},
 }
-
-
-def most_failures(n_runs, delta):
-    return binom.ppf(1 - 1e-6, n_runs, delta)
 
 
 # ---- one model that knows something ----------------------------------------------------------
@@ -83,8 +78,8 @@ def test_an_interval_of_the_area_under_one_curve_holds_it(m, shift, step):
     for _ in range(400):
         y_true = (np.arange(m) < max(1, rng.binomial(m, P))).astype(int)
         scores = np.rint((rng.normal(size=m) + shift * y_true) / step)
-        search = DeclaredSearch(m, 1, delta=0.2)
-        answer = Holdout(y_true, search, metric="roc_auc").query(scores, key=0)
+        search = search_of(y_true, 1, metric="roc_auc", delta=0.2)
+        answer = search.query(scores, key=0)
         missed += not answer.low <= truth <= answer.high
     assert missed <= most_failures(400, 0.2)
 
@@ -121,13 +116,13 @@ def a_search_misses(name, rng, m, delta, n_starts=1):
     # what is given is the labels, but for metrics that are means over them as well
     if METRICS[name].given != "the labels":
         noise.y_true = (rng.random(m) < P).astype(int)
-    search = DeclaredSearch(m, 2**N_BITS, delta=delta)
-    holdout = Holdout(noise.y_true, search, metric=name, classes=[0, 1], **OPTIONS.get(name, {}))
+    own = {"metric": name, "classes": [0, 1], "delta": delta, **OPTIONS.get(name, {})}
+    search = search_of(noise.y_true, 2**N_BITS, **own)
     sign = 1 if METRICS[name].greater_is_better else -1
 
     def value(bits):
         key = int(bits @ (1 << np.arange(N_BITS)))
-        return sign * holdout.query(noise.predictions(name, bits), key=key).value
+        return sign * search.query(noise.predictions(name, bits), key=key).value
 
     for _ in range(n_starts):
         bits = rng.integers(0, 2, N_BITS)
@@ -142,10 +137,7 @@ def a_search_misses(name, rng, m, delta, n_starts=1):
                     bits, best, improved = other, found, True
     answers, truth = search.answers, NOTHING[name]
     missed = bool(((answers.lows > truth) | (answers.highs < truth)).any())
-    alone = Holdout(
-        noise.y_true, DeclaredSearch(m, 1, delta=delta), metric=name, classes=[0, 1],
-        **OPTIONS.get(name, {}),
-    ).query(noise.predictions(name, bits), key=0)  # fmt: skip
+    alone = search_of(noise.y_true, 1, **own).query(noise.predictions(name, bits), key=0)
     return missed, not alone.low <= truth <= alone.high
 
 
@@ -185,19 +177,18 @@ def gains_miss(rng, m, delta, n_models=20):
     """Models that change some answers of a baseline; the best is compared with the worst."""
     y_true = rng.integers(0, 2, m)
     base = rng.random(m) < 0.2
-    search = DeclaredSearch(m, 1000, delta=delta)
-    holdout = Holdout(y_true, search, baseline=y_true ^ base)
+    search = search_of(y_true, delta=delta, baseline=y_true ^ base)
     # each flips what the baseline says in some rows: it errs less often by .2 a - .8 b
     rates = [(0.1, 0.02)] * n_models
     losses = [np.where(base, rng.random(m) >= a, rng.random(m) < b) for a, b in rates]
     truth = 0.2 * rates[0][0] - 0.8 * rates[0][1]
     error = 0.2 - truth
-    answers = [holdout.query(y_true ^ one, key=key) for key, one in enumerate(losses)]
+    answers = [search.query(y_true ^ one, key=key) for key, one in enumerate(losses)]
     scores = any(not a.low <= error <= a.high for a in answers)
     gains = any(not a.gain_low <= truth <= a.gain_high for a in answers)
     order = sorted(range(n_models), key=lambda key: answers[key].value)
     best, worst = order[0], order[-1]
-    told = holdout.compare(y_true ^ losses[best], y_true ^ losses[worst], key_a=best, key_b=worst)
+    told = search.compare(y_true ^ losses[best], y_true ^ losses[worst], key_a=best, key_b=worst)
     return scores or gains, not told.gain_low <= 0 <= told.gain_high
 
 
@@ -221,9 +212,8 @@ def test_gains_of_a_brier_score_hold(m):
         models = [0.5 + slope * (chances - 0.5) for slope in (1.0, 0.6, 0.2)]
         # E (y - p)^2 = Var + (1 - slope)^2 E (chance - 1/2)^2
         worse = [(1 - slope) ** 2 / 12 for slope in (1.0, 0.6, 0.2)]
-        search = DeclaredSearch(m, 3, delta=0.2)
         own = {"metric": "neg_brier_score", "classes": [0, 1], "baseline": models[1]}
-        answers = Holdout(y_true, search, **own).query_many(models, keys=[0, 1, 2])
+        answers = search_of(y_true, 3, delta=0.2, **own).query_many(models, keys=[0, 1, 2])
         truths = worse[1] - np.array(worse)
         missed += ((answers.gain_lows > truths) | (answers.gain_highs < truths)).any()
     assert missed <= most_failures(200, 0.2)
@@ -242,8 +232,8 @@ def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not
         y_true = np.zeros(m, int)
         y_pred = (rng.random(60) < truth).astype(int)[groups]
         for own in ({"groups": groups}, {}):
-            search = DeclaredSearch(m, 1, delta=0.2)
-            answer = Holdout(y_true, search, classes=[0, 1], **own).query(y_pred, key=0)
+            search = search_of(y_true, 1, classes=[0, 1], delta=0.2, **own)
+            answer = search.query(y_pred, key=0)
             out = not answer.low <= truth <= answer.high
             missed, alone = missed + (out if own else 0), alone + (0 if own else out)
     assert missed <= most_failures(200, 0.2)

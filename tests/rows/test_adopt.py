@@ -2,16 +2,19 @@
 
 import numpy as np
 import pytest
+import support
+from support import state_of
 
-from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound, RademacherAverage, _kernel
+from radabound_fast import FixedSequence, HoldoutExhausted, RademacherAverage
+from radabound_fast._kernels.guard import GuardCore, lay_out
+from radabound_fast._kernels.rows import SignStore
 
 N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 
 
 def guard_of(bound, epsilon):
-    return RadaBound(
-        N_SAMPLES, epsilon=epsilon, delta=0.1, n_vectors=N_VECTORS, bound=bound, seed=SEED
-    )
+    given = {"epsilon": epsilon, "n_vectors": N_VECTORS, "seed": SEED}
+    return support.guard_of(N_SAMPLES, bound=bound, **given)
 
 
 def counted_elsewhere(guard, losses):
@@ -21,7 +24,7 @@ def counted_elsewhere(guard, losses):
     shift = average._core.unit_shift
     totals = np.rint(losses * 2.0**shift).astype(np.int64).sum(axis=1)
     maxima, minima = average._core.extremes()
-    progress = _kernel.lay_out(
+    progress = lay_out(
         maxima, minima, n_rows=len(losses), unit_shift=shift, largest=int(totals.max())
     )
     return progress, totals
@@ -31,10 +34,6 @@ def adopted(guard, losses):
     may_be_real = losses.dtype.kind == "f"
     found = guard._core.adopt(*counted_elsewhere(guard, losses), may_be_real=may_be_real)
     return found is not None
-
-
-def state_of(guard):
-    return {name: np.asarray(value).tolist() for name, value in guard._state().items()}
 
 
 def rows(kind, n_queries):
@@ -90,10 +89,8 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
 @pytest.mark.parametrize("max_queries", [None, 1, 70, 1000])
 def test_a_block_that_goes_over_the_end_of_stages_is_adopted_whole(max_queries):
     """Of rows that pass in every stage; after 1, 3, 7, ... and max_queries answers one ends."""
-    here, there = (
-        FixedSequence(N_SAMPLES, epsilon=0.06, delta=0.1, seed=1, n_vectors=N_VECTORS, max_queries=max_queries)
-        for _ in "12"
-    )  # fmt: skip
+    given = {"delta": 0.1, "seed": 1, "n_vectors": N_VECTORS, "max_queries": max_queries}
+    here, there = (FixedSequence(N_SAMPLES, epsilon=0.06, **given) for _ in "12")
     losses = np.random.default_rng(3).random((900, N_SAMPLES)) < 0.02
     losses[1::2] ^= True  # as many that err nearly everywhere
     assert n_adopted_of(there, losses, 300) == 900
@@ -125,10 +122,10 @@ def test_totals_are_priced_in_the_units_there_are(ours, theirs):
         budget = 2**62 if largest <= 400 << unit_shift else -1
         return budget, largest, 2**63 - 1, -1, 2**63 - 1, -1, 2**63 - 1
 
-    signs = _kernel.SignStore(SEED, N_SAMPLES, N_VECTORS)
+    signs = SignStore(SEED, N_SAMPLES, N_VECTORS)
     for total in (399, 400, 401, 999):
-        here, judged = (_kernel.GuardCore(signs, price=price) for _ in "12")
-        there = _kernel.GuardCore(signs)
+        here, judged = (GuardCore(signs, price=price) for _ in "12")
+        there = GuardCore(signs)
         first = np.zeros(N_SAMPLES, np.float32)
         first[:5] = 1.0 if ours == "bits" else 0.5
         other = (np.arange(N_SAMPLES) < total).astype(np.float32)
@@ -140,12 +137,12 @@ def test_totals_are_priced_in_the_units_there_are(ours, theirs):
         shift = 24 if theirs == "units" else 0
         assert (here.unit_shift, there.unit_shift) == (24 if ours == "units" else 0, shift)
         maxima, minima = there.extremes()
-        state = _kernel.lay_out(maxima, minima, n_rows=1, unit_shift=shift, largest=total << shift)
-        before = here._progress()
+        state = lay_out(maxima, minima, n_rows=1, unit_shift=shift, largest=total << shift)
+        before = here.progress()
         taken = here.adopt(state, np.array([total << shift]), may_be_real=True)
         judged.query_many(other[None])
         assert (taken is not None) == (not judged.halted) == (total <= 400)
-        assert (here._progress() == (judged._progress() if taken else before)).all()
+        assert (here.progress() == (judged.progress() if taken else before)).all()
 
 
 def test_totals_that_are_not_those_of_the_state_are_refused_and_change_nothing():

@@ -153,7 +153,7 @@ def test_an_array_outlives_its_producer_and_is_released_once_when_nobody_reads_i
 
 def test_bits_are_released_once_they_are_packed():
     column = Column(np.array([0b101], np.uint8), format=b"b", length=3)
-    assert pack_losses(column).tolist() == [0b101]
+    assert pack_losses(column).words.tolist() == [0b101]
     gc.collect()
     assert column.released.count(Array) == 1
 

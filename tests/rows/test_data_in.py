@@ -4,9 +4,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Holdout, RadaBound, pack_losses
+from radabound_fast import PackedLosses, pack_losses
 from radabound_fast.rows.packing import as_words
 
 N_SAMPLES = 1003  # no multiple of 8
@@ -95,8 +96,8 @@ def held(request):
     return hold
 
 
-def guard_of():
-    return RadaBound(N_SAMPLES, epsilon=0.2, delta=0.1, bound="mclt", seed=0)
+def guard_of(judged=N_SAMPLES):
+    return support.guard_of(judged, epsilon=0.2, seed=0)
 
 
 def answer_of(losses):
@@ -114,17 +115,14 @@ def test_a_container_does_not_change_the_answer(held, dtype):
 
 
 def test_bits_of_every_container_are_the_same(held):
-    assert_array_equal(pack_losses(held(LOSSES)), pack_losses(LOSSES))
+    assert_array_equal(pack_losses(held(LOSSES)).words, pack_losses(LOSSES).words)
 
 
 def test_predictions_of_every_container_are_compared_by_position(held):
     predictions = np.where(LOSSES, (LABELS + 1) % 3, LABELS).astype(np.int32)
-    expected = Holdout(LABELS, guard_of()).query(predictions).value
+    expected = guard_of(LABELS).query(predictions).value
     assert expected == LOSSES.mean()
-    assert (
-        Holdout(held(LABELS.astype(np.int32)), guard_of()).query(held(predictions)).value
-        == expected
-    )
+    assert guard_of(held(LABELS.astype(np.int32))).query(held(predictions)).value == expected
 
 
 @pytest.mark.parametrize(
@@ -151,7 +149,7 @@ def test_nulls_of_arrow_columns_are_refused(library):
     values = LOSSES.tolist()
     values[17] = None
     column = module.array(values) if library == "pyarrow" else module.Series(values)
-    for ask in (guard_of().query, pack_losses, guard_of().query_packed):
+    for ask in (guard_of().query, pack_losses, lambda words: PackedLosses(words, N_SAMPLES)):
         with pytest.raises(ValueError, match="must have no missing values, got one at sample 17"):
             ask(column)
 
@@ -165,8 +163,9 @@ def test_a_bool_column_is_a_packed_row_without_a_copy_where_it_is_whole_words(st
     words = as_words(column, n_samples)
     buffer = np.frombuffer(column.buffers()[1], np.uint8)
     assert np.shares_memory(words, buffer) == (start % 8 == 0 and n_samples == 960)
-    guards = [RadaBound(n_samples, epsilon=0.2, delta=0.1, bound="mclt", seed=0) for _ in range(2)]
-    assert guards[0].query_packed(column).value == guards[1].query(LOSSES[:n_samples]).value
+    expected = guard_of(n_samples).query(LOSSES[:n_samples]).to_dict()
+    for packed in (PackedLosses(column, n_samples), pack_losses(column)):
+        assert guard_of(n_samples).query(packed).to_dict() == expected
 
 
 def test_rows_of_frames_are_queries_in_order():
@@ -187,7 +186,7 @@ def test_labels_and_predictions_may_be_columns_of_strings(library):
     make = module.array if library == "pyarrow" else module.Series
     labels = make(names[LABELS].tolist())
     predictions = make(names[np.where(LOSSES, (LABELS + 1) % 3, LABELS)].tolist())
-    assert Holdout(labels, guard_of()).query(predictions).value == LOSSES.mean()
+    assert guard_of(labels).query(predictions).value == LOSSES.mean()
 
 
 def test_categories_of_pandas_are_compared_by_value():
@@ -196,7 +195,7 @@ def test_categories_of_pandas_are_compared_by_value():
     predicted = names[np.where(LOSSES, (LABELS + 1) % 3, LABELS)]
     labels = pd.Series(pd.Categorical(names[LABELS], categories=["eel", "cat", "dog"]))
     predictions = pd.Series(pd.Categorical(predicted, categories=["dog", "eel", "cat"]))
-    assert Holdout(labels, guard_of()).query(predictions).value == LOSSES.mean()
+    assert guard_of(labels).query(predictions).value == LOSSES.mean()
 
 
 @pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")

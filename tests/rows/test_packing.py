@@ -1,6 +1,7 @@
 """Packing against plain NumPy: every kernel of this CPU, dtype, byte order, stride and size."""
 
 import fractions
+import pickle
 import re
 from datetime import datetime
 
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from radabound_fast import Ladder, RadaBound, RademacherAverage, SignMatrix, _kernel, pack_losses
+from radabound_fast import PackedLosses, pack_losses
+from radabound_fast._kernels.rows import kernels, pack_rows, rows_in_units
 from radabound_fast.rows.packing import as_values, as_words
 
 # A word is 64 samples, and a row shorter than one is packed value by value: around 64 and its
@@ -58,7 +60,7 @@ def layouts(values):
 def test_every_kernel_packs_losses_of_every_dtype_as_packbits_does(kernel, n_samples):
     bits = random_bits(2, n_samples)
     for dtype in DTYPES:
-        assert_array_equal(_kernel.pack_rows(bits.astype(dtype), kernel=kernel), words_of(bits))
+        assert_array_equal(pack_rows(bits.astype(dtype), kernel=kernel), words_of(bits))
 
 
 @pytest.mark.parametrize("n_samples", [1, 63, 64, 65, 200])
@@ -66,13 +68,13 @@ def test_every_kernel_packs_rows_wherever_they_lie(kernel, n_samples):
     bits = random_bits(3, n_samples)
     for dtype in DTYPES:
         for values in layouts(bits.astype(dtype)):
-            assert_array_equal(_kernel.pack_rows(values, kernel=kernel), words_of(bits))
+            assert_array_equal(pack_rows(values, kernel=kernel), words_of(bits))
 
 
 def test_a_broadcast_row_has_stride_zero_and_is_packed_all_the_same(kernel):
     for value in (0, 1):
         row = np.broadcast_to(np.float32(value), (2, 130))
-        assert_array_equal(_kernel.pack_rows(row, kernel=kernel), words_of(row == 1))
+        assert_array_equal(pack_rows(row, kernel=kernel), words_of(row == 1))
 
 
 @settings(max_examples=200, deadline=None)
@@ -91,9 +93,9 @@ def test_packing_does_not_depend_on_how_the_values_are_stored(
     spread = np.ones((n_rows, n_samples * abs(step)), dtype, order="F" if by_columns else "C")
     values = spread[:, ::step]
     values[...] = bits
-    for name, usable in _kernel.kernels():
+    for name, usable in kernels():
         if usable:
-            assert_array_equal(_kernel.pack_rows(values, kernel=name), words_of(bits))
+            assert_array_equal(pack_rows(values, kernel=name), words_of(bits))
 
 
 def test_nothing_around_a_row_is_looked_at(kernel):
@@ -101,13 +103,13 @@ def test_nothing_around_a_row_is_looked_at(kernel):
         for n_samples in (1, 63, 64, 65, 129):
             around = np.full((3, n_samples + 256), 2, dtype)
             around[:, 128:-128] = 1
-            words = _kernel.pack_rows(around[:, 128:-128], kernel=kernel)
+            words = pack_rows(around[:, 128:-128], kernel=kernel)
             assert_array_equal(words, words_of(np.ones((3, n_samples), bool)))
 
 
 def test_minus_zero_is_zero(kernel):
     for dtype in FLOATS:
-        assert_array_equal(_kernel.pack_rows(np.full(70, -0.0, dtype), kernel=kernel), [0, 0])
+        assert_array_equal(pack_rows(np.full(70, -0.0, dtype), kernel=kernel), [0, 0])
 
 
 @pytest.mark.parametrize("n_samples", [1, 64, 65, 200])
@@ -125,9 +127,9 @@ def test_the_first_value_that_is_no_loss_is_named_wherever_it_stands(kernel, n_s
                     f"at row 1, sample {index}"
                 )
                 with pytest.raises(ValueError, match=message):
-                    _kernel.pack_rows(losses, kernel=kernel)
+                    pack_rows(losses, kernel=kernel)
                 with pytest.raises(ValueError, match=f"at sample {index}$"):
-                    _kernel.pack_rows(losses[1], kernel=kernel)
+                    pack_rows(losses[1], kernel=kernel)
 
 
 # ---- losses between 0 and 1 --------------------------------------------------------------
@@ -149,10 +151,10 @@ def test_every_kernel_rounds_losses_to_the_nearest_multiple_ties_to_even(kernel,
         losses = awkward_losses(n_samples, dtype)
         expected = np.zeros((2, -(-n_samples // 64) * 64), np.int32)
         expected[:, :n_samples] = np.rint(losses.astype(np.float64) * 2**24)
-        assert_array_equal(_kernel.rows_in_units(losses, kernel=kernel), expected)
+        assert_array_equal(rows_in_units(losses, kernel=kernel), expected)
         swapped = losses.astype(losses.dtype.newbyteorder())
         for values in layouts(swapped):
-            assert_array_equal(_kernel.rows_in_units(values, kernel=kernel), expected)
+            assert_array_equal(rows_in_units(values, kernel=kernel), expected)
             if n_samples > 200:
                 break
 
@@ -166,7 +168,7 @@ def test_the_first_value_outside_0_and_1_is_named(kernel, n_samples):
                 losses = np.full(n_samples, 0.5, dtype)
                 losses[index:] = value
                 with pytest.raises(ValueError, match=rf"in \[0, 1\], got .* at sample {index}$"):
-                    _kernel.rows_in_units(losses, kernel=kernel)
+                    rows_in_units(losses, kernel=kernel)
 
 
 def test_longdouble_is_rounded_once():
@@ -218,7 +220,7 @@ BITS = [True, False, True, True, False]
     ids=lambda losses: type(losses).__name__,
 )
 def test_losses_may_come_as(losses):
-    assert_array_equal(pack_losses(losses), [0b01101])
+    assert_array_equal(pack_losses(losses).words, [0b01101])
 
 
 def test_a_plain_array_is_taken_without_a_copy():
@@ -234,7 +236,7 @@ def test_a_memory_mapped_file_is_taken_without_a_copy(tmp_path):
         np.save(tmp_path / "losses.npy", bits.astype(dtype))
         mapped = np.load(tmp_path / "losses.npy", mmap_mode="r")
         assert np.shares_memory(as_values(mapped, ndim=2), mapped)
-        assert_array_equal(pack_losses(mapped), words_of(bits))
+        assert_array_equal(pack_losses(mapped).words, words_of(bits))
 
 
 @pytest.mark.parametrize(
@@ -326,9 +328,49 @@ def test_losses_of_another_shape_are_refused(shape, ndim, message):
 
 @pytest.mark.parametrize("n_samples", SIZES)
 def test_packed_words_are_taken_without_a_copy(n_samples):
-    packed = pack_losses(random_bits(3, n_samples))
-    assert as_words(packed, n_samples) is packed
-    assert as_words(packed[1], n_samples, ndim=1).base is packed
+    words = pack_losses(random_bits(3, n_samples)).words
+    assert as_words(words, n_samples) is words
+    assert as_words(words[1], n_samples, ndim=1).base is words
+    assert PackedLosses(words, n_samples).words is words
+
+
+def test_packed_losses_are_rows_that_are_cut_without_a_copy():
+    bits = random_bits(9, 100)
+    packed = pack_losses(bits)
+    assert (len(packed), packed.ndim, packed.n_samples) == (9, 2, 100)
+    for part in (slice(2, 7), slice(None, None, 3), slice(0, 0), np.array([8, 0, 3])):
+        some = packed[part]
+        assert_array_equal(some.words, pack_losses(bits[part]).words)
+        assert some.n_samples == 100 and len(some) == len(bits[part])
+    assert np.shares_memory(packed[2:7].words, packed.words)
+    one = packed[3]
+    assert one.ndim == 1 and repr(one) == "PackedLosses(n_samples=100)"
+    assert repr(packed) == "PackedLosses(9, n_samples=100)"
+    with pytest.raises(TypeError, match="one row of packed losses has no len"):
+        len(one)
+    with pytest.raises(TypeError, match="one row of packed losses has no rows to choose from"):
+        one[0]
+    again = pickle.loads(pickle.dumps(packed))
+    assert_array_equal(again.words, packed.words)
+    assert again.n_samples == 100
+
+
+@pytest.mark.parametrize(
+    ("words", "n_samples", "error", "message"),
+    [
+        (np.zeros(2, np.uint64), 64, ValueError, "words must have length 1, got shape (2,)"),
+        (np.zeros(2, np.uint64), 129, ValueError, "words must have length 3, got shape (2,)"),
+        (np.zeros((1, 1, 1), np.uint64), 64, ValueError, "words must have one or two dimensions"),
+        (np.zeros(2, np.int64), 100, TypeError, "words must be uint64, got dtype int64"),
+        (np.zeros(2, np.uint64), 0, ValueError, "n_samples must be at least 1, got 0"),
+        (np.zeros(2, np.uint64), 1.5, TypeError, "n_samples must be an integer, got 1.5"),
+    ],
+)
+def test_words_that_hold_no_such_losses_are_refused_when_they_are_wrapped(
+    words, n_samples, error, message
+):
+    with pytest.raises(error, match=re.escape(message)):
+        PackedLosses(words, n_samples)
 
 
 # one byte, one under, at and over a word, and whole words
@@ -337,24 +379,15 @@ def test_packed_words_are_taken_without_a_copy(n_samples):
 def test_bytes_are_refused_with_the_line_that_makes_words_of_them(n_samples, many):
     bits = random_bits(3, n_samples) if many else random_bits(1, n_samples)[0]
     made = np.packbits(bits, axis=-1)  # the first sample highest: wrong, and m may be whole bytes
-    guard = RadaBound(n_samples, epsilon=0.9, delta=0.1, bound="mclt")
-    mechanism = Ladder(n_samples, step=0.1, delta=0.1)
-    average = RademacherAverage(SignMatrix(n_samples, 2))
-    for asked in (guard, mechanism):
-        ask = asked.query_many_packed if many else asked.query_packed
-        with pytest.raises(TypeError, match="must be uint64, as pack_losses.*bytes do not tell"):
-            ask(made)
-        assert asked.n_answered == 0
-    with pytest.raises(TypeError, match="must be uint64") as caught:
-        average.update_packed(made)
-    assert average.n_answered == 0
+    with pytest.raises(TypeError, match="be uint64, as pack_losses.*bytes do not tell") as caught:
+        PackedLosses(made, n_samples)
     line = str(caught.value).partition(", pass ")[2]
     right = np.packbits(bits, axis=-1, bitorder="little")
-    assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits))
+    assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits).words)
 
 
 def test_packed_words_in_odd_strides_or_byte_order_become_plain_ones():
-    words = pack_losses(random_bits(3, 200))
+    words = pack_losses(random_bits(3, 200)).words
     for odd in (words.astype(">u8"), np.asfortranarray(words), np.repeat(words, 2, axis=1)[:, ::2]):
         taken = as_words(odd, 200)
         assert_array_equal(taken, words)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel, pack_losses
+from radabound_fast import pack_losses
+from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, as_words
 
@@ -35,9 +36,9 @@ def columns(bits, start, stop):
 @pytest.mark.parametrize("start", OFFSETS)
 @pytest.mark.parametrize("n_samples", SIZES)
 def test_columns_of_bools_are_packed_from_any_offset(start, n_samples):
-    expected = pack_losses(BITS[start : start + n_samples])
+    expected = pack_losses(BITS[start : start + n_samples]).words
     for name, column in columns(BITS, start, start + n_samples):
-        assert_array_equal(pack_losses(column), expected, err_msg=name)
+        assert_array_equal(pack_losses(column).words, expected, err_msg=name)
         assert_array_equal(as_values(column), BITS[start : start + n_samples], err_msg=name)
         if not name.startswith("pandas"):
             assert_array_equal(as_words(column, n_samples), expected, err_msg=name)
@@ -53,7 +54,7 @@ def test_bits_that_start_at_a_byte_are_arrows_own_memory():
 def test_bits_past_the_last_are_arrows_to_leave_undefined():
     column = pa.array([True] * 16).slice(0, 5)
     assert as_words(column, 5).tolist() == [0b11111]
-    assert pack_losses(column).tolist() == [0b11111]
+    assert pack_losses(column).words.tolist() == [0b11111]
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
@@ -70,21 +71,21 @@ def test_columns_of_numbers_are_taken_without_a_copy_and_outlive_their_owner(dty
 
 def test_an_empty_chunk_changes_nothing():
     column = pa.chunked_array([[], [True, False], [], [True]], type=pa.bool_())
-    assert pack_losses(column).tolist() == [0b101]
+    assert pack_losses(column).words.tolist() == [0b101]
     assert as_values(column).tolist() == [True, False, True]
 
 
 def test_rows_of_a_frame_are_queries():
     rows = BITS[:12].reshape(3, 4)
     frame = pd.DataFrame(rows, columns=list("abcd"), index=[9, 7, 5])
-    assert_array_equal(pack_losses(frame), pack_losses(rows))
+    assert_array_equal(pack_losses(frame).words, pack_losses(rows).words)
     mixed = frame.astype({"a": "Int64", "b": "boolean", "c": "float32"})
-    assert_array_equal(pack_losses(mixed), pack_losses(rows))
-    assert_array_equal(pack_losses(pl.DataFrame(rows)), pack_losses(rows))
+    assert_array_equal(pack_losses(mixed).words, pack_losses(rows).words)
+    assert_array_equal(pack_losses(pl.DataFrame(rows)).words, pack_losses(rows).words)
 
 
 def test_a_series_goes_by_position_whatever_its_index():
-    assert pack_losses(pd.Series([1, 0, 0], index=[2, 1, 0])).tolist() == [0b001]
+    assert pack_losses(pd.Series([1, 0, 0], index=[2, 1, 0])).words.tolist() == [0b001]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +159,9 @@ def test_a_column_of_a_frame_does_not_depend_on_its_neighbours(names, make):
         frame = rows if make is list else make(columns)
     labels = Labels(rows[0], classes=np.array([value for row in rows for value in row], object))
     values, beside = labels.match(frame, ndim=2)
-    losses = _kernel.pack_rows(values, beside)
+    losses = pack_rows(values, beside)
     wrong = [[value != truth for value, truth in zip(row, rows[0], strict=True)] for row in rows]
-    assert_array_equal(losses, pack_losses(wrong))
+    assert_array_equal(losses, pack_losses(wrong).words)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

@@ -13,10 +13,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
-from support import in_package
+from support import in_package, state_of
 
-from radabound_fast import Holdout, HoldoutExhausted, Ladder, RadaBound, pack_losses
+from radabound_fast import (
+    DeclaredSearch,
+    FixedSequence,
+    GuessAndCheck,
+    Holdout,
+    HoldoutExhausted,
+    Ladder,
+    PackedLosses,
+    RadaBound,
+    pack_losses,
+)
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.rows import reference
 from radabound_fast.rows.partial import Partial, Task
@@ -29,10 +40,9 @@ SIZES = [1, 64, 65, 384, 385, 1000]
 VECTORS = [1, 8, 9, 70]
 
 
-def guard_of(m=1000, n_vectors=12, bound="mclt", epsilon=0.088, seed=SEED, **parameters):
-    return RadaBound(
-        m, epsilon=epsilon, delta=0.1, n_vectors=n_vectors, bound=bound, seed=seed, **parameters
-    )
+def guard_of(judged=1000, n_vectors=12, bound="mclt", epsilon=0.088, seed=SEED, **parameters):
+    given = {"n_vectors": n_vectors, "epsilon": epsilon, "seed": seed} | parameters
+    return support.guard_of(judged, bound=bound, **given)
 
 
 def losses_of(kind, n_queries=60, m=1000, rate=0.1):
@@ -63,19 +73,12 @@ def parts_of(task, losses, cut, *, packed=False):
     parts = []
     for start, stop in itertools.pairwise(cut):
         shard = losses[:, start:stop]
-        if packed:
-            parts.append(task.reduce_packed(pack_losses(shard), start=start))
-        else:
-            parts.append(task.reduce(shard, start=start))
+        parts.append(task.reduce(pack_losses(shard) if packed else shard, start=start))
     return parts
 
 
-def state_of(guard):
-    return {name: np.asarray(value).tolist() for name, value in guard._state().items()}
-
-
 def assert_same(answers, expected):
-    for name in ("halted", "n_queries", "complexity", "delta_prime"):
+    for name in ("halted", "n_answered", "complexity", "delta_prime"):
         assert_array_equal(getattr(answers, name), getattr(expected, name))
     for name, column in expected.to_dict().items():
         assert_array_equal(answers.to_dict()[name], column)
@@ -95,12 +98,12 @@ def test_partials_add_up_to_the_reference_integers(kernel, kind, m):
         units = np.rint(losses * 2.0**whole.unit_shift).astype(np.int64)
         sums = reference.signed_sums(reference.signs(SEED, n_vectors, m), units)
         assert whole.unit_shift == (24 if ((losses > 0) & (losses < 1)).any() else 0)
-        assert whole.is_whole and whole.declared == (kind == "bits") and len(whole) == 60
+        assert whole.is_whole and whole.binary == (kind == "bits") and len(whole) == 60
         assert_array_equal(whole.sums, [sums.max(axis=0), sums.min(axis=0)])
         assert_array_equal(whole.totals, units.sum(axis=1))
         if kind == "bits":
             packed = sum(parts_of(task, losses, cut, packed=True))
-            assert packed.packed and not whole.packed
+            assert packed.binary
             assert_array_equal(packed.sums, whole.sums)
             assert_array_equal(packed.totals, whole.totals)
 
@@ -127,7 +130,7 @@ def test_parts_add_up_in_any_order():
             assert whole.spans == ((0, 1000),)
             assert_array_equal(whole.sums, expected.sums)
             assert_array_equal(whole.totals, expected.totals)
-            assert (whole.unit_shift, whole.declared) == (24, False)
+            assert (whole.unit_shift, whole.binary) == (24, False)
 
 
 def test_generated_signs_count_alike():
@@ -167,9 +170,8 @@ RUNS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("bound", "epsilon"), RUNS)
-@pytest.mark.parametrize("block", [1, 7, 150])
-def test_taking_partials_is_asking_query_many(bound, epsilon, kind, block):
-    losses = losses_of(kind, 150)
+def test_hardly_any_rows_but_those_of_the_halt_are_fetched(bound, epsilon, kind):
+    losses, block = losses_of(kind, 150), 7
     here, there = guard_of(bound=bound, epsilon=epsilon), guard_of(bound=bound, epsilon=epsilon)
     task = pickle.loads(pickle.dumps(there.task()))
     blocks = [losses[row : row + block] for row in range(0, 150, block)]
@@ -178,8 +180,7 @@ def test_taking_partials_is_asking_query_many(bound, epsilon, kind, block):
     answers = there.take(partials, fetch=lambda i: (fetched.append(i), blocks[i])[1])
     assert_same(answers, here.query_many(losses))
     assert state_of(there) == state_of(here)
-    # hardly anything but the halt is fetched
-    assert fetched == ([answers.n_answered // block] if answers.halted else [])
+    assert fetched == ([len(answers) // block] if answers.halted else [])
 
 
 @pytest.mark.parametrize("kind", ["bits", "real"])
@@ -198,7 +199,7 @@ def test_a_halt_at_every_place_of_every_block_is_found(bound, epsilon, kind, pac
             losses = losses * np.float32(0.75)
         here = guard_of(bound=bound, epsilon=epsilon)
         expected = here.query_many(losses)
-        assert expected.n_answered == place and expected.halted == (place < 12)
+        assert len(expected) == place and expected.halted == (place < 12)
         for cut in ([0, 1000], [0, 64, 1000]):
             there = guard_of(bound=bound, epsilon=epsilon)
             blocks = np.split(losses, 3)
@@ -207,24 +208,6 @@ def test_a_halt_at_every_place_of_every_block_is_found(bound, epsilon, kind, pac
             answers = there.take(partials, fetch=given.__getitem__)
             assert_same(answers, expected)
             assert state_of(there) == state_of(here)
-
-
-@pytest.mark.parametrize("m", SIZES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_awkward_sizes_are_taken_alike(m, kind):
-    losses = losses_of(kind, 20, m)
-    for n_vectors in VECTORS:
-        here, there = (
-            guard_of(m, n_vectors, "fixed-sequence", 0.6 if m < 100 else 0.2) for _ in "12"
-        )
-        blocks = np.split(losses, 4)
-        for cut in cuts_of(m):
-            partials = [sum(parts_of(there.task(), rows, cut)) for rows in blocks]
-            answers = there.take(partials, fetch=blocks.__getitem__)
-            assert_same(answers, here.query_many(losses))
-            assert state_of(there) == state_of(here)
-            if here.halted:
-                break
 
 
 def test_no_rows_are_no_queries():
@@ -245,7 +228,7 @@ def test_partials_after_the_halt_are_not_asked_for():
             yield guard.task().reduce(rows)
 
     answers = guard.take(partials(), fetch=np.split(losses, 20).__getitem__)
-    assert answers.halted and asked == list(range(answers.n_answered // 3 + 1))
+    assert answers.halted and asked == list(range(len(answers) // 3 + 1))
     with pytest.raises(HoldoutExhausted):
         guard.take([guard.task().reduce(losses)])
 
@@ -277,7 +260,7 @@ def test_what_is_taken_is_committed_and_another_process_may_halt_between(tmp_pat
             pytest.fail("it went on")
 
         answers = guard.take(partials())  # nothing is fetched, since nothing may be judged
-        assert answers.halted and answers.n_answered == 20
+        assert answers.halted and len(answers) == 20
         assert answers.n_answered == guard.n_answered == other.n_answered > 20
         assert_array_equal(answers.numbers, np.arange(20) + 1)
 
@@ -315,7 +298,7 @@ def test_an_interrupt_anywhere_leaves_whole_partials(interrupt_at, bound, epsilo
 
 
 @pytest.mark.parametrize("classes", [[0, 1], [2, 3, 4], ["cat", "dog", "emu"], [0.5, None]])
-def test_the_task_of_a_holdout_takes_predictions(classes):
+def test_the_task_of_a_guard_on_labels_takes_predictions(classes):
     if None in classes:
         classes = [("a",), "b"]
     table = np.empty(len(classes), object)
@@ -324,32 +307,47 @@ def test_the_task_of_a_holdout_takes_predictions(classes):
         table = np.array(classes)
     codes = np.random.default_rng(8).integers(0, len(classes), 1000)
     predictions = table[(codes + losses_of("bits")) % len(classes)]
-    here, there = (Holdout(table[codes], guard_of(epsilon=0.07)) for _ in "12")
+    here, there = (guard_of(table[codes], epsilon=0.07) for _ in "12")
     task = pickle.loads(pickle.dumps(there.task()))
     blocks = np.split(predictions, 6)
     for cut in ([0, 1000], [0, 64, 448, 1000]):
         partials = [sum(parts_of(task, rows, cut)) for rows in blocks]
-        assert all(partial.declared and not partial.packed for partial in partials)
+        assert all(partial.binary for partial in partials)
     answers = there.take(partials, fetch=blocks.__getitem__)
     assert answers.halted
     assert_same(answers, here.query_many(predictions))
-    assert state_of(there.guard) == state_of(here.guard)
+    assert state_of(there) == state_of(here)
 
 
-def test_a_holdout_takes_packed_losses_as_well():
-    losses = losses_of("bits")
-    holdout, guard = Holdout(np.zeros(1000, int), guard_of(), classes=[0, 1]), guard_of()
-    packed = [holdout.task().reduce_packed(pack_losses(rows)) for rows in np.split(losses, 3)]
-    answers = holdout.take(packed, fetch=lambda i: pack_losses(np.split(losses, 3)[i]))
-    assert_same(answers, guard.query_many(losses))
+def test_a_guard_on_labels_takes_packed_losses_as_well():
+    blocks, labels = np.split(losses_of("bits"), 3), np.arange(1000) % 2
+    guard, expected = guard_of(labels), guard_of().query_many(losses_of("bits"))
+    task = guard.task()
+    for partials, fetch in (
+        ([task.reduce(pack_losses(rows)) for rows in blocks], lambda i: pack_losses(blocks[i])),
+        ([task.reduce(task.pack(labels ^ rows)) for rows in blocks], lambda i: labels ^ blocks[i]),
+    ):
+        assert_same(guard_of(labels).take(partials, fetch=fetch), expected)
 
 
-def test_only_a_radabound_takes_partials():
-    holdout = Ladder(np.arange(1000) % 2, step=0.1, delta=0.1)
-    for ask in (holdout.task, lambda: holdout.take([])):
-        with pytest.raises(TypeError, match="only a RadaBound takes partials, .* is a Ladder"):
-            ask()
-    with pytest.raises(TypeError, match="only the task of a Holdout"):
+@pytest.mark.parametrize("start", [0, 64, 640])
+def test_predictions_are_packed_where_they_are(start):
+    labels, losses = np.arange(1000) % 2, losses_of("bits", 5)
+    task = guard_of(labels).task()
+    packed = task.pack((labels ^ losses)[:, start:], start=start)
+    assert packed.n_samples == 1000 - start
+    assert_array_equal(packed.words, pack_losses(losses[:, start:]).words)
+
+
+def test_guards_without_signs_have_no_task():
+    for guard in (
+        Ladder(1000, step=0.1, delta=0.1),
+        GuessAndCheck(1000, epsilon=0.1, delta=0.1),
+        DeclaredSearch(1000, 9, delta=0.1),
+        FixedSequence(1000, epsilon=0.1, delta=0.1, n_vectors=0),
+    ):
+        assert not hasattr(guard, "task") and not hasattr(guard, "take")
+    with pytest.raises(TypeError, match="only the task of a guard that has labels packs predict"):
         guard_of().task().pack(np.zeros((1, 1000)))
 
 
@@ -376,14 +374,14 @@ def test_what_does_not_fit_is_refused_and_what_was_counted_is_told():
         assert guard.n_answered == 10 * (n_before + 1)
 
 
-@pytest.mark.parametrize("wrap", [lambda guard: guard, lambda guard: Holdout([0] * 200, guard)])
-def test_one_partial_alone_is_refused_by_the_arguments_name(wrap):
-    guard = RadaBound(200, epsilon=0.3, delta=0.1, seed=0)
-    partial = guard.task().reduce(np.zeros((2, 200), bool))
+@pytest.mark.parametrize("judged", [200, [0] * 200])
+def test_one_partial_alone_is_refused_by_the_arguments_name(judged):
+    guard = guard_of(judged, epsilon=0.3)
+    partial = guard.task().reduce(pack_losses(np.zeros((2, 200))))
     for given in (partial, None, 3):
         expected = f"^partials must be an iterable of Partial, got {type(given).__name__}$"
         with pytest.raises(TypeError, match=expected):
-            wrap(guard).take(given)
+            guard.take(given)
     assert guard.n_answered == 0
 
 
@@ -398,7 +396,8 @@ def test_rows_that_are_needed_and_not_given_or_others_are_refused_before_anythin
     guard = guard_of()
     partial = guard.task().reduce(losses)
     before = state_of(guard)
-    wrong = [losses[:-1], losses[::-1], losses.astype(float), pack_losses(losses), losses[:, :-1]]
+    wrong = [losses[:-1], losses[::-1], losses.astype(float), pack_losses(~losses)]
+    wrong += [losses[:, :-1], pack_losses(losses[:, :-1])]
     with pytest.raises(ValueError, match="fetch must return the rows of partial 0, .* got None"):
         guard.take([partial])
     for rows in wrong:
@@ -446,16 +445,16 @@ def test_samples_that_no_part_has_are_refused(shape, start, error, message):
 
 def test_words_that_no_part_has_are_refused():
     task = guard_of().task()
-    for words, start, error, message in [
-        (np.zeros((2, 17), np.uint64), 0, ValueError, "words must end with sample 1000, got 17"),
-        (np.zeros((2, 2), np.uint64), 960, ValueError, "must end with sample 1000, got 2 words"),
-        (np.full((2, 1), 2**40, np.uint64), 960, ValueError, "no bit set past n_samples = 40"),
-        (np.zeros((2, 16), np.uint8), 0, TypeError, "words must be uint64"),
-        (np.zeros(16, np.uint64), 0, ValueError, "got 0 samples"),
-        (np.zeros((2, 1), np.uint64), 1024, ValueError, "from 1024 on"),
+    for packed, start, message in [
+        (PackedLosses(np.zeros((2, 17), np.uint64), 1088), 0, "up to the last of 1000, .* got 1,0"),
+        (PackedLosses(np.zeros((2, 2), np.uint64), 128), 960, "got 128 samples from 960 on"),
+        (PackedLosses(np.full((2, 1), 2**40, np.uint64), 40), 960, "bit set past n_samples = 40"),
+        (PackedLosses(np.zeros(16, np.uint64), 1000), 0, "words must have two dimensions"),
+        (PackedLosses(np.zeros((2, 1), np.uint64), 64), 1024, "from 1024 on"),
+        (PackedLosses(np.zeros((2, 1), np.uint64), 63), 0, "got 63 samples from 0 on"),
     ]:
-        with pytest.raises(error, match=message):
-            task.reduce_packed(words, start=start)
+        with pytest.raises(ValueError, match=message):
+            task.reduce(packed, start=start)
 
 
 def test_a_value_that_is_no_loss_is_told_by_its_place():
@@ -468,12 +467,12 @@ def test_a_value_that_is_no_loss_is_told_by_its_place():
 
 
 def test_neither_seed_nor_labels_nor_totals_are_in_a_repr():
-    guard = guard_of(seed=123456789)
-    holdout = Holdout(np.full(1000, "emu"), guard, classes=["emu", "owl"])
-    partial = guard.task().reduce(np.arange(1000)[np.newaxis] < 321)
-    for told in (repr(guard.task()), repr(holdout.task()), repr(partial), str(partial)):
+    labels = np.full(1000, "emu")
+    guard = guard_of(Holdout(labels, classes=["emu", "owl"]), seed=123456789)
+    partial = guard.task().reduce(pack_losses(np.arange(1000)[np.newaxis] < 321))
+    for told in (repr(guard.task()), repr(partial), str(partial), repr(guard)):
         assert not any(secret in told for secret in ("123456789", "emu", "321"))
-    assert repr(holdout.task()) == "Task(n_samples=1000, n_vectors=12)"
+    assert repr(guard.task()) == "Task(n_samples=1000, n_vectors=12)"
 
 
 def fails(*_):
@@ -485,17 +484,18 @@ def fails(*_):
     [
         lambda guard, losses: guard.task().reduce(losses * 2.0),
         lambda guard, losses: guard.task().reduce(losses[:, :63]),
-        lambda guard, losses: guard.task().reduce_packed(np.full((3, 16), 2**64 - 1, np.uint64)),
-        lambda guard, losses: Holdout(losses[0], guard).task().reduce(losses + 7),
+        lambda guard, losses: guard.task().reduce(
+            PackedLosses(np.full((3, 16), 2**64 - 1, np.uint64), 1000)
+        ),
+        lambda guard, losses: guard_of(losses[0]).task().reduce(losses + 7),
+        lambda guard, losses: guard_of(losses[0]).task().pack(losses + 7),
         lambda guard, losses: guard.take([guard.task().reduce(losses[:5]), None]),
         lambda guard, losses: guard.take([guard.task().reduce(losses)]),
         lambda guard, losses: guard.take([guard.task().reduce(losses)], fetch=fails),
         lambda guard, losses: guard.take([guard.task().reduce(losses)], fetch=lambda i: ~losses),
-        lambda guard, losses: Holdout(losses[0], guard).take(
+        lambda guard, losses: guard_of(losses[0]).take(
             [guard.task().reduce(losses)], fetch=lambda i: losses
         ),
-        lambda guard, losses: next(guard.iter_query_many(losses * 2.0, block=9)),
-        lambda guard, losses: next(Holdout(losses[0], guard).iter_query_many(losses + 7, block=9)),
     ],
 )
 def test_no_error_keeps_what_it_was_about(ask):
@@ -521,19 +521,19 @@ def test_a_partial_comes_back_from_its_bytes_and_from_a_pickle(kind, cut):
             assert_array_equal(back.sums, part.sums)
             assert_array_equal(back.totals, part.totals)
             assert back.sums.dtype == part.sums.dtype and back.spans == part.spans
-            assert (back.declared, back.packed) == (part.declared, part.packed)
+            assert back.binary == part.binary
     scattered = sum(parts_of(guard_of().task(), losses_of(kind), [0, 64, 128, 192])[::2])
     assert Partial.from_bytes(scattered.to_bytes()).spans == ((0, 64), (128, 192))
 
 
 def test_the_bytes_are_those_of_the_format():
     """Written down: another layout is another version."""
-    part = RadaBound(65, epsilon=0.5, delta=0.5, n_vectors=2, seed=7).task()
-    blob = part.reduce_packed(np.array([[5], [0]], np.uint64)).to_bytes()
+    task = guard_of(65, n_vectors=2, seed=7).task()
+    blob = task.reduce(PackedLosses(np.array([[5], [0]], np.uint64), 64)).to_bytes()
     assert blob[:8] == b"\x89RADP\r\n\x1a"
-    assert struct.unpack_from("<IIQQQQBBBB", blob, 8) == (1, 2, len(blob), 65, 2, 1, 0, 1, 1, 4)
-    assert struct.unpack_from("<4q", blob, 68) == (0, 64, 2, 0)  # a span, the totals
-    assert len(blob) == 68 + 32 + 4 * 4 + 32
+    assert struct.unpack_from("<IIQQQQBBB", blob, 8) == (1, 2, len(blob), 65, 2, 1, 0, 1, 4)
+    assert struct.unpack_from("<4q", blob, 67) == (0, 64, 2, 0)  # a span, the totals
+    assert len(blob) == 67 + 32 + 4 * 4 + 32
 
 
 def test_altered_bytes_are_refused():

@@ -32,8 +32,9 @@ from radabound_fast import (  # noqa: E402
     Ladder,
     RadaBound,
     metrics,
+    spaces,
 )
-from radabound_fast._kernel import Answer  # noqa: E402
+from radabound_fast._kernels.guard import Answer  # noqa: E402
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
 from radabound_fast.service import client as remote  # noqa: E402
 from radabound_fast.service.client import RemoteGuard  # noqa: E402
@@ -102,6 +103,23 @@ def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
         else:
             with pytest.raises(TypeError, match=f"has a report, this guard is a {kind.__name__}$"):
                 guard.report()
+
+
+@pytest.mark.parametrize(
+    ("space", "keys"),
+    [
+        (spaces.Choice([1, "a"]), [1, "a"]),
+        (spaces.Choice([1, 2.5]), [1, 2.5]),
+        (spaces.subset_of(range(5)), [[1, 2], [3, 4]]),
+        ({"depth": [1, 2]}, [{"depth": 1}, {"depth": 2}]),
+    ],
+)
+def test_answers_as_a_dict_have_the_keys_as_they_are(tmp_path, space, keys):
+    search = DeclaredSearch.open(tmp_path / "g.db", Y, space=space, delta=0.1)
+    with in_thread(search, tmp_path) as service:
+        columns = service.remote().query_many([Y, Y], keys=keys).to_dict()
+        assert columns["key"] == keys and columns["rerun"].tolist() == [1, 1]
+        assert list(columns) == [*Answer.fields, "key", "rerun"]
 
 
 def test_a_guard_that_can_answer_nothing_says_so_before_it_is_queried(tmp_path):
@@ -412,13 +430,13 @@ import os, signal
 from radabound_fast.service.client import RemoteGuard
 guard = RemoteGuard({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
 (connection,) = guard._idle
-guard._lock.acquire()
+guard.lock.acquire()
 if not os.fork():
     signal.alarm(20)
     guard.close()
     os._exit(guard.n_answered)
 _, status = os.wait()
-guard._lock.release()
+guard.lock.release()
 assert status == 0 and guard._idle == [connection] and guard.n_answered == 0
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -97,7 +97,7 @@ def test_a_form_of_predictions_is_answered_as_the_guard_answers(tmp_path, form):
             "numbers": list(range(3, 9)), "halted": False, "n_answered": 8,
         }  # fmt: skip
     with FixedSequence.open(tmp_path / "guard.db", Y) as there:
-        assert (there._core._progress() == here._core._progress()).all()
+        assert (there._core.progress() == here._core.progress()).all()
 
 
 def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_path):
@@ -479,6 +479,25 @@ def test_a_team_sees_its_own_answers_and_the_owner_all(service):
     assert states["owner"]["teams"]["blue"] == {"n_calls": 1, "n_answers": 3, "n_today": 3}
 
 
+@pytest.mark.parametrize(
+    ("kind", "parameters", "n_rows", "text"),
+    [
+        (RadaBound, MCLT, 1, r">Complexity</span><b>0\.\d+, within its budget of 0\.\d+</b>"),
+        (
+            FixedSequence, FIXED | {"epsilon": 0.15}, 300,
+            r">Complexity</span><b>0\.\d+, beyond its budget of 0\.\d+: only the union bound ",
+        ),
+    ],
+)  # fmt: skip
+def test_the_page_shows_complexity_and_budget_to_the_owner_alone(
+    tmp_path, kind, parameters, n_rows, text
+):
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        service.remote("red").query_many(RNG.integers(0, 2, (n_rows, M)))
+        pages = {team: service.send("GET", "/", team=team)[2].decode() for team in ("red", "owner")}
+        assert re.search(text, pages["owner"]) and "budget" not in pages["red"]
+
+
 def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     remote = service.remote("small")
     for _ in range(A_DAY - 1):
@@ -539,7 +558,7 @@ def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
         ({"form": "bits"}, bytes(125) + b"\xff", "1001"),
         ({"form": "codes"}, bytes(1000), "there must be 1001 octets"),
         ({"form": "codes"}, bytes(1000) + b"\x02", "got 2 at sample 1000"),
-        ({"form": "npy"}, b"nothing", "does not begin with NumPy's magic string"),
+        ({"form": "npy"}, b"nothing at all", "the magic string is not correct"),
         ({"form": "npy"}, npy(Y)[:-1], "the array's header speaks of 8008 octets, got 8007"),
         ({"form": "npy"}, npy(Y[:-1]), "y_pred must have length 1001, got shape"),
         ({"form": "npy"}, npy(Y + 0.5), "y_pred must hold only known classes"),
@@ -883,7 +902,7 @@ def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
     here = FixedSequence(Y, **FIXED)
     here.query_many(ROWS[:4])
     with FixedSequence.open(path, Y) as there:
-        assert (there._core._progress() == here._core._progress()).all()
+        assert (there._core.progress() == here._core.progress()).all()
 
 
 def test_two_services_on_one_database_are_one(tmp_path):
