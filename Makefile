@@ -1,8 +1,8 @@
-# make demo | make test | make test-slow   (each makes .venv and installs what it needs)
+# make demo | make test | make test-all | make test-slow   (each makes .venv with what it needs)
 # make bench | make bench-quick | make docs | make edge
 # make sanitize | make native | make qemu | make fuzz | make tsan | make faults
 # make platforms | make chroot | make test-lowest | make release
-.PHONY: demo test test-slow test-lowest bench bench-quick docs edge sanitize native qemu fuzz \
+.PHONY: demo test test-all test-slow test-lowest bench bench-quick docs edge sanitize native qemu fuzz \
 	fuzz-quick tsan faults platforms chroot release clean
 .DELETE_ON_ERROR:
 
@@ -16,8 +16,13 @@ demo: .venv/demo
 	$(BIN)/radabound demo
 
 # in as many processes as there are cores
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadfile
+
 test: .venv/test
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow and not thorough"
+
+test-all: .venv/test
+	$(PYTEST) -m "not slow"
 
 test-slow: .venv/test
 	$(BIN)/python -m pytest -q -m slow

@@ -186,7 +186,8 @@ class Holdout(_Judged):
     Examples
     --------
     >>> import numpy as np
-    >>> from radabound_fast import DeclaredSearch
+    >>> from radabound_fast import DeclaredSearch, Holdout
+    >>> from radabound_fast.metrics import RocAuc
     >>> rng = np.random.default_rng(0)
     >>> y_true = rng.choice(["cat", "dog"], size=4000)
     >>> holdout = Holdout(y_true, metric=RocAuc(pos_label="dog"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BAND = "#dcefd8"  # green, as in the paper
 GREEN, LIGHT_GREEN, PALE_GREEN = "#1d7d46", "#57b27c", "#9bd4b1"
-ORANGE, PURPLE, LIGHT_PURPLE, GREY = "#e08a1e", "#7b4fa3", "#b795d6", "#8a8a8a"
+ORANGE, PURPLE, GREY = "#e08a1e", "#7b4fa3", "#8a8a8a"
 SHADES = {
     "bernstein": BLUE,
     "bernstein-split": LIGHT_BLUE,
@@ -33,7 +33,6 @@ SHADES = {
     "guess and check, guesses off by .02": LIGHT_GREEN,
     "guess and check, attacker's guesses": PALE_GREEN,
     "Ladder, step .01": PURPLE,
-    "Ladder, parameter-free": LIGHT_PURPLE,
     "Thresholdout": GREY,
     "no guard": INK,
 }

@@ -142,7 +142,7 @@ PACKED = np.random.default_rng(5).integers(0, 2, (3, 70)).astype(bool)
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
 def test_packed_rows_are_words_whatever_they_are_kept_in(tmp_path, suffix, kept, n_samples):
     losses = PACKED[:, :n_samples]
-    words, bitorder = pack_losses(losses), None
+    words, bitorder = pack_losses(losses).words, None
     stored = words
     if kept in ("little", "big"):
         stored, bitorder = np.packbits(losses, axis=1, bitorder=kept), kept

@@ -430,13 +430,13 @@ import os, signal
 from radabound_fast.service.client import RemoteGuard
 guard = RemoteGuard({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
 (connection,) = guard._idle
-guard.lock.acquire()
+guard._lock.acquire()
 if not os.fork():
     signal.alarm(20)
     guard.close()
     os._exit(guard.n_answered)
 _, status = os.wait()
-guard.lock.release()
+guard._lock.release()
 assert status == 0 and guard._idle == [connection] and guard.n_answered == 0
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
