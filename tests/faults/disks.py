@@ -20,7 +20,7 @@ from trial import Count, Fault, contents, in_child
 from radabound_fast import RadaBound
 
 N_SAMPLES = 2000
-PARAMETERS = {"n_samples": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "seed": 4}
+PARAMETERS = {"judged": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "seed": 4}
 NOBODY = 65534
 
 # ---- a full disk -----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ N_SAMPLES = 300
 LOSSES = np.arange(N_SAMPLES) % 3 == 0
 KINDS: list[tuple[type, dict[str, Any]]] = [
     (RadaBound, {"epsilon": 0.9, "delta": 0.1}),
-    (Ladder, {"delta": 0.1}),
+    (Ladder, {"step": 0.01, "delta": 0.1}),
 ]
 ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
@@ -29,7 +29,7 @@ def work_for_ever(kind: type, parameters: dict[str, Any], folder: Path, log: int
         signal.signal(number, signal.SIG_DFL)
     opened: Any = kind.open(folder / "open.db", durability="process")
     while True:
-        opened.query(LOSSES, guess=0.3)
+        opened.query(LOSSES)
         os.write(log, b"x")
         kind.open(folder / "new.db", N_SAMPLES, **parameters).close()
         (folder / "new.db").unlink()

@@ -23,7 +23,7 @@ from trial import HANGS_AFTER, Count, Fault
 from radabound_fast import RadaBound
 
 N_SAMPLES = 2000
-PARAMETERS = {"n_samples": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "seed": 8}
+PARAMETERS = {"judged": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "seed": 8}
 LOSSES = np.arange(N_SAMPLES) % 3 == 0
 REFUSED = 77  # the exit code of a child that was refused everything
 
@@ -72,7 +72,7 @@ class Helper:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     @staticmethod
-    def n_queries(path: Path) -> int:
+    def n_answered(path: Path) -> int:
         with RadaBound.open(path) as guard:
             return guard.n_answered
 
@@ -156,17 +156,17 @@ def try_children(count: Count, path: Path, helper: Helper) -> None:
         count.check(code == REFUSED, f"in a thread's call, {end.__name__}: not refused")
         thread.join()
         n_answers += len(many)
-        count.check(helper.ask("n_queries") == n_answers, f"{end.__name__}: count lost")
+        count.check(helper.ask("n_answered") == n_answers, f"{end.__name__}: count lost")
         count.times += 3
     count.check(guard.query(LOSSES).number == n_answers + 1, "the parent does not go on")
     guard.close()
     everything.clear()
-    count.check(helper.ask("n_queries") == n_answers + 1, "count lost")
+    count.check(helper.ask("n_answered") == n_answers + 1, "count lost")
 
 
 def try_survivors(count: Count, path: Path, helper: Helper) -> None:
     """A child outlives the guard of its parent, and another process that opened it since."""
-    n_answers = helper.ask("n_queries")
+    n_answers = helper.ask("n_answered")
     for end in ENDS:
         everything[:] = [RadaBound.open(path)]
         everything[0].query(LOSSES)
@@ -182,7 +182,9 @@ def try_survivors(count: Count, path: Path, helper: Helper) -> None:
         os.close(go)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         count.check(code == REFUSED, f"a survivor, {end.__name__}: not refused")
-        count.check(helper.ask("n_queries") == n_answers, f"a survivor, {end.__name__}: count lost")
+        count.check(
+            helper.ask("n_answered") == n_answers, f"a survivor, {end.__name__}: count lost"
+        )
         count.times += 1
 
 
@@ -196,7 +198,7 @@ def ask_in_pool(_: int) -> str:
 
 def try_pool(count: Count, path: Path) -> None:
     everything[:] = [RadaBound.open(path)]
-    before = everything[0].number
+    before = everything[0].n_answered
     with multiprocessing.get_context("fork").Pool(2) as pool:
         answers = pool.map_async(ask_in_pool, range(10)).get(HANGS_AFTER)
         pool.close()

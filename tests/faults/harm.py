@@ -16,7 +16,7 @@ from radabound_fast import RadaBound
 
 N_SAMPLES = 200
 PARAMETERS = {
-    "n_samples": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "n_vectors": 8, "seed": 6
+    "judged": N_SAMPLES, "epsilon": 0.9, "delta": 0.1, "n_vectors": 8, "seed": 6
 }  # fmt: skip
 N_ANSWERS = 12
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trial import Count, Fault, fork, in_child, wait_until
+from trial import Count, Fault, fork, guess_for, guesses_for, in_child, wait_until
 
 from radabound_fast import RadaBound, cli
 from radabound_fast.experiments.thresholdout import Thresholdout
@@ -129,7 +129,8 @@ def interrupt(
         return call.guard.open(path, call.n_samples, durability="process", **call.parameters)
 
     def ask(guard: Any, rows: np.ndarray) -> Any:
-        return guard.query_many(rows, guesses=np.full(len(rows), 0.3), **call.options)
+        guesses = guesses_for(guard, np.full(len(rows), 0.3))
+        return guard.query_many(rows, **guesses, **call.options)
 
     # states and next answers, with and without the call
     whole, expected = call.guard(call.n_samples, **call.parameters), {}
@@ -161,7 +162,7 @@ def interrupt(
 
 
 def one(guard: Any, losses: np.ndarray) -> Any:
-    return guard.query(losses, guess=0.3)
+    return guard.query(losses, **guess_for(guard, 0.3))
 
 
 # ---- the command line ------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Line(NamedTuple):
     kind: int
     first: int  # of the writer's own numbers
     n_rows: int
-    n_queries: int  # of the guard, after the call
+    n_answered: int  # of the guard, after the call
     value: float  # of the last row
     complexity: float
 
@@ -65,7 +65,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class Kind:
-    """A guard to be killed; `ask` returns (n_queries, last value, complexity) of a call."""
+    """A guard to be killed; `ask` returns (n_answered, last value, complexity) of a call."""
 
     guard: type
     parameters: dict[str, Any]
@@ -77,7 +77,7 @@ def ask_radabound(guard: RadaBound, losses: np.ndarray, first: int) -> tuple[int
         answer = guard.query(losses[0])
         return answer.number, answer.value, answer.complexity
     answers = guard.query_many(losses, trace=first % 2 == 0)
-    assert answers.n_answered == len(losses)
+    assert len(answers) == len(losses)
     return answers.n_answered, answers.values[-1], answers.complexity
 
 
@@ -90,14 +90,14 @@ def ask_thresholdout(
         answer = guard.query(losses[0], guess=guesses[0])
         return answer.number, answer.value, 0.0
     answers = guard.query_many(losses, guesses=guesses)
-    assert answers.n_answered == len(losses)
+    assert len(answers) == len(losses)
     return answers.n_answered, answers.values[-1], 0.0
 
 
 BOUND = {"epsilon": 0.95, "delta": 0.1, "n_vectors": N_VECTORS, "seed": SEED}
-RADABOUND = Kind(RadaBound, {"n_samples": N_SAMPLES, **BOUND}, ask_radabound)
+RADABOUND = Kind(RadaBound, {"judged": N_SAMPLES, **BOUND}, ask_radabound)
 NOISY = {"threshold": 0.1, "noise": 0.001, "budget": 10**6, "seed": SEED}
-THRESHOLDOUT = Kind(Thresholdout, {"n_samples": N_SAMPLES, **NOISY}, ask_thresholdout)
+THRESHOLDOUT = Kind(Thresholdout, {"judged": N_SAMPLES, **NOISY}, ask_thresholdout)
 
 
 # ---- the writers -----------------------------------------------------------------------------

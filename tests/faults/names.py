@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trial import Count, Fault, alive, fork, in_child, together, wait_until
+from trial import Count, Fault, alive, fork, guess_for, in_child, together, wait_until
 
 from radabound_fast import GuessAndCheck, Ladder, RadaBound
 
@@ -24,7 +24,7 @@ LOSSES = np.arange(N_SAMPLES) % 3 == 0
 KINDS: list[tuple[type, dict[str, Any]]] = [
     (RadaBound, {"epsilon": 0.9, "delta": 0.1}),
     (GuessAndCheck, {"epsilon": 0.9, "delta": 0.1}),
-    (Ladder, {"delta": 0.1}),
+    (Ladder, {"step": 0.01, "delta": 0.1}),
 ]
 GOES_ON = "is one of 2 names"  # what is said while there are two
 
@@ -39,7 +39,7 @@ def ask_for_a_while(kind: type, path: Path) -> int:
     for _ in range(N_ASKED):
         try:
             guard = guard or kind.open(path, durability="process")
-            guard.query(LOSSES, guess=LOSSES.mean())
+            guard.query(LOSSES, **guess_for(guard, LOSSES.mean()))
             n_answers += 1
         except RuntimeError as error:
             if GOES_ON not in str(error):
@@ -134,7 +134,7 @@ def bind(source: Path, target: Path) -> None:
 
 
 def asked(guard: Any) -> Any:
-    guard.query(LOSSES, guess=0.3)
+    guard.query(LOSSES, **guess_for(guard, 0.3))
     return guard
 
 
@@ -171,7 +171,7 @@ def own_until_it_is_gone(kind: type, path: Path, tell: int) -> None:
     n_answers = 0
     with contextlib.suppress(RuntimeError):
         while True:
-            guard.query(LOSSES, guess=0.3)
+            guard.query(LOSSES, **guess_for(guard, 0.3))
             n_answers += 1
     time.sleep(random.uniform(0, 0.02))
     guard.close()

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from trial import Count, Fault, alive, contents, in_child, together
+from trial import Count, Fault, alive, contents, guess_for, guesses_for, in_child, together
 
-from radabound_fast import GuessAndCheck, Holdout, Ladder, RadaBound, pack_losses
+from radabound_fast import GuessAndCheck, Ladder, RadaBound, pack_losses
 from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.store import opening, place
 
@@ -26,7 +26,7 @@ LABELS = np.arange(N_SAMPLES) % 2
 
 def ask(guard: Any) -> int:
     """The number of one more answer."""
-    number: int = guard.query(LOSSES, guess=LOSSES.mean()).number
+    number: int = guard.query(LOSSES, **guess_for(guard, LOSSES.mean())).number
     return number
 
 
@@ -109,15 +109,15 @@ def others_at_once(count: Count, folder: Path, times: int) -> None:
 
 
 def strangers(path: Path, labelled: Path) -> dict[str, Callable[[], Any]]:
-    """Ways to open the wrong guard; `labelled` is a Holdout's."""
+    """Ways to open the wrong guard; `labelled` was made for labels."""
     right = PARAMETERS | {"seed": 5, "holdout_id": "a"}
 
     def with_other(**parameters: Any) -> Callable[[], Any]:
-        wanted = {"n_samples": N_SAMPLES} | right | parameters
+        wanted = {"judged": N_SAMPLES} | right | parameters
         return lambda: RadaBound.open(path, **wanted)
 
     return {
-        "n_samples": with_other(n_samples=N_SAMPLES + 1),
+        "n_samples": with_other(judged=N_SAMPLES + 1),
         "epsilon": with_other(epsilon=0.91),
         "delta": with_other(delta=0.2),
         "n_vectors": with_other(n_vectors=33),
@@ -126,12 +126,12 @@ def strangers(path: Path, labelled: Path) -> dict[str, Callable[[], Any]]:
         "two_sided": with_other(two_sided=True),
         "seed": with_other(seed=6),
         "holdout_id": with_other(holdout_id="b"),
-        "a mechanism": lambda: GuessAndCheck.open(path, N_SAMPLES, **PARAMETERS),
-        "a mechanism, parameters of the file": lambda: Ladder.open(path),
-        "labels where there were none": lambda: Holdout.open(path, LABELS),
-        "one label flipped": lambda: Holdout.open(labelled, np.r_[1 - LABELS[0], LABELS[1:]]),
-        "other labels": lambda: Holdout.open(labelled, 1 - LABELS),
-        "fewer labels": lambda: Holdout.open(labelled, LABELS[1:]),
+        "another kind": lambda: GuessAndCheck.open(path, N_SAMPLES, **PARAMETERS),
+        "another kind, parameters of the file": lambda: Ladder.open(path),
+        "labels where there were none": lambda: RadaBound.open(path, LABELS),
+        "one label flipped": lambda: RadaBound.open(labelled, np.r_[1 - LABELS[0], LABELS[1:]]),
+        "other labels": lambda: RadaBound.open(labelled, 1 - LABELS),
+        "fewer labels": lambda: RadaBound.open(labelled, LABELS[1:]),
         "another holdout_id than a hash": lambda: RadaBound.open(labelled, holdout_id="a"),
     }
 
@@ -142,15 +142,15 @@ def refused_openers(count: Count, folder: Path, times: int) -> None:
     def owners() -> list[Any]:
         return [
             RadaBound.open(path, N_SAMPLES, seed=5, holdout_id="a", **PARAMETERS),
-            Holdout.open(labelled, LABELS, **PARAMETERS),
+            RadaBound.open(labelled, LABELS, **PARAMETERS),
         ]
 
     def ask_and_close() -> None:
-        guard, holdout = owners()
+        guard, of_labels = owners()
         ask(guard)
-        holdout.query(LABELS)
+        of_labels.query(LABELS)
         guard.close()
-        holdout.close()
+        of_labels.close()
 
     def files() -> dict[str, str]:  # without the index of the log, which shows who reads
         return {name: what for name, what in contents(folder).items() if "-shm" not in name}
@@ -235,8 +235,8 @@ def ask_once(count: Count, open_guard: Callable[[], Any], end: Callable[[Any], A
     if ended is not None:
         calls = {
             "query": lambda: ask(ended),
-            "query_packed": lambda: ended.query(pack_losses(LOSSES), guess=0.5),
-            "query_many": lambda: ended.query_many(LOSSES[np.newaxis], guesses=[0.5]),
+            "query, packed": lambda: ended.query(pack_losses(LOSSES), **guess_for(ended, 0.5)),
+            "query_many": lambda: ended.query_many(LOSSES[np.newaxis], **guesses_for(ended, [0.5])),
         }
         for what, call in calls.items():
             count.refused(call, RuntimeError, saying="closed", what=what)
@@ -295,8 +295,8 @@ def asked_after(name: str, harm: Callable[[Path], Any], folder: Path) -> list[st
     blocks = np.stack([LOSSES, LOSSES])
     calls = {
         "query": lambda: ask(guard),
-        "query_many": lambda: guard.query_many(blocks, guesses=[0.5, 0.5]),
-        "n_queries": lambda: guard.n_answered,
+        "query_many": lambda: guard.query_many(blocks, **guesses_for(guard, [0.5, 0.5])),
+        "n_answered": lambda: guard.n_answered,
     }
     if harm in BESIDE:
         calls["opening it again"] = open_guard

@@ -46,6 +46,16 @@ class Count:
             self.lost.append(f"{what}: not refused")
 
 
+def guess_for(guard: Any, guess: float) -> dict[str, float]:
+    """The keyword of `query` for a guard that needs a guess, and none for the others."""
+    return {"guess": guess} if guard.needs == "guess" else {}
+
+
+def guesses_for(guard: Any, guesses: Any) -> dict[str, Any]:
+    """The keyword of `query_many` for a guard that needs guesses, and none for the others."""
+    return {"guesses": guesses} if guard.needs == "guess" else {}
+
+
 @dataclass(frozen=True)
 class Fault:
     """A row of the table: `run(count, folder, times)` tries it that often, in an empty folder."""
