@@ -8,7 +8,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-COMPILED := pyproject.toml setup.py $(wildcard src/*/*)
+COMPILED := pyproject.toml setup.py $(wildcard src/*/* radabound_fast/_kernels/*.px[dy] radabound_fast/_kernels/*.h)
 # else each of the hundreds of processes that tests start compiles the package anew
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -66,7 +66,7 @@ SANITIZED := env LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=d
 sanitize: .venv/test
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python setup.py -q build --force \
 		--build-base build/sanitize --build-lib build/sanitize/lib
-	$(SANITIZED) -c "from radabound_fast import _kernel; assert 'sanitize' in _kernel.__file__"
+	$(SANITIZED) -c "from radabound_fast._kernels import guard; assert 'sanitize' in guard.__file__"
 	$(SANITIZED) -m pytest -q tests/kernels/test_kernels.py tests/kernels/test_blocks.py tests/rows/test_packing.py
 
 # the C sources without Python: two compilers here; ARM of 64 and of 32 bits under emulation
@@ -107,4 +107,6 @@ faults: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv build site *.egg-info src/extension/_kernel.c radabound_fast/*.so
+	rm -rf .venv build dist wheelhouse site *.egg-info radabound_fast/_kernels/*.so
+	rm -rf .pytest_cache .hypothesis .benchmarks .mypy_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

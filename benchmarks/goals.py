@@ -38,7 +38,14 @@ from benchmarks.peers import (
     one_by_one,
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
-from radabound_fast import DeclaredSearch, Holdout, RadaBound, RadaBoundAnswers, _kernel
+from radabound_fast import DeclaredSearch, Holdout, RadaBound, RadaBoundAnswers
+from radabound_fast._kernels.rows import (
+    active_kernel,
+    choose_kernel,
+    kernels,
+    pack_rows,
+    sums_of_rows,
+)
 from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
 from radabound_fast.files.reading import open_losses
 
@@ -192,7 +199,7 @@ def ours(name: str, guard: Any, rows: Any, options: str = "", *, packed: bool = 
 def plain(name: str, guard: Any, words: Any) -> Contestant:
     """The same by the plain kernel: too few rows at a time, and no tables kept, for blocks."""
     guard.query_many_packed(words)
-    size = PARTS_ROWS.get(_kernel.active_kernel(), 1000)
+    size = PARTS_ROWS.get(active_kernel(), 1000)
     names = {
         "ask": guard.query_many_packed,
         "free": guard.free_tables,
@@ -209,12 +216,12 @@ def times_faster(outcome: Outcome, peers: list[str], us: str = "ours") -> float:
 @contextmanager
 def kernel(name: str) -> Iterator[None]:
     """Guards made inside use this kernel."""
-    before = _kernel.active_kernel()
-    _kernel.choose_kernel(name)
+    before = active_kernel()
+    choose_kernel(name)
     try:
         yield
     finally:
-        _kernel.choose_kernel(before)
+        choose_kernel(before)
 
 
 # ---- blocks of packed queries -----------------------------------------------------------------
@@ -267,11 +274,9 @@ def sliced_blocks(effort: Effort) -> Measured:
 
 
 def other_kernels(effort: Effort) -> Measured:
-    case, here = Case(4000, 32, SLICED_ROWS), _kernel.active_kernel()
+    case, here = Case(4000, 32, SLICED_ROWS), active_kernel()
     entries = [ours(here, case.guard(), case.words)]
-    others = [
-        name for name in ["avx2", "portable"] if name != here and dict(_kernel.kernels()).get(name)
-    ]
+    others = [name for name in ["avx2", "portable"] if name != here and dict(kernels()).get(name)]
     for name in others:
         with kernel(name):
             entries.append(ours(name, case.guard(), case.words))
@@ -296,10 +301,10 @@ def generated_signs(effort: Effort) -> Measured:
 def single_queries(effort: Effort) -> Measured:
     case = Case(4000, 32, MANY_ROWS)
     row = case.losses[0]
-    names = {"pack": _kernel.pack_rows, "rows": case.losses[:64]}
+    names = {"pack": pack_rows, "rows": case.losses[:64]}
     packing = Contestant("packing", "pack(rows)", names, 64)
     guard = case.guard()
-    here = _kernel.active_kernel()
+    here = active_kernel()
     with kernel("avx512" if here == "amx" else here):  # the one of single rows
         alone = case.guard()
     entries = [
@@ -493,7 +498,7 @@ def declared_searches(effort: Effort) -> Measured:
     words[:, -1] >>= np.uint64(32)  # 4000 bits
     names = {
         "search": lambda: DeclaredSearch(4000, 10**6, delta=0.1),
-        "sums": _kernel.sums_of_rows,
+        "sums": sums_of_rows,
         "words": words,
         "keys": rng.permutation(10**6)[: len(words)],
     }
@@ -707,9 +712,9 @@ GROUPS: list[Group] = [
 
 def classes_here() -> list[str]:
     """The class of this CPU, and those of lesser ones that it can stand in for."""
-    here = _kernel.active_kernel()
+    here = active_kernel()
     lesser = {"amx": ["avx512", "avx2"], "avx512": ["avx2"]}.get(here, [])
-    return [here, *(name for name in lesser if dict(_kernel.kernels()).get(name))]
+    return [here, *(name for name in lesser if dict(kernels()).get(name))]
 
 
 def wanted_of(cpu: str) -> dict[str, tuple[str, str, float]]:
@@ -768,7 +773,7 @@ def main() -> None:
 
     here, *lesser = [options.cpu] if options.cpu else classes_here()
     if options.cpu:
-        _kernel.choose_kernel(options.cpu)
+        choose_kernel(options.cpu)
         limit_capabilities(options.cpu)
     with pinned():
         for group in OF_KERNELS if options.cpu else GROUPS:

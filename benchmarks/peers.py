@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from benchmarks.limit import limit_of, n_cells
 from benchmarks.race import Contestant
-from radabound_fast import RadaBound, RademacherAverage, SignMatrix, _kernel, pack_losses
+from radabound_fast import RadaBound, RademacherAverage, SignMatrix, pack_losses
+from radabound_fast._kernels.rows import active_kernel
 
 Sums = NDArray[np.int64]
 
@@ -162,7 +163,7 @@ def contestants(case: Case, names: list[str]) -> list[Contestant]:
 
 def limit(case: Case) -> list[Contestant]:
     """The register-only limit of the kernel's class, for as many queries as the case has."""
-    found = limit_of(_kernel.active_kernel())
+    found = limit_of(active_kernel())
     if found is None:
         return []
     cells = n_cells(case.n_samples, case.n_vectors) * case.n_answered
@@ -172,7 +173,7 @@ def limit(case: Case) -> list[Contestant]:
 
 def limit_in_threads() -> list[Contestant]:
     """Some milliseconds of the register-only loop in one thread, and halved between two."""
-    found = limit_of(_kernel.active_kernel())
+    found = limit_of(active_kernel())
     if found is None:
         return []
     limit, cells = found.run, 25_000_000

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.limit import limit_of
 from benchmarks.race import Outcome
-from radabound_fast import _kernel
+from radabound_fast._kernels.rows import active_kernel
 
 FOLDER = Path(__file__).with_name("results")
 CACHES = ["L1d", "L2"]  # bytes of each core's
@@ -92,11 +92,11 @@ def cache_sizes() -> dict[str, str]:
 
 def machine() -> dict[str, str]:
     """What the numbers depend on."""
-    limit = limit_of(_kernel.active_kernel())
+    limit = limit_of(active_kernel())
     found = {
         "cpu": cpu_name(),
         "date": datetime.date.today().isoformat(),
-        "kernel": _kernel.active_kernel(),
+        "kernel": active_kernel(),
         "limit": limit.name if limit else "none",
         "python": platform.python_version(),
         "system": platform.system(),

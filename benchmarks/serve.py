@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, pack_losses
+from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck, pack_losses
 from radabound_fast.service.client import _new_key
 from radabound_fast.service.wire import pack_body
 
@@ -30,7 +30,7 @@ CLIENTS, TURNS, SECONDS = 16, 5, 0.7
 SIZES = (4000, 100_000)
 TOKEN = "red-token-0123456789"
 GUARDS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "RadaBound": (None, {"epsilon": 0.08, "delta": 0.1, "bound": "fixed-sequence"}),
+    "FixedSequence": (FixedSequence, {"epsilon": 0.08, "delta": 0.1}),
     "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.1, "delta": 0.1}),
     "DeclaredSearch": (DeclaredSearch, {"space": 10**9, "delta": 0.1}),
 }
@@ -39,7 +39,7 @@ GUARDS: dict[str, tuple[Any, dict[str, Any]]] = {
 # ---- the service, in a process of its own ------------------------------------------------------
 
 
-def serve(folder: str, m: int, guard: str, durability: str) -> None:
+def serve(folder: str, m: int, name: str, durability: str) -> None:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
@@ -47,13 +47,12 @@ def serve(folder: str, m: int, guard: str, durability: str) -> None:
     from radabound_fast.service import server
     from radabound_fast.service.tokens import Tokens
 
-    kind, parameters = GUARDS[guard]
-    given = (kind,) if kind else ()
+    kind, parameters = GUARDS[name]
     labels = np.arange(m) % 2
     path = Path(folder)
     (path / "tokens.txt").write_text(f"red {TOKEN}\n")
-    holdout = Holdout.open(path / "guard.db", labels, *given, durability=durability, **parameters)
-    made = server.make_server(holdout, Tokens(path / "tokens.txt"))
+    guard = kind.open(path / "guard.db", labels, durability=durability, **parameters)
+    made = server.make_server(guard, Tokens(path / "tokens.txt"))
     reply = b'{"value": 0.25, "low": 0.23, "high": 0.27, "half_width": 0.02, "number": 123456}'
 
     async def echo(request: Request) -> Response:
@@ -168,7 +167,7 @@ def bodies_of(m: int, guard: str) -> list[bytes]:
     rows = [(np.arange(m) % 2) ^ (rng.random(m) < 0.2) for _ in range(16)]
     head: dict[str, Any] = {"form": "bits"}
     head |= {"GuessAndCheck": {"guess": 0.2}, "DeclaredSearch": {"key": "KEY"}}.get(guard, {})
-    octets = [pack_losses(row).view(np.uint8)[: -(-m // 8)].tobytes() for row in rows]
+    octets = [pack_losses(row).words.view(np.uint8)[: -(-m // 8)].tobytes() for row in rows]
     return [pack_body(head, row) for row in octets]
 
 

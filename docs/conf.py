@@ -12,6 +12,7 @@ from pathlib import Path
 
 from docutils import nodes
 from math_core import LatexToMathML
+from pygments.lexers.special import TextLexer
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 
@@ -126,6 +127,32 @@ def check_loads(app, error):
             WARN("%s loads %s", path.relative_to(app.outdir), name)
 
 
+def mend_backlinks(app, error):
+    """Let links from sources to the reference name a class as its page does, or leave them out.
+
+    A module's classes may be documented under its own name or as the package exports them; viewcode
+    takes one of the two for all.
+    """
+    if error is not None or app.builder.format != "html":
+        return
+    modules = Path(app.outdir) / "_modules"
+    for path in modules.rglob("*.html"):
+        module = ".".join(path.relative_to(modules).with_suffix("").parts)
+
+        def mended(link, path=path, module=module):
+            page, _, anchor = link[1].partition("#")
+            name = anchor.removeprefix(module + ".").removeprefix(project + ".")
+            ids = (path.parent / page).read_text("utf-8")
+            for known in (f"{project}.{name}", f"{module}.{name}"):
+                if f'id="{known}"' in ids:
+                    return link[0].replace(link[1], f"{page}#{known}")
+            return ""
+
+        text = path.read_text("utf-8")
+        text = re.sub(r'<a class="viewcode-back" href="([^"]*)">[^<]*</a>', mended, text)
+        path.write_text(text, "utf-8")
+
+
 def add_font(app, error):
     if error is None and app.builder.format == "html":
         shutil.copy(FONT, Path(app.outdir) / "_static")
@@ -153,8 +180,10 @@ def stub_of(app, name):
 
 
 def setup(app):
+    app.add_lexer("floors", TextLexer)  # of CONTRIBUTING.md
     app.add_html_math_renderer("mathml", (as_mathml, None), (as_mathml, None))
     app.connect("build-finished", add_font)
     app.connect("source-read", link_to_sources)
     app.connect("viewcode-find-source", stub_of)
+    app.connect("build-finished", mend_backlinks)
     app.connect("build-finished", check_loads)

@@ -23,6 +23,4 @@ booster = xgboost.train(
 )
 error = float(booster.attr("best_score"))
 print(f"{guard.n_answered} answered, halted: {guard.halted}")
-print(
-    f"best after {booster.best_iteration + 1} rounds: error {error:.3f} +- {guard.epsilon}"
-)
+print(f"best after {booster.best_iteration + 1} rounds: error {error:.3f} +- {guard.epsilon}")

@@ -12,7 +12,7 @@ from typing import Any
 # the module of each public name, imported when the name is first used; __init__.pyi tells type
 # checkers the same.  None: the name is a module.
 _HOMES = {
-    "Answer": "_kernel",
+    "Answer": "_kernels.guard",
     "Answers": "guards.answers",
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
@@ -21,7 +21,7 @@ _HOMES = {
     "HoldoutExhausted": "guards.exhausted",
     "Ladder": "guards.ladder",
     "Losses": "holdout",
-    "PackedLosses": "_kernel",
+    "PackedLosses": "_kernels.rows",
     "Plan": "planning",
     "RadaBound": "guards.radabound",
     "RademacherAverage": "rows.rademacher",

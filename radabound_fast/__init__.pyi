@@ -1,8 +1,8 @@
 from radabound_fast import bounds as bounds
 from radabound_fast import metrics as metrics
 from radabound_fast import spaces as spaces
-from radabound_fast._kernel import Answer as Answer
-from radabound_fast._kernel import PackedLosses as PackedLosses
+from radabound_fast._kernels.guard import Answer as Answer
+from radabound_fast._kernels.rows import PackedLosses as PackedLosses
 from radabound_fast.guards.answers import Answers as Answers
 from radabound_fast.guards.declared_search import DeclaredSearch as DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted as HoldoutExhausted

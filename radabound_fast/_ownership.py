@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar, NoReturn, SupportsIndex
 
-from radabound_fast._kernel import n_forks
+from radabound_fast._kernels.support import n_forks
 
 
 class Owned:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from radabound_fast._checks import check_n_samples
-from radabound_fast._kernel import sealed
+from radabound_fast._kernels.support import sealed
 from radabound_fast.metrics import METRICS, MetricChoice, Truth, as_choice, choice_of
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.weighting import Weighting

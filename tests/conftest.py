@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from support import PACKAGE, query
 
-from radabound_fast import FixedSequence, GuessAndCheck, Ladder, RadaBound, _kernel
+from radabound_fast import FixedSequence, GuessAndCheck, Ladder, RadaBound
+from radabound_fast._kernels.guard import choose_thread_cells
+from radabound_fast._kernels.rows import choose_kernel, kernels
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 _spec = importlib.util.spec_from_file_location(
@@ -22,29 +24,29 @@ _signals = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_signals)
 _signals.heed()  # and so do the processes that tests start
 
-KERNELS = [name for name, _ in _kernel.kernels()]
+KERNELS = [name for name, _ in kernels()]
 ALL_NAMES = ["portable", "avx2", "avx512", "amx", "neon"]
 
 
 @pytest.fixture(params=ALL_NAMES)
 def kernel(request):
     """Each instruction set in turn, for objects that the test makes; others are skipped aloud."""
-    usable = dict(_kernel.kernels())
+    usable = dict(kernels())
     if request.param not in usable:
         pytest.skip(f"kernel {request.param!r} is not compiled on this architecture")
     if not usable[request.param]:
         pytest.skip(f"kernel {request.param!r} needs instructions that this CPU lacks")
-    _kernel.choose_kernel(request.param)
+    choose_kernel(request.param)
     yield request.param
-    _kernel.choose_kernel()
+    choose_kernel()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def eager_threads():
     """`n_threads` counts for far less work than would pay, and is many segments long."""
-    _kernel.choose_thread_cells(1 << 10)
+    choose_thread_cells(1 << 10)
     yield
-    _kernel.choose_thread_cells()
+    choose_thread_cells()
 
 
 @pytest.fixture

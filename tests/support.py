@@ -40,7 +40,7 @@ def guard_of(judged: Any = 1000, *, bound: str = "mclt", **parameters: Any) -> A
 
 def state_of(guard: Any) -> list[int]:
     """All that queries change in a guard that halts."""
-    return guard._shared._progress().tolist()
+    return guard._shared.progress().tolist()
 
 
 def query(guard: Any, y_pred: Any, brought: Any = 0.5) -> Any:

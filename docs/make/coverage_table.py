@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -182,16 +183,16 @@ def demo_halts() -> str:
         found = demo.adaptive_search(models, split, 0, n_candidates, lambda n: None)
         halts = []
         for bound in BOUNDS:
-            holdout = RadaBound(
+            kind = FixedSequence if bound == "fixed-sequence" else partial(RadaBound, bound=bound)
+            guard = kind(
                 labels,
                 epsilon=epsilon,
                 delta=demo.DELTA,
                 n_vectors=demo.N_VECTORS,
-                bound=bound,
                 seed=demo.SIGN_SEED,
             )
-            answers = holdout.query_many(found.predictions)
-            halts.append(f"{answers.n_answered + 1:,}" if answers.halted else "never")
+            answers = guard.query_many(found.predictions)
+            halts.append(f"{len(answers) + 1:,}" if answers.halted else "never")
         off = np.flatnonzero(np.abs(found.true_error - found.holdout_error) > epsilon)
         halts.append(f"{off[0] + 1:,}" if len(off) else "none")
         lines.append(f"| {what} | {epsilon:g} | " + " | ".join(halts) + " |")

@@ -21,18 +21,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from radabound_fast import DeclaredSearch, Holdout
-from radabound_fast.metrics import METRICS
+from radabound_fast.metrics import METRICS, AbsoluteError, Cost, LogLoss, SquaredError
 
 PAGE = Path(__file__).parents[1] / "evidence" / "coverage-of-metrics.md"
 SEED, DELTA, P, N_BITS, CLIP = 2027, 0.1, 0.1, 10, 0.01
 RUNS = {200: 100, 1000: 100, 4000: 40, 20_000: 10}
 N_FIXED = 400
 COSTS = np.array([[0.0, 1.0], [5.0, 0.5]])
-OPTIONS: dict[str, dict[str, Any]] = {
-    "mean_cost": {"costs": COSTS},
-    "neg_log_loss": {"clip": CLIP},
-    "neg_mean_absolute_error": {"y_range": (0, 1)},
-    "neg_mean_squared_error": {"y_range": (0, 1)},
+WITH_OPTIONS: dict[str, Any] = {
+    "mean_cost": Cost(COSTS),
+    "neg_log_loss": LogLoss(clip=CLIP),
+    "neg_mean_absolute_error": AbsoluteError(y_range=(0, 1)),
+    "neg_mean_squared_error": SquaredError(y_range=(0, 1)),
 }
 # of a fair coin, or of a uniform number
 TRUTHS = {
@@ -60,10 +60,12 @@ def misses(name: str, m: int, rng: np.random.Generator, climbs: bool = True) -> 
     columns, y_true = rng.normal(size=(m, N_BITS)), (rng.random(m) < P).astype(int)
     if METRICS[name].given == "the labels":
         y_true[:2] = 0, 1  # which these need; known beforehand
-    row, options = METRICS[name], {"classes": [0, 1], **OPTIONS.get(name, {})}
+    row = METRICS[name]
     sign = 1 if row.greater_is_better else -1
-    searches = [DeclaredSearch(m, size, delta=DELTA) for size in (2**N_BITS, 1)]
-    holdout, one_key = (Holdout(y_true, one, metric=name, **options) for one in searches)
+    measured = {"metric": WITH_OPTIONS.get(name, name), "classes": [0, 1]}
+    search, one_key = (
+        DeclaredSearch(Holdout(y_true, **measured), size, delta=DELTA) for size in (2**N_BITS, 1)
+    )
     truth = TRUTHS[name]
 
     def says(bits: Any) -> Any:
@@ -72,7 +74,7 @@ def misses(name: str, m: int, rng: np.random.Generator, climbs: bool = True) -> 
 
     def value(bits: Any) -> float:
         key = int(bits @ (1 << np.arange(N_BITS)))
-        return sign * float(holdout.query(says(bits), key=key).value)
+        return sign * float(search.query(says(bits), key=key).value)
 
     bits = rng.integers(0, 2, N_BITS)
     if not climbs:
@@ -86,7 +88,7 @@ def misses(name: str, m: int, rng: np.random.Generator, climbs: bool = True) -> 
             other[place] ^= 1
             if (found := value(other)) > best:
                 bits, best, better = other, found, True
-    answers = holdout.guard.answers
+    answers = search.answers
     alone = one_key.query(says(bits), key=0)
     return (
         bool(((answers.lows > truth) | (answers.highs < truth)).any()),

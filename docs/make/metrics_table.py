@@ -14,16 +14,16 @@ from marked import fill
 from scipy.special import expit, ndtri
 
 from radabound_fast import DeclaredSearch, Holdout
-from radabound_fast.metrics import METRICS, Metric
+from radabound_fast.metrics import METRICS, AbsoluteError, Cost, LogLoss, Metric, SquaredError
 
 PAGE = Path(__file__).parents[1] / "reference" / "metrics.md"
 M, N_POSITIVE, DELTA = 4000, 400, 0.1
 SPACES = (1, 10**3, 10**6)
-OPTIONS: dict[str, dict[str, Any]] = {
-    "mean_cost": {"costs": [[0, 1], [5, 0]]},
-    "neg_log_loss": {"clip": 0.01},
-    "neg_mean_absolute_error": {"y_range": (0, 1)},
-    "neg_mean_squared_error": {"y_range": (0, 1)},
+WITH_OPTIONS: dict[str, Any] = {
+    "mean_cost": Cost([[0, 1], [5, 0]]),
+    "neg_log_loss": LogLoss(clip=0.01),
+    "neg_mean_absolute_error": AbsoluteError(y_range=(0, 1)),
+    "neg_mean_squared_error": SquaredError(y_range=(0, 1)),
 }
 
 
@@ -45,9 +45,9 @@ def line(row: Metric) -> str:
     y_true, says = model()
     answers = []
     for size in SPACES:
-        search = DeclaredSearch(M, size, delta=DELTA)
-        holdout = Holdout(y_true, search, metric=row.name, **OPTIONS.get(row.name, {}))
-        answers.append(holdout.query(says[row.takes], key=0))
+        holdout = Holdout(y_true, metric=WITH_OPTIONS.get(row.name, row.name))
+        search = DeclaredSearch(holdout, size, delta=DELTA)
+        answers.append(search.query(says[row.takes], key=0))
     widths = " | ".join(f"{answer.half_width:.3f}" for answer in answers)
     given = f"given {row.given}" if row.given else "–"
     theorem = row.theorem.replace("Result", "[Result").replace(

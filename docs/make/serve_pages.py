@@ -79,14 +79,14 @@ def photograph(url: str, name: str, team: str, scheme: int, size: tuple[int, int
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        given = ("--epsilon", "0.03", "--delta", "0.1", "--bound", "fixed-sequence")
+        given = ("--guard", "fixed-sequence", "--epsilon", "0.03", "--delta", "0.1")
         with service(Path(folder), *given) as url:
             ask(url, 90)
             photograph(url, "serve.png", "owner", LIGHT, WIDE)
             photograph(url, "serve_dark.png", "ada", DARK, WIDE)
             photograph(url, "serve_phone.png", "owner", LIGHT, PHONE)
     with tempfile.TemporaryDirectory() as folder:
-        given = ("--mechanism", "ladder", "--step", "0.01", "--delta", "0.1", "--max-queries", "80")
+        given = ("--guard", "ladder", "--step", "0.01", "--delta", "0.1", "--max-queries", "80")
         with service(Path(folder), *given) as url:
             ask(url, 90)
             photograph(url, "serve_halted.png", "owner", DARK, PHONE)

@@ -90,13 +90,13 @@ int main(int n_arguments, char **arguments)
         }
         if (result == RADABOUND_EDGE_OK &&
             printf("%" PRIu32 ": mean %.6f (%" PRIu32 " of %" PRIu32 "), complexity %" PRId64
-                   " of %" PRId64 "\n",
+                   " (budget %" PRId64 ")\n",
                    guard.state.n_answered, count / (double)guard.state.n_samples, count,
                    guard.state.n_samples, radabound_edge_complexity(&guard),
                    radabound_edge_budget(&guard)) < 0)
             return 1;
     }
-    printf("halted after %" PRIu32 " answers, complexity %" PRId64 " of %" PRId64 "\n",
+    printf("halted after %" PRIu32 " answers, complexity %" PRId64 " (budget %" PRId64 ")\n",
            guard.state.n_answered, radabound_edge_complexity(&guard),
            radabound_edge_budget(&guard));
     return 3;

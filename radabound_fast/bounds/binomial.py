@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import check_n_samples, check_probability
-from .._kernel import tail_over_first
+from .._kernels.search import tail_over_first
 from ._arguments import check_counts, check_nats
 from ._limits import OUT, at_most, between, functions_for, limits
 from ._roots import peak

@@ -24,9 +24,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import __version__, _kernel
+from radabound_fast import __version__
 from radabound_fast._checks import check_choice, check_count, counted
-from radabound_fast._extras import needs
+from radabound_fast._extras import check_installed, needs
+from radabound_fast._kernels.rows import active_kernel, kernels
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
 from radabound_fast.cli.auditing import (
     GuardReplay,
@@ -43,7 +44,7 @@ from radabound_fast.cli.edge import add_edge
 from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged, takes_classes
 from radabound_fast.cli.selfcheck import agrees_with_reference
 from radabound_fast.cli.serve import add_serve
-from radabound_fast.files.answers import answers_file, check_answers_file
+from radabound_fast.files.answers import answers_file
 from radabound_fast.files.formats import split_key
 from radabound_fast.files.output import check_target, write_figure
 from radabound_fast.files.progress import progress
@@ -204,7 +205,8 @@ def _add_audit(commands: Any) -> None:
     parser.add_argument(
         "--header",
         choices=[name for name in HEADERS if name],
-        help="whether the first line of .csv files is a header, or of which file it is",
+        help="which .csv files begin with a header: both, none, or one (default: none, and a first "
+        "line 0, 1, 2, ... and a first text label that is like no other are refused)",
     )
     parser.add_argument(
         "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
@@ -233,7 +235,9 @@ def _add_audit(commands: Any) -> None:
         add_option(search, name)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
-        "--output", metavar="FILE", help="write every answer: .parquet, or CSV by any other name"
+        "--output",
+        metavar="FILE",
+        help="write every answer: .parquet, or CSV by any other name (needs the extra files)",
     )
     parser.add_argument(
         "--plot",
@@ -360,7 +364,7 @@ def _check_audit(args: argparse.Namespace) -> None:
         raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
     _check_outputs(args)
     if args.output:
-        check_answers_file(args.output)
+        check_installed("files", "pyarrow")
     if args.state is not None and len(set(args.bound or [""])) != 1:
         raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
     if args.state is not None and args.plot:
@@ -693,10 +697,10 @@ def _add_info(commands: Any) -> None:
 
 
 def _info(args: argparse.Namespace) -> int:
-    chosen = _kernel.active_kernel()
+    chosen = active_kernel()
     print(f"radabound_fast {__version__}, NumPy {np.__version__}, {platform.platform()}")
     code = OK
-    for name, supported in _kernel.kernels():
+    for name, supported in kernels():
         if not supported:
             state = "compiled; this CPU cannot run it"
         elif agrees_with_reference(name):

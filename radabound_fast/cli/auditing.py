@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
-from radabound_fast._kernel import PackedLosses, RadaBoundAnswer
+from radabound_fast._kernels.guard import RadaBoundAnswer
+from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.bounds.theorem7 import PaperBound

@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.rows import (
+    LabelRow,
+    active_kernel,
+    choose_kernel,
+    pack_rows,
+    rows_in_units,
+)
 from radabound_fast.rows import reference
 from radabound_fast.rows.rademacher import RademacherAverage
 from radabound_fast.rows.signs import SignMatrix
@@ -17,12 +23,12 @@ from radabound_fast.rows.signs import SignMatrix
 
 def agrees_with_reference(kernel: str) -> bool:
     """Whether a kernel's signs and signed sums are the reference's, and it refuses nan."""
-    chosen = _kernel.active_kernel()
-    _kernel.choose_kernel(kernel)
+    chosen = active_kernel()
+    choose_kernel(kernel)
     try:
         return _sums_are_right() and _nan_is_refused()
     finally:
-        _kernel.choose_kernel(chosen)
+        choose_kernel(chosen)
 
 
 def _sums_are_right() -> bool:
@@ -56,13 +62,13 @@ def _nan_is_refused() -> bool:
     for dtype, place in product((np.float16, np.float32, np.float64), (0, 63, 130, m - 1)):
         values = np.ones(m, dtype)
         values[place] = np.nan
-        two = _kernel.LabelRow(values.dtype, 0.0, 1.0, m, bits=np.zeros(4, np.uint64))
-        five = _kernel.LabelRow(values.dtype, 0.0, 4.0, m, values=np.zeros(m))
+        two = LabelRow(values.dtype, 0.0, 1.0, m, bits=np.zeros(4, np.uint64))
+        five = LabelRow(values.dtype, 0.0, 4.0, m, values=np.zeros(m))
         readers: list[Callable[[], Any]] = [
-            partial(_kernel.pack_rows, values),
-            partial(_kernel.rows_in_units, values),
-            partial(_kernel.pack_rows, values, two),
-            partial(_kernel.pack_rows, values, five),
+            partial(pack_rows, values),
+            partial(rows_in_units, values),
+            partial(pack_rows, values, two),
+            partial(pack_rows, values, five),
         ]
         for read in readers:
             try:

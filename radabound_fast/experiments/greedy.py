@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernel import PackedLosses
+from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.rows.packing import pack_losses
 
 N_SAMPLES = 4000  # each of training set, holdout and fresh set

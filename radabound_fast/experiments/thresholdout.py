@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count, check_positive, check_seed, counted
-from radabound_fast._kernel import sealed
+from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.mean_guard import (
@@ -226,7 +226,7 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     @property
     def spent(self) -> int:
         """How many answers came from the holdout."""
-        self._refresh()
+        self.refresh()
         return self._spent
 
     @property

@@ -1,4 +1,7 @@
-""".csv files: numbers or text, and whether the first line is a header.
+"""Reads .csv files: numbers or text, row block by row block.
+
+The csv module reads them, and not pyarrow: a row is a query, with a column for each sample, and
+pyarrow takes 10 s for a file of 10 rows and 400,000 columns that the csv module reads in 0.3 s.
 
 A file of predictions or labels holds numbers if every cell prints back as it stands, all of them
 in one way:
@@ -16,8 +19,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import itertools
-import math
 import re
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
@@ -29,10 +32,12 @@ from radabound_fast.files.formats import Source
 
 _PLAIN = re.compile(r"-?\d{1,30}(?:\.(\d{1,30}))?(?:e[+-]\d{1,3})?", re.ASCII)
 _INTEGER = "integer"  # the way of integers that int64 holds and float64 perhaps not
+_EVERY_WAY = frozenset(["", _INTEGER, *(f".{n}{form}" for n in range(31) for form in ("f", "e"))])
 _MISSING = frozenset(
     ["", "nan", "NaN", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "<NA>", "#N/A", "."]
 )
-_MANY = 1 << 16  # distinct cells that are remembered while a file is looked at
+HEADER_HINT = "; if a first line is a header, say so (--header)"
+INDEX_HINT = "; an index column? pandas leaves it out with index=False"
 
 
 class Line(NamedTuple):
@@ -41,7 +46,7 @@ class Line(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A cell, where it stands counted from 1."""
+    """A cell, and where it stands, counted from 1."""
 
     line: int
     column: int
@@ -56,18 +61,28 @@ class Place(NamedTuple):
         return f"line {self.line}, cell {self.column}"
 
 
-def lines_of(name: str) -> Iterator[Line]:
-    """The lines, but for blank ones at the end; one before others may be a missing row."""
+def lines_of(name: str, header: bool = False) -> Iterator[Line]:
+    """Yield the lines below the header, all as long as the first of the file.
+
+    Blank lines may stand at the end alone: elsewhere a row may be missing.
+    """
     with open(name, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(_without_nul(name, file), strict=True)
-        blank = 0
+        blank = width = 0
         try:
             for cells in reader:
                 if not cells:
                     blank = blank or reader.line_num
-                elif blank:
+                    continue
+                if blank:
                     raise ValueError(f"{name}, line {blank}: must not be blank, as others follow")
-                else:
+                width, is_first = width or len(cells), not width
+                if len(cells) != width:
+                    raise ValueError(
+                        f"{name}, line {reader.line_num}: must have {counted(width, 'cell')}, as "
+                        f"the first line, got {len(cells)}"
+                    )
+                if not (is_first and header):
                     yield Line(reader.line_num, cells)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{name} is not a readable .csv file: {error}") from error
@@ -81,126 +96,90 @@ def _without_nul(name: str, file: IO[str]) -> Iterator[str]:
         yield line
 
 
-class Look:
-    """What one pass over a .csv file finds.
+class CsvFile:
+    """A .csv file, after one pass over it.
 
     Parameters
     ----------
     name : str
         The file.
-    ways : bool
-        Whether to look at every cell, and not at their number alone.
+    header : bool
+        Whether its first line is a header, and no row.
+    classes : bool
+        Whether cells are classes or labels, which are looked at; all others are numbers.
 
     Attributes
     ----------
-    n_lines, width : int
-        Lines without the blank ones at the end, and cells in each.
+    shape : tuple of int
+        Rows, and cells in each.
     first : list of str
-        The cells of the first line.
+        The first row.
+    text : Place or None
+        A cell that is no number, or not one in the way of those before it, in the first line with
+        such a cell.
     """
 
-    def __init__(self, name: str, *, ways: bool = True) -> None:
+    def __init__(self, name: str, *, header: bool, classes: bool) -> None:
         self.name = name
-        self.n_lines = self.width = 0
         self.first: list[str] = []
-        self._unseen: set[str] = set()  # cells of the first line that stand nowhere below
-        self._head, self._body = _Ways(), _Ways()
-        for line in lines_of(name):
-            self.n_lines += 1
-            if self.n_lines == 1:
-                self.width, self.first = len(line.cells), line.cells
-                self._unseen = set(line.cells)
-                self._head.take(line)
-                continue
-            if len(line.cells) != self.width:
-                raise ValueError(
-                    f"{name}, line {line.number}: must have {counted(self.width, 'cell')}, as the "
-                    f"first line, got {len(line.cells)}"
-                )
-            if ways:
-                self._unseen.difference_update(line.cells)
-                self._body.take(line)
-
-    def shape(self, header: bool) -> tuple[int, int]:
-        """Lines and cells, without the header."""
-        return max(0, self.n_lines - header), self.width
-
-    def ways(self, header: bool) -> frozenset[str]:
-        """In which ways all cells print back; empty: they are text."""
-        return self._body.ways if header else self._head.ways & self._body.ways
-
-    def dtype(self, header: bool) -> np.dtype[Any]:
-        """What an array of the numbers is made of."""
-        return np.dtype(np.int64 if _INTEGER in self.ways(header) else np.float64)
-
-    def first_text(self, header: bool) -> Place:
-        """Of text, the first cell that is no number, or not one in the way of those before it."""
-        head = None if header else self._head.text
-        # if neither: the first line holds numbers, but not in the way of those below
-        return head or self._body.text or Place(1, 1, self.first[0])
-
-    def check_none_missing(self, header: bool) -> None:
-        """ValueError if every cell is a number or says that one is missing."""
-        parts = [self._body] if header else [self._head, self._body]
-        missing = [part.missing for part in parts if part.missing is not None]
-        words = any(part.has_words for part in parts)
-        if missing and not words and any(part.has_numbers for part in parts):
-            first = missing[0]
-            index = first == Place(1, 1, "") and self.width > 1  # as pandas writes its own
-            hint = "; an index column? pandas leaves it out with index=False" if index else ""
-            raise ValueError(f"{self.name} must have no missing values, got {first}{hint}")
-
-    @property
-    def names_columns(self) -> bool:
-        """Whether the first line has a word, and all below are numbers."""
-        return self.n_lines > 1 and self._head.has_words and bool(self._body.ways)
-
-    @property
-    def counts_columns(self) -> bool:
-        """Whether the first line is 0, 1, 2, ..., as pandas names columns without a name."""
-        return self.n_lines > 1 and self.first == [str(i) for i in range(self.width)]
-
-    @property
-    def first_stands_alone(self) -> bool:
-        """Whether the cells of the first line are all one, which stands nowhere below."""
-        return self.n_lines > 1 and len(set(self.first)) == 1 and bool(self._unseen)
-
-
-class _Ways:
-    """In which ways all cells of some lines print back, and the first that leaves none."""
-
-    def __init__(self) -> None:
-        self.ways = _EVERY_WAY
         self.text: Place | None = None
-        self.missing: Place | None = None
-        self.has_words = self.has_numbers = False
-        self._seen: set[str] = set()
+        self._header, self._ways = header, _EVERY_WAY
+        self._missing: Place | None = None
+        self._has_words = self._has_numbers = False
+        n_rows = 0
+        for line in lines_of(name, header):
+            n_rows += 1
+            self.first = self.first or line.cells
+            if classes:
+                self._look_at(line)
+        self.shape = n_rows, len(self.first)
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        if classes:
+            self.dtype = np.dtype(np.str_ if self.text else np.float64)
+            if _INTEGER in self._ways:
+                self.dtype = np.dtype(np.int64)
+            self._check_none_missing()
 
-    def take(self, line: Line) -> None:
-        new = set(line.cells) - self._seen
-        if not new:
-            return
-        if len(self._seen) > _MANY:
-            self._seen.clear()
-        self._seen |= new
-        for column, cell in enumerate(line.cells, start=1):
-            if cell not in new:
-                continue
-            new.remove(cell)
-            place, found = Place(line.number, column, cell), ways_of(cell)
-            if found:
-                self.has_numbers = True
+    def _look_at(self, line: Line) -> None:
+        for cell in sorted(set(line.cells)):  # in an order that is the same each time
+            ways = _ways_of(cell)
+            if ways:
+                self._has_numbers = True
             elif cell.strip() in _MISSING:
-                self.missing = self.missing or place
+                self._missing = self._missing or _place(line, cell)
             else:
-                self.has_words = True
-            self.ways &= found
-            if not self.ways:
-                self.text = self.text or place
+                self._has_words = True
+            self._ways &= ways
+            if not self._ways:
+                self.text = self.text or _place(line, cell)
+
+    def _check_none_missing(self) -> None:
+        """Raise a ValueError if every cell is a number or says that one is missing."""
+        if self._missing is not None and self._has_numbers and not self._has_words:
+            hint = INDEX_HINT if self._missing == (1, 1, "") else ""  # as pandas writes its own
+            raise ValueError(f"{self.name} must have no missing values, got {self._missing}{hint}")
+
+    def source(self, dtype: np.dtype[Any]) -> Source:
+        """What reads its rows as text or as numbers."""
+        text = dtype.kind == "U"
+
+        def blocks(n_rows: int) -> Iterator[np.ndarray]:
+            lines = lines_of(self.name, self._header)
+            if not text:  # a cell is a string, eight times as large, before it is a number
+                n_rows = max(1, n_rows // 8)
+            while block := list(itertools.islice(lines, n_rows)):
+                cells = [line.cells for line in block]
+                yield np.array(cells) if text else _numbers(self.name, block, dtype)
+
+        return Source(self.shape, dtype, blocks)
+
+
+def _place(line: Line, cell: str) -> Place:
+    return Place(line.number, line.cells.index(cell) + 1, cell)
 
 
 def ways_of(cell: str) -> frozenset[str]:
-    """In which ways a cell prints back as it stands; empty: it is text."""
+    """Ways in which a cell prints back as it stands; none if it is text."""
     text = cell.strip(" \t")
     plain = _PLAIN.fullmatch(text)
     if plain is None:
@@ -218,48 +197,25 @@ def ways_of(cell: str) -> frozenset[str]:
     return frozenset(ways)
 
 
-_EVERY_WAY = frozenset(["", _INTEGER, *(f".{n}{form}" for n in range(31) for form in ("f", "e"))])
+_ways_of = functools.lru_cache(maxsize=1 << 16)(ways_of)  # there are few different classes
 
 
-def source(look: Look, header: bool, dtype: np.dtype[Any]) -> Source:
-    """The file that was looked at, below its header; `dtype` is str, or of numbers."""
-    text = dtype.kind == "U"
-
-    def blocks(n_rows: int) -> Iterator[np.ndarray]:
-        lines = lines_of(look.name)
-        if header:
-            next(lines, None)
-        if not text:  # a cell is a string, eight times as large, before it is a number
-            n_rows = max(1, n_rows // 8)
-        while block := list(itertools.islice(lines, n_rows)):
-            if any(len(line.cells) != look.width for line in block):
-                raise ValueError(f"{look.name} changed while it was read")
-            yield np.array([line.cells for line in block]) if text else _numbers(look, block, dtype)
-
-    return Source(look.shape(header), dtype, blocks)
-
-
-def _numbers(look: Look, lines: list[Line], dtype: np.dtype[Any]) -> np.ndarray:
+def _numbers(name: str, lines: list[Line], dtype: np.dtype[Any]) -> np.ndarray:
     cells = itertools.chain.from_iterable(line.cells for line in lines)
-    shape = len(lines), look.width
     read = int if dtype.kind == "i" else float
     with contextlib.suppress(ValueError):
-        numbers = np.fromiter(map(read, cells), dtype, math.prod(shape)).reshape(shape)
-        if "_" not in "".join("".join(line.cells) for line in lines):  # 1_1 is 11 to Python
+        numbers = np.fromiter(map(read, cells), dtype).reshape(len(lines), -1)
+        if not any("_" in "".join(line.cells) for line in lines):  # 1_1 is 11 to Python
             return numbers
     place = next(
-        Place(line.number, column, cell)
-        for line in lines
-        for column, cell in enumerate(line.cells, start=1)
-        if not _is_number(cell)
+        _place(line, cell) for line in lines for cell in line.cells if not _is_number(cell)
     )
-    hint = "; if it is a header, say so (--header yes)" if place.line == 1 else ""
-    raise ValueError(f"{look.name} must hold numbers, got {place}{hint}")
+    hint = HEADER_HINT if place.line == 1 else ""
+    raise ValueError(f"{name} must hold numbers, got {place}{hint}")
 
 
 def _is_number(cell: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
+        return "_" not in cell
+    return False

@@ -1,7 +1,6 @@
-"""The formats of arrays behind `files`, .csv apart: each function opens one and tells its shape.
+"""Reads arrays from .npy, .npz and .parquet files: each function opens one and returns its shape.
 
-A format is a row of `FORMATS`: suffix, function ``(name, transpose) -> Source``.  What a function
-checks before it returns is what can be known without reading the whole.
+A format is a row of `FORMATS`: suffix, function ``(name, transpose) -> Source``.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ import lzma
 import math
 import mmap
 import os
-import re
 import struct
 import sys
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -51,31 +50,19 @@ def legible(name: str, block: np.ndarray) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _reading(name: str, kind: str) -> Iterator[None]:
-    """Whatever a damaged file makes the libraries raise becomes one ValueError of one line."""
+def _reading(name: str, kind: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what a damaged file makes a library raise into one ValueError of one line."""
     try:
         yield
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-        struct.error,
-        UnicodeDecodeError,
-        EOFError,
-        OverflowError,
-        RuntimeError,  # zipfile: encrypted, or a compression it does not know
-    ) as error:
-        raise ValueError(f"{name} is not a readable {kind} file: {_one_line(error)}") from error
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        # not of opening it: the file says that something lies where it cannot
-        raise ValueError(f"{name} is not a readable {kind} file: {_one_line(error)}") from error
+    except (OSError, UnicodeDecodeError, RecursionError, *errors) as error:  # type: ignore[misc]
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # of opening it; otherwise the file says that something lies where it cannot
+        raise ValueError(f"{name} is not a readable {kind}: {_one_line(error)}") from error
 
 
-def _one_line(told: object, most: int = 150) -> str:
+def _one_line(message: object, most: int = 150) -> str:
     """What a file or a library says, for a message: cut, and nothing that moves the cursor."""
-    line = " ".join(str(told).split()) or type(told).__name__
+    line = " ".join(str(message).split()) or type(message).__name__
     line = "".join(char if char.isprintable() else "?" for char in line)
     return line if len(line) <= most else f"{line[:most]}..."
 
@@ -83,7 +70,7 @@ def _one_line(told: object, most: int = 150) -> str:
 def of_array(
     array: np.ndarray, before: Callable[[int, int], None] = lambda first, last: None
 ) -> Source:
-    """Rows of an array; `before` is told of each block: rows first..last."""
+    """Rows of an array; ``before(first, last)`` is called before each block of rows."""
 
     def blocks(n_rows: int) -> Iterator[np.ndarray]:
         for start in range(0, len(array), n_rows):
@@ -103,120 +90,79 @@ def transposed(source: Source) -> Source:
 # .npy and .npz
 
 
-class _Header(NamedTuple):
+class ArrayHeader(NamedTuple):
+    """What stands before the elements of an array in NumPy's format."""
+
     shape: tuple[int, ...]
     fortran_order: bool
     dtype: np.dtype[Any]
-    n_bytes: int  # of itself
 
     @property
-    def n_data_bytes(self) -> int:
+    def n_bytes(self) -> int:
+        """Bytes of all elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-
-_MAX_HEADER = 10_000  # bytes, as in NumPy
-# what every writer of the format makes; not evaluated, for it comes from anywhere
-_ITEM = re.compile(
-    r"""\s*(['"])(?P<key>descr|fortran_order|shape)\1\s*:\s*"""
-    r"""(?:(['"])(?P<descr>[^'"]*)\3|(?P<order>True|False)|\((?P<shape>[\d\s,L]*)\)"""
-    r"""|(?P<fields>\[.*\]))\s*(?:,|(?=\}))""",
-    re.ASCII | re.DOTALL,
-)
-_DTYPE = re.compile(r"[<>|=]?[?a-zA-Z]\d{0,9}", re.ASCII)
+    def array(self, buffer: Any, offset: int = 0) -> np.ndarray:
+        """The array whose elements are in `buffer` from `offset` on, without a copy."""
+        values = np.frombuffer(buffer, self.dtype, math.prod(self.shape), offset)
+        return values.reshape(self.shape, order="F" if self.fortran_order else "C")
 
 
-def _array_header(name: str, file: IO[bytes]) -> _Header:
-    """The head of an array in NumPy's format; `file` is left at the first element."""
+_READ_HEADER = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,  # 3.0 is for names of fields, which no array has
+}
 
-    def unreadable(reason: str) -> ValueError:
-        return ValueError(f"{name} is not a readable .npy array: {reason}")
 
-    magic = file.read(8)
-    if magic[:6] != b"\x93NUMPY" or len(magic) < 8:
-        raise unreadable("it does not begin with NumPy's magic string")
-    version = magic[6], magic[7]
-    if version not in ((1, 0), (2, 0)):  # 3.0 is for names of fields, and fields are refused
-        raise unreadable(f"format version {version}, must be (1, 0) or (2, 0)")
-    size = file.read(2 * version[0])
-    n_bytes = int.from_bytes(size, "little")
-    if n_bytes > _MAX_HEADER:
-        raise unreadable(f"its header has {n_bytes:,} bytes, must have at most {_MAX_HEADER:,}")
-    text = file.read(n_bytes).decode("latin-1")
-    if len(size) < 2 * version[0] or len(text) < n_bytes:
-        raise unreadable("it ends within its header")
-    found = _items(text)
-    if found is None:
-        raise unreadable(f"its header is {text[:60].strip()!r}")
-    descr, order, sides = found
-    try:
-        shape = tuple(int(side.rstrip("L")) for side in map(str.strip, sides) if side)
-    except ValueError:  # more digits than Python reads, or L alone
-        raise unreadable(f"its shape is ({_one_line(','.join(sides), 60)})") from None
-    if len(shape) > 32 or max(shape, default=0) >= 2**63:  # NumPy's limits, or near them
-        raise unreadable(f"its shape is {str(shape)[:60]}")
-    if re.fullmatch(r"[|<>=]?O\d*", descr):
+def array_header(name: str, file: IO[bytes]) -> ArrayHeader:
+    """Read the header of an array; `file` is left at the first element.
+
+    Raises
+    ------
+    ValueError
+        It is damaged, or no array of real numbers, bools or strings follows.
+    """
+    errors = ValueError, TypeError, SyntaxError, tokenize.TokenError, MemoryError, struct.error
+    with _reading(name, ".npy array", *errors, EOFError, OverflowError):
+        version = np.lib.format.read_magic(file)
+        if version not in _READ_HEADER:
+            raise ValueError(f"format version {version}, must be (1, 0) or (2, 0)")
+        header = ArrayHeader(*_READ_HEADER[version](file))
+        if len(header.shape) > 32 or not all(0 <= side < 2**63 for side in header.shape):
+            raise ValueError(f"its shape is {header.shape}")
+    if header.dtype.hasobject:
         raise ValueError(f"{name} holds pickled Python objects, which are never loaded")
-    dtype = _dtype_of(descr)
-    if dtype is None:
+    if header.dtype.kind not in "biufSU" or not header.dtype.itemsize:
         raise ValueError(
-            f"{name} must hold real numbers, bools or strings, got {_one_line(descr, 60)}"
+            f"{name} must hold real numbers, bools or strings, got {_one_line(header.dtype, 60)}"
         )
-    return _Header(shape, order == "True", dtype, 8 + len(size) + n_bytes)
+    return header
 
 
-def _items(text: str) -> tuple[str, str, list[str]] | None:
-    """``descr``, ``fortran_order`` and the parts of ``shape`` in a header; None: it is none."""
-    text = text.strip(" \t\n")
-    found: dict[str, str] = {}
-    at = 1
-    while text[:1] == "{" and (item := _ITEM.match(text, at)):
-        key, at = item["key"], item.end()
-        value = {
-            "descr": item["fields"] or item["descr"],
-            "fortran_order": item["order"],
-            "shape": item["shape"],
-        }[key]
-        if key in found or value is None:
-            return None
-        found[key] = value
-    if len(found) < 3 or text[at:].strip(" \t\n") != "}":
-        return None
-    return found["descr"], found["fortran_order"], found["shape"].split(",")
-
-
-def _dtype_of(descr: str) -> np.dtype[Any] | None:
-    """Of real numbers, bools or strings; None: of anything else."""
-    if not _DTYPE.fullmatch(descr):
-        return None
-    try:
-        dtype = np.dtype(descr)
-    except (TypeError, ValueError):
-        return None
-    return dtype if dtype.kind in "biufSU" and dtype.itemsize else None
+def _check_n_bytes(name: str, header: ArrayHeader, found: int) -> None:
+    expected = header.n_bytes
+    if found < expected:
+        raise ValueError(f"{name} is truncated: {found} of {expected} bytes of data")
+    if found > expected:
+        raise ValueError(f"{name} has {counted(found - expected, 'byte')} after its array")
 
 
 def _npy(name: str, transpose: bool) -> Source:
     with open(name, "rb") as file:
-        header = _array_header(name, file)
-        found = os.fstat(file.fileno()).st_size - header.n_bytes
-    _check_data_bytes(name, header, found)
-    if not found:  # an empty array cannot be mapped
-        shape = header.shape[::-1] if transpose else header.shape
-        return Source(shape, header.dtype, lambda n_rows: iter(()))
-    with open(name, "rb") as file:
+        header = array_header(name, file)
+        start = file.tell()
+        _check_n_bytes(name, header, os.fstat(file.fileno()).st_size - start)
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    order: Literal["F", "C"] = "F" if header.fortran_order else "C"
-    values = np.frombuffer(pages, header.dtype, math.prod(header.shape), header.n_bytes)
-    array = values.reshape(header.shape, order=order)
-    if transpose or header.fortran_order or sys.platform != "linux":
+    array = header.array(pages, start)
+    if transpose or header.fortran_order or not header.n_bytes or sys.platform != "linux":
         return of_array(array.T if transpose else array)
 
     def map_rows(first: int, last: int) -> None:
-        """Has all their pages mapped at once: page by page takes as long as a third of an audit."""
-        row_bytes = header.n_data_bytes // len(array)
-        start = (header.n_bytes + first * row_bytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        """Map all their pages at once: one by one takes as long as a third of an audit."""
+        row_bytes = header.n_bytes // len(array)
+        page = (start + first * row_bytes) // mmap.PAGESIZE * mmap.PAGESIZE
         with contextlib.suppress(OSError):  # Linux before 5.14
-            pages.madvise(_POPULATE_READ, start, header.n_bytes + last * row_bytes - start)
+            pages.madvise(_POPULATE_READ, page, start + last * row_bytes - page)
 
     return of_array(array, map_rows)
 
@@ -224,87 +170,41 @@ def _npy(name: str, transpose: bool) -> Source:
 _POPULATE_READ = 22  # of madvise(2); Python has no name for it
 
 
-def _check_data_bytes(name: str, header: _Header, found: int) -> None:
-    expected = header.n_data_bytes
-    if found < expected:
-        raise ValueError(f"{name} is truncated: {found} of {expected} bytes of data")
-    if found > expected:
-        raise ValueError(f"{name} has {counted(found - expected, 'byte')} after its array")
-
-
 def _npz(name: str, transpose: bool) -> Source:
     path, key = split_key(name)
-    with _reading(name, ".npz"), zipfile.ZipFile(path) as archive:
-        member = _member(name, key, archive.infolist())
-        with archive.open(member) as file:
-            header = _array_header(name, file)
-        # before anything is unpacked: zipfile gives no more than the directory says
-        _check_data_bytes(name, header, member.file_size - header.n_bytes)
-    shape, fortran_order, dtype, _ = header
-    # bytes come in C order: that of the array, or of its transpose
-    stored = shape[::-1] if fortran_order else shape
-    row_bytes = math.prod(stored[1:]) * dtype.itemsize
-
-    def blocks(n_rows: int) -> Iterator[np.ndarray]:
-        with (
-            _reading(name, ".npz"),
-            zipfile.ZipFile(path) as archive,
-            archive.open(member) as file,
-        ):
-            file.read(header.n_bytes)
-            for start in range(0, stored[0], n_rows):
-                n = min(n_rows, stored[0] - start)
-                data = file.read(n * row_bytes)
-                if len(data) < n * row_bytes:
-                    raise ValueError(f"{name} is truncated in row {start + len(data) // row_bytes}")
-                yield np.frombuffer(data, dtype).reshape(n, *stored[1:])
-            file.read(1)  # nothing; and, at the end, zipfile compares the checksum
-
-    source = Source(stored, dtype, blocks)
-    turn = len(shape) > 1 and transpose != fortran_order
-    return transposed(source) if turn else source
-
-
-def _member(name: str, key: str | None, members: list[zipfile.ZipInfo]) -> zipfile.ZipInfo:
-    """The member of an archive that has this key, or the only one."""
-    keys = [member.filename.removesuffix(".npy") for member in members]
-    shown = (key[:30] if key.isprintable() else repr(key[:30]) for key in keys[:8])
-    listed = ", ".join(shown) or "none"
-    if len(keys) > 8:
-        listed += f", and {len(keys) - 8} more"
-    if key is None and len(keys) != 1:
-        raise ValueError(f"{name} must hold one array, or say {name}:key; its keys: {listed}")
-    chosen = [member for k, member in zip(keys, members, strict=True) if key in (None, k)]
-    if not chosen:
-        raise ValueError(f"{name}: no array is called {key!r}; its keys: {listed}")
-    if len(chosen) > 1:
-        raise ValueError(f"{name}: {len(chosen)} arrays are called {key!r}")
-    return chosen[0]
+    # zipfile raises RuntimeError where it is encrypted, or compressed in a way it does not know
+    errors = zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError
+    with _reading(name, ".npz file", *errors, OverflowError), zipfile.ZipFile(path) as archive:
+        members = {member.removesuffix(".npy"): member for member in archive.namelist()}
+        keys = _one_line(", ".join(members) or "none", 80)
+        if key is None and len(members) != 1:
+            raise ValueError(f"{name} must hold one array, or say {name}:key; its keys: {keys}")
+        if key is not None and key not in members:
+            raise ValueError(f"{name}: no array is called {key!r}; its keys: {keys}")
+        with archive.open(members[next(iter(members)) if key is None else key]) as file:
+            header = array_header(name, file)
+            content = file.read()
+    _check_n_bytes(name, header, len(content))
+    array = header.array(content)
+    return of_array(array.T if transpose else array)
 
 
 # .parquet
 
+_BATCH_BLOCKS = 8  # blocks to decode at a time: of a wide table, each time takes long to begin
+
 
 def _parquet(name: str, transpose: bool) -> Source:
-    with needs("parquet"):
+    with needs("files"):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
     @contextlib.contextmanager
     def opened() -> Iterator[Any]:
         os.stat(name)  # what is missing is the system's to report, what is damaged ours
-        try:
-            with pq.ParquetFile(name) as file:
-                yield file
-        except (
-            pa.ArrowException,
-            OSError,
-            UnicodeDecodeError,
-            json.JSONDecodeError,
-            RecursionError,
-        ) as error:
-            reason = _one_line(error)
-            raise ValueError(f"{name} is not a readable .parquet file: {reason}") from error
+        errors = pa.ArrowException, json.JSONDecodeError
+        with _reading(name, ".parquet file", *errors), pq.ParquetFile(name) as file:
+            yield file
 
     with opened() as file:
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
@@ -313,20 +213,31 @@ def _parquet(name: str, transpose: bool) -> Source:
     index = written.get("index_columns") if isinstance(written, dict) else None
     if not isinstance(index, list):
         index = []
-    columns = [field.name for field in schema if field.name not in index]
+    fields = [field for field in schema if field.name not in index]
+    columns = [field.name for field in fields]
     if len(set(columns)) < len(columns):
         raise ValueError(f"{name} must have columns of different names")
-    dtypes = [_column_dtype(name, schema.field(column)) for column in columns]
-    if len({dtype.kind == "U" for dtype in dtypes}) > 1:
+    kinds = [_kind(name, field) for field in fields]
+    is_text = [kind == pa.string() for kind in kinds]
+    if any(is_text) and not all(is_text):
         raise ValueError(f"{name} must hold strings in all columns or in none")
+    dtypes = {np.dtype(np.str_ if any(is_text) else kind.to_pandas_dtype()) for kind in set(kinds)}
+    dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+    cast_to = {f.name: kind for f, kind in zip(fields, kinds, strict=True) if f.type != kind}
 
-    def values(column: str, array: Any) -> np.ndarray:
-        if array.null_count:
-            missing = counted(array.null_count, "missing value")
-            raise ValueError(f"{name}, column {column[:60]!r}: it has {missing}")
-        if dtypes[0].kind == "U":
-            return np.array(array.to_pylist(), dtype=np.str_)
-        return np.asarray(array.to_numpy(zero_copy_only=False))
+    def matrix(names: list[str], arrays: list[Any]) -> np.ndarray:
+        """Columns, each as a row."""
+        for i, (column, array) in enumerate(zip(names, arrays, strict=True)):
+            if array.null_count:
+                missing = counted(array.null_count, "missing value")
+                raise ValueError(f"{name}, column {column[:60]!r}: it has {missing}")
+            if column in cast_to:
+                arrays[i] = array.cast(cast_to[column])
+        if len(dtypes) > 1:
+            return side_by_side([array.to_numpy(zero_copy_only=False) for array in arrays]).T
+        # in one piece: a conversion for each column takes as long as to decode it
+        chunks = [chunk for array in arrays for chunk in getattr(array, "chunks", [array])]
+        return _values(name, pa.concat_arrays(chunks)).reshape(len(arrays), -1)
 
     def check_length(found: int) -> None:
         if found != n_rows:
@@ -335,39 +246,53 @@ def _parquet(name: str, transpose: bool) -> Source:
     def rows(n: int) -> Iterator[np.ndarray]:
         found = 0
         with opened() as file:
-            for batch in file.iter_batches(batch_size=n, columns=columns):
+            for batch in file.iter_batches(_BATCH_BLOCKS * n, columns=columns, use_threads=False):
                 found += len(batch)
-                yield side_by_side([values(c, batch.column(c)) for c in columns])
+                decoded = np.ascontiguousarray(matrix(columns, batch.columns).T)
+                yield from of_array(decoded).blocks(n)
         check_length(found)
 
     def transposed_rows(n: int) -> Iterator[np.ndarray]:
         with opened() as file:
             for start in range(0, len(columns), n):
                 some = columns[start : start + n]
-                table = file.read(columns=some)
+                table = file.read(columns=some, use_threads=False)
                 check_length(len(table))
-                yield side_by_side([values(c, table.column(c)) for c in some]).T
+                yield matrix(some, table.columns)
 
-    dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
     if transpose:
         return Source((len(columns), n_rows), dtype, transposed_rows)
     return Source((n_rows, len(columns)), dtype, rows)
 
 
-def _column_dtype(name: str, field: Any) -> np.dtype[Any]:
-    """What NumPy makes of an Arrow column, or a ValueError if it is not for us."""
-    import pyarrow.types as kinds
+def _kind(name: str, field: Any) -> Any:
+    """The type of a column's values: of numbers, bools, or strings of whatever width."""
+    import pyarrow as pa
 
-    kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
-    if kinds.is_string(kind) or kinds.is_large_string(kind):
-        return np.dtype(np.str_)
-    if kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_floating(kind):
-        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        return dtype
+    types = pa.types
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        return pa.string()
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return kind
     raise ValueError(
         f"{name}, column {field.name[:60]!r}: must hold real numbers, bools or strings, "
         f"got {_one_line(field.type, 60)}"
     )
+
+
+def _values(name: str, array: Any) -> np.ndarray:
+    """An Arrow array without missing values; each string that it has is made once."""
+    import pyarrow as pa
+
+    if array.type != pa.string():
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    encoded = array.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    if any("\0" in text for text in texts):  # NumPy drops them at the end of strings
+        raise ValueError(f"{name} must hold text, got a NUL character")
+    values: np.ndarray = np.array(texts, np.str_)[encoded.indices.to_numpy()]
+    return values
 
 
 FORMATS: dict[str, Callable[[str, bool], Source]] = {

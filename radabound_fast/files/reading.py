@@ -6,15 +6,17 @@ A file of predictions or losses holds a matrix with a row per query and a column
 =================  ==========================================================
 
 ``.npy``           memory-mapped, so that the file may be larger than memory
-``.npz``           one array, or one of several as ``FILE.npz:key``; decompressed as
-                   it is read
-``.csv``           comma-separated, UTF-8; numbers or text, as `_csv` tells them apart
-``.parquet``       a table without missing values; needs the extra ``[parquet]``
+``.npz``           one array, or one of several as ``FILE.npz:key``
+``.csv``           comma-separated, UTF-8; numbers or text, as `files.csv` distinguishes them
+``.parquet``       a table without missing values; needs the extra ``[files]``
 =================  ==========================================================
 
+A .csv file has no header unless its caller says so (``header=True``).  What pandas writes is not
+mistaken for data: without ``header=`` a first row of predictions, scores or losses that reads 0, 1,
+2, ... is an error, and so is a first label in a column of text that occurs only there.
 
-Transposed .npz and .csv files are read into memory whole; the others never are.  Pickled
-objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
+Files .npz, and .csv files that are transposed, are read into memory whole; the others never are.
+Pickled objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
 that begins with the file's name; what the operating system refuses is its OSError.  A path is a
 str, bytes or an os.PathLike.
 """
@@ -23,15 +25,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from radabound_fast._checks import check_choice, check_n_samples, counted
-from radabound_fast.files import csv as _csv
+from radabound_fast.files.csv import HEADER_HINT, INDEX_HINT, CsvFile
 from radabound_fast.files.formats import FORMATS, Source, legible, split_key, transposed
 from radabound_fast.rows.packing import words_of
 
@@ -54,11 +55,11 @@ class FileRows:
     Attributes
     ----------
     name : str
-        The file, as it was asked for.
+        The file, as its caller named it.
     source : Source
         What reads it.
     bitorder : {"little", "big"}, optional
-        Of packed rows of bytes, which become words here.
+        The bit order of packed rows of bytes, which become words here.
     note : str, optional
         Why cells that are numbers are compared as text.
     """
@@ -76,7 +77,7 @@ class FileRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of what is stored; that of text has no length, since blocks differ in theirs."""
+        """The dtype in the file; that of text has no length, since blocks differ in theirs."""
         return self.source.dtype
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -113,7 +114,7 @@ def open_losses(
         That of ``numpy.packbits``, for packed rows of bytes, which need it.
     header : bool, optional
         Whether the first line of a .csv file is a header.  None: it is none, and an error if it
-        could be one.
+        reads 0, 1, 2, ....
 
     Returns
     -------
@@ -129,14 +130,9 @@ def open_losses(
     ImportError
         If it is a .parquet file and pyarrow is not installed.
     """
-    file = _File(path, header, transpose, compared=False)
-    _ask_whether_counted(file, "losses", "yes")
-    source = file.source(text=False)
-    if packed or bitorder is not None:
-        bitorder = _check_packed(file.name, source, n_samples, transpose, packed, bitorder)
-    else:
-        _check_unpacked(file.name, source, n_samples, transpose)
-    return FileRows(file.name, source, bitorder)
+    file = _File(path, header, transpose, classes=False)
+    file.check_not_counted()
+    return _rows(file, file.source(text=False), n_samples, packed, bitorder)
 
 
 def open_predictions(
@@ -152,8 +148,9 @@ def open_predictions(
 ) -> tuple[np.ndarray, FileRows]:
     """Open a file of labels and one of predictions, both as numbers or both as text.
 
-    Cells of .csv files are numbers if those of both files are, as `_csv` tells; otherwise they are
-    text, and compared as they stand.  Predictions that are no classes are always numbers.
+    Cells of .csv files are numbers if those of both files are, as `files.csv` distinguishes them;
+    otherwise they are text, and compared as they stand.  Predictions that are no classes are always
+    numbers.
 
     Parameters
     ----------
@@ -162,10 +159,10 @@ def open_predictions(
     path : path
         A file of predictions.
     labels_header, header : bool, optional
-        Whether the first line of a .csv file is a header.  None: it is none, and an error if both
-        files or one without doubt have what could be one.
+        Whether the first line of a .csv file is a header.  None: it is none, and an error if it
+        looks like one (see `radabound_fast.files.reading`).
     transpose, packed, bitorder
-        As `open_losses`.
+        See `open_losses`.
     classes : bool
         False: predictions are scores, probabilities or numbers, which no label is compared with.
 
@@ -178,36 +175,33 @@ def open_predictions(
     Raises
     ------
     ValueError
-        As `open_losses`; a label that is missing; or numbers in one file and text in the other.
+        See `open_losses`; also for a label that is missing, or numbers in one file and text in the
+        other.
     OSError, ImportError
-        As `open_losses`.
+        See `open_losses`.
     """
-    truth, file = _File(labels, labels_header), _File(path, header, transpose, compared=classes)
-    if truth.may_have_header and truth.look.names_columns:
-        raise ValueError(
-            f"{truth.name}: its first line is no number as those below are: if it is a header, "
-            "say so (--header labels, or yes if both have one)"
-        )
-    if not classes:
-        return _with_scores(truth, file, transpose, packed)
-    text, note = _as_text(truth, file)
+    truth = _File(labels, labels_header)
+    file = _File(path, header, transpose, classes=classes)
+    if packed and not classes:
+        raise ValueError(f"{file.name}: packed rows are of classes, and not of scores")
+    text, note = _as_text(truth, file) if classes else (truth.is_text, None)
     values = _labels(truth, text)
-    source = file.source(text)
-    if packed or bitorder is not None:
-        bitorder = _check_packed(file.name, source, len(values), transpose, packed, bitorder)
-    else:
-        _check_unpacked(file.name, source, len(values), transpose, _header_hint(truth, file))
-        _ask_for_header(truth, file, values)
-    return values, FileRows(file.name, source, bitorder, note)
+    file.check_not_counted()
+    source = file.source(text and classes)
+    hint = HEADER_HINT if truth.may_have_header else ""
+    rows = _rows(file, source, len(values), packed, bitorder, hint, note)
+    if classes:
+        _check_first_row(file, values)
+    return values, rows
 
 
 def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
-    """A file of one value a sample, without a header.
+    """Read a file of one value a sample, without a header.
 
     Parameters
     ----------
     path : path
-        As a file of labels.
+        Such a file as one of labels.
     like : ndarray, optional
         Labels: the values are text if these are.  None: they are numbers.
 
@@ -218,49 +212,25 @@ def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
     Raises
     ------
     ValueError, OSError, ImportError
-        As `open_predictions`.
+        See `open_predictions`.
     """
     file = _File(path, header=False)
     text = like is not None and like.dtype.kind in "US"
-    file.check_none_missing()
     if file.is_text and not text:
-        where = f" in {file.look.first_text(False).where}" if file.is_csv else ""
-        raise ValueError(f"{file.name} must hold numbers, got something else{where}")
+        raise ValueError(f"{file.name} must hold numbers, got something else{file.where_text}")
     return _labels(file, text)
 
 
-def _with_scores(
-    truth: _File, file: _File, transpose: bool | None, packed: bool
-) -> tuple[np.ndarray, FileRows]:
-    """`open_predictions` for predictions that are no classes."""
-    if packed:
-        raise ValueError(f"{file.name}: packed rows are of classes, and not of scores")
-    truth.check_none_missing()
-    values = _labels(truth, truth.is_text)
-    _ask_whether_counted(file, "scores", "predictions")
-    source = file.source(text=False)
-    _check_unpacked(file.name, source, len(values), transpose, _header_hint(truth, file))
-    return values, FileRows(file.name, source)
-
-
-def _ask_whether_counted(file: _File, what: str, says_so: str) -> None:
-    """ValueError if the first line is 0, 1, 2, ..., which pandas writes as a header."""
-    if file.may_have_header and file.look.counts_columns:
-        raise ValueError(
-            f"{file.name}: its first line may be a header, or {what}: say which "
-            f"(header=True, --header {says_so}; header=False, --header no)"
-        )
-
-
 def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
-    """The labels in a file: numbers, or strings.
+    """Read the labels in a file: numbers, or strings.
 
     Parameters
     ----------
     path : path
         .npy, .npz (or .npz:key), .csv or .parquet.
     header : bool, optional
-        Whether the first line of a .csv file is a header; None: not, and an error if it seems so.
+        Whether the first line of a .csv file is a header; None: it is none, and an error if its
+        text occurs nowhere below.
 
     Raises
     ------
@@ -270,14 +240,7 @@ def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
         It cannot be read.
     """
     file = _File(path, header)
-    file.check_none_missing()
-    labels = _labels(file, file.is_text)
-    if file.may_have_header and file.is_text and labels[0] not in labels[1:]:
-        raise ValueError(
-            f"{file.name}: is the first line, which is like no other, a header? Say so "
-            "(--header yes), or not (--header no)"
-        )
-    return labels
+    return _labels(file, file.is_text)
 
 
 class _File:
@@ -287,12 +250,10 @@ class _File:
     ----------
     path : path
         The file.
-    header : bool or None
-        As the caller said.
-    transpose : bool or None
-        As the caller said.
-    compared : bool
-        Whether its cells are classes, and not losses.
+    header, transpose : bool or None
+        What its caller said.
+    classes : bool
+        Whether its cells are classes or labels, and not scores or losses.
     """
 
     def __init__(
@@ -301,7 +262,7 @@ class _File:
         header: bool | None,
         transpose: bool | None = None,
         *,
-        compared: bool = True,
+        classes: bool = True,
     ) -> None:
         self.name = os.fsdecode(path)
         file, _ = split_key(self.name)
@@ -311,64 +272,75 @@ class _File:
         mode = os.stat(file).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise ValueError(f"{self.name} must be a regular file, since it is read twice")
-        self.header = bool(header)
-        self.transpose = bool(transpose)
-        self._compared = compared
+        self.transpose = transpose
+        self.csv: CsvFile | None = None
         self._array: Source | None = None
-        self.is_csv = suffix == ".csv"
-        if self.is_csv:
-            self.look = _csv.Look(self.name, ways=compared)
-            self.may_have_header = header is None and self.look.n_lines > 1
+        if suffix == ".csv":
+            self.csv = CsvFile(self.name, header=bool(header), classes=classes)
+            dtype, n_rows = self.csv.dtype, self.csv.shape[0]
         else:
-            self._array = FORMATS[suffix](self.name, self.transpose)
-            self.may_have_header = False
-
-    @property
-    def is_text(self) -> bool:
-        """Whether its cells are strings, or those of a .csv file no numbers."""
-        if self._array is not None:
-            return self._array.dtype.kind in "US"
-        return not self.look.ways(self.header)
-
-    def check_none_missing(self) -> None:
-        """ValueError if a cell of a .csv file is empty."""
-        if self.is_csv:
-            self.look.check_none_missing(self.header)
+            self._array = FORMATS[suffix](self.name, bool(transpose))
+            dtype, n_rows = self._array.dtype, 0
+        # strings, or, in a .csv file, cells that are no numbers
+        self.is_text = dtype.kind in "US"
+        self.may_have_header = header is None and n_rows > 1
 
     def source(self, text: bool) -> Source:
         """What reads it; cells of a .csv file as text or as numbers."""
-        if self._array is not None:
+        if self.csv is None:
+            assert self._array is not None
             return self._array
-        dtype: np.dtype[Any] = np.dtype(np.float64)
-        if text:
-            dtype = np.dtype(np.str_)
-        elif self._compared:
-            dtype = self.look.dtype(self.header)
-        source = _csv.source(self.look, self.header, dtype)
+        source = self.csv.source(np.dtype(np.str_) if text else self.csv.dtype)
         return transposed(source) if self.transpose else source
+
+    @property
+    def where_text(self) -> str:
+        """Where the first cell of a .csv file is that is no number, without the cell."""
+        return f" in {self.csv.text.where}" if self.csv is not None and self.csv.text else ""
+
+    def check_not_counted(self) -> None:
+        """Raise a ValueError if the first row is 0, 1, 2, ..., and nobody said that it is data."""
+        if self.csv is None or not self.may_have_header:
+            return
+        if self.csv.first == [str(i) for i in range(len(self.csv.first))]:
+            raise ValueError(
+                f"{self.name}: its first line reads 0, 1, 2, ..., as pandas names columns without "
+                "names: is it a header? Say so (--header yes), or not (--header no)"
+            )
+
+
+def _check_first_row(file: _File, labels: np.ndarray) -> None:
+    """Raise a ValueError if the first row of a .csv file may be a header, and is none of labels."""
+    if file.csv is None or not file.may_have_header:
+        return
+    text = labels.dtype.kind in "US"
+    classes = set(labels.astype(np.str_).tolist() if text else labels.tolist())
+    read = str if text else int if file.csv.dtype.kind == "i" else float
+    for cell in file.csv.first:
+        if read(cell) not in classes:
+            raise ValueError(
+                f"{file.name}: its first line has {cell[:40]!r}, which is no label{HEADER_HINT}"
+            )
 
 
 def _as_text(truth: _File, file: _File) -> tuple[bool, str | None]:
     """Whether cells of .csv files are compared as text, and why although those of one are numbers.
 
-    As numbers only if no two texts of either become one.
+    They are numbers only if no two texts of either become one.
     """
-    for each in (truth, file):
-        each.check_none_missing()
-    text = truth.is_text if truth.is_csv == file.is_csv or not truth.is_csv else file.is_text
-    if not text and truth.is_csv and truth.is_text:
-        where = truth.look.first_text(truth.header).where
+    text = file.is_text if truth.csv is not None and file.csv is None else truth.is_text
+    if not text and truth.is_text:
         raise ValueError(
-            f"{truth.name} must hold numbers, as {file.name} does, got something else in {where}"
+            f"{truth.name} must hold numbers, as {file.name} does, got something else"
+            f"{truth.where_text}"
         )
-    if not text and file.is_csv and file.is_text:
-        place = file.look.first_text(file.header)
-        first_line = file.may_have_header and file.look.names_columns
-        hint = "; if it is a header, say so (--header yes)" if first_line else ""
-        raise ValueError(f"{file.name} must hold numbers, as {truth.name} does, got {place}{hint}")
-    if text and truth.is_csv and file.is_csv and not file.is_text:
-        where = truth.look.first_text(truth.header).where
-        return text, f"{truth.name} has no plain number in {where}"
+    if not text and file.csv is not None and file.csv.text is not None:
+        hint = HEADER_HINT if file.may_have_header and file.csv.text.line == 1 else ""
+        raise ValueError(
+            f"{file.name} must hold numbers, as {truth.name} does, got {file.csv.text}{hint}"
+        )
+    if text and truth.csv is not None and file.csv is not None and not file.is_text:
+        return text, f"{truth.name} has no plain number{truth.where_text}"
     return text, None
 
 
@@ -376,76 +348,55 @@ def _labels(truth: _File, text: bool) -> np.ndarray:
     """The labels, one-dimensional and not empty."""
     name = truth.name
     shape, _, blocks = truth.source(text)
-    if truth.is_csv and 1 not in shape:
-        index = "; an index column? pandas leaves it out with index=False"
+    if truth.csv is not None and 1 not in shape:
         raise ValueError(
             f"{name} must hold labels in one column or one line, got shape {shape}"
-            f"{index if truth.look.first[:1] == [''] else ''}"
+            f"{INDEX_HINT if shape[1] == 2 else ''}"
         )
-    if not truth.is_csv and len(shape) == 2 and name.lower().endswith(".parquet"):
+    if truth.csv is None and len(shape) == 2 and name.lower().endswith(".parquet"):
         shape = shape[:1] if shape[1] == 1 else shape
-    if not truth.is_csv and len(shape) != 1:
+    if truth.csv is None and len(shape) != 1:
         raise ValueError(f"{name} must hold labels in one dimension, got shape {shape}")
     if 0 in shape:
         raise ValueError(f"{name} must not be empty, got no labels")
     values = np.concatenate(list(blocks(shape[0]))).reshape(-1)
-    if text and truth.is_csv and "" in values:
+    if text and truth.csv is not None and "" in values:
         raise ValueError(f"{name}: label {values.tolist().index('') + 1} must not be empty")
+    if text and truth.may_have_header and values[0] not in values[1:]:
+        raise ValueError(
+            f"{name}: is the first line, which is like no other, a header? Say so (--header yes, "
+            "or labels if it alone has one), or not (--header no)"
+        )
     return legible(name, values)
 
 
-def _header_hint(truth: _File, file: _File) -> dict[int, str]:
-    """Which header may be why there are so many labels more than samples in a query."""
-    hints = {}
-    if truth.may_have_header:
-        which = "yes" if file.may_have_header and file.look.counts_columns else "labels"
-        hints[1] = f"; if the first line of {truth.name} is a header, say so (--header {which})"
-    if file.may_have_header and file.transpose:
-        hints[-1] = "; if its first line is a header, say so (--header predictions)"
-    return hints
-
-
-def _ask_for_header(truth: _File, file: _File, labels: np.ndarray) -> None:
-    """ValueError if the first line of the predictions is no predictions, or may be none."""
-    if not file.may_have_header:
-        return
-    first = file.look.first
-    read = str if labels.dtype.kind in "US" else float
-    classes = set(map(read, labels.tolist()))
-    for cell in first:
-        if read(cell) not in classes:
-            raise ValueError(
-                f"{file.name}: its first line has {cell[:40]!r}, which is no label: if it is a "
-                "header, say so (--header yes, or predictions if the labels have none)"
-            )
-    labels_too = truth.may_have_header and (
-        truth.look.counts_columns or truth.look.first_stands_alone
-    )
-    if not labels_too and file.transpose:
-        return  # there are as many samples as labels, without one for a header
-    alike = file.transpose and file.look.first_stands_alone and first[0] == truth.look.first[0]
-    if file.look.counts_columns or alike:
-        raise ValueError(
-            f"the first lines of {truth.name} and {file.name} may be headers, or a sample: say "
-            "which (--header yes, --header no)"
-            if labels_too
-            else f"{file.name}: its first line may be a header, or predictions: say which "
-            "(--header predictions, --header no)"
-        )
+def _rows(
+    file: _File,
+    source: Source,
+    n_samples: int | None,
+    packed: bool,
+    bitorder: BitOrder | None,
+    hint: str = "",
+    note: str | None = None,
+) -> FileRows:
+    """What is read of a file; `hint` says why a row may have one label too few or too many."""
+    if packed or bitorder is not None:
+        bitorder = _check_packed(file, source, n_samples, packed, bitorder)
+    else:
+        if file.transpose and file.may_have_header:
+            hint = HEADER_HINT
+        _check_unpacked(file, source, n_samples, hint)
+    return FileRows(file.name, source, bitorder, note)
 
 
 def _check_packed(
-    name: str,
-    source: Source,
-    n_samples: int | None,
-    transpose: bool | None,
-    packed: bool,
-    bitorder: BitOrder | None,
+    file: _File, source: Source, n_samples: int | None, packed: bool, bitorder: BitOrder | None
 ) -> BitOrder | None:
     """The bit order of packed rows, None for words."""
+    name = file.name
     if not packed:
         raise ValueError(f"{name}: bitorder is for packed rows, got {bitorder!r} without packed")
-    if transpose:
+    if file.transpose:
         raise ValueError(f"{name}: packed rows cannot be transposed: bits lie along the samples")
     if n_samples is None:
         raise ValueError(f"{name}: packed rows need n_samples, since bits do not tell it")
@@ -474,23 +425,20 @@ def _check_packed(
     return bitorder
 
 
-def _check_unpacked(
-    name: str,
-    source: Source,
-    n_samples: int | None,
-    transpose: bool | None,
-    header_hint: Mapping[int, str] = MappingProxyType({}),
-) -> None:
+def _check_unpacked(file: _File, source: Source, n_samples: int | None, hint: str) -> None:
+    name = file.name
     _check_matrix(name, source)
     n_queries, found = source.shape
     if n_samples is not None and found != check_n_samples(n_samples):
-        hint = "; transposed it would fit" if n_queries == n_samples else ""
-        hint = hint or header_hint.get(n_samples - found, "")
+        if abs(n_samples - found) != 1:
+            hint = ""
+        if n_queries == n_samples:
+            hint = "; transposed it would fit"
         raise ValueError(
             f"{name} must have {counted(n_samples, 'sample')} to a query, "
             f"got {counted(n_queries, 'query', 'queries')} of {found:,}{hint}"
         )
-    if n_queries == found and transpose is None:
+    if n_queries == found and file.transpose is None:
         raise ValueError(
             f"{name} is square, {found} x {found}: say whether queries are its columns "
             "(transpose=True, --transpose) or its rows (transpose=False, --no-transpose)"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from radabound_fast._checks import counted
-from radabound_fast._kernel import Answer, RadaBoundAnswer, stored_answer
+from radabound_fast._kernels.guard import Answer, RadaBoundAnswer, stored_answer
 
 if TYPE_CHECKING:
     from radabound_fast.guards.halting import HaltingRule

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import (
     certainty,
     check_bool,
@@ -22,7 +21,9 @@ from radabound_fast._checks import (
     counted,
     read_as,
 )
-from radabound_fast._kernel import UNIT_SHIFT, QueryTable, sealed
+from radabound_fast._kernels.rows import UNIT_SHIFT, sums_of_rows
+from radabound_fast._kernels.search import QueryTable
+from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import paired_interval
 from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
@@ -494,7 +495,7 @@ class DeclaredSearch(Guard):
         paid += self._terms.nats_of_gains
         if truth.row.name in COUNTED:
             (minus,), (plus,) = (
-                _kernel.sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
+                sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
                 for one, other in (rows, rows[::-1])
             )
             gain = (plus - minus) / self.n_samples

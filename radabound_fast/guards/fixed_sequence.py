@@ -17,7 +17,9 @@ from radabound_fast._checks import (
     check_integer,
     check_positive,
 )
-from radabound_fast._kernel import UNIT_SHIFT, Answer, sealed
+from radabound_fast._kernels.guard import Answer
+from radabound_fast._kernels.rows import UNIT_SHIFT
+from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import (
     Free,
     binomial_free,
@@ -301,7 +303,7 @@ class SignedSequence(FixedSequence, SignedGuard):
         return (
             f"FixedSequence({self.holdout!r}, epsilon={self.epsilon}, delta={self.delta}, "
             f"n_vectors={self.n_vectors}{grouped}, n_answered={self._core.n_rows}, "
-            f"halted={self._core._halted})"
+            f"halted={self._core.has_halted})"
         )
 
 

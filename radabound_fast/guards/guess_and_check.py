@@ -19,7 +19,7 @@ from radabound_fast._checks import (
     check_probability,
     counted,
 )
-from radabound_fast._kernel import sealed
+from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
@@ -262,7 +262,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     @property
     def failures(self) -> int:
         """How many guesses failed and were answered."""
-        self._refresh()
+        self.refresh()
         return self._failures
 
     @property
@@ -271,7 +271,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
         ln 4 before the first query, the price of having a code at all.
         """
-        self._refresh()
+        self.refresh()
         return self._spent
 
     @property
@@ -282,7 +282,7 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
         guess. Negative or 0: no room at all.
         """
-        self._refresh()
+        self.refresh()
         return self._tolerance(self._last_guess, self._spent)
 
     def affordable(self, guess: float | None = None) -> int:
@@ -302,10 +302,10 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         if guess is not None:
             guess = check_fraction(guess=guess)
         self._check_owner()
-        self._refresh()
+        self.refresh()
         wanted = self._last_guess if guess is None else guess
-        with self._lock:
-            if self._halted:
+        with self.lock:
+            if self.has_halted:
                 return 0
             following, failures, paid = self._n_answered + 1, self._failures, self._paid
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from radabound_fast._checks import check_choice, check_count, check_delta, check_probability
-from radabound_fast._kernel import UNIT_SHIFT, GuardCore
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast.bounds import BOUNDS, Bound, Stage
 from radabound_fast.bounds._limits import at_least, at_most
 from radabound_fast.bounds.union import MOST_QUERIES

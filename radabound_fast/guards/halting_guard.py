@@ -13,7 +13,7 @@ from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.holdout import Losses, as_judged
 
 if TYPE_CHECKING:
-    from radabound_fast._kernel import SharedState
+    from radabound_fast._kernels.support import SharedState
     from radabound_fast.store import Description, Durability, Ledger, Path
     from radabound_fast.store.served import ServedDatabase
 
@@ -57,7 +57,7 @@ class HaltingGuard(Guard, Owned):
     def _check_open(self) -> None:
         """RuntimeError in a forked child, and once it was closed."""
         self._check_owner()
-        if self._shared._retired:
+        if self._shared.retired:
             raise RuntimeError(f"this {self.kind} is closed: open its database again")
 
     def _description(self) -> Description:
@@ -94,14 +94,14 @@ class HaltingGuard(Guard, Owned):
         if parameters is not None and not os.path.exists(path):
             made = cls(whose.apart(), **parameters)
             state = made._description() | {"holdout": whose.new_identity()}
-            new = state, made._shared._progress()
+            new = state, made._shared.progress()
         ledger: Ledger | None = None
         try:
             ledger = open_ledger(path, durability, new)
             whose.check_made_for(name, ledger.description["holdout"])
             guard = cls._stored(name, ledger, whose, parameters, made)
             guard._ledger = ledger
-            guard._shared._keep(ledger)
+            guard._shared.keep_in(ledger)
         except BaseException:
             if ledger is not None:
                 ledger.close()
@@ -134,8 +134,8 @@ class HaltingGuard(Guard, Owned):
                 wanted = wanted | {"seed": check_seed(stored["seed"])}
             guard = cls(whose.apart(), **wanted)
         guard._check_is(name, stored)
-        guard._shared._resume(progress)
-        guard._halt_is_known = guard._shared._halted
+        guard._shared.resume(progress)
+        guard._halt_is_known = guard._shared.has_halted
         return guard
 
     @classmethod
@@ -189,7 +189,7 @@ class HaltingGuard(Guard, Owned):
         """
         ledger = self._opened()
         self._check_owner()
-        self._shared._retire()
+        self._shared.retire()
         ledger.close()
 
     def __enter__(self) -> Self:

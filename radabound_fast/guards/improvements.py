@@ -36,7 +36,7 @@ class BestSoFar:
                 "guard must be a search without n_folds over spaces.Improvements: scores of folds "
                 "are not what is shown"
             )
-        self._search, self._lock = search, threading.Lock()
+        self._search, self.lock = search, threading.Lock()
         self._least, self._most = search.limits_of_metric
         self._n_steps = n_levels - 1
         self._key: _Key = (0, ())
@@ -49,7 +49,7 @@ class BestSoFar:
         TypeError, ValueError
             They are no predictions; nothing has changed then.
         """
-        with self._lock:
+        with self.lock:
             while True:
                 self._catch_up()
                 n_answered = self._key[0]

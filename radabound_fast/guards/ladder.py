@@ -17,7 +17,7 @@ from radabound_fast._checks import (
     check_probability,
     counted,
 )
-from radabound_fast._kernel import sealed
+from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
@@ -237,7 +237,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     @property
     def n_updates(self) -> int:
         """How many queries improved on the best before them; the first one counts."""
-        self._refresh()
+        self.refresh()
         return self._n_updates
 
     @property

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_fraction
-from radabound_fast._kernel import Answer, SharedState
+from radabound_fast._kernels.guard import Answer
+from radabound_fast._kernels.support import SharedState
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.halting_guard import HaltingGuard
@@ -91,7 +92,7 @@ class MeanGuard(HaltingGuard, SharedState, Generic[AnswerT, AnswersT]):
     @property
     def n_answered(self) -> int:
         """Answers given so far."""
-        self._refresh()
+        self.refresh()
         return self._n_answered
 
     def __repr__(self) -> str:
@@ -118,25 +119,25 @@ class MeanGuard(HaltingGuard, SharedState, Generic[AnswerT, AnswersT]):
                 if isinstance(outcome, str):
                     break
                 answered.append(outcome)
-            return self._answers_type(answered, halted=self._halted, n_answered=self._n_answered)
+            return self._answers_type(answered, halted=self.has_halted, n_answered=self._n_answered)
 
         return self._kept(decide)
 
     def _next(self, rows: Any, row: int, guess: float) -> AnswerT | str:
         outcome = self._decide(rows, row, guess, self._n_answered + 1)
         if isinstance(outcome, str):
-            self._halted = True
+            self.has_halted = True
         else:
             self._n_answered += 1
         return outcome
 
     def _kept(self, decide: Callable[[], OutcomeT | str]) -> OutcomeT:
         """What is decided, once it is counted; a reason to refuse as the exception that it is."""
-        outcome = self._change(decide)
+        outcome = self.change(decide)
         if outcome is None:
             self._check_open()
             outcome = f"this {self.kind} has halted and answers no more"
-        if self._halted:
+        if self.has_halted:
             self._note_halt(self._n_answered)
         if isinstance(outcome, str):
             raise HoldoutExhausted(outcome, n_answered=self._n_answered)
@@ -161,13 +162,13 @@ class MeanGuard(HaltingGuard, SharedState, Generic[AnswerT, AnswersT]):
         return {"n_samples": self.n_samples} | arguments
 
     def _lay_out(self) -> NDArray[np.int64]:
-        shared = np.array([self._n_answered, self._halted], np.int64)
+        shared = np.array([self._n_answered, self.has_halted], np.int64)
         return np.concatenate([shared, self._own()])
 
     def _take_over(self, progress: NDArray[np.int64]) -> None:
         n_answered, halted = progress[:2].tolist()
         self._resume_own(progress[2:], n_answered)
-        self._n_answered, self._halted = n_answered, bool(halted)
+        self._n_answered, self.has_halted = n_answered, bool(halted)
 
     @abstractmethod
     def _own(self) -> NDArray[np.int64]:

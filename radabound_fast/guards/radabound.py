@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from radabound_fast._checks import check_choice
-from radabound_fast._kernel import sealed
+from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.guards.signed import SignedGuard
 
@@ -200,5 +200,5 @@ class RadaBound(SignedGuard):
         return (
             f"RadaBound({self.holdout!r}, epsilon={self.epsilon}, delta={self.delta}, "
             f"n_vectors={self.n_vectors}, bound={self.bound!r}, "
-            f"n_answered={self._core.n_rows}, halted={self._core._halted})"
+            f"n_answered={self._core.n_rows}, halted={self._core.has_halted})"
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import PackedLosses
+from radabound_fast._kernels.rows import PackedLosses, pack_rows, sums_of_rows
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.rows.packing import as_values, checked_words
 
@@ -35,11 +34,11 @@ class LossReader:
         if isinstance(y_pred, PackedLosses):
             values = checked_words(y_pred, n_samples, ndim)
         elif isinstance(holdout, Holdout):
-            values = _kernel.pack_rows(*holdout.labels.match(y_pred, ndim=ndim))
+            values = pack_rows(*holdout.labels.match(y_pred, ndim=ndim))
         else:
             values = as_values(y_pred, n_samples=n_samples, ndim=ndim, name="losses")
             packed = False
         rows = values if many else values[None]
-        sums, shift = _kernel.sums_of_rows(rows, n_samples, packed=packed)
+        sums, shift = sums_of_rows(rows, n_samples, packed=packed)
         self.means: list[float] = (sums / (n_samples << shift)).tolist()
         self.binary = packed or values.dtype.kind != "f"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernel import Answer
+from radabound_fast._kernels.guard import Answer
 from radabound_fast.bounds._limits import at_least
 from radabound_fast.guards.answers import ColumnAnswers
 from radabound_fast.metrics import MeanLoss, Measure

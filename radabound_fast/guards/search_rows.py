@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import UNIT_SHIFT, PackedLosses
+from radabound_fast._kernels import rows as rows_kernel
+from radabound_fast._kernels.rows import (
+    UNIT_SHIFT,
+    PackedLosses,
+    fingerprints_and_sums,
+    pack_rows,
+    rows_in_units,
+    sums_of_rows,
+)
 from radabound_fast.rows.packing import as_array, as_values, checked_words
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
@@ -57,10 +64,10 @@ class LossRows(Rows):
         self._n_samples = n_samples
         if binary:
             little = self._values.astype("<u8", copy=False)
-            hashes, sums = _kernel.fingerprints_and_sums(little, n_samples, secret)
+            hashes, sums = fingerprints_and_sums(little, n_samples, secret)
         else:
             # floats that happen to be 0 and 1 are summed as such
-            sums, shift = _kernel.sums_of_rows(self._values, n_samples, packed=False)
+            sums, shift = sums_of_rows(self._values, n_samples, packed=False)
             sums <<= self._shift - shift
             hashes = self._of_units(self._values, secret)
         self._totals, self.fingerprints = sums, hashes
@@ -82,7 +89,7 @@ class LossRows(Rows):
         whole = array.dtype.kind in "biu" or array.dtype.kind == "O" and _are_whole(array)
         if not whole:
             return cls(values, n_samples, False, secret)
-        return cls(_kernel.pack_rows(values), n_samples, True, secret)
+        return cls(pack_rows(values), n_samples, True, secret)
 
     def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
         """The row's fingerprint, as binary or real as the query before; None: it cannot be."""
@@ -96,16 +103,16 @@ class LossRows(Rows):
             return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
         if not ((values == 0) | (values == 1)).all():
             return None
-        packed = _kernel.pack_rows(values)[np.newaxis].astype("<u8", copy=False)
-        return int(_kernel.fingerprints(packed, -(-self._n_samples // 8), secret)[0])
+        packed = pack_rows(values)[np.newaxis].astype("<u8", copy=False)
+        return int(rows_kernel.fingerprints(packed, -(-self._n_samples // 8), secret)[0])
 
     def _of_units(self, values: NDArray[Any], secret: bytes) -> NDArray[np.uint64]:
         hashes = np.empty(len(values), np.uint64)
         step = max(1, _BLOCK_VALUES // self._n_samples)
         for start in range(0, len(values), step):
             block = slice(start, start + step)
-            units = _kernel.rows_in_units(values[block]).astype("<i4", copy=False)
-            hashes[block] = _kernel.fingerprints(units, 4 * self._n_samples, secret)
+            units = rows_in_units(values[block]).astype("<i4", copy=False)
+            hashes[block] = rows_kernel.fingerprints(units, 4 * self._n_samples, secret)
         return hashes
 
 

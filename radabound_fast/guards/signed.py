@@ -10,9 +10,10 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import check_bool, check_count, check_fraction, counted
-from radabound_fast._kernel import UNIT_SHIFT, LabelRow, PackedLosses, RadaBoundAnswer, sealed
+from radabound_fast._kernels.guard import GuardCore, RadaBoundAnswer, SignedQueries, lay_out
+from radabound_fast._kernels.rows import UNIT_SHIFT, LabelRow, PackedLosses, pack_rows, sums_of_rows
+from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.answers import RadaBoundAnswers, hand_over
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.exhausted import HoldoutExhausted
@@ -30,7 +31,7 @@ from radabound_fast.rows.weighting import Units
 _FEW = 3
 
 
-class SignedGuard(HaltingGuard, _kernel.SignedQueries):
+class SignedGuard(HaltingGuard, SignedQueries):
     """Base class of guards that halt by the Monte-Carlo Rademacher complexity of the queries.
 
     Parameters
@@ -85,8 +86,8 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
-        self._core = _kernel.GuardCore(
-            self._signs._store,
+        self._core = GuardCore(
+            self._signs.store,
             half_range=self._rule.estimator == "half-range",
             price=self._rule.price,
             rule=self._rule,
@@ -94,10 +95,8 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         )
         if units is not None:  # whose rows are in units from the first on
             nothing = np.zeros(self.n_vectors, np.int64)
-            self._core._resume(
-                _kernel.lay_out(
-                    nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False
-                )
+            self._core.resume(
+                lay_out(nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False)
             )
         self._holdout.note_guard(None)
 
@@ -240,7 +239,7 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         if not n_rows:
             return self._answered_nothing(halted=False)
         found = self._core.adopt(
-            _kernel.lay_out(
+            lay_out(
                 *partial.sums,
                 n_rows=n_rows,
                 unit_shift=shift,
@@ -273,10 +272,10 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         if isinstance(rows, PackedLosses):
             values, packed = checked_words(rows, m, 2), True
         elif self._labels is not None:
-            values, packed = _kernel.pack_rows(*self._match(rows, 2)), True
+            values, packed = pack_rows(*self._match(rows, 2)), True
         else:
             values, packed = as_values(rows, m, 2), False
-        totals, shift = _kernel.sums_of_rows(values, m, packed=packed)
+        totals, shift = sums_of_rows(values, m, packed=packed)
         same = (
             len(totals) == len(partial)
             and shift == partial.unit_shift
@@ -382,9 +381,9 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
         return self._signs.seed
 
     @property
-    def _current(self) -> _kernel.GuardCore:
+    def _current(self) -> GuardCore:
         """The state, after what other processes have committed to the database."""
-        self._core._refresh()
+        self._core.refresh()
         return self._core
 
     @property
@@ -498,7 +497,7 @@ class SignedGuard(HaltingGuard, _kernel.SignedQueries):
     # ---- what is kept on disk --------------------------------------------------------------
 
     @property
-    def _shared(self) -> _kernel.GuardCore:
+    def _shared(self) -> GuardCore:
         return self._core
 
     def _parameters(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, cast
 from radabound_fast.guards.exhausted import HoldoutExhausted
 
 if TYPE_CHECKING:
-    from radabound_fast._kernel import Answer
+    from radabound_fast._kernels.guard import Answer
     from radabound_fast.guards.declared_search import DeclaredSearch
     from radabound_fast.rows.labels import Labels
 

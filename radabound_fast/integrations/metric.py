@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
 
 from radabound_fast._checks import check_choice
-from radabound_fast._kernel import sealed
+from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.improvements import BestSoFar

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel, bounds
+from radabound_fast import bounds
+from radabound_fast._kernels.rows import sums_of_rows
 
 if TYPE_CHECKING:
     from ._measure import Measure
@@ -18,7 +19,7 @@ Limits = tuple[Any, Any]
 
 
 def errors(truth: Truth, words: Array) -> Array:
-    return _kernel.sums_of_rows(words, truth.n_samples, packed=True)[0][:, np.newaxis]
+    return sums_of_rows(words, truth.n_samples, packed=True)[0][:, np.newaxis]
 
 
 def errors_by_class(truth: Truth, words: Array) -> Array:

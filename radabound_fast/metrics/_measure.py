@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._kernels.rows import UNIT_SHIFT
 from radabound_fast.bounds import (
     binomial_interval,
     cross_validation_interval,

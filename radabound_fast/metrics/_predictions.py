@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import counted
-from radabound_fast._kernel import PackedLosses
+from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.packing import (
     as_array,
     as_numbers,
@@ -34,7 +33,7 @@ def losses(truth: Truth, y_pred: Any, ndim: int) -> Array:
     if isinstance(y_pred, PackedLosses):
         words = checked_words(y_pred, truth.n_samples, ndim)
     else:
-        words = _kernel.pack_rows(*truth.labels.match(y_pred, ndim))
+        words = pack_rows(*truth.labels.match(y_pred, ndim))
     return words if ndim == 2 else words[np.newaxis]  # atleast_2d takes as long as the packing
 
 

@@ -9,8 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import check_real, counted, read_as
+from radabound_fast._kernels.rows import (
+    fingerprints,
+    fingerprints_and_sums,
+    pack_rows,
+    sums_of_rows,
+)
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_array, as_numbers
@@ -149,10 +154,10 @@ class Truth:
     def keep_errors(self, rows: Array, secret: bytes) -> tuple[Array, NDArray[np.uint64]]:
         """How often each row errs, and errs with the baseline; and its keyed hash."""
         words = rows.astype("<u8", copy=False)
-        hashes, found = _kernel.fingerprints_and_sums(words, self.n_samples, secret)
+        hashes, found = fingerprints_and_sums(words, self.n_samples, secret)
         if self.baseline is None:
             return found[:, np.newaxis], hashes
-        both, _ = _kernel.sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
+        both, _ = sums_of_rows(rows & self.baseline, self.n_samples, packed=True)
         return np.array((found, both)).T, hashes
 
     def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
@@ -248,7 +253,7 @@ class Truth:
             order = [code for code in order if counts[code]]
         self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
-        self.masks = [_kernel.pack_rows(self._codes == code) for code in order[:-1]]
+        self.masks = [pack_rows(self._codes == code) for code in order[:-1]]
 
     def _place_of(self, pos_label: Any) -> int | None:
         classes = self.labels.classes
@@ -328,4 +333,4 @@ def fingerprints_of(rows: Array, secret: bytes) -> NDArray[np.uint64]:
     """Keyed hashes of rows of predictions."""
     flat = rows if rows.ndim == 2 else rows.reshape(len(rows), math.prod(rows.shape[1:]))
     little = np.ascontiguousarray(flat, flat.dtype.newbyteorder("<"))
-    return _kernel.fingerprints(little, little.shape[1] * little.itemsize, secret)
+    return fingerprints(little, little.shape[1] * little.itemsize, secret)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import LabelRow, LabelRows
+from radabound_fast._kernels.rows import LabelRow, LabelRows, bad_prediction, pack_rows, reads_dtype
 from radabound_fast.rows.packing import as_array, check_shape, is_missing, is_number, place_of
 
 Finder = Callable[[NDArray[Any]], NDArray[np.intp]]
@@ -154,7 +153,7 @@ class Labels:
     def are(self, y_true: Any) -> bool:
         """Whether these are the labels, sample by sample; of whatever kind and length they are."""
         try:
-            return not _kernel.pack_rows(*self.match(y_true)).any()
+            return not pack_rows(*self.match(y_true)).any()
         except (TypeError, ValueError):
             return False
 
@@ -191,7 +190,7 @@ class Labels:
     def _row(self, dtype: np.dtype[Any]) -> LabelRow | None:
         """Labels of this dtype; None if the packers have no rule for these classes in it."""
         held = self._held(dtype)
-        if not held or not _kernel.reads_dtype(dtype):
+        if not held or not reads_dtype(dtype):
             return None
         first, last = self._classes[held[0]], self._classes[held[-1]]
         if len(self._classes) <= 2:
@@ -212,7 +211,7 @@ class Labels:
 
     def differs(self, code: int) -> NDArray[np.uint64]:
         """Where labels are not the class of this code, as bits."""
-        return _kernel.pack_rows(self._codes != code)
+        return pack_rows(self._codes != code)
 
     def _held(self, dtype: np.dtype[Any]) -> list[int]:
         """Codes of the classes that some number of this dtype equals."""
@@ -340,4 +339,4 @@ def _holds(dtype: np.dtype[Any], value: int | float) -> bool:
 def _unknown(value: Any, place: str) -> ValueError:
     if is_missing(value):
         return ValueError(f"y_pred must have no missing values, got one {place}")
-    return _kernel.bad_prediction(value, place)
+    return bad_prediction(value, place)

@@ -15,9 +15,15 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import counted
-from radabound_fast._kernel import PackedLosses
+from radabound_fast._kernels.rows import (
+    ArrowChunk,
+    PackedLosses,
+    arrow_chunks,
+    bad_bit,
+    pack_rows,
+    reads_dtype,
+)
 
 LARGEST = sys.float_info.max
 
@@ -53,10 +59,10 @@ def pack_losses(losses: Any) -> PackedLosses:
     if bits is not None:
         return PackedLosses(words_of(bits[0].copy()), bits[1])
     array = as_array(losses, "losses")
-    if array.dtype.kind == "f" and not _kernel.reads_dtype(array.dtype):
+    if array.dtype.kind == "f" and not reads_dtype(array.dtype):
         array = _exact_bits(array)
     values = as_values(array, ndim=None)
-    return PackedLosses(_kernel.pack_rows(values), values.shape[-1])
+    return PackedLosses(pack_rows(values), values.shape[-1])
 
 
 def as_values(
@@ -90,7 +96,7 @@ def as_values(
     """
     values = as_array(losses, name)
     check_shape(values, n_samples, ndim, name)
-    if _kernel.reads_dtype(values.dtype):
+    if reads_dtype(values.dtype):
         return values
     if values.dtype.kind == "f":
         return _rounded(values, name)
@@ -129,7 +135,7 @@ def as_words(words: Any, n_samples: int, ndim: int | None = None) -> NDArray[Any
     used = n_samples % 64
     past = array[..., -1] >> np.uint64(used) if used else np.zeros(1)
     if past.any():
-        raise _kernel.bad_bit(n_samples, int(np.flatnonzero(past)[0]))
+        raise bad_bit(n_samples, int(np.flatnonzero(past)[0]))
     return array
 
 
@@ -139,7 +145,7 @@ def checked_words(packed: PackedLosses, n_samples: int, ndim: int | None = None)
 
 
 def words_for(packed: PackedLosses, n_samples: int) -> NDArray[np.uint64]:
-    """`checked_words` for a kernel, which looks itself whether a bit past n_samples is set."""
+    """`checked_words` for callers that count the words, and so find a bit past n_samples."""
     if packed.n_samples != n_samples:
         raise ValueError(f"losses must have length {n_samples}, got {packed!r}")
     return packed.words
@@ -357,9 +363,9 @@ def _from_objects(values: NDArray[np.object_], name: str) -> NDArray[np.float64]
     return values.astype(np.float64)
 
 
-def _arrow_chunks(values: Any, name: str) -> list[_kernel.ArrowChunk] | None:
+def _arrow_chunks(values: Any, name: str) -> list[ArrowChunk] | None:
     """The chunks of a column of bools or numbers, without nulls; None for any other."""
-    chunks = _kernel.arrow_chunks(values)
+    chunks = arrow_chunks(values)
     done = 0
     for chunk in chunks or ():
         null = chunk.first_null()
@@ -369,7 +375,7 @@ def _arrow_chunks(values: Any, name: str) -> list[_kernel.ArrowChunk] | None:
     return chunks
 
 
-def _arrow_values(chunks: list[_kernel.ArrowChunk]) -> NDArray[Any]:
+def _arrow_values(chunks: list[ArrowChunk]) -> NDArray[Any]:
     """A column's numbers, without a copy if they lie in one piece; its bits as bools."""
     pieces: list[NDArray[Any]] = []
     for chunk in chunks:

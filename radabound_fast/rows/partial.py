@@ -21,9 +21,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import check_integer, check_n_samples, check_n_vectors, counted
-from radabound_fast._kernel import UNIT_SHIFT, PackedLosses, sealed
+from radabound_fast._kernels.guard import extremes_of_rows, signed_sums_of_rows
+from radabound_fast._kernels.rows import UNIT_SHIFT, PackedLosses, SignStore, pack_rows
+from radabound_fast._kernels.support import sealed
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, as_words
 from radabound_fast.rows.signs import MAX_CELLS, WORD_BITS, check_memory
@@ -111,7 +112,7 @@ class Task:
         start, stop = self._span(start, shape[1] if len(shape) == 2 else 0)
         whole = stop - start == self.n_samples
         labels = self.labels if whole else self.labels[start:stop]
-        return PackedLosses(_kernel.pack_rows(*labels.match(y_pred, ndim=2)), stop - start)
+        return PackedLosses(pack_rows(*labels.match(y_pred, ndim=2)), stop - start)
 
     def _span(self, start: int, n: int) -> tuple[int, int]:
         start = check_integer(start=start)
@@ -128,7 +129,7 @@ class Task:
     def _partial(self, span: tuple[int, int], rows: NDArray[Any], *, packed: bool) -> Partial:
         store = _store(self.seed, self.n_samples, self.n_vectors, self.signs, *span)
         whole = span == (0, self.n_samples)
-        count = _kernel.extremes_of_rows if whole else _kernel.signed_sums_of_rows
+        count = extremes_of_rows if whole else signed_sums_of_rows
         sums, totals, shift = count(store, rows, packed=packed)
         return Partial(
             self.identity, self.n_samples, self.n_vectors, (span,), totals, sums, shift,
@@ -151,13 +152,13 @@ class Task:
 @lru_cache(maxsize=8)
 def _store(
     seed: int, n_samples: int, n_vectors: int, signs: str, start: int, stop: int
-) -> _kernel.SignStore:
+) -> SignStore:
     """The signs of some samples: a worker counts many blocks under them."""
     n = stop - start
     stored = signs == "stored" and (n == n_samples or n * n_vectors // 8 <= MOST_KEPT_BYTES)
     if stored:
         check_memory(n, n_vectors)
-    return _kernel.SignStore(seed, n, n_vectors, stored=stored, first_word=start // WORD_BITS)
+    return SignStore(seed, n, n_vectors, stored=stored, first_word=start // WORD_BITS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import PackedLosses, sealed
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import PackedLosses
+from radabound_fast._kernels.support import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.rows.packing import as_values, checked_words
 from radabound_fast.rows.signs import SignMatrix
@@ -46,7 +47,7 @@ class RademacherAverage(Owned):
         if not isinstance(signs, SignMatrix):
             raise TypeError(f"signs must be a SignMatrix, got {type(signs).__name__}")
         self.signs = signs
-        self._core = _kernel.GuardCore(signs._store)
+        self._core = GuardCore(signs.store)
 
     @sealed
     def update(self, losses: Any) -> None:
@@ -124,7 +125,7 @@ class RademacherAverage(Owned):
             raise TypeError(f"other must be a RademacherAverage, got {type(other).__name__}")
         if self.signs._identity != other.signs._identity:
             raise ValueError(f"other must have the same signs, got {other.signs!r} of another seed")
-        self._done(self._core.adopt(other._core._progress()))
+        self._done(self._core.adopt(other._core.progress()))
 
     def __repr__(self) -> str:
         return f"RademacherAverage({self.signs!r}, n_queries={self.n_queries})"

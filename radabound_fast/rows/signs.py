@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
 from radabound_fast._checks import check_choice, check_n_samples, check_n_vectors, check_seed
+from radabound_fast._kernels.rows import SignStore
 
 WORD_BITS = 64
 
@@ -76,22 +76,22 @@ class SignMatrix:
         if signs == "stored":
             check_memory(n_samples, n_vectors)
         self._first_vector, self._first_word = 0, 0
-        self._store = _kernel.SignStore(seed, n_samples, n_vectors, stored=signs == "stored")
+        self.store = SignStore(seed, n_samples, n_vectors, stored=signs == "stored")
 
     @property
     def n_samples(self) -> int:
         """m, the length of a sign vector."""
-        return self._store.n_samples
+        return self.store.n_samples
 
     @property
     def n_vectors(self) -> int:
         """l, how many sign vectors there are."""
-        return self._store.n_vectors
+        return self.store.n_vectors
 
     @property
     def seed(self) -> int:
         """The seed, given or drawn."""
-        return self._store.seed
+        return self.store.seed
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class SignMatrix:
     @property
     def nbytes(self) -> int:
         """Bytes that the signs take in memory; 0 if they are generated."""
-        return self._store.nbytes
+        return self.store.nbytes
 
     def __getitem__(self, key: tuple[slice, slice]) -> SignMatrix:
         """Some of the vectors and samples: ``signs[vectors, samples]``, two slices of step 1.
@@ -123,11 +123,11 @@ class SignMatrix:
         part = SignMatrix.__new__(SignMatrix)
         part._first_vector = self._first_vector + vectors[0]
         part._first_word = self._first_word + samples[0] // WORD_BITS
-        part._store = _kernel.SignStore(
+        part.store = SignStore(
             self.seed,
             samples[1] - samples[0],
             vectors[1] - vectors[0],
-            stored=self._store.stored,
+            stored=self.store.stored,
             first_vector=part._first_vector,
             first_word=part._first_word,
         )
@@ -140,7 +140,7 @@ class SignMatrix:
         """
         if not 0 <= vector < self.n_vectors:
             raise IndexError(f"vector must be in [0, {self.n_vectors}), got {vector}")
-        return self._store.words(vector)
+        return self.store.words(vector)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """int8 of +1 and -1, shape (n_vectors, n_samples)."""

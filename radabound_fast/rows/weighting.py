@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import UNIT_SHIFT
+from radabound_fast._kernels.rows import UNIT_SHIFT, fingerprints, pack_rows, rows_in_units
 from radabound_fast.rows.labels import distinct
 from radabound_fast.rows.packing import as_array, as_numbers, as_values, as_words, check_shape
 
@@ -80,7 +79,7 @@ class Weighting:
     def fingerprint(self, secret: bytes) -> int:
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights
         both = np.concatenate([weights, self.codes.astype(np.float64)]).astype("<f8", copy=False)
-        return int(_kernel.fingerprints(both[np.newaxis], both.nbytes, secret)[0])
+        return int(fingerprints(both[np.newaxis], both.nbytes, secret)[0])
 
 
 class Units:
@@ -169,19 +168,19 @@ class Units:
         if packed:
             read = as_words(values, m, ndim)
         elif labels is not None:
-            read = _kernel.pack_rows(values, labels)
+            read = pack_rows(values, labels)
         else:
             read = as_values(values, m, ndim)
             in_units = read.dtype.kind == "f"
             if not in_units:
-                read = _kernel.pack_rows(read)
+                read = pack_rows(read)
         read = read.reshape(-1, read.shape[-1])
         losses = np.empty((len(read), self.n_groups), np.float32)
         step = max(1, _BLOCK_VALUES // m)
         for start in range(0, len(read), step):
             block = slice(start, start + step)
             if in_units:
-                units = _kernel.rows_in_units(read[block])[..., :m]
+                units = rows_in_units(read[block])[..., :m]
                 sums = self._sums(units) + (1 << UNIT_SHIFT - 1) >> UNIT_SHIFT
             else:
                 octets = read[block].astype("<u8", copy=False).view(np.uint8)

@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from radabound_fast import _kernel
 from radabound_fast._checks import check_positive
-from radabound_fast._kernel import Answer
+from radabound_fast._kernels.guard import Answer
+from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.rows.labels import Labels
@@ -457,7 +457,7 @@ class RemoteGuard:
         if self._labels is None:
             return "npy", _npy(as_array(y_pred, "y_pred"))
         if len(self._labels.classes) == 2:
-            words = _kernel.pack_rows(*self._labels.match(y_pred, ndim))
+            words = pack_rows(*self._labels.match(y_pred, ndim))
             octets = np.atleast_2d(words).astype("<u8", copy=False).view(np.uint8)
             return "bits", octets[:, : -(-self.n_samples // 8)].tobytes()
         codes = self._labels.codes_of(y_pred, ndim)

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast import _kernel
-from radabound_fast._kernel import PackedLosses
-from radabound_fast.files.formats import _array_header, legible
+from radabound_fast._kernels.rows import PackedLosses, pack_rows
+from radabound_fast.files.formats import array_header, legible
 from radabound_fast.holdout import Holdout
 from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import code_dtype
@@ -58,11 +57,11 @@ class Reader:
             codes = self._as_codes(octets, ndim)
             if self._measured:
                 return self._labels_of(codes)
-            return _kernel.pack_rows(codes, self._labels.code_row)
+            return pack_rows(codes, self._labels.code_row)
         values = _npy(octets)
         if self._measured:
             return values
-        return _kernel.pack_rows(*self._labels.match(values, ndim))
+        return pack_rows(*self._labels.match(values, ndim))
 
     def _from_bits(self, octets: memoryview, ndim: int) -> NDArray[Any]:
         if self._bits is None:
@@ -116,13 +115,8 @@ class Reader:
 
 def _npy(octets: memoryview) -> NDArray[Any]:
     file = io.BytesIO(octets)
-    header = _array_header("the body", file)
-    data = octets[file.tell() :]
-    if len(data) != header.n_data_bytes:
-        raise ValueError(
-            f"the array's header speaks of {header.n_data_bytes} octets, got {len(data)}"
-        )
-    values = legible("the body", np.frombuffer(data, header.dtype))
-    if header.fortran_order:
-        return values.reshape(header.shape[::-1]).T
-    return values.reshape(header.shape)
+    header = array_header("the body", file)
+    found = len(octets) - file.tell()
+    if found != header.n_bytes:
+        raise ValueError(f"the array's header speaks of {header.n_bytes} octets, got {found}")
+    return legible("the body", header.array(octets, file.tell()))

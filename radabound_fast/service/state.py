@@ -197,7 +197,7 @@ def _remaining(guard: Any, team: Team) -> list[tuple[str, str, float | None]]:
     facts = guard.owner_facts() if team.is_owner and not guard.halted else {}
     if facts.get("budget", 0.0) > 0:
         complexity, budget = facts["complexity"], facts["budget"]
-        text = complexity_part(complexity, budget)
+        text = complexity_part(complexity, budget).removeprefix("complexity ")
         items.append(("Complexity", text, max(0.0, 1.0 - complexity / budget)))
     if team.a_day is not None and not guard.halted:
         items.append(("Your limit", f"{counted(team.a_day, 'answer')} a day (UTC)", None))

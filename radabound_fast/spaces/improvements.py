@@ -34,7 +34,7 @@ class Improvements(Space):
     and of what is independent of the holdout, as long as the search sees nothing else of the
     holdout: Result 12 of docs/explanation/theory.md, or Result 20 for these keys.
 
-    It is up to you that the search sees nothing else.  An answer of ``holdout.query`` contains the
+    It is up to you that the search sees nothing else.  An answer of ``search.query`` contains the
     value itself, and so do ``answers``, ``best`` and ``report()``: none of these may reach the
     search, or you if you steer it, until it has ended.
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from radabound_fast._kernel import broken_into
+from radabound_fast._kernels.support import broken_into
 
 if sys.platform != "win32":
     import fcntl

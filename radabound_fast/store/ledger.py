@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from radabound_fast._checks import check_choice
-from radabound_fast._kernel import broken_into
+from radabound_fast._kernels.support import broken_into
 from radabound_fast.store.description import CHECKSUM_BYTES, Checksums, Description, Progress
 from radabound_fast.store.folder import BUSY_SECONDS, Path
 from radabound_fast.store.place import Place

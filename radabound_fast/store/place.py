@@ -14,7 +14,7 @@ import time
 import weakref
 from typing import Any
 
-from radabound_fast._kernel import are_files
+from radabound_fast._kernels.support import are_files
 from radabound_fast.store.folder import (
     Path,
     check_mounted_with_folder,

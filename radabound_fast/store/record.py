@@ -18,7 +18,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from radabound_fast._checks import check_choice
-from radabound_fast._kernel import broken_into
+from radabound_fast._kernels.support import broken_into
 from radabound_fast.store.description import Checksums, Description, text_of
 from radabound_fast.store.folder import (
     BUSY_SECONDS,

@@ -8,9 +8,9 @@
  *
  * One query, from Python to the kernel and back:
  *
- *     guard.query(losses)                        extension/_queries.pxi
- *       GuardCore.query                          extension/_core.pxi      shape, dtype: no contents
- *         fill_source, values_as_rows            where the losses lie
+ *     guard.query(losses)                        _kernels/guard.pyx
+ *       GuardCore.query                          _kernels/guard.pyx       shape, dtype: no contents
+ *         fill_source, values_as_rows            _kernels/rows.pyx        where the losses lie
  *         judge_row                              scan/widen.c             under the guard's lock
  *           read_tile -> packer->pack_row        kernels/packing_*.c      losses to bits, or refused
  *           kernel->widen_extremes               kernels/signed_sums_*.c  sums, extremes, growth

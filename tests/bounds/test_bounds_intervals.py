@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.search import tail_over_first
 from radabound_fast.bounds import binomial_interval, kl_interval, kl_minus, kl_plus
 
 DIGITS = 50
@@ -120,7 +120,7 @@ def test_one_limit_is_that_of_many_to_the_last_bit(m, nats):
 def test_the_ratio_of_a_tail_takes_counts_and_odds_of_one_length():
     for c, odds in ((np.ones(3), np.ones(2)), (np.ones((1, 2)), np.ones((1, 2)))):
         with pytest.raises(ValueError, match="c and odds must be of one dimension"):
-            _kernel.tail_over_first(c, 10.0, odds, 2)
+            tail_over_first(c, 10.0, odds, 2)
 
 
 @pytest.mark.parametrize("levels", [1, 3, 400])

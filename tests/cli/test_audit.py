@@ -205,7 +205,7 @@ def save_csv(path, array):
 
 
 def save_parquet(path, columns):
-    pa = pytest.importorskip("pyarrow", reason="the parquet extra is not installed")
+    pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
     pq = pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table({f"q{i}": column for i, column in enumerate(columns)}), path)
 

@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,8 @@ from radabound_fast.cli.auditing import GuardReplay
 from radabound_fast.files import reading as files
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.metrics import choice_of
+
+pq = pytest.importorskip("pyarrow.parquet", reason="the files extra is not installed")
 
 M, K, SIZE, DELTA = 601, 90, 5000, 0.1  # 601 samples do not fill their last word
 SEARCH = ["--space-size", SIZE, "--delta", DELTA]
@@ -79,22 +80,13 @@ def test_json_has_what_a_report_has(run):
     assert outcome["n_queries"] == K and outcome["file"] == "p.npy"
 
 
-NAMES = ["a.csv", pytest.param("a.parquet", marks=pytest.mark.skipif(
-    not find_spec("pyarrow"), reason="the parquet extra is not installed"))]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 @pytest.mark.parametrize("keys", [False, True])
 def test_every_answer_is_in_the_file(run, name, keys):
     _, answers = asked()
     with_keys = ["--keys", "keys.txt"] if keys else []
     assert run(*PREDICTIONS, *with_keys, "--quiet", "--output", name) == (0, "", "")
-    if name.endswith(".csv"):
-        found = table_of(name)
-    else:
-        import pyarrow.parquet as pq
-
-        found = pq.read_table(name).to_pylist()
+    found = table_of(name) if name.endswith(".csv") else pq.read_table(name).to_pylist()
     assert list(found[0]) == [*(["key"] if keys else []), "query", "value", "low", "high"]
     if keys:
         assert [row["key"] for row in found] == KEYS

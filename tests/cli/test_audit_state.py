@@ -6,17 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from radabound_fast import FixedSequence, RadaBound, pack_losses
-from radabound_fast.files import answers as _answers_file
 from radabound_fast.files import reading as files
-from radabound_fast.files.answers import answers_file
 from radabound_fast.guards.by_bound import guard_by_bound
+
+pq = pytest.importorskip("pyarrow.parquet", reason="the files extra is not installed")
 
 M, K = 1000, 300
 PARAMETERS = ["--epsilon", "0.09", "--delta", "0.1", "--n-vectors", "12", "--seed", "5"]
@@ -44,8 +43,6 @@ def folder(tmp_path, monkeypatch):
 
 def rows_of(name):
     if name.endswith(".parquet"):
-        import pyarrow.parquet as pq
-
         table = pq.read_table(name)
         return list(zip(*(table.column(c).to_pylist() for c in table.column_names), strict=True))
     with open(name, newline="") as file:
@@ -65,11 +62,7 @@ def expected_rows(bound, losses, first=0):
     return [(bound, *row) for row in rows][first:]
 
 
-NAMES = ["a.csv", "a.txt", pytest.param("a.parquet", marks=pytest.mark.skipif(
-    not find_spec("pyarrow"), reason="the parquet extra is not installed"))]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.parquet"])
 @pytest.mark.parametrize("what", [LOSSES, PREDICTIONS])
 def test_every_answer_is_in_the_file_bound_by_bound_in_each_block(run, what, name):
     bounds = ["mclt", "bernstein-split", "bernstein"]
@@ -81,42 +74,6 @@ def test_every_answer_is_in_the_file_bound_by_bound_in_each_block(run, what, nam
     # of blocks of seven rows
     places = [((query - 1) // 7, bounds.index(bound), query) for bound, query, *_ in rows]
     assert places == sorted(places) and len(rows) > 7
-
-
-def test_rows_of_parquet_lie_in_groups_whatever_the_blocks(folder, monkeypatch):
-    pq = pytest.importorskip("pyarrow.parquet", reason="the parquet extra is not installed")
-    monkeypatch.setattr(_answers_file, "_ROW_GROUP", 100)
-    with answers_file("a.parquet", ("bound", "query", "value"), keep=False) as write:
-        for first in range(1, 300, 7):
-            numbers = np.arange(first, first + 7)
-            write({"bound": "ab"[first % 2], "query": numbers, "value": numbers / 8})
-    found = pq.ParquetFile("a.parquet")
-    sizes = [found.metadata.row_group(i).num_rows for i in range(found.num_row_groups)]
-    assert sizes == [105, 105, 91]
-    rows = found.read().to_pylist()
-    assert [row["query"] for row in rows] == list(range(1, 302))
-    assert all(row["bound"] == "ab"[(1 + (row["query"] - 1) // 7 * 7) % 2] for row in rows)
-
-
-def test_numbers_are_written_as_they_print(folder):
-    guard = RadaBound(M, epsilon=0.3, delta=0.1, bound="mclt", seed=5)
-    answers = guard.query_many(losses_of() * np.float32(0.3), trace=True)
-    columns = ("bound", "query", "value", "high", "delta_prime")
-    with answers_file("a.csv", columns, keep=False) as write:
-        write(
-            {
-                "bound": "a,b",
-                "query": answers.numbers,
-                "value": answers.values,
-                "high": answers.highs,
-                "delta_prime": answers.delta_primes,
-            }
-        )
-    lines = Path("a.csv").read_text().splitlines()
-    assert lines[0] == ",".join(columns)
-    for line, answer in zip(lines[1:], answers, strict=True):
-        told = answer.number, answer.value, answer.high, answer.delta_prime
-        assert line == '"a,b",' + ",".join(map(repr, told))
 
 
 def test_a_bound_without_a_tail_has_nan(run):

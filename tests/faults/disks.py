@@ -102,7 +102,7 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
         guard._ledger._database.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         ask_until_it_fails(count, disk, guard, replay, rng)
         count.check(
-            guard._shared._progress().tolist() == replay._shared._progress().tolist(),
+            guard._shared.progress().tolist() == replay._shared.progress().tolist(),
             "a refused query counts",
         )
         one = rng.random(N_SAMPLES) < rng.random()
@@ -113,9 +113,9 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
     disk.fill(0)
     guard.close()
     disk.clear()
-    found = in_child(lambda: RadaBound.open(path)._shared._progress())
+    found = in_child(lambda: RadaBound.open(path)._shared.progress())
     count.check(
-        found.tolist() == replay._shared._progress().tolist(), "what was reopened is not the same"
+        found.tolist() == replay._shared.progress().tolist(), "what was reopened is not the same"
     )
 
 

@@ -146,7 +146,7 @@ def try_children(count: Count, path: Path, helper: Helper) -> None:
         code = forked(end, path, nothing)
         count.check(code == REFUSED, f"in a transaction, {end.__name__}: not refused")
         count.check(helper.ask("is_shut_out") is True, f"{end.__name__}: the lock is gone")
-        guard._ledger.commit(guard._shared._progress())
+        guard._ledger.commit(guard._shared.progress())
         count.check(helper.ask("is_shut_out") is False, f"{end.__name__}: the lock stays")
 
         many = np.tile(LOSSES, (3000, 1))

@@ -28,10 +28,10 @@ REFUSED_OR_SAME = (
 
 def ask(guard: RadaBound) -> list[list[int]]:
     """The states after no answer, one answer, two answers..."""
-    rng, states = np.random.default_rng(7), [guard._shared._progress().tolist()]
+    rng, states = np.random.default_rng(7), [guard._shared.progress().tolist()]
     for _ in range(N_ANSWERS):
         guard.query(rng.random(N_SAMPLES) < 0.3)
-        states.append(guard._shared._progress().tolist())
+        states.append(guard._shared.progress().tolist())
     return states
 
 
@@ -62,7 +62,7 @@ def found_in(path: Path) -> Any:
     """The state and the parameters of the guard, or the error."""
     try:
         guard = RadaBound.open(path)
-        return guard._shared._progress().tolist(), guard._parameters()
+        return guard._shared.progress().tolist(), guard._parameters()
     except (ValueError, OSError) as error:
         return error
 

@@ -134,9 +134,9 @@ def interrupt(
     # states and next answers, with and without the call
     whole, expected = call.guard(call.n_samples, **call.parameters), {}
     for n_asked in (0, call.n_rows):
-        before = whole._shared._progress()
+        before = whole._shared.progress()
         expected[tuple(before.tolist())] = repr(one(whole, rows[0]))
-        whole._shared._resume(before)
+        whole._shared.resume(before)
         if n_asked == 0:
             start = time.perf_counter()
             ask(whole, rows)
@@ -150,7 +150,7 @@ def interrupt(
             after.append(random.uniform(0, 0.0003))
         broken = shooter.interrupts(lambda g=guard: ask(g, rows), *after)
         guard.n_answered  # noqa: B018 (reads the database)
-        state = tuple(guard._shared._progress().tolist())
+        state = tuple(guard._shared.progress().tolist())
         count.check(state in expected, f"{what}: half counted, {state[0]} of {call.n_rows}")
         count.check(broken or state[0] == call.n_rows, f"{what}: a call that returned is lost")
         answer = repr(one(guard, rows[0]))

@@ -206,7 +206,7 @@ def replays(
         outcome = kind.ask(replay, queries.rows(writer, line.first, line.n_rows), line.first)
         if line.kind == RELEASED and outcome != line[3:]:
             return False
-    return replay._shared._progress().tolist() == found.tolist()
+    return replay._shared.progress().tolist() == found.tolist()
 
 
 class Target:
@@ -233,7 +233,7 @@ class Target:
         guard = self.kind.guard.open(self.path)
         if random.random() < 0.5:
             self._kept.append(guard)  # so that the database's log stays, and grows
-        return guard._shared._progress()
+        return guard._shared.progress()
 
     def check(self, count: Count, logs: list[Path], found: np.ndarray) -> int:
         """Check what was found against the logs; returns how many answers were released."""
@@ -242,13 +242,13 @@ class Target:
             returned, begun = read_log(log)
             released += [Call(writer, line) for line in returned]
             under_way += [Call(writer, begun)] if begun else []
-        before = self.replay._shared._progress()
+        before = self.replay._shared.progress()
         for order in orders(released, under_way, int(before[0]), int(found[0])):
             if replays(self.kind, self.replay, self.queries, order, found):
                 for writer, line in order:
                     self.first_numbers[writer] = line.first + line.n_rows
                 break
-            self.replay._shared._resume(before)
+            self.replay._shared.resume(before)
         else:
             count.lost.append(
                 f"{len(released)} released calls and {len(under_way)} under way do not explain "

@@ -1,7 +1,7 @@
 """Target: what the command line reads, `open_losses` and `open_predictions`, on damaged files.
 
 A fault of the file is a ValueError of one line that begins with the file's name; what is read
-equals what NumPy or the csv module makes of it.
+equals what NumPy, the csv module or pyarrow makes of it.
 """
 
 import atexit
@@ -60,7 +60,7 @@ def good_files(suffix):
 
 
 def plain_matrix(path, suffix, text, header):
-    """What NumPy or the csv module reads; None: neither has a say."""
+    """What NumPy, the csv module or pyarrow reads; None: none of them has a say."""
     if suffix == ".npy":
         return np.load(path)
     if suffix == ".npz" and zipfile.is_zipfile(path):
@@ -70,6 +70,9 @@ def plain_matrix(path, suffix, text, header):
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file) if row][bool(header) :]
         return np.array(rows) if text else np.array([[float(cell) for cell in row] for row in rows])
+    if suffix == ".parquet":
+        with optional("pyarrow.parquet").ParquetFile(path) as file:
+            return np.array([column.to_pylist() for column in file.read().columns]).T
     return None
 
 

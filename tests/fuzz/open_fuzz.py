@@ -63,7 +63,7 @@ def found_by(kind):
         if kind is DeclaredSearch:
             answers = guard.answers
             return repr(guard._parameters()), repr(answers.keys), answers.highs.tolist()
-        return repr(guard._parameters()), guard._shared._progress().tolist()
+        return repr(guard._parameters()), guard._shared.progress().tolist()
 
 
 def fuzz_one(data):

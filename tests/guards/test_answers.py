@@ -17,10 +17,10 @@ from radabound_fast import (
     GuessAndCheck,
     Ladder,
     RadaBound,
-    _kernel,
     pack_losses,
 )
-from radabound_fast._kernel import RadaBoundAnswer
+from radabound_fast._kernels.guard import GuardCore, RadaBoundAnswer
+from radabound_fast._kernels.rows import SignStore
 from radabound_fast.bounds import adaptive
 from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.guards.answers import RadaBoundAnswers
@@ -235,7 +235,7 @@ class Rule:
 
 
 def core():
-    return _kernel.GuardCore(_kernel.SignStore(3, M, 32), rule=Rule())
+    return GuardCore(SignStore(3, M, 32), rule=Rule())
 
 
 LABELS = np.random.default_rng(1).integers(0, 2, M)

@@ -26,10 +26,10 @@ from radabound_fast import (
     Ladder,
     PackedLosses,
     RadaBound,
-    _kernel,
     pack_losses,
     plan,
 )
+from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 GUARDS = {
@@ -66,7 +66,7 @@ def test_sums_of_a_block_are_in_one_unit_wherever_its_real_valued_rows_stand(
     for places in ([], [0], [-1], [n_rows // 2], [0, -1], slice(0, None, 150), slice(None)):
         losses = bits.copy()
         losses[places, 0] = 0.25
-        sums, shift = _kernel.sums_of_rows(losses, n_samples, packed=False)
+        sums, shift = sums_of_rows(losses, n_samples, packed=False)
         assert shift == (0 if places == [] else 24)
         assert_array_equal(sums, losses.sum(axis=1) * 2**shift)
 
@@ -254,7 +254,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(build):
 
     process = multiprocessing.get_context("fork").Process(target=child)
     # a fork may catch the lock held: the child must refuse before it waits for it
-    with guard._lock:
+    with guard.lock:
         process.start()
         name, message = outcomes.get()
         process.join()

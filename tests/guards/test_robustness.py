@@ -19,10 +19,12 @@ from radabound_fast import (
     PackedLosses,
     RademacherAverage,
     SignMatrix,
-    _kernel,
     pack_losses,
     plan,
 )
+from radabound_fast._kernels import guard as guard_kernel
+from radabound_fast._kernels.guard import GuardCore, choose_thread_cells
+from radabound_fast._kernels.search import QueryTable
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.edge import margins
 
@@ -38,7 +40,7 @@ def test_threads_that_outlive_an_interrupted_call_keep_what_they_read(monkeypatc
         kept.append(thread)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_kernel, "start_new_thread", impatient)
+    monkeypatch.setattr(guard_kernel, "start_new_thread", impatient)
     losses = coins(0, 5000, 64)
     alive = weakref.ref(losses)
     guard = guard_of(64)
@@ -67,8 +69,8 @@ def test_ctrl_c_while_a_row_is_priced_changes_nothing(bound):
         return twin._rule.price(*args)
 
     def extremes():
-        return _kernel.GuardCore(
-            guard._signs._store,
+        return GuardCore(
+            guard._signs.store,
             half_range=bound != "mclt",
             price=price,
             rule=guard._rule,
@@ -146,10 +148,10 @@ def test_a_thread_is_started_only_for_work_that_pays(monkeypatch):
         started.append(thread)
         return start_new_thread(*thread)
 
-    monkeypatch.setattr(_kernel, "start_new_thread", counted)
+    monkeypatch.setattr(guard_kernel, "start_new_thread", counted)
     words = np.zeros((200, 1563), np.uint64)  # 200 rows of 1563 words x 4 strips: 1.25 million
     guard = guard_of(100_032)
-    _kernel.choose_thread_cells()
+    choose_thread_cells()
     try:
         guard.query_many(PackedLosses(words, 100_032), n_threads=2)
         assert not started
@@ -159,7 +161,7 @@ def test_a_thread_is_started_only_for_work_that_pays(monkeypatch):
         guard.query_many(real, n_threads=2)
         assert len(started) == 2
     finally:
-        _kernel.choose_thread_cells(1 << 10)
+        choose_thread_cells(1 << 10)
 
 
 @pytest.mark.parametrize("bound", list(BOUNDS))
@@ -180,7 +182,7 @@ def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
         make(1e-300)
 
 
-@pytest.mark.parametrize("kind", [_kernel.GuardCore, _kernel.QueryTable, PackedLosses])
+@pytest.mark.parametrize("kind", [GuardCore, QueryTable, PackedLosses])
 def test_what_needs_its_arguments_is_not_made_without(kind):
     with pytest.raises(TypeError, match="takes exactly . positional argument"):
         kind.__new__(kind)

@@ -236,7 +236,7 @@ class Full:
 
 def test_no_failing_commit_keeps_what_was_asked_or_is_stored(halting, of):
     guard, losses = halting.make(judged=judged_by(of)), of(halting.losses[0])
-    guard._shared._keep(Full())
+    guard._shared.keep_in(Full())
     first = halting.guesses[0]
     for call in (
         lambda: query(guard, losses, first),

@@ -72,7 +72,7 @@ def test_rows_that_weigh_the_same_are_a_guard_without_weights(weights):
     guard, plain = sequence(m, **own), sequence(m)
     assert guard.n_groups == plain.n_groups and guard.guarantee == plain.guarantee
     assert guard.query_many(losses).to_dict().keys() == plain.query_many(losses).to_dict().keys()
-    assert_array_equal(guard._core._progress(), plain._core._progress())
+    assert_array_equal(guard._core.progress(), plain._core.progress())
 
 
 @pytest.mark.parametrize("n_vectors", [1, 32, 256])
@@ -150,7 +150,7 @@ def test_workers_cannot_count_for_it():
 def test_an_error_in_a_row_changes_nothing():
     weights, groups = parts(100)
     guard = sequence(100, sample_weight=weights, groups=groups)
-    before = guard._core._progress().copy()
+    before = guard._core.progress().copy()
     for bad in (np.full(100, 1.5), np.full(100, 2), np.zeros(99), np.zeros((2, 100))):
         with pytest.raises(ValueError, match="losses"):
             guard.query(bad)
@@ -158,7 +158,7 @@ def test_an_error_in_a_row_changes_nothing():
         guard.query(PackedLosses(np.zeros(3, np.uint64), 100))
     with pytest.raises(ValueError, match="losses must have length 100, got PackedLosses"):
         guard.query(PackedLosses(np.zeros(3, np.uint64), 190))
-    assert_array_equal(guard._core._progress(), before)
+    assert_array_equal(guard._core.progress(), before)
 
 
 # ---- told and kept ------------------------------------------------------------------------------

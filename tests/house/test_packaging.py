@@ -50,17 +50,25 @@ def test_the_version_stands_in_the_metadata_alone():
         assert version not in path.read_text(encoding="utf-8"), path
 
 
-def test_an_installed_wheel_holds_modules_types_and_the_extension_alone():
+def test_an_installed_wheel_holds_modules_types_and_what_is_compiled_alone():
     if Path(radabound_fast.__file__).parent == ROOT / "radabound_fast":
         pytest.skip("the source tree is imported, not an installed wheel")
     files = [
         file for file in distribution("radabound_fast").files if file.parts[0] == "radabound_fast"
     ]
     files = [file for file in files if file.suffix != ".pyc"]
-    (extension,) = (file.name for file in files if file.suffix in (".so", ".pyd"))
-    assert extension.startswith("_kernel.")
-    others = {file.name for file in files if file.suffix not in (".py", ".so", ".pyd")}
-    assert others == {"__init__.pyi", "_kernel.pxd", "_kernel.pyi", "py.typed"}
+    compiled = {file.name.split(".")[0]: file for file in files if file.suffix in (".so", ".pyd")}
+    assert set(compiled) == {"rows", "guard", "search", "support"}
+    assert {file.parent.name for file in compiled.values()} == {"_kernels"}
+    others = {
+        "/".join(file.parts[1:]) for file in files if file.suffix not in (".py", ".so", ".pyd")
+    }
+    assert others == {
+        *(f"_kernels/{name}.pyi" for name in compiled),
+        "_kernels/__init__.pxd",
+        "__init__.pyi",
+        "py.typed",
+    }
 
 
 @pytest.mark.source

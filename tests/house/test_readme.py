@@ -58,13 +58,13 @@ def test_every_extra_is_named_where_people_look_for_it():
         "optional-dependencies"
     ]
     tools = ROOT / "docs" / "how-to" / "tools" / "index.md"
-    pages = (README, tools, ROOT / "CONTRIBUTING.md")
+    pages = (ROOT / "docs" / "index.md", tools, ROOT / "CONTRIBUTING.md")
     named = set().union(
         *(
             re.findall(r"\w+", words)
             for page in pages
             for words in re.findall(
-                r"(?s)(?:extras as in|and so on:|The extras)(.*?\.)\s", page.read_text()
+                r"(?s)(?:Extras, as in|and so on:|The extras)(.*?\.)\s", page.read_text()
             )
         )
     )

@@ -206,7 +206,7 @@ def test_there_are_no(what):
 
 def test_every_room_is_on_a_floor():
     rooms = {room_of(path) for path in sources()} - {"__init__", "__main__"}
-    assert rooms == {room for floor in floors() for room in floor if room != "_kernels"}
+    assert rooms == {room for floor in floors() for room in floor}
 
 
 def test_what_is_forbidden_would_be_seen(monkeypatch):

@@ -11,34 +11,43 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SRC, KERNELS = ROOT / "src", ROOT / "radabound_fast" / "_kernels"
 # each with those that it may include; what a small machine takes knows nothing of rows and threads
 FLOORS = {
-    "kernels": {"kernels"},
-    "scan": {"kernels", "scan"},
-    "extension": {"kernels", "scan", "extension"},
-    "edge": {"kernels", "edge"},
+    "src/kernels": {"src/kernels"},
+    "src/scan": {"src/kernels", "src/scan"},
+    "radabound_fast/_kernels": {"src/kernels", "src/scan", "radabound_fast/_kernels"},
+    "src/edge": {"src/kernels", "src/edge"},
 }
 pytestmark = pytest.mark.source
 
-# what the compiler includes, what Cython declares, and what Cython includes
-INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from|include)\s*"([^"]+)"', re.M)
+# what the compiler includes, what Cython declares, and what it cimports
+INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s*"([^"]+)"', re.M)
+CIMPORT = re.compile(r"^from radabound_fast\._kernels\.(\w+) cimport", re.M)
 
 
 def graph():
-    """For each file of src the files of src that it includes."""
-    files = [
-        path
-        for floor in FLOORS
-        for path in sorted((SRC / floor).iterdir())
-        if path.suffix in (".c", ".h", ".pyx", ".pxi") and path.name != "_kernel.c"
-    ]
+    """For each source the sources that it includes; a .pxd is a part of its .pyx."""
     found = {}
-    for path in files:
-        named = INCLUDE.findall(path.read_text(encoding="utf-8"))
-        there = [next(p for p in (path.parent / n, SRC / n) if p.exists()) for n in named]
-        found[path.relative_to(SRC)] = sorted({p.relative_to(SRC) for p in there})
-    return found
+    for floor in FLOORS:
+        for path in sorted((ROOT / floor).iterdir()):
+            if path.suffix not in (".c", ".h", ".pyx", ".pxd"):
+                continue
+            text = path.read_text(encoding="utf-8")
+            there = [
+                next(p for p in (path.parent / n, SRC / n, ROOT / n) if p.exists())
+                for n in INCLUDE.findall(text)
+            ] + [KERNELS / f"{name}.pxd" for name in CIMPORT.findall(text)]
+            file = whole(path)
+            found.setdefault(file, set()).update(whole(p) for p in there)
+    return {file: sorted(included - {file}) for file, included in found.items()}
+
+
+def whole(path):
+    """A path below the root; the .pyx in place of its .pxd."""
+    module = path.with_suffix(".pyx")
+    return (module if path.suffix == ".pxd" and module.exists() else path).relative_to(ROOT)
 
 
 def reached(files, start):
@@ -55,7 +64,7 @@ def reached(files, start):
 def test_no_file_includes_one_of_a_floor_above():
     for file, included in graph().items():
         for other in included:
-            assert other.parts[0] in FLOORS[file.parts[0]], (file, other)
+            assert other.parent.as_posix() in FLOORS[file.parent.as_posix()], (file, other)
 
 
 def test_there_is_no_circle():
@@ -68,12 +77,16 @@ def test_there_is_no_circle():
 def test_a_circle_and_a_call_upwards_would_be_seen():
     files = graph()
     assert len(files) > 40
-    assert Path("kernels/cpu.h") in files[Path("kernels/extremes.h")]
-    assert Path("scan/scan.h") in files[Path("extension/_scan.pxi")]
-    assert Path("kernels/sign_stream.h") in files[Path("edge/radabound_edge.c")]
-    assert Path("extension/_core.pxi") in files[Path("extension/_kernel.pyx")]
+    kernels, scan, edge = (Path("src") / floor for floor in ("kernels", "scan", "edge"))
+    rows, guard = (Path("radabound_fast/_kernels") / name for name in ("rows.pyx", "guard.pyx"))
+    assert kernels / "cpu.h" in files[kernels / "extremes.h"]
+    assert scan / "scan.h" in files[rows.with_name("c_scan.pxd")]
+    assert kernels / "sign_stream.h" in files[edge / "radabound_edge.c"]
+    assert {rows, rows.with_name("support.pyx")} <= set(files[guard])
     with pytest.raises(CycleError):
-        TopologicalSorter(files | {Path("kernels/cpu.h"): [Path("scan/scan.h")]}).prepare()
+        TopologicalSorter(files | {kernels / "cpu.h": [scan / "scan.h"]}).prepare()
+    with pytest.raises(CycleError):
+        TopologicalSorter(files | {rows: [guard]}).prepare()
 
 
 def test_instruction_sets_are_listed_in_one_file():
@@ -81,9 +94,9 @@ def test_instruction_sets_are_listed_in_one_file():
     names = {file.stem.rpartition("_")[2] for file in graph() if "/signed_sums_" in str(file)}
     assert len(names) >= 4
     for file in graph():
-        text = (SRC / file).read_text(encoding="utf-8")
+        text = (ROOT / file).read_text(encoding="utf-8")
         rows = set(re.findall(r"&kernel_(\w+)", text))
-        assert len(rows) <= 1 or file == Path("kernels/dispatch.c"), file
+        assert len(rows) <= 1 or file == Path("src/kernels/dispatch.c"), file
         assert not re.search(rf'"({"|".join(names)})"', text) or file.suffix == ".c", file
 
 
@@ -91,8 +104,8 @@ def test_instruction_sets_are_listed_in_one_file():
 def test_a_build_that_cannot_see_nan_is_refused_by_every_file(flag):
     files = graph()
     for file in files:
-        if file.suffix in (".c", ".pyx"):
-            assert Path("kernels/cpu.h") in reached(files, file), file
+        if file.suffix in (".c", ".pyx") and file.name != "support.pyx":  # which computes nothing
+            assert Path("src/kernels/cpu.h") in reached(files, file), file
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -105,4 +118,4 @@ def test_a_build_that_cannot_see_nan_is_refused_by_every_file(flag):
 if __name__ == "__main__":
     for file, included in graph().items():
         if included:
-            print(f"{file!s:36} {' '.join(map(str, included))}")
+            print(f"{file!s:40} {' '.join(map(str, included))}")

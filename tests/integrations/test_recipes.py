@@ -16,11 +16,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "count-losses-elsewhere.m
 
 SAME = """
 import numpy as np
-from radabound_fast import RadaBound
+from radabound_fast.guards.by_bound import guard_by_bound
 
 def guards():
-    given = {{"epsilon": {epsilon}, "delta": 0.1, "bound": "{bound}", "seed": 0}}
-    return [RadaBound(1000, **given) for _ in "12"]
+    return [guard_by_bound("{bound}", 1000, epsilon={epsilon}, delta=0.1, seed=0) for _ in "12"]
 
 rng = np.random.default_rng(0)
 LOSSES = (rng.random(1000) < 0.02) ^ (rng.random((10, 20, 1000)) < 0.1)
@@ -31,7 +30,7 @@ there, here = guards()
 answers, expected = query_many(there, given), here.query_many(LOSSES.reshape(-1, 1000))
 assert answers.halted == expected.halted == {halts}
 assert (answers.values == expected.values).all() and len(answers) == len(expected)
-assert (there._core._progress() == here._core._progress()).all()
+assert (there._core.progress() == here._core.progress()).all()
 print("the same", len(answers))
 """
 

@@ -7,7 +7,9 @@ import pytest
 import support
 from numpy.testing import assert_array_equal
 
-from radabound_fast import PackedLosses, _kernel
+from radabound_fast import PackedLosses
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import SignStore
 from radabound_fast.rows import reference
 
 BLOCK = 512  # rows to a block on the widest instruction set
@@ -44,7 +46,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
     kernel, n_samples, n_vectors, half_range, pack
 ):
     losses, signs = stream(n_vectors, n_samples)
-    store = _kernel.SignStore(3, n_samples, n_vectors)
+    store = SignStore(3, n_samples, n_vectors)
     for halt in HALTS:
         spoilt = losses.copy()
         spoilt[halt] = signs[0] > 0  # the largest sum that vector 0 can have
@@ -52,7 +54,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
         budget = int(totals[halt]) - 1
         assert halt == 0 or totals[halt - 1] <= budget
         for rows, n_threads in [(pack(spoilt), 1), (pack(spoilt), 2), (spoilt, 1)]:
-            extremes = _kernel.GuardCore(store, half_range=half_range, price=gate(budget))
+            extremes = GuardCore(store, half_range=half_range, price=gate(budget))
             ask = extremes.query_many_packed if rows.dtype == np.uint64 else extremes.query_many
             values, trace, n_rows, halted, *_ = ask(rows, trace=True, n_threads=n_threads)
             assert halted and n_rows == halt
@@ -71,9 +73,7 @@ def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samp
     losses, signs = stream(n_vectors, n_samples, seed=n_samples)
     for half_range in [False, True]:
         totals, highest, lowest = running(signs, losses, half_range)
-        extremes = _kernel.GuardCore(
-            _kernel.SignStore(3, n_samples, n_vectors), half_range=half_range
-        )
+        extremes = GuardCore(SignStore(3, n_samples, n_vectors), half_range=half_range)
         values, complexities, *_ = extremes.query_many(losses.view(np.uint8), trace=True)
         assert_array_equal(values, losses.mean(axis=1))
         assert_array_equal(complexities, totals / extremes.cells)
@@ -90,7 +90,7 @@ def test_any_bit_past_the_end_is_found(kernel, row, n_samples, pack):
     for bit in {n_samples % 64, 63}:
         bad = words.copy()
         bad[row, -1] |= np.uint64(1) << np.uint64(bit)
-        core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 32))
+        core = GuardCore(SignStore(3, n_samples, 32))
         message = f"past n_samples = {n_samples}, got one in row"
         with pytest.raises(ValueError, match=f"{message} {row}"):
             core.query_many_packed(bad)
@@ -107,7 +107,7 @@ def test_real_valued_rows_inside_a_block_change_the_units(kernel):
     losses, signs = stream(32, 100)
     losses = losses.astype(np.float32)
     losses[1500] *= 0.25
-    extremes = _kernel.GuardCore(_kernel.SignStore(3, 100, 32))
+    extremes = GuardCore(SignStore(3, 100, 32))
     values, complexities, *_ = extremes.query_many(losses, trace=True)
     totals, *_ = running(signs, losses * 2**24, half_range=False)
     assert_array_equal(complexities, totals / extremes.cells)
@@ -131,8 +131,8 @@ def large_calls(core, words, sizes):
 def test_blocks_that_are_not_full_answer_as_row_by_row(kernel, n_samples, n_vectors, stored, pack):
     """Once a guard keeps its tables: calls of part of a block, a block and one row more."""
     losses, signs = stream(n_vectors, n_samples, seed=7)
-    store = _kernel.SignStore(3, n_samples, n_vectors, stored=stored)
-    core = _kernel.GuardCore(store)
+    store = SignStore(3, n_samples, n_vectors, stored=stored)
+    core = GuardCore(store)
     sizes = [512, 500, 511, 129, 257, 300, 63, 65]
     values, complexities, kept = large_calls(core, pack(losses), sizes)
     n_rows = sum(sizes)
@@ -167,7 +167,7 @@ def test_small_calls_keep_nothing(pack):
 @pytest.mark.parametrize("n_samples", [2**14, 2**20])
 def test_generated_signs_keep_small_tables_alone(n_samples):
     words = np.zeros((600, n_samples // 64), np.uint64)
-    core = _kernel.GuardCore(_kernel.SignStore(3, n_samples, 64, stored=False))
+    core = GuardCore(SignStore(3, n_samples, 64, stored=False))
     for _ in range(3):
         core.query_many_packed(words)
     assert core.table_bytes < 2**21
@@ -177,7 +177,7 @@ def test_generated_signs_keep_small_tables_alone(n_samples):
 def test_a_guard_that_halts_frees_its_tables(pack):
     losses, signs = stream(64, 1000)
     words = pack(losses)
-    core = _kernel.GuardCore(_kernel.SignStore(3, 1000, 64), price=gate(900 * 32))
+    core = GuardCore(SignStore(3, 1000, 64), price=gate(900 * 32))
     for _ in range(2):
         core.query_many_packed(words)
     assert core.table_bytes > 0
@@ -191,7 +191,7 @@ def test_a_guard_that_halts_frees_its_tables(pack):
 
 def test_rows_that_need_no_signs_pass_over_the_budget(kernel, pack):
     losses, _ = stream(33, 200)
-    extremes = _kernel.GuardCore(_kernel.SignStore(3, 200, 33), price=_free_gate)
+    extremes = GuardCore(SignStore(3, 200, 33), price=_free_gate)
     _, _, n_rows, halted, *_ = extremes.query_many_packed(pack(losses))
     assert halted and n_rows == 1700
 

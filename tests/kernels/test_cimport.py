@@ -18,7 +18,7 @@ from radabound_fast.rows import reference
 STRANGER = """
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint64_t
-from radabound_fast._kernel cimport SignStore
+from radabound_fast._kernels cimport SignStore
 
 def signed_sums(SignStore signs, const uint64_t[::1] words, int64_t[::1] counts):
     cdef int64_t total
@@ -57,7 +57,7 @@ def test_a_stranger_gets_the_same_sums(stranger, n_samples):
     losses = np.random.default_rng(0).integers(0, 2, size=n_samples, dtype=np.uint8)
     counts = np.empty(16, np.int64)
     total = stranger.signed_sums(
-        SignMatrix(n_samples, 9, seed=3)._store, pack_losses(losses).words, counts
+        SignMatrix(n_samples, 9, seed=3).store, pack_losses(losses).words, counts
     )
     assert total == losses.sum()
     expected = reference.signed_sums(reference.signs(3, 9, n_samples), losses[np.newaxis])[0]
@@ -66,6 +66,4 @@ def test_a_stranger_gets_the_same_sums(stranger, n_samples):
 
 def test_a_bit_past_the_end_is_reported(stranger):
     words = np.array([1 << 63], np.uint64)
-    assert (
-        stranger.signed_sums(SignMatrix(10, 1, seed=0)._store, words, np.empty(8, np.int64)) == -1
-    )
+    assert stranger.signed_sums(SignMatrix(10, 1, seed=0).store, words, np.empty(8, np.int64)) == -1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.rows import fingerprints, fingerprints_and_sums
 
 # of SipHash-1-3 with the key 00 01 .. 0f, of the bytes 00 01 .. n-1, from a plain one in Python
 # that gives the vectors of SipHash-2-4 in its paper, and with key 0 the ``hash`` of CPython
@@ -50,7 +50,7 @@ def plain_sip_hash(row: bytes, key: bytes) -> int:
 @pytest.mark.parametrize("n_bytes", VECTORS)
 def test_fingerprints_are_sip_hashes(n_bytes):
     rows = np.arange(64, dtype=np.uint8)[np.newaxis]
-    hashes = _kernel.fingerprints(rows, n_bytes, bytes(range(16)))
+    hashes = fingerprints(rows, n_bytes, bytes(range(16)))
     assert hashes.astype("<u8").tobytes().hex() == VECTORS[n_bytes]
     assert plain_sip_hash(bytes(range(n_bytes)), bytes(range(16))) == hashes[0]
 
@@ -62,14 +62,14 @@ def test_every_kernel_hashes_each_row_by_itself(kernel, n_bytes):
     # rows side by side are 2, 8 or 16; one under, at and over each, and twice as many
     for n_rows in (0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33):
         rows = rng.integers(0, 256, (2 * n_rows, n_bytes + 3), dtype=np.uint8)[::2]
-        hashes = _kernel.fingerprints(rows, n_bytes, KEY)
+        hashes = fingerprints(rows, n_bytes, KEY)
         wanted = [plain_sip_hash(row[:n_bytes].tobytes(), KEY) for row in rows]
         assert hashes.tolist() == wanted
 
 
 def test_another_key_is_another_fingerprint(kernel):
     rows = np.random.default_rng(0).integers(0, 256, (20, 100), dtype=np.uint8)
-    hashes = [_kernel.fingerprints(rows, 81, key).tolist() for key in (KEY, KEY[::-1])]
+    hashes = [fingerprints(rows, 81, key).tolist() for key in (KEY, KEY[::-1])]
     assert len({*hashes[0], *hashes[1]}) == 40
 
 
@@ -84,20 +84,20 @@ def test_fingerprints_check_what_they_read(wrong):
         "number": (np.array(1), 1, b"k" * 16),
     }
     with pytest.raises(ValueError, match="rows must be contiguous"):
-        _kernel.fingerprints(*arguments[wrong])
+        fingerprints(*arguments[wrong])
     with pytest.raises(TypeError, match="got NoneType"):
-        _kernel.fingerprints(None, 1, KEY)
+        fingerprints(None, 1, KEY)
     with pytest.raises(TypeError, match="got NoneType"):
-        _kernel.fingerprints_and_sums(None, 1, KEY)
+        fingerprints_and_sums(None, 1, KEY)
 
 
 def test_rows_of_one_item_are_contiguous_however_they_lie(kernel):
     words = np.random.default_rng(0).integers(0, 2**64, (20, 1), np.uint64)
-    hashes, sums = _kernel.fingerprints_and_sums(words, 64, KEY)
+    hashes, sums = fingerprints_and_sums(words, 64, KEY)
     for column in (words.copy(order="F"), np.repeat(words, 3, axis=1)[:, 1:2], words[::-1][::-1]):
-        again = _kernel.fingerprints_and_sums(column, 64, KEY)
+        again = fingerprints_and_sums(column, 64, KEY)
         assert_array_equal(again, (hashes, sums))
-        assert_array_equal(_kernel.fingerprints(column, 8, KEY), hashes)
+        assert_array_equal(fingerprints(column, 8, KEY), hashes)
 
 
 # whole words and not, of whole bytes and not; 515 rows are more than are hashed between two looks
@@ -110,9 +110,9 @@ def test_sums_come_with_the_fingerprints(kernel, n_samples):
         words = np.zeros((n_rows, -(-n_samples // 64) * 64), np.bool_)
         words[:, :n_samples] = losses
         words = np.packbits(words, axis=1, bitorder="little").view("<u8")
-        hashes, sums = _kernel.fingerprints_and_sums(words, n_samples, KEY)
+        hashes, sums = fingerprints_and_sums(words, n_samples, KEY)
         assert_array_equal(sums, losses.sum(axis=1))
-        assert_array_equal(hashes, _kernel.fingerprints(words, -(-n_samples // 8), KEY))
+        assert_array_equal(hashes, fingerprints(words, -(-n_samples // 8), KEY))
 
 
 @pytest.mark.parametrize("row", [0, 7, 16, 514])
@@ -122,7 +122,7 @@ def test_a_bit_past_the_end_is_found_in_any_row(kernel, row):
         words[row, bit // 64] = np.uint64(1) << np.uint64(bit % 64)
         message = f"words must have no bit set past n_samples = {n_samples}, got one in row {row}"
         with pytest.raises(ValueError, match=message):
-            _kernel.fingerprints_and_sums(words, n_samples, KEY)
+            fingerprints_and_sums(words, n_samples, KEY)
 
 
 @pytest.mark.parametrize(
@@ -136,4 +136,4 @@ def test_a_bit_past_the_end_is_found_in_any_row(kernel, row):
 )
 def test_words_of_another_shape_have_no_sums(words, n_samples):
     with pytest.raises(ValueError, match="words must be rows of n_samples bits"):
-        _kernel.fingerprints_and_sums(words, n_samples, KEY)
+        fingerprints_and_sums(words, n_samples, KEY)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import LabelRow, SignStore
 from radabound_fast.rows import reference
 
 NEVER = 2**63 - 1
@@ -119,7 +120,7 @@ def ways(losses, pack):
     Labels of None: the rows are packed.
     """
     labels = np.random.default_rng(1).integers(0, 2, M)
-    rule = _kernel.LabelRow(np.dtype(np.int8), 0, 1, M, bits=pack(labels))
+    rule = LabelRow(np.dtype(np.int8), 0, 1, M, bits=pack(labels))
     if ((losses == 0) | (losses == 1)).all():
         words = pack(losses)
         yield "words", False, words, None
@@ -131,7 +132,7 @@ def ways(losses, pack):
 
 
 def core_of(price, half_range=False):
-    return _kernel.GuardCore(_kernel.SignStore(SEED, M, L), half_range=half_range, price=price)
+    return GuardCore(SignStore(SEED, M, L), half_range=half_range, price=price)
 
 
 def ask_many(core, rows, labels, **options):
@@ -203,7 +204,7 @@ def test_stages_go_on_in_units_of_real_valued_rows(kernel, first_half, pack):
             assert_array_equal(values, rows[:n_answered].mean(axis=1, dtype=float))
             for row in rows[: n_answered + 1]:
                 ask_one(one, row, labels)
-            assert_array_equal(one._progress(), core._progress())
+            assert_array_equal(one.progress(), core.progress())
 
 
 class MemoryLedger:
@@ -237,7 +238,7 @@ def test_two_owners_of_one_ledger_are_one_guard(kernel, end, block, pack):
             n_answered, _ = replay(losses, price, is_real=is_real)
             kept, owners = [], [core_of(price), core_of(price)]
             for owner in owners:
-                owner._keep(MemoryLedger(kept))
+                owner.keep_in(MemoryLedger(kept))
             values = []
             for n, start in enumerate(range(0, len(rows), block)):
                 owner, part = owners[n % 2], rows[start : start + block]
@@ -263,16 +264,16 @@ def test_a_change_that_was_not_kept_has_not_halted(kernel, block, pack):
     for n_threads in (1, 2):
         core = core_of(price)
         core.query_many_packed(words[:890])
-        before = core._progress()
-        core._keep(FullDisk([]))
+        before = core.progress()
+        core.keep_in(FullDisk([]))
         with pytest.raises(OSError, match="no room"):
             if block == 1:
                 core.query_packed(words[900])
             else:
                 core.query_many_packed(words[890 : 890 + block], n_threads=n_threads)
         assert not core.halted
-        assert_array_equal(core._progress(), before)
-        core._keep(None)
+        assert_array_equal(core.progress(), before)
+        core.keep_in(None)
         assert core.query_packed(words[890]) is not None
         assert core.query_packed(words[900]) is None and core.halted
 
@@ -288,7 +289,7 @@ def test_a_row_that_needs_a_price_is_counted_in_the_units_there_are(kernel, form
         assert one.query(row).value == row.mean(dtype=float)
     many.query_many(losses)
     assert one.unit_shift == (24 if form == "units" else 0)
-    assert_array_equal(one._progress(), many._progress())
+    assert_array_equal(one.progress(), many.progress())
     sums = reference.signed_sums(reference.signs(SEED, L, M), losses * 2.0**one.unit_shift)
     assert_array_equal(one.extremes()[0], sums.max(axis=0))
 
@@ -352,8 +353,8 @@ def test_rows_are_adopted_through_stages_exactly_if_every_one_of_them_passes(
                 core.query_many(given[:30])
             if here.halted:
                 continue
-            before = here._progress()
-            progress = there._progress()
+            before = here.progress()
+            progress = there.progress()
             progress[2] = totals[30 : 30 + n_rows].max()
             taken = here.adopt(progress, totals[30 : 30 + n_rows], may_be_real=may_be_real)
             judged.query_many(given[30 : 30 + n_rows])
@@ -362,16 +363,16 @@ def test_rows_are_adopted_through_stages_exactly_if_every_one_of_them_passes(
             # a row may have passed by the complexity up to it; by its total alone it passes here
             elif name != "within budget":
                 assert judged.halted
-            assert (here._progress() == (judged._progress() if taken else before)).all()
+            assert (here.progress() == (judged.progress() if taken else before)).all()
 
 
 def test_a_guard_that_was_taken_up_again_has_the_gate_of_its_next_row(pack):
     stages = [(300, 7, NOTHING, NOTHING), (400, 5, NOTHING, NOTHING), (NEVER, 3, NOTHING, NOTHING)]
     for n_rows, budget in [(0, 7), (299, 7), (300, 5), (399, 5), (400, 3), (900, 3)]:
         core = core_of(priced_in(stages))
-        progress = core._progress()
+        progress = core.progress()
         progress[0], progress[4] = n_rows, n_rows > 0  # started
-        core._resume(progress)
+        core.resume(progress)
         assert core.budget == budget
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import SignStore, active_kernel, choose_kernel, kernels
 
 # one sample; around a byte, a word, two words (a tail of one), the eight words of a vector
 from radabound_fast.rows import reference
@@ -31,8 +32,8 @@ def test_every_kernel_finds_the_reference_extremes(kernel, n_samples, signs, pac
     losses = losses_of_all_rates(n_samples, n_rows, n_samples)
     sums = reference.signed_sums(reference.signs(11, max(N_VECTORS), n_samples), losses)
     for n_vectors in N_VECTORS:
-        store = _kernel.SignStore(11, n_samples, n_vectors, stored=signs == "stored")
-        extremes = _kernel.GuardCore(store)
+        store = SignStore(11, n_samples, n_vectors, stored=signs == "stored")
+        extremes = GuardCore(store)
         extremes.query_many_packed(pack(losses))
         maxima, minima = extremes.extremes()
         assert_array_equal(maxima, sums[:, :n_vectors].max(axis=0))
@@ -46,9 +47,9 @@ def test_every_kernel_finds_the_extremes_of_many_rows(kernel, n_samples, signs, 
     losses = losses_of_all_rates(n_samples, 133, n_samples)
     sums = reference.signed_sums(reference.signs(12, 100, n_samples), losses)
     for n_vectors in [16, 17, 24, 25, 32, 33, 48, 56, 57, 100]:
-        store = _kernel.SignStore(12, n_samples, n_vectors, stored=signs == "stored")
+        store = SignStore(12, n_samples, n_vectors, stored=signs == "stored")
         for n_rows in [95, 96, 97, 128, 133]:
-            extremes = _kernel.GuardCore(store)
+            extremes = GuardCore(store)
             values, *_ = extremes.query_many_packed(pack(losses[:n_rows]))
             maxima, minima = extremes.extremes()
             assert_array_equal(maxima, sums[:n_rows, :n_vectors].max(axis=0))
@@ -65,7 +66,7 @@ def test_every_kernel_sums_real_valued_losses_exactly(kernel, n_samples):
     units = np.rint(losses * 2**24).astype(np.int64)
     sums = reference.signed_sums(reference.signs(3, 33, n_samples), units)
     for n_vectors in [1, 8, 17, 33]:
-        extremes = _kernel.GuardCore(_kernel.SignStore(3, n_samples, n_vectors))
+        extremes = GuardCore(SignStore(3, n_samples, n_vectors))
         extremes.query_many(losses)
         assert extremes.unit_shift == 24
         maxima, minima = extremes.extremes()
@@ -80,7 +81,7 @@ def test_real_valued_losses_of_any_number_of_rows_and_strips_keep_to_their_own_s
     sums = reference.signed_sums(reference.signs(3, 136, 130), units)
     highest = np.maximum(np.maximum.accumulate(sums), 0)
     for n_vectors in [n for strips in range(1, 18) for n in (8 * strips - 7, 8 * strips)]:
-        extremes = _kernel.GuardCore(_kernel.SignStore(3, 130, n_vectors))
+        extremes = GuardCore(SignStore(3, 130, n_vectors))
         _, complexities, *_ = extremes.query_many(units / 2**24, trace=True)
         assert_array_equal(
             complexities, highest[:, :n_vectors].sum(axis=1) / (n_vectors * 130 * 2**24)
@@ -92,8 +93,8 @@ def test_real_valued_losses_of_any_number_of_rows_and_strips_keep_to_their_own_s
 @pytest.mark.parametrize("n_vectors", [1, 9, 32, 257])
 def test_one_row_at_a_time_is_the_same_as_a_block(kernel, n_vectors, pack):
     losses = losses_of_all_rates(5, 560, 1000)  # more than the 512 rows of a chunk
-    store = _kernel.SignStore(1, 1000, n_vectors)
-    block, single = _kernel.GuardCore(store), _kernel.GuardCore(store)
+    store = SignStore(1, 1000, n_vectors)
+    block, single = GuardCore(store), GuardCore(store)
     values, complexities, *_ = block.query_many_packed(pack(losses), trace=True)
     answers = [single.query_packed(row) for row in pack(losses)]
     assert_array_equal(values, [answer.value for answer in answers])
@@ -109,11 +110,11 @@ def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_rang
     highest = np.maximum.accumulate(sums, axis=0)
     lowest = np.minimum.accumulate(sums, axis=0)
     totals = (highest - lowest if half_range else np.maximum(highest, 0)).sum(axis=1)
-    store = _kernel.SignStore(2, 129, 17)
+    store = SignStore(2, 129, 17)
     for row in [0, 1, 30, 511, 512, 559]:
         for budget in [totals[row] - 1, totals[row], totals[row] + 1]:
             gate = (int(budget), NEVER, NEVER, -1, NEVER, -1, NEVER)
-            extremes = _kernel.GuardCore(
+            extremes = GuardCore(
                 store, half_range=half_range, price=lambda total, shift, n_rows, gate=gate: gate
             )
             expected = int(np.searchsorted(totals, budget, side="right"))
@@ -128,8 +129,8 @@ def test_the_row_that_crosses_the_budget_is_the_first_withheld(kernel, half_rang
 def test_threads_change_nothing(kernel, n_rows, pack):
     rng = np.random.default_rng(n_rows)
     losses = rng.random((n_rows, 200)) < rng.random((n_rows, 1))
-    store = _kernel.SignStore(4, 200, 33)
-    whole = _kernel.GuardCore(store)
+    store = SignStore(4, 200, 33)
+    whole = GuardCore(store)
     values, complexities, *_ = whole.query_many_packed(pack(losses), trace=True)
     last = whole.extremes()
     rise = np.flatnonzero(np.diff(complexities))  # rows before one that raises the complexity
@@ -138,7 +139,7 @@ def test_threads_change_nothing(kernel, n_rows, pack):
         gate = (budget, NEVER, NEVER, -1, NEVER, -1, NEVER)
         results = []
         for n_threads in [1, 2, 3]:
-            extremes = _kernel.GuardCore(store, price=lambda total, shift, n_rows, gate=gate: gate)
+            extremes = GuardCore(store, price=lambda total, shift, n_rows, gate=gate: gate)
             result = extremes.query_many_packed(pack(losses), trace=True, n_threads=n_threads)
             results.append((*result, *extremes.extremes()))
         for other in results[1:]:
@@ -150,11 +151,11 @@ def test_threads_change_nothing(kernel, n_rows, pack):
 
 
 def test_kernels_are_listed_fastest_first_with_portable_last():
-    rows = _kernel.kernels()
+    rows = kernels()
     assert rows[-1] == ("portable", True)
-    assert _kernel.active_kernel() == next(name for name, usable in rows if usable)
+    assert active_kernel() == next(name for name, usable in rows if usable)
 
 
 def test_an_unknown_kernel_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="portable.*got 'mmx'"):
-        _kernel.choose_kernel("mmx")
+        choose_kernel("mmx")

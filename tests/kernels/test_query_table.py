@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast._kernel import QueryTable
+from radabound_fast._kernels.search import QueryTable
 
 # one under, at and over each width of a cell, on both sides
 EDGES = [0, 1, -1] + [

@@ -33,10 +33,11 @@ from radabound_fast import (
     RadaBound,
     RademacherAverage,
     SignMatrix,
-    _kernel,
     pack_losses,
     store,
 )
+from radabound_fast._kernels.guard import GuardCore, lay_out
+from radabound_fast._kernels.support import QuickLock
 from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.guards.signed import SignedGuard
 
@@ -66,14 +67,14 @@ WITHIN = "in the middle of a call on this very thread"
 def locking(guard):
     """Everything that takes the lock of a guard."""
     calls = [lambda call=call: call(guard) for call in CALLS.values()]
-    calls += [guard._shared._retire, lambda: guard._shared._keep(None)]
+    calls += [guard._shared.retire, lambda: guard._shared.keep_in(None)]
     if guard.database is not None:
         calls += [guard.close, lambda: guard.__exit__()]
     if isinstance(guard, GuessAndCheck):
         calls.append(guard.affordable)
     if isinstance(guard, SignedGuard):
         core = guard._core
-        progress = _kernel.lay_out(*[np.zeros(32, np.int64)] * 2, n_rows=1, unit_shift=0, largest=0)
+        progress = lay_out(*[np.zeros(32, np.int64)] * 2, n_rows=1, unit_shift=0, largest=0)
         calls += [core.extremes, lambda: core.adopt(progress, np.zeros(1, np.int64))]
         if guard.holdout.takes == "losses":
             calls.append(lambda: guard.take([guard.task().reduce(LOSSES)]))
@@ -83,7 +84,7 @@ def locking(guard):
 def tried_within(guard):
     """Uses a guard in every way; whether that was within a call of it."""
     try:
-        guard._shared._progress()
+        guard._shared.progress()
     except RuntimeError as error:
         assert WITHIN in str(error)
     else:
@@ -152,9 +153,7 @@ def break_into(guard, monkeypatch, function):
                 function()
             return price(*args)
 
-        guard._core = _kernel.GuardCore(
-            guard._signs._store, half_range=True, price=within, rule=guard._rule
-        )
+        guard._core = GuardCore(guard._signs.store, half_range=True, price=within, rule=guard._rule)
         made.append(guard._core)
     else:
         decide = guard._decide
@@ -510,7 +509,7 @@ def test_ctrl_c_ends_every_wait_for_another_thread(pair):
     waits = locking(guard)
     if guard.database is not None:
         waits += [lambda: guard.n_answered, lambda: guard.halted]
-    with busy(guard._shared._lock):
+    with busy(guard._shared.lock):
         for wait in waits:
             assert interrupted(wait, _thread.interrupt_main)
         if sys.platform != "win32":
@@ -538,7 +537,7 @@ def test_ctrl_c_ends_every_wait_for_a_folder(tmp_path):
 def test_a_wait_that_is_not_interrupted_ends_with_the_answer(pair):
     guard, _ = pair
     answers = []
-    with busy(guard._shared._lock):
+    with busy(guard._shared.lock):
         thread = threading.Thread(target=lambda: answers.append(query(guard, LOSSES[0])))
         thread.start()
         thread.join(0.1)
@@ -552,11 +551,11 @@ def test_an_average_and_a_guard_on_labels_hear_ctrl_c_too():
     average.update(LOSSES)
     guard = RadaBound(LOSSES[0], epsilon=0.4, delta=0.1, seed=1)
     for lock, wait in [
-        (average._core._lock, lambda: average.update(LOSSES)),
-        (average._core._lock, lambda: average.maxima),
-        (average._core._lock, lambda: average.merge(RademacherAverage(SignMatrix(M, seed=1)))),
-        (guard._core._lock, lambda: guard.query(LOSSES[1])),
-        (guard._core._lock, lambda: guard.query_many(LOSSES)),
+        (average._core.lock, lambda: average.update(LOSSES)),
+        (average._core.lock, lambda: average.maxima),
+        (average._core.lock, lambda: average.merge(RademacherAverage(SignMatrix(M, seed=1)))),
+        (guard._core.lock, lambda: guard.query(LOSSES[1])),
+        (guard._core.lock, lambda: guard.query_many(LOSSES)),
     ]:
         with busy(lock):
             assert interrupted(wait, _thread.interrupt_main)
@@ -564,7 +563,7 @@ def test_an_average_and_a_guard_on_labels_hear_ctrl_c_too():
 
 
 def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
-    lock, told = _kernel.QuickLock(), []
+    lock, told = QuickLock(), []
 
     def work():
         with lock:
@@ -589,7 +588,7 @@ def test_a_guard_that_was_waited_for_is_read_within_its_call(monkeypatch):
     guard, seen = FixedSequence(M, **FIXED), []
     break_into(guard, monkeypatch, lambda: seen.append((guard.halted, guard.n_answered)))
     thread = threading.Thread(target=lambda: CALLS["query"](guard), daemon=True)
-    with busy(guard._core._lock):
+    with busy(guard._core.lock):
         thread.start()
         thread.join(0.1)
         assert not seen
@@ -605,7 +604,7 @@ def test_who_is_given_the_lock_as_he_gives_up_passes_it_on():
         pass
 
     def give_up_one_wait():
-        lock, has, may_end = _kernel.QuickLock(), threading.Event(), threading.Event()
+        lock, has, may_end = QuickLock(), threading.Event(), threading.Event()
 
         def give_up(*_):
             lock.__exit__(None, None, None)
@@ -645,7 +644,7 @@ def test_who_is_given_the_lock_as_he_gives_up_passes_it_on():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
 def test_waits_broken_off_at_any_moment_lose_no_turn_and_give_none_twice():
-    lock = _kernel.QuickLock()
+    lock = QuickLock()
     inside, counts, stop = [], [0, 0, 0, 0], threading.Event()
 
     def turn(number):

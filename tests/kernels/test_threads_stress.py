@@ -274,9 +274,10 @@ def test_threads_that_ctrl_c_leaves_at_work_keep_what_they_read():
     code = """if True:
         import signal, time
         import numpy as np
-        from radabound_fast import PackedLosses, RadaBound, _kernel
+        from radabound_fast import PackedLosses, RadaBound
+        from radabound_fast._kernels.guard import choose_thread_cells
 
-        _kernel.choose_thread_cells(1 << 26)  # half of the rows each
+        choose_thread_cells(1 << 26)  # half of the rows each
         signal.signal(signal.SIGALRM, signal.default_int_handler)
         # signs of 64 MB, which are given back to the system as soon as they are freed
         guard = RadaBound(65534, epsilon=.9, delta=.1, bound="mclt", n_vectors=1 << 13, seed=1)

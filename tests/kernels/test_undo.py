@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from support import query_many, state_of
 
-from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound, _kernel
+from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, RadaBound
+from radabound_fast._kernels.guard import lay_out
 from radabound_fast.guards.signed import SignedGuard
 
 
@@ -57,7 +58,7 @@ def test_a_halt_whose_commit_fails_is_no_halt(halting, ask, fails, path):
         before = state_of(guard)
         with fails(guard.database, "commit"):
             ask(guard, halting, 1)
-        assert not guard._shared._halted and state_of(guard) == before
+        assert not guard._shared.has_halted and state_of(guard) == before
         assert not guard.halted and not other.halted
         if isinstance(guard, (SignedGuard, GuessAndCheck)):  # the others have one answer in all
             ask(guard, halting, 0)
@@ -98,7 +99,7 @@ def test_rows_whose_adoption_fails_were_never_adopted(fails, path):
     parameters = {"epsilon": 0.2, "delta": 0.1, "bound": "mclt", "seed": 1}
     maxima, minima = np.arange(32), -np.arange(32)
     totals = np.array([5, 31, 40])
-    there = _kernel.lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
+    there = lay_out(maxima, minima, n_rows=3, unit_shift=0, largest=40)
     with RadaBound.open(path, 1000, **parameters) as one, RadaBound.open(path) as other:
         other.query(np.zeros(1000))
         before = state_of(other)

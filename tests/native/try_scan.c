@@ -42,7 +42,7 @@ static void set_price(struct guard_state *state, const struct price *price, int6
     state->real = (struct free_range){real.low * one, real.high * one};
 }
 
-/* Does what a verdict asks for, as _core.pxi does; false if it asks for nothing. */
+/* Does what a verdict asks for, as guard.pyx does; false if it asks for nothing. */
 static int meet(enum verdict verdict, struct guard_state *state, const struct price *price,
                 int64_t row, int64_t *totals, int64_t *trace)
 {
@@ -344,7 +344,7 @@ void try_blocks(void)
     }
 }
 
-/* ---- threads: as src/extension/_threads.pxi has them -------------------------------------- */
+/* ---- threads: as guard.pyx has them -------------------------------------------------- */
 
 static void *scan_segment(void *argument)
 {

@@ -5,7 +5,9 @@ import pytest
 import support
 from support import state_of
 
-from radabound_fast import FixedSequence, HoldoutExhausted, RademacherAverage, _kernel
+from radabound_fast import FixedSequence, HoldoutExhausted, RademacherAverage
+from radabound_fast._kernels.guard import GuardCore, lay_out
+from radabound_fast._kernels.rows import SignStore
 
 N_SAMPLES, N_VECTORS, SEED = 1000, 12, 5
 
@@ -22,7 +24,7 @@ def counted_elsewhere(guard, losses):
     shift = average._core.unit_shift
     totals = np.rint(losses * 2.0**shift).astype(np.int64).sum(axis=1)
     maxima, minima = average._core.extremes()
-    progress = _kernel.lay_out(
+    progress = lay_out(
         maxima, minima, n_rows=len(losses), unit_shift=shift, largest=int(totals.max())
     )
     return progress, totals
@@ -120,10 +122,10 @@ def test_totals_are_priced_in_the_units_there_are(ours, theirs):
         budget = 2**62 if largest <= 400 << unit_shift else -1
         return budget, largest, 2**63 - 1, -1, 2**63 - 1, -1, 2**63 - 1
 
-    signs = _kernel.SignStore(SEED, N_SAMPLES, N_VECTORS)
+    signs = SignStore(SEED, N_SAMPLES, N_VECTORS)
     for total in (399, 400, 401, 999):
-        here, judged = (_kernel.GuardCore(signs, price=price) for _ in "12")
-        there = _kernel.GuardCore(signs)
+        here, judged = (GuardCore(signs, price=price) for _ in "12")
+        there = GuardCore(signs)
         first = np.zeros(N_SAMPLES, np.float32)
         first[:5] = 1.0 if ours == "bits" else 0.5
         other = (np.arange(N_SAMPLES) < total).astype(np.float32)
@@ -135,12 +137,12 @@ def test_totals_are_priced_in_the_units_there_are(ours, theirs):
         shift = 24 if theirs == "units" else 0
         assert (here.unit_shift, there.unit_shift) == (24 if ours == "units" else 0, shift)
         maxima, minima = there.extremes()
-        state = _kernel.lay_out(maxima, minima, n_rows=1, unit_shift=shift, largest=total << shift)
-        before = here._progress()
+        state = lay_out(maxima, minima, n_rows=1, unit_shift=shift, largest=total << shift)
+        before = here.progress()
         taken = here.adopt(state, np.array([total << shift]), may_be_real=True)
         judged.query_many(other[None])
         assert (taken is not None) == (not judged.halted) == (total <= 400)
-        assert (here._progress() == (judged._progress() if taken else before)).all()
+        assert (here.progress() == (judged.progress() if taken else before)).all()
 
 
 def test_totals_that_are_not_those_of_the_state_are_refused_and_change_nothing():

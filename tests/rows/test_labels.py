@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel
+from radabound_fast._kernels.guard import GuardCore
+from radabound_fast._kernels.rows import SignStore, pack_rows
 from radabound_fast.rows.labels import Labels
 
 # as in test_packing.py: around a word, in the middle of one, many words
@@ -21,7 +22,7 @@ NUMBER_DTYPES = ["?", *"bBhHiIlLqQefd", ">i8", ">f4"]
 def errs(labels, y_pred, ndim=1, kernel=None):
     """Where predictions differ from the labels, by way of the packers."""
     values, row = labels.match(y_pred, ndim)
-    words = np.atleast_2d(_kernel.pack_rows(values, row, kernel=kernel)).astype("<u8")
+    words = np.atleast_2d(pack_rows(values, row, kernel=kernel)).astype("<u8")
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
     assert not bits[:, labels.n_samples :].any()
     bits = bits[:, : labels.n_samples].astype(bool)
@@ -81,21 +82,21 @@ def test_predictions_in_every_tile_of_a_row_meet_their_own_labels(kernel, classe
     """A guard reads long rows in tiles of 4096 samples, and goes on in the labels as it does."""
     rng = np.random.default_rng(n_samples)
     y_true, *y_preds = rng.choice(classes, (4, n_samples))
-    labels, store = Labels(y_true, classes), _kernel.SignStore(1, n_samples, 9)
+    labels, store = Labels(y_true, classes), SignStore(1, n_samples, 9)
     for dtype in NUMBER_DTYPES:
         allowed = [value for value in classes if fits(value, dtype)]
         if not allowed:
             continue
         y_pred = np.array([np.where(np.isin(row, allowed), row, allowed[0]) for row in y_preds])
-        expected = _kernel.GuardCore(store)
+        expected = GuardCore(store)
         expected.query_many((y_pred != y_true).view(np.uint8))
         values, row = labels.match(y_pred.astype(dtype), 2)
-        many, one = _kernel.GuardCore(store), _kernel.GuardCore(store)
+        many, one = GuardCore(store), GuardCore(store)
         assert_array_equal(many.query_many(values, row)[0], (y_pred != y_true).mean(axis=1))
         for each in values:
             one.query(each, row)
         for guard in (many, one):
-            assert_array_equal(guard._progress(), expected._progress())
+            assert_array_equal(guard.progress(), expected.progress())
 
 
 number = st.one_of(
@@ -392,6 +393,6 @@ def test_a_row_of_labels_serves_only_the_dtype_and_length_it_was_made_for():
     _, row = labels.match(np.array([0, 1, 1], np.int64))
     for other in (np.uint64, np.int32, np.float64, bool):
         with pytest.raises(TypeError, match="values must be of the dtype of the labels"):
-            _kernel.pack_rows(np.ones(3, other), row)
+            pack_rows(np.ones(3, other), row)
     with pytest.raises(ValueError, match="values must have 3 samples a row, got shape"):
-        _kernel.pack_rows(np.ones(4, np.int64), row)
+        pack_rows(np.ones(4, np.int64), row)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from radabound_fast import PackedLosses, _kernel, pack_losses
+from radabound_fast import PackedLosses, pack_losses
+from radabound_fast._kernels.rows import kernels, pack_rows, rows_in_units
 from radabound_fast.rows.packing import as_values, as_words
 
 # A word is 64 samples, and a row shorter than one is packed value by value: around 64 and its
@@ -59,7 +60,7 @@ def layouts(values):
 def test_every_kernel_packs_losses_of_every_dtype_as_packbits_does(kernel, n_samples):
     bits = random_bits(2, n_samples)
     for dtype in DTYPES:
-        assert_array_equal(_kernel.pack_rows(bits.astype(dtype), kernel=kernel), words_of(bits))
+        assert_array_equal(pack_rows(bits.astype(dtype), kernel=kernel), words_of(bits))
 
 
 @pytest.mark.parametrize("n_samples", [1, 63, 64, 65, 200])
@@ -67,13 +68,13 @@ def test_every_kernel_packs_rows_wherever_they_lie(kernel, n_samples):
     bits = random_bits(3, n_samples)
     for dtype in DTYPES:
         for values in layouts(bits.astype(dtype)):
-            assert_array_equal(_kernel.pack_rows(values, kernel=kernel), words_of(bits))
+            assert_array_equal(pack_rows(values, kernel=kernel), words_of(bits))
 
 
 def test_a_broadcast_row_has_stride_zero_and_is_packed_all_the_same(kernel):
     for value in (0, 1):
         row = np.broadcast_to(np.float32(value), (2, 130))
-        assert_array_equal(_kernel.pack_rows(row, kernel=kernel), words_of(row == 1))
+        assert_array_equal(pack_rows(row, kernel=kernel), words_of(row == 1))
 
 
 @settings(max_examples=200, deadline=None)
@@ -92,9 +93,9 @@ def test_packing_does_not_depend_on_how_the_values_are_stored(
     spread = np.ones((n_rows, n_samples * abs(step)), dtype, order="F" if by_columns else "C")
     values = spread[:, ::step]
     values[...] = bits
-    for name, usable in _kernel.kernels():
+    for name, usable in kernels():
         if usable:
-            assert_array_equal(_kernel.pack_rows(values, kernel=name), words_of(bits))
+            assert_array_equal(pack_rows(values, kernel=name), words_of(bits))
 
 
 def test_nothing_around_a_row_is_looked_at(kernel):
@@ -102,13 +103,13 @@ def test_nothing_around_a_row_is_looked_at(kernel):
         for n_samples in (1, 63, 64, 65, 129):
             around = np.full((3, n_samples + 256), 2, dtype)
             around[:, 128:-128] = 1
-            words = _kernel.pack_rows(around[:, 128:-128], kernel=kernel)
+            words = pack_rows(around[:, 128:-128], kernel=kernel)
             assert_array_equal(words, words_of(np.ones((3, n_samples), bool)))
 
 
 def test_minus_zero_is_zero(kernel):
     for dtype in FLOATS:
-        assert_array_equal(_kernel.pack_rows(np.full(70, -0.0, dtype), kernel=kernel), [0, 0])
+        assert_array_equal(pack_rows(np.full(70, -0.0, dtype), kernel=kernel), [0, 0])
 
 
 @pytest.mark.parametrize("n_samples", [1, 64, 65, 200])
@@ -126,9 +127,9 @@ def test_the_first_value_that_is_no_loss_is_named_wherever_it_stands(kernel, n_s
                     f"at row 1, sample {index}"
                 )
                 with pytest.raises(ValueError, match=message):
-                    _kernel.pack_rows(losses, kernel=kernel)
+                    pack_rows(losses, kernel=kernel)
                 with pytest.raises(ValueError, match=f"at sample {index}$"):
-                    _kernel.pack_rows(losses[1], kernel=kernel)
+                    pack_rows(losses[1], kernel=kernel)
 
 
 # ---- losses between 0 and 1 --------------------------------------------------------------
@@ -150,10 +151,10 @@ def test_every_kernel_rounds_losses_to_the_nearest_multiple_ties_to_even(kernel,
         losses = awkward_losses(n_samples, dtype)
         expected = np.zeros((2, -(-n_samples // 64) * 64), np.int32)
         expected[:, :n_samples] = np.rint(losses.astype(np.float64) * 2**24)
-        assert_array_equal(_kernel.rows_in_units(losses, kernel=kernel), expected)
+        assert_array_equal(rows_in_units(losses, kernel=kernel), expected)
         swapped = losses.astype(losses.dtype.newbyteorder())
         for values in layouts(swapped):
-            assert_array_equal(_kernel.rows_in_units(values, kernel=kernel), expected)
+            assert_array_equal(rows_in_units(values, kernel=kernel), expected)
             if n_samples > 200:
                 break
 
@@ -167,7 +168,7 @@ def test_the_first_value_outside_0_and_1_is_named(kernel, n_samples):
                 losses = np.full(n_samples, 0.5, dtype)
                 losses[index:] = value
                 with pytest.raises(ValueError, match=rf"in \[0, 1\], got .* at sample {index}$"):
-                    _kernel.rows_in_units(losses, kernel=kernel)
+                    rows_in_units(losses, kernel=kernel)
 
 
 def test_longdouble_is_rounded_once():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from radabound_fast import _kernel, pack_losses
+from radabound_fast import pack_losses
+from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.packing import as_values, as_words
 
@@ -158,7 +159,7 @@ def test_a_column_of_a_frame_does_not_depend_on_its_neighbours(names, make):
         frame = rows if make is list else make(columns)
     labels = Labels(rows[0], classes=np.array([value for row in rows for value in row], object))
     values, beside = labels.match(frame, ndim=2)
-    losses = _kernel.pack_rows(values, beside)
+    losses = pack_rows(values, beside)
     wrong = [[value != truth for value, truth in zip(row, rows[0], strict=True)] for row in rows]
     assert_array_equal(losses, pack_losses(wrong).words)
 

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from radabound_fast import SignMatrix, _kernel
+from radabound_fast import SignMatrix
+from radabound_fast._kernels.rows import SignStore
 
 # (seed, vector, word): the word.  Computed from the definition in SignMatrix's docstring with
 from radabound_fast.rows import reference
@@ -144,5 +145,5 @@ def test_generated_signs_take_no_memory():
 
 
 def test_signs_are_kept_in_whole_strips():
-    store = _kernel.SignStore(0, 100, 3)
+    store = SignStore(0, 100, 3)
     assert store.nbytes == 2 * 8 * 8  # two words, one strip of eight lanes

@@ -33,7 +33,7 @@ from radabound_fast import (  # noqa: E402
     RadaBound,
     metrics,
 )
-from radabound_fast._kernel import Answer  # noqa: E402
+from radabound_fast._kernels.guard import Answer  # noqa: E402
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
 from radabound_fast.service import client as remote  # noqa: E402
 from radabound_fast.service.client import RemoteGuard  # noqa: E402
@@ -412,13 +412,13 @@ import os, signal
 from radabound_fast.service.client import RemoteGuard
 guard = RemoteGuard({service.url!r}, token={TOKENS["red"]!r}, timeout=30)
 (connection,) = guard._idle
-guard._lock.acquire()
+guard.lock.acquire()
 if not os.fork():
     signal.alarm(20)
     guard.close()
     os._exit(guard.n_answered)
 _, status = os.wait()
-guard._lock.release()
+guard.lock.release()
 assert status == 0 and guard._idle == [connection] and guard.n_answered == 0
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

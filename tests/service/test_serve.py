@@ -97,7 +97,7 @@ def test_a_form_of_predictions_is_answered_as_the_guard_answers(tmp_path, form):
             "numbers": list(range(3, 9)), "halted": False, "n_answered": 8,
         }  # fmt: skip
     with FixedSequence.open(tmp_path / "guard.db", Y) as there:
-        assert (there._core._progress() == here._core._progress()).all()
+        assert (there._core.progress() == here._core.progress()).all()
 
 
 def test_strings_of_many_classes_are_answered_in_every_form_that_holds_them(tmp_path):
@@ -477,6 +477,25 @@ def test_a_team_sees_its_own_answers_and_the_owner_all(service):
     assert states["red"]["you"]["n_answers"] == 1 and states["blue"]["you"]["n_answers"] == 3
     assert "teams" not in states["red"] and {s["n_answered"] for s in states.values()} == {4}
     assert states["owner"]["teams"]["blue"] == {"n_calls": 1, "n_answers": 3, "n_today": 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "n_rows", "text"),
+    [
+        (RadaBound, MCLT, 1, r">Complexity</span><b>0\.\d+, within its budget of 0\.\d+</b>"),
+        (
+            FixedSequence, FIXED | {"epsilon": 0.15}, 300,
+            r">Complexity</span><b>0\.\d+, beyond its budget of 0\.\d+: only the union bound ",
+        ),
+    ],
+)  # fmt: skip
+def test_the_page_shows_complexity_and_budget_to_the_owner_alone(
+    tmp_path, kind, parameters, n_rows, text
+):
+    with in_thread(kind.open(tmp_path / "g.db", Y, **parameters), tmp_path) as service:
+        service.remote("red").query_many(RNG.integers(0, 2, (n_rows, M)))
+        pages = {team: service.send("GET", "/", team=team)[2].decode() for team in ("red", "owner")}
+        assert re.search(text, pages["owner"]) and "budget" not in pages["red"]
 
 
 def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
@@ -883,7 +902,7 @@ def test_a_guard_is_one_whether_it_is_served_or_opened(tmp_path):
     here = FixedSequence(Y, **FIXED)
     here.query_many(ROWS[:4])
     with FixedSequence.open(path, Y) as there:
-        assert (there._core._progress() == here._core._progress()).all()
+        assert (there._core.progress() == here._core.progress()).all()
 
 
 def test_two_services_on_one_database_are_one(tmp_path):

@@ -104,7 +104,7 @@ def told(ask, guard):
 
 
 def state_of(guard):
-    return guard._shared._progress().tolist()
+    return guard._shared.progress().tolist()
 
 
 def shown(guard):
@@ -307,7 +307,7 @@ def test_processes_that_share_a_file_are_one_guard_in_the_order_of_their_commits
     ends = []
     for asked, (_, row) in zip(losses, answers, strict=True):
         end = RadaBound(M, **parameters, seed=guard.seed)
-        end._shared._resume(memory._shared._progress())
+        end._shared.resume(memory._shared.progress())
         told(lambda guard, losses=asked[row % 4000]: guard.query(losses), end)
         ends.append(state_of(end))
     assert guard.halted and state_of(guard) in ends
@@ -392,7 +392,7 @@ def test_what_dask_adopts_is_committed(path):
     losses = rows(51, 30)
     average = RademacherAverage(RadaBound(M, epsilon=0.1, **COMMON)._signs)
     average.update(losses)
-    there = average._core._progress()
+    there = average._core.progress()
     totals = losses.sum(axis=1)
     there[2] = totals.max()
     parameters = COMMON | {"bound": "mclt", "epsilon": 0.1}

@@ -280,7 +280,7 @@ def test_a_damaged_state_is_refused_each_time_that_it_is_read(path):
 def test_a_flipped_bit_is_refused_or_changes_nothing(path):
     whole = made(path, seed=3)
     with RadaBound.open(path) as guard:
-        expected = repr(guard._parameters()), guard._shared._progress().tolist()
+        expected = repr(guard._parameters()), guard._shared.progress().tolist()
     n_refused = 0
     for bit in range(0, 8 * len(whole), 61):  # a prime, so that every place in a byte is met
         altered = bytearray(whole)
@@ -288,7 +288,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(path):
         path.write_bytes(altered)
         try:
             with RadaBound.open(path, **QUICK) as guard:
-                assert (repr(guard._parameters()), guard._shared._progress().tolist()) == expected
+                assert (repr(guard._parameters()), guard._shared.progress().tolist()) == expected
         except ValueError as error:
             assert "guard.db" in str(error)
             n_refused += 1

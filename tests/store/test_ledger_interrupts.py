@@ -62,7 +62,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
     for guard in (before, after):
         guard.query(LOSSES[0], guess=0.9)
     ask(after)
-    whole = [guard._shared._progress().tolist() for guard in (before, after)]
+    whole = [guard._shared.progress().tolist() for guard in (before, after)]
     assert whole[0] != whole[1]
     found = []
     for number in count():
@@ -79,10 +79,10 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
         if interrupt.left >= 0:
             break
         assert in_time(lambda guard=guard: guard.n_answered), kept
-        found.append(whole.index(guard._shared._progress().tolist()))
+        found.append(whole.index(guard._shared.progress().tolist()))
         if opened:
             with kind.open(path) as stored:
-                assert stored._shared._progress().tolist() == guard._shared._progress().tolist()
+                assert stored._shared.progress().tolist() == guard._shared.progress().tolist()
         assert in_time(lambda guard=guard: guard.query(LOSSES[4], guess=0.5)), kept
     if kind is RadaBound and ask is CALLS["query"] and not opened:
         assert not found  # it is compiled: there is no such place
@@ -127,7 +127,7 @@ def test_no_interrupt_leaves_the_price_of_a_withheld_row(
 
     def seen(guard):
         core = guard._core
-        return core._progress().tolist(), core.budget, core.largest >> core.unit_shift
+        return core.progress().tolist(), core.budget, core.largest >> core.unit_shift
 
     before, after = guard_at("before"), guard_at("after")
     states = [seen(before)]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import GuessAndCheck, Holdout, Ladder, RadaBound, store
-from radabound_fast._kernel import are_files
+from radabound_fast._kernels.support import are_files
 
 if sys.platform == "win32":
     pytest.skip("links, mounts and files deleted while they are open", allow_module_level=True)

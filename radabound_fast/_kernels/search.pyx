@@ -1,9 +1,25 @@
-# What a search was asked, a row of cells for each query: query_table.h with memory and a lock.
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""What a declared search stores of its queries, and the binomial tails behind its limits."""
 
+import numpy as np
+
+cimport cython
+cimport numpy as cnp
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_AsUnsignedLongLongMask
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawRealloc
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
-cdef extern from "extension/query_table.h" nogil:
+from radabound_fast._kernels.support cimport QuickLock
+
+cnp.import_array()
+
+# ---- queries, a row of cells for each: query_table.h with memory and a lock ----------------------
+
+cdef extern from "radabound_fast/_kernels/query_table.h" nogil:
     const int N_KEYS
     struct cells:
         uint64_t base
@@ -118,7 +134,7 @@ cdef class _Cells:
 
 @cython.final
 cdef class QueryTable:
-    """What a search was asked: of each query, which is a code and a rerun, some numbers.
+    """The queries of a search: for each, which is a code and a rerun, some numbers.
 
     A call changes all or nothing, in one step, and may come from any thread.
 
@@ -349,3 +365,82 @@ def table_of_columns(names, *columns):
     table._names = {name: place for place, name in enumerate(names)}
     table._add(codes, True, reruns, values)
     return table
+
+
+# ---- a binomial tail over its first term, which takes most of the time of an exact limit ---------
+
+cdef extern from *:
+    """
+    #include <stddef.h>
+
+    #define TAILS_AT_ONCE 128 /* which stay in the nearest cache */
+
+    /* The continued fraction of Abramowitz and Stegun (1964), 26.5.9, from its end, for counts side
+     * by side: a division waits for the one before it, but not for its neighbours.
+     */
+    static void few_tails(ptrdiff_t n, const double *__restrict c, double m,
+                          const double *__restrict odds, int terms, double *__restrict t)
+    {
+        for (ptrdiff_t i = 0; i < n; i++)
+            t[i] = c[i] + (terms - 1.0);
+        for (int term = terms; term > 1; term--) {
+            double j = term / 2, odd = (m + j) * j;
+            if (term % 2)
+                for (ptrdiff_t i = 0; i < n; i++)
+                    t[i] = odd * odds[i] / t[i] + (c[i] + (term - 2.0));
+            else
+                for (ptrdiff_t i = 0; i < n; i++)
+                    t[i] = (c[i] + (j - 1.0)) * (c[i] + (j - 1.0 - m)) * odds[i] / t[i]
+                        + (c[i] + (term - 2.0));
+        }
+        for (ptrdiff_t i = 0; i < n; i++)
+            t[i] = c[i] / t[i];
+    }
+
+    static void tails_over_first(ptrdiff_t n, const double *c, double m, const double *odds,
+                                 int terms, double *t)
+    {
+        for (ptrdiff_t i = 0; i < n; i += TAILS_AT_ONCE) {
+            ptrdiff_t left = n - i;
+            few_tails(left < TAILS_AT_ONCE ? left : TAILS_AT_ONCE, c + i, m, odds + i, terms,
+                      t + i);
+        }
+    }
+    """
+    void tails_over_first(ptrdiff_t n, const double *c, double m, const double *odds, int terms,
+                          double *t) noexcept nogil
+
+
+def tail_over_first(c, double m, odds, int terms):
+    """``P(Bin(m, q) >= c) / P(Bin(m, q) = c)`` at odds q/(1-q) of at most c/(m-c); rounded up.
+
+    Parameters
+    ----------
+    c, odds : float or ndarray of float64, shape (n,)
+        0 < c < m.
+    m : float
+    terms : int
+        Of the continued fraction.  All its denominators are positive, and so 2 (mod 4) of them
+        give too much (Result 16 of docs/explanation/theory.md); 2 give the bound by a geometric series.
+
+    Returns
+    -------
+    float or ndarray of float64, shape (n,)
+    """
+    cdef double count, share, tail
+    cdef cnp.ndarray counts, shares, tails
+    cdef ptrdiff_t n
+    if isinstance(odds, float):
+        count, share = c, odds
+        tails_over_first(1, &count, m, &share, terms, &tail)
+        return tail
+    counts = np.ascontiguousarray(c, np.float64)
+    shares = np.ascontiguousarray(odds, np.float64)
+    if counts.ndim != 1 or c.shape != odds.shape:
+        raise ValueError("c and odds must be of one dimension and of equal length")
+    n = len(counts)
+    tails = np.empty(n)
+    tails_over_first(n, <const double *>cnp.PyArray_DATA(counts), m,
+                     <const double *>cnp.PyArray_DATA(shares), terms,
+                     <double *>cnp.PyArray_DATA(tails))
+    return tails

@@ -1,6 +1,6 @@
 """What another Cython module may cimport: the signs, and exact counts of packed rows.
 
-    from radabound_fast._kernel cimport SignStore
+    from radabound_fast._kernels cimport SignStore
 
     cdef int64_t counts[...]                       # store.n_lanes of them
     total = store.count(words, counts)             # no GIL needed

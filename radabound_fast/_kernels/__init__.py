@@ -1,0 +1,20 @@
+"""The compiled modules: arrays in, answers out.
+
+===========  =====================================================================================
+`support`    tracebacks without variables, a lock, state that changes whole or not at all, files
+`rows`       what an array becomes: bits, units of 2**-24, signs, sums, fingerprints
+`guard`      signed sums of rows through a guard's state, behind its gate, and the answers
+`search`     what a declared search stores of its queries, and the binomial tails of its limits
+===========  =====================================================================================
+
+Calls go downwards only: `guard` uses `rows` and `support`, `search` uses `support`, and all of them
+the C sources (src/kernels, src/scan), of which `rows` holds those for each instruction set.
+
+Who does what.  Python code says which arguments make sense.  These modules check types, lengths and
+values, allocate memory, raise errors and let go of the GIL.  C raises nothing, and allocates
+nothing but the tables and scratch memory of bit-sliced blocks.
+
+Another Cython module may cimport what __init__.pxd declares.
+"""
+
+from radabound_fast._kernels.rows import SignStore as SignStore

@@ -1,0 +1,1248 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""A guard's state, and rows of losses through it: the one place that judges them.
+
+Nothing here knows a bound: the budget is an integer that the guard puts in.  scan/scan.h pictures
+one query from Python to the kernel and back; scan/tiles.h has the words of size.
+"""
+
+from _thread import allocate_lock, start_new_thread
+
+import numpy as np
+
+cimport cython
+cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from radabound_fast._kernels.c_kernels cimport (
+    LANES, LINE_BYTES, instruction_set, kernel, sliced_kernel, sliced_plan, sliced_plan_bytes,
+    sliced_plan_free, sliced_plan_new, sliced_scratch_free, sliced_scratch_new,
+)
+from radabound_fast._kernels.c_scan cimport (
+    _UNIT_SHIFT, ANSWERED, CHUNK_ROWS, NEEDS_PRICE, NEEDS_UNITS, ROW_TILE_WORDS, TILE_WORDS,
+    UNIT_TILE_ROWS, UNREADABLE, WITHHELD, chunk_of_rows, count_any_rows, guard_state, judge_merged,
+    judge_row, judge_rows, loss_rows, merge_state, rescale_state, scan_rows, sign_store,
+    sliced_memory, sliced_pays, units_fit, verdict, work_on_rows,
+)
+from radabound_fast._kernels.rows cimport (
+    LabelRows, PackedLosses, SignStore, aligned_int64, as_rows, chosen, filled_lines, lie_as_rows,
+    raise_too_large, raise_unreadable, store_of,
+)
+from radabound_fast._kernels.support cimport SharedState, forget_locals, handled_exception
+
+cnp.import_array()
+
+# ---- what a guard answers ------------------------------------------------------------------------
+
+@cython.no_gc  # nothing that a rule leads to keeps answers, so that there is no cycle
+@cython.freelist(64)
+cdef class Answer:
+    """What every guard answers to one query: a mean loss, and an interval for the truth.
+
+    Attributes
+    ----------
+    value : float
+        The answer, in units of loss.
+    low, high : float
+        The truth lies between them, as far as the guard's ``guarantee`` says; in [0, 1].  nan
+        where no interval is known.
+    half_width : float
+        How far the truth may be from `value`: ``value +- half_width`` covers [low, high].
+    number : int
+        The answer's number: how many answers the guard has given, this one included.
+
+    Notes
+    -----
+    ``float(answer)`` is its value.  ``answer.to_dict()`` is a dict of all its fields, in a fixed
+    order: ``pandas.DataFrame([answer.to_dict() for answer in answers])`` has one row an answer.
+    """
+
+    # RadaBoundAnswer's own: only a base class has a free list, for objects of its very size
+    cdef double _value, _complexity
+    cdef int64_t _number
+    cdef bint _declared  # whether the losses are 0 or 1 by their type, and not by chance
+    # HaltingRule; or what it said once it was asked: low, high, half_width, delta_prime
+    cdef object _rule
+
+    fields = ("value", "low", "high", "half_width", "number")
+
+    cdef tuple _limits(self):
+        """Low, high, half_width, delta_prime."""
+        if type(self._rule) is tuple:
+            return self._rule
+        rule = self._rule
+        low, high = rule.interval(self._value, self._number, self._declared)
+        half_width = rule.half_width(self._value, low, high)
+        self._rule = low, high, half_width, rule.delta_prime(self._complexity)
+        return self._rule
+
+    @property
+    def value(self):
+        return self._value
+
+    @property
+    def number(self):
+        return self._number
+
+    @property
+    def low(self):
+        return self._limits()[0]
+
+    @property
+    def high(self):
+        return self._limits()[1]
+
+    @property
+    def half_width(self):
+        return self._limits()[2]
+
+    def __float__(self):
+        return self.value
+
+    def to_dict(self):
+        """All fields by name, as a new dict."""
+        return {name: getattr(self, name) for name in self.fields}
+
+    def __repr__(self):
+        values = self.to_dict()
+        del values["half_width"]  # low and high show it
+        shown = [f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
+                 for name, value in values.items()]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@cython.final
+@cython.no_gc
+cdef class RadaBoundAnswer(Answer):
+    """A mean that the holdout could still afford; what is not `value` is computed when asked for.
+
+    Attributes
+    ----------
+    value : float
+        Mean loss of the query: one float64 division, sum / n_samples.
+    low, high : float
+        Where the true mean lies, as far as ``guard.guarantee`` says: within epsilon of `value`,
+        or nearer where the bound knows more; in [0, 1].
+    half_width : float
+        How far `value` may be from the true mean: epsilon, or less where the bound knows more.
+    number : int
+        How many answers the guard has given, this one included.
+    complexity : float
+        Monte-Carlo Rademacher complexity of all queries so far, in units of loss.  nan in an
+        answer of `query_many` without ``trace=True``.
+    delta_prime : float
+        What the guard's tail bound gives at that complexity, clipped at 1.  nan where the bound
+        has no tail.
+    """
+
+    fields = (*Answer.fields, "complexity", "delta_prime")
+
+    @property
+    def complexity(self):
+        return self._complexity
+
+    @property
+    def delta_prime(self):
+        return self._limits()[3]
+
+    def __reduce__(self):
+        return stored_answer, (self._value, self._complexity, self._number, self._limits())
+
+
+def stored_answer(double value, double complexity, int64_t number, tuple limits):
+    """A RadaBoundAnswer of which it is known what its rule said."""
+    return _make_answer(value, complexity, number, False, limits)
+
+
+cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t number,
+                                  bint declared, object rule):
+    cdef RadaBoundAnswer answer = RadaBoundAnswer.__new__(RadaBoundAnswer)
+    answer._value = value
+    answer._complexity = complexity
+    answer._number = number
+    answer._declared = declared
+    answer._rule = rule
+    return answer
+
+
+# ---- one thread's memory for the rows of a call, and the tables of the signs for blocks ----------
+
+cdef void *on_a_line(void *memory) noexcept nogil:
+    """The first whole cache line in `memory`: what straddles two lines takes longer."""
+    return <void *>((<size_t>memory + LINE_BYTES - 1) & ~<size_t>(LINE_BYTES - 1))
+
+
+@cython.final
+cdef class _Scratch:
+    """One thread's memory for the rows of a call: at most 1 MB, unless one row needs more.
+
+    `work` is complete but for the state, and for where totals and complexities are to go.
+    """
+
+    cdef work_on_rows work
+    cdef chunk_of_rows chunk
+    cdef SignStore _signs
+    cdef _SlicedMemory _blocks
+    cdef void *_memory
+
+    @staticmethod
+    cdef _Scratch of(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                     ptrdiff_t n_rows, _SlicedPlan plan):
+        cdef _Scratch self = _Scratch.__new__(_Scratch)
+        cdef int64_t n_lanes = signs.n_lanes()
+        cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
+        cdef ptrdiff_t tile = 0
+        self.chunk.tile_rows = min(CHUNK_ROWS, n_rows)
+        if not rows.in_place:
+            tile = 8 * max(self.chunk.tile_rows * TILE_WORDS,
+                           min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
+        cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
+        cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
+        self._memory = malloc(workspace + tile + (2 * n_lanes + capacity * (n_lanes + 1)) * 8
+                              + LINE_BYTES)
+        if self._memory == NULL:
+            raise MemoryError
+        self.chunk.workspace = on_a_line(self._memory) if workspace > 0 else NULL
+        self.chunk.tile = <char *>on_a_line(self._memory) + workspace
+        self.chunk.before = <int64_t *>(<char *>self.chunk.tile + tile)
+        self.chunk.totals = self.chunk.before + 2 * n_lanes
+        self.chunk.counts = self.chunk.totals + capacity
+        self.chunk.capacity = capacity
+        self.work.kernel = kernel
+        self._signs = signs  # a thread may outlive the call, and the guard
+        self.work.signs = store_of(signs)
+        self.work.rows = rows
+        self.work.chunk = &self.chunk
+        if plan is not None:
+            self._blocks = _SlicedMemory(plan, 0 if rows.in_place else self.work.signs.n_words)
+            self.work.sliced = &self._blocks.sliced
+        return self
+
+    def __dealloc__(self):
+        free(self._memory)
+
+
+@cython.final
+cdef class _SlicedPlan:
+    """The index tables of the signs for bit-sliced blocks: read-only, shared by threads."""
+
+    cdef const sliced_kernel *kernel
+    cdef sliced_plan *plan
+
+    @staticmethod
+    cdef _SlicedPlan of(const kernel *kernel, const sliced_kernel *sliced, SignStore signs):
+        cdef _SlicedPlan self = _SlicedPlan.__new__(_SlicedPlan)
+        cdef const sign_store *store = store_of(signs)
+        cdef object buffer = None  # of signs that are not stored
+        cdef const uint64_t *lines = store.lines
+        if lines == NULL:
+            buffer = filled_lines(kernel, store)
+            lines = <const uint64_t *>cnp.PyArray_DATA(buffer)
+        self.kernel = sliced
+        with nogil:
+            self.plan = sliced_plan_new(sliced, lines, store.n_samples, store.n_vectors)
+        if self.plan == NULL:
+            raise MemoryError
+        return self
+
+    def __dealloc__(self):
+        sliced_plan_free(self.plan)
+
+
+@cython.final
+cdef class _SlicedMemory:
+    """One thread's memory for blocks; copied_words: of a row, or 0 where rows are read in place."""
+
+    cdef sliced_memory sliced
+    cdef _SlicedPlan plan
+    cdef void *_memory
+
+    def __cinit__(self, _SlicedPlan plan, int64_t copied_words):
+        cdef ptrdiff_t n = plan.kernel.block_rows
+        self.plan = plan
+        self.sliced.kernel = plan.kernel
+        self.sliced.plan = plan.plan
+        self.sliced.scratch = sliced_scratch_new(plan.plan)
+        self._memory = malloc((2 * n + n * copied_words) * 8)
+        if self.sliced.scratch == NULL or self._memory == NULL:
+            raise MemoryError
+        self.sliced.totals = <int64_t *>self._memory
+        self.sliced.growth = self.sliced.totals + n
+        self.sliced.packed = <uint64_t *>(self.sliced.growth + n)
+
+    def __dealloc__(self):
+        sliced_scratch_free(self.sliced.scratch)
+        free(self._memory)
+
+
+# ---- memory of struct guard_state ----------------------------------------------------------------
+
+cdef cnp.ndarray new_state(guard_state *state, SignStore signs):
+    """Memory for a state that has seen no row and lets every row pass."""
+    cdef int64_t n_lanes = signs.n_lanes()
+    cdef cnp.ndarray memory = aligned_int64(2 * n_lanes)  # maxima, then minima
+    state.maxima = <int64_t *>cnp.PyArray_DATA(memory)
+    state.minima = state.maxima + n_lanes
+    state.n_vectors = store_of(signs).n_vectors
+    state.n_strips = store_of(signs).n_strips
+    state.budget = state.priced = state.priced_rows = INT64_MAX
+    return memory
+
+
+cdef void copy_state(guard_state *state, const guard_state *other) noexcept nogil:
+    cdef int64_t *maxima = state.maxima
+    cdef int64_t *minima = state.minima
+    memcpy(maxima, other.maxima, 2 * other.n_strips * LANES * sizeof(int64_t))
+    state[0] = other[0]
+    state.maxima = maxima
+    state.minima = minima
+
+
+cdef int64_t largest_of(const guard_state *state) noexcept nogil:
+    """The largest sum of a row so far, if the gate depends on it; else 0."""
+    return 0 if state.priced == INT64_MAX else state.priced
+
+
+cdef class _StateMemory:
+    """A struct guard_state and the memory behind it."""
+
+    cdef guard_state state
+    cdef cnp.ndarray _memory
+
+    def __cinit__(self, SignStore signs not None):
+        self._memory = new_state(&self.state, signs)
+
+
+# ---- a state as an array -------------------------------------------------------------------------
+
+cdef enum:
+    N_COUNTERS = 5
+
+# more than anybody asks, and few enough to be counted on from
+cdef int64_t MOST_ROWS = 1 << 53
+
+
+def n_numbers(n_vectors):
+    """How many numbers `lay_out` makes of the state of a guard with so many vectors."""
+    return N_COUNTERS + 2 * n_vectors
+
+
+def lay_out(maxima, minima, *, n_rows, unit_shift, largest, halted=False, started=True):
+    """The state of a guard as an array: what databases hold, and what `adopt` takes.
+
+    Another layout is another format: other versions in store/schema.py.
+
+    Parameters
+    ----------
+    maxima, minima : ndarray of int64, shape (n_vectors,)
+        The extremes of the signed sums, in units of 2**-unit_shift; anything before the first row.
+    n_rows : int
+        Rows answered.
+    unit_shift : {0, 24}
+    largest : int
+        The largest sum of a row, or 0 for a guard whose gate does not depend on it.
+    halted : bool
+        Whether a row was withheld.
+    started : bool
+        Whether there are extremes yet: a row was seen.
+
+    Returns
+    -------
+    ndarray of int64, shape (5 + 2 n_vectors,)
+        ``n_rows, unit_shift, largest, halted, started``, then the maxima, then the minima.
+    """
+    cdef cnp.ndarray highs = np.ascontiguousarray(maxima, np.int64)
+    cdef cnp.ndarray lows = np.ascontiguousarray(minima, np.int64)
+    if highs.ndim != 1 or lows.ndim != 1 or len(highs) != len(lows):
+        raise ValueError("maxima and minima must be of one dimension and of equal length")
+    return laid_out(n_rows, unit_shift, largest, halted, started, len(highs),
+                    <const int64_t *>cnp.PyArray_DATA(highs),
+                    <const int64_t *>cnp.PyArray_DATA(lows))
+
+
+cdef cnp.ndarray laid_out(int64_t n_rows, int64_t unit_shift, int64_t largest, bint halted,
+                          bint started, int64_t n_vectors, const int64_t *maxima,
+                          const int64_t *minima):
+    cdef cnp.npy_intp n = N_COUNTERS + 2 * n_vectors
+    cdef cnp.ndarray found = cnp.PyArray_SimpleNew(1, &n, cnp.NPY_INT64)
+    cdef int64_t *numbers = <int64_t *>cnp.PyArray_DATA(found)
+    numbers[0], numbers[1], numbers[2] = n_rows, unit_shift, largest
+    numbers[3], numbers[4] = halted, started
+    memcpy(numbers + N_COUNTERS, maxima, n_vectors * sizeof(int64_t))
+    memcpy(numbers + N_COUNTERS + n_vectors, minima, n_vectors * sizeof(int64_t))
+    return found
+
+
+@cython.final
+cdef class _Layout(_StateMemory):
+    """A state that `lay_out` wrote, read and checked."""
+
+    cdef int64_t largest
+    cdef bint halted
+
+    @staticmethod
+    cdef _Layout of(SignStore signs, bint half_range, progress):
+        cdef _Layout self = _Layout(signs)
+        cdef int64_t n_rows, unit_shift, started, halted
+        n, n_lanes = self.state.n_vectors, signs.n_lanes()
+        if progress.shape != (n_numbers(n),):
+            raise ValueError(f"the state must have {n_numbers(n)} numbers, got {progress.size}")
+        n_rows, unit_shift, self.largest, halted, started = progress[:N_COUNTERS].tolist()
+        if (not 0 <= n_rows <= MOST_ROWS or unit_shift not in (0, _UNIT_SHIFT)
+                or unit_shift and not units_fit(store_of(signs))
+                or halted not in (0, 1) or started not in (0, 1) or n_rows > 0 and not started):
+            raise ValueError("the state has counters that no guard has")
+        maxima, minima = progress[N_COUNTERS:-n], progress[-n:]
+        most = store_of(signs).n_samples << unit_shift
+        if not (0 <= self.largest <= most and -most <= minima.min() and maxima.max() <= most
+                and (minima <= maxima).all() and (started or not progress[N_COUNTERS:].any())):
+            raise ValueError("the state has extremes that no losses lead to")
+        # lanes past n_vectors are never read: any value will do
+        for place, values in ((0, maxima), (n_lanes, minima)):
+            self._memory[place:place + n] = values
+            self._memory[place + n:place + n_lanes] = values[n - 1]
+        self.halted = halted
+        self.state.started = started
+        self.state.n_rows = n_rows
+        self.state.unit_shift = unit_shift
+        self.state.half_range = half_range
+        merge_state(&self.state, &self.state)  # which computes the complexity
+        return self
+
+
+# ---- what the rows of one call come to -----------------------------------------------------------
+
+@cython.final
+cdef class _Segment(_StateMemory):
+    """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
+
+    cdef _Scratch scratch
+    cdef ptrdiff_t first, last
+    cdef verdict verdict
+    cdef object at_work  # a lock: taken from when it is to be judged until it is
+
+    @staticmethod
+    cdef _Segment of(const kernel *kernel, SignStore signs, const loss_rows *rows,
+                     ptrdiff_t n_rows, _SlicedPlan plan):
+        cdef _Segment self = _Segment(signs)
+        self.scratch = _Scratch.of(kernel, signs, rows, n_rows, plan)
+        self.at_work = allocate_lock()
+        self.at_work.acquire()
+        return self
+
+    cdef int wait(self) except -1:
+        """Until it is judged, or Ctrl-C."""
+        PyErr_CheckSignals()  # those that came before do not end the wait
+        self.at_work.acquire()
+        return 0
+
+
+@cython.final
+cdef class _Run:
+    """What the rows of one call came to: sums, and with a trace each row's complexity."""
+
+    cdef cnp.ndarray totals_array, trace_array
+    cdef int64_t *totals
+    cdef int64_t *trace
+
+    def __cinit__(self, ptrdiff_t n_rows, bint trace):
+        self.totals_array = np.empty(n_rows, np.int64)
+        self.totals = <int64_t *>cnp.PyArray_DATA(self.totals_array)
+        self.trace = NULL
+        if trace:
+            self.trace_array = np.empty(n_rows, np.int64)
+            self.trace = <int64_t *>cnp.PyArray_DATA(self.trace_array)
+
+    cdef bring_to_units(self, ptrdiff_t n_rows):
+        """The rows before the first real-valued one, in units of 2^-24 as well."""
+        self.totals_array[:n_rows] <<= _UNIT_SHIFT
+        if self.trace != NULL:
+            self.trace_array[:n_rows] <<= _UNIT_SHIFT
+
+
+# ---- the judge -----------------------------------------------------------------------------------
+
+# a slab of rows is scanned between two looks at Ctrl-C: about a quarter of a second
+cdef ptrdiff_t SLAB_CELLS = 1 << 28
+# one thread more for about every millisecond of work, since to wake a core takes a fifth of that
+cdef ptrdiff_t THREAD_CELLS = 1 << 21
+cdef ptrdiff_t _thread_cells = THREAD_CELLS
+# a segment is at most so many times as much, which is lost where a halt comes before it
+cdef ptrdiff_t SEGMENT_TIMES = 16
+# below this many words times strips, letting go of the GIL costs more than it gives
+cdef ptrdiff_t GIL_CELLS = 1 << 13
+cdef enum:
+    STACK_LANES = 512
+    PLAN_BLOCKS = 4  # are worth a plan that is not kept
+
+
+def choose_thread_cells(cells=None):
+    """Have a thread started for so much work; None: for what pays (a seam for tests)."""
+    global _thread_cells
+    _thread_cells = max(1, THREAD_CELLS if cells is None else cells)
+
+
+@cython.final
+cdef class GuardCore(SharedState):
+    """Running maximum and minimum of the signed sums of rows, per vector, behind the gate.
+
+    `price(largest_total, unit_shift, n_rows)` returns the gate of the next row after n_rows
+    answers: (budget, priced, priced_rows, declared_low, declared_high, real_low, real_high) of
+    `struct guard_state`, in units of 2^-unit_shift; without it every row passes.  `rule` is what
+    the answers ask for their intervals.  `weighting.rows(values, labels, packed, ndim)` makes rows for
+    these signs of what is asked, and `weighting.whole` is what one sums up to that errs everywhere.
+
+    Sums are computed before a transaction begins: extremes only grow, so what others have committed
+    meanwhile is merged in.
+    """
+
+    cdef readonly SignStore signs
+    cdef guard_state state
+    cdef cnp.ndarray _memory
+    cdef const instruction_set *set
+    cdef _SlicedPlan plan  # kept from the second large call on
+    cdef bint had_large_call
+    cdef object price, rule, weighting
+    cdef double whole
+
+    def __cinit__(self, SignStore signs not None, *, bint half_range=False, price=None, rule=None,
+                  weighting=None):
+        self.signs = signs
+        self.weighting = weighting
+        self.whole = store_of(signs).n_samples if weighting is None else weighting.whole
+        self._memory = new_state(&self.state, signs)
+        self.state.half_range = half_range
+        self.set = chosen
+        self.price = price
+        self.rule = rule
+        self._reprice(&self.state, 0, 0)
+
+    # ---- reading -------------------------------------------------------------------------
+
+    @property
+    def n_rows(self):
+        return self.state.n_rows
+
+    @property
+    def started(self):
+        return bool(self.state.started)
+
+    @property
+    def unit_shift(self):
+        return self.state.unit_shift
+
+    @property
+    def budget(self):
+        """The largest sum of extremes that passes, in the units of `unit_shift`."""
+        return self.state.budget
+
+    @property
+    def largest(self):
+        """The largest sum of a row so far, if the gate depends on it; else 0."""
+        return largest_of(&self.state)
+
+    cdef double _sum_of_ones(self) noexcept:
+        """The sum of the losses of a row that errs everywhere: m, in the present units."""
+        return self.whole * <double>(<int64_t>1 << self.state.unit_shift)
+
+    cdef double _cells(self) noexcept:
+        """The divisor of a sum of extremes: l m, or 2 l m for the half-range."""
+        cdef int ranges = 2 if self.state.half_range else 1
+        return ranges * <double>store_of(self.signs).n_vectors * self._sum_of_ones()
+
+    @property
+    def cells(self):
+        return self._cells()
+
+    @property
+    def complexity(self):
+        return <double>self.state.complexity / self._cells()
+
+    @property
+    def table_bytes(self):
+        """Bytes of the tables kept for large calls, see `_plan_for`; 0 before the second call."""
+        with self.lock:
+            return 0 if self.plan is None else sliced_plan_bytes(self.plan.plan)
+
+    def free_tables(self):
+        """Gives that memory back: the next large calls make it anew."""
+        with self.lock:
+            self.plan = None
+            self.had_large_call = False
+
+    def extremes(self):
+        """Copies of (maxima, minima), int64 (n_vectors,), in the units of `unit_shift`."""
+        progress = self.progress()
+        n = self.state.n_vectors
+        return progress[N_COUNTERS:-n], progress[-n:]
+
+    # ---- the state, written, read and copied ---------------------------------------------------
+
+    cdef object _written(self):
+        return laid_out(self.state.n_rows, self.state.unit_shift, largest_of(&self.state),
+                        self.has_halted, self.state.started, self.state.n_vectors,
+                        self.state.maxima, self.state.minima)
+
+    cdef int _read(self, progress) except -1:
+        cdef _Layout there = _Layout.of(self.signs, self.state.half_range, progress)
+        self._reprice(&there.state, there.largest, there.state.unit_shift)
+        # up to here it may raise, Ctrl-C too, and then nothing has changed
+        copy_state(&self.state, &there.state)
+        self.has_halted = there.halted
+        return 0
+
+    cdef object _copied(self):
+        cdef _StateMemory copied = _StateMemory(self.signs)
+        copy_state(&copied.state, &self.state)
+        return copied
+
+    cdef int _put_back(self, before) except -1:
+        copy_state(&self.state, &(<_StateMemory>before).state)
+        self.has_halted = False  # as when any change begins
+        return 0
+
+    # ---- the gate ------------------------------------------------------------------------
+
+    cdef int _reprice(self, guard_state *state, int64_t largest, int unit_shift) except -1:
+        """The gate of `state` for sums up to this, after so many rows as it has."""
+        if self.price is not None:
+            (state.budget, state.priced, state.priced_rows, state.declared.low,
+             state.declared.high, state.real.low, state.real.high) = self.price(
+                 largest, unit_shift, state.n_rows)
+        return 0
+
+    cdef int _to_units(self, guard_state *state) except -1:
+        if not units_fit(store_of(self.signs)):
+            raise_too_large(store_of(self.signs))
+        # the price first: it is Python, where Ctrl-C arrives, and then nothing has changed
+        self._reprice(state, largest_of(state) << _UNIT_SHIFT, _UNIT_SHIFT)
+        rescale_state(state)
+        return 0
+
+    cdef int _halt(self, int64_t priced) except -1:
+        """After a row was withheld, before which the gate was priced for sums up to this.
+
+        It goes back to that: priced for the withheld row it would tell its mean.
+        """
+        self.has_halted = True
+        self.plan = None
+        if priced != self.state.priced:
+            self._reprice(&self.state, priced, self.state.unit_shift)
+        return 0
+
+    cdef int _meet(self, guard_state *state, verdict need) except -1:
+        """Does what a verdict other than ANSWERED and WITHHELD asks for."""
+        if need == NEEDS_UNITS:
+            return self._to_units(state)
+        cdef int64_t largest = 0 if state.wanted == INT64_MAX else state.wanted
+        return self._reprice(state, largest, state.unit_shift)
+
+    # ---- rows counted elsewhere --------------------------------------------------------------
+
+    def adopt(self, progress, totals=None, *, bint may_be_real=False):
+        """Takes in rows that were counted elsewhere under the same signs, if they all pass.
+
+        Parameters
+        ----------
+        progress : ndarray of int64
+            As `lay_out` writes the extremes of these rows.
+        totals : ndarray of int64, shape (n_rows,), optional
+            The sum of each, in the same units and in order.  None: where every row passes.
+        may_be_real : bool
+            Whether the losses are other than 0 or 1 by their type.
+
+        Returns
+        -------
+        (n_rows, complexity) with them, or None
+            None, and nothing has changed: some row might not pass here, where they are to be
+            judged in order; or none may be judged any more.
+        """
+        cdef _Layout theirs = _Layout.of(self.signs, self.state.half_range, progress)
+        if totals is None:
+            if self.price is not None:
+                raise ValueError("totals must be given to a guard that has a gate")
+        elif (totals.shape != (theirs.state.n_rows,) or totals.dtype != np.int64
+                or totals.size and not 0 <= totals.min() <= totals.max() <= theirs.largest):
+            raise ValueError("totals must be those of the rows that led to the state")
+        if self._forked():
+            return None
+        with self.lock:
+            try:
+                if not self._begin():
+                    return None
+                if not self._adopt(theirs, totals, may_be_real, False):
+                    self._leave()
+                    return None
+                self._commit()
+            except BaseException:
+                self._undo()
+                raise
+            return self.state.n_rows, self.complexity
+
+    cdef bint _adopt(self, _StateMemory theirs, cnp.ndarray totals, bint may_be_real,
+                     bint still) except -1:
+        """Takes in rows that were counted elsewhere, if they all pass.
+
+        False, and nothing has changed: one of them might not pass here; or, with `still`, one of
+        them moves the complexity.  Without `totals` every row passes, as many as theirs has.
+        """
+        cdef _StateMemory both = self._copied()
+        cdef const int64_t *total = NULL
+        cdef ptrdiff_t row = 0, n_rows = 0
+        cdef verdict verdict = ANSWERED
+        if theirs.state.unit_shift > both.state.unit_shift:
+            self._to_units(&both.state)
+        elif theirs.state.unit_shift < both.state.unit_shift:
+            rescale_state(&theirs.state)
+            if totals is not None:
+                totals = totals << _UNIT_SHIFT
+        merge_state(&both.state, &theirs.state)
+        if still and both.state.complexity != self.state.complexity:
+            return False
+        if totals is None:
+            both.state.n_rows += theirs.state.n_rows
+        else:
+            totals = np.ascontiguousarray(totals)
+            total = <const int64_t *>cnp.PyArray_DATA(totals)
+            n_rows = cnp.PyArray_DIM(totals, 0)
+        while row < n_rows:
+            with nogil:
+                row += judge_merged(&both.state, total + row, n_rows - row, may_be_real, &verdict)
+            if verdict == WITHHELD:
+                return False
+            if verdict == NEEDS_PRICE:
+                self._meet(&both.state, verdict)
+        copy_state(&self.state, &both.state)
+        return True
+
+    # ---- one row -------------------------------------------------------------------------
+
+    def query_packed(self, words):
+        """Judges one packed row.  Answer, or None: withheld, or no row may be judged."""
+        return self._query(words, None, True)
+
+    def query(self, values, labels=None):
+        """Judges one row of losses, or of predictions against labels; as `query_packed`."""
+        return self._query(values, labels, False)
+
+    cdef object _query(self, object values, object labels, bint packed):
+        answer = self.at_once(values, labels, packed)
+        return self.counted(values, labels, packed) if answer is NotImplemented else answer
+
+    cdef object at_once(self, object values, object labels, bint packed):
+        """Judge one row at once; NotImplemented: nothing has changed, and `counted` must judge it.
+
+        It runs no Python, whose frames an error would keep.
+        """
+        cdef loss_rows rows
+        cdef int64_t tile[ROW_TILE_WORDS + LANES]
+        cdef chunk_of_rows chunk
+        cdef int64_t n_samples = store_of(self.signs).n_samples
+        if self.weighting is not None or not self._is_quick():
+            return NotImplemented
+        if not lie_as_rows(&rows, values, labels, self.set.packer, 1, n_samples, packed):
+            return NotImplemented
+        chunk.tile = on_a_line(tile)
+        chunk.tile_rows = 1
+        chunk.workspace = NULL
+        return self._judge_at_once(&rows, &chunk)
+
+    cdef bint _is_quick(self) noexcept:
+        """Whether a row is one tile, and not worth dropping the GIL for."""
+        cdef const sign_store *signs = store_of(self.signs)
+        return signs.n_words <= TILE_WORDS and signs.n_words * signs.n_strips < GIL_CELLS
+
+    cdef object counted(self, object values, object labels, bint packed):
+        """Judge one row of any kind.  Answer, or None: withheld, or no row may be judged."""
+        cdef loss_rows rows
+        cdef int64_t counts[STACK_LANES]
+        cdef int64_t tile[ROW_TILE_WORDS + LANES]
+        cdef int64_t total
+        cdef chunk_of_rows chunk
+        cdef _Scratch scratch
+        cdef const sign_store *signs = store_of(self.signs)
+        cdef bint is_small = signs.n_words * signs.n_strips < GIL_CELLS
+        if self.weighting is not None:
+            values, labels, packed = self.weighting.rows(values, labels, packed, 1), None, False
+        # the name keeps the array while its rows are read
+        values = as_rows(&rows, values, labels, self.set.packer, 1, signs.n_samples, packed)
+        chunk.tile = on_a_line(tile)
+        chunk.tile_rows = 1
+        chunk.workspace = NULL
+        if signs.n_strips * LANES <= STACK_LANES:
+            chunk.counts = counts
+            chunk.totals = &total
+            chunk.capacity = 1
+        else:
+            scratch = _Scratch.of(self.set.kernel, self.signs, &rows, 1, None)
+            chunk = scratch.chunk
+        if is_small:
+            count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
+        else:
+            with nogil:
+                count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
+        if chunk.n_rows == 0:
+            raise_unreadable(&rows, signs, 0, chunk.bad_sample)
+        if self._forked():
+            return None
+        with self.lock:
+            return self._answer(&rows, chunk.totals[0]) if self._judge(&chunk) else None
+
+    cdef object _judge_at_once(self, const loss_rows *rows, chunk_of_rows *chunk):
+        """Judge a row of bits; NotImplemented: nothing has changed, and `counted` must judge it."""
+        cdef work_on_rows work
+        cdef int64_t total
+        cdef verdict verdict
+        if self._forked():
+            return NotImplemented
+        work.kernel = self.set.kernel
+        work.signs = store_of(self.signs)
+        work.rows = rows
+        work.state = &self.state
+        work.chunk = chunk
+        self.lock.take()
+        try:
+            if (self.ledger is not None or self.before is not None or self._closed()
+                    or not judge_row(&work, &total, &verdict)):
+                return NotImplemented
+            if verdict == WITHHELD:
+                self.has_halted = True  # priced for the rows before it
+                return None
+            return self._answer(rows, total)
+        finally:
+            self.lock.end()
+
+    cdef RadaBoundAnswer _answer(self, const loss_rows *rows, int64_t total):
+        """To the last row, which was answered."""
+        return _make_answer(<double>total / self._sum_of_ones(),
+                            <double>self.state.complexity / self._cells(), self.state.n_rows,
+                            not rows.may_be_real, self.rule)
+
+    cdef bint _judge(self, chunk_of_rows *chunk) except -1:
+        """Judge the chunk's one row, and commit what changes; False: it is not answered."""
+        cdef verdict verdict
+        cdef int64_t priced
+        try:
+            if not self._begin():
+                return False
+            priced = self.state.priced
+            while True:
+                judge_rows(self.set.kernel, &self.state, chunk, NULL, NULL, &verdict)
+                if verdict == ANSWERED or verdict == WITHHELD:
+                    break
+                self._remember()  # what follows is Python, where Ctrl-C arrives
+                self._meet(&self.state, verdict)
+                if verdict == NEEDS_UNITS:
+                    priced = self.state.priced
+            if verdict == WITHHELD:
+                self._halt(priced)
+            self._commit()
+            return verdict == ANSWERED
+        except BaseException:
+            self._undo()
+            raise
+
+    # ---- many rows -----------------------------------------------------------------------
+
+    def query_many_packed(self, words, *, bint trace=False, n_threads=1):
+        """Judges packed rows in order; returns as `query_many`."""
+        return self._query_many(words, None, True, trace, n_threads)
+
+    def query_many(self, values, labels=None, *, bint trace=False, n_threads=1):
+        """Judges rows in order up to the first that is withheld.
+
+        Returns (values, complexities, n_rows, halted, complexity, declared): means of the rows
+        that passed, with `trace` the complexity after each, how the call left the state, and
+        whether the losses are 0 or 1 by their type.  An error leaves it as it was.
+        None: no row may be judged.
+        """
+        return self._query_many(values, labels, False, trace, n_threads)
+
+    cdef object _query_many(self, object values, object labels, bint packed, bint trace,
+                            object n_threads):
+        cdef loss_rows rows
+        cdef _Run run
+        cdef ptrdiff_t stop, n_rows
+        if self.weighting is not None:
+            values, labels, packed = self.weighting.rows(values, labels, packed, 2), None, False
+        values = as_rows(&rows, values, labels, self.set.packer, 2,
+                          store_of(self.signs).n_samples, packed)
+        n_rows = cnp.PyArray_DIM(values, 0)
+        run = _Run(n_rows, trace)
+        if self._forked():
+            return None
+        with self.lock:
+            try:
+                self._undo()
+                if self._closed():
+                    return None
+                self._remember()
+                stop = self._judge_many(&rows, (values, labels), n_rows, run, n_threads)
+                if stop < 0:
+                    return None
+                self._commit()
+            except BaseException:  # KeyboardInterrupt too: no value has left yet
+                self._undo()
+                raise
+            return (run.totals_array[:stop] / self._sum_of_ones(),
+                    run.trace_array[:stop] / self._cells() if trace else None,
+                    self.state.n_rows, self.has_halted, self.complexity, not rows.may_be_real)
+
+    cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
+                               object n_threads) except -2:
+        """The first row that did not pass, or n_rows; -1: none may be judged any more."""
+        cdef _SlicedPlan plan = self._plan_for(rows, n_rows)
+        cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
+        cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
+        cdef ptrdiff_t stop
+        if n_useful == 1:
+            stop = self._scan(rows, 0, n_rows, run, plan)
+        else:
+            stop = self._scan_in_threads(rows, memory, n_rows, run, plan, n_useful)
+        if self.ledger is not None:
+            stop = self._join_scan(rows, n_rows, run, plan, stop)
+        return stop
+
+    cdef _SlicedPlan _plan_for(self, const loss_rows *rows, ptrdiff_t n_rows):
+        """A plan if so many rows go through faster as blocks; else None.
+
+        It takes the time of a few blocks, and twice the memory of the signs.  So the first large
+        call makes one only if it has many blocks, and the second makes one to keep.
+        """
+        cdef const kernel *kernel = self.set.kernel
+        cdef _SlicedPlan plan
+        if not sliced_pays(kernel, self.set.sliced, store_of(self.signs), rows, n_rows):
+            return None
+        if self.plan is not None:
+            return self.plan
+        if not self.had_large_call and n_rows < PLAN_BLOCKS * self.set.sliced.block_rows:
+            self.had_large_call = True
+            return None
+        plan = _SlicedPlan.of(kernel, self.set.sliced, self.signs)
+        if self.had_large_call:
+            self.plan = plan
+        self.had_large_call = True
+        return plan
+
+    cdef ptrdiff_t _join_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
+                              ptrdiff_t stop) except -2:
+        """Begins the transaction, and lets what others committed during the scan come first.
+
+        Where a row might not pass after theirs, the rows are judged again inside the
+        transaction.  Returns as `_judge_many`.
+        """
+        cdef _StateMemory mine = self._copied()
+        if self._join():
+            if self.has_halted:
+                return -1
+            if stop < n_rows or not self._adopt_scan(mine, rows, 0, n_rows, run):
+                stop = self._scan(rows, 0, n_rows, run, plan)
+        return stop
+
+    cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
+                         _SlicedPlan plan) except -1:
+        """Rows first..last on this thread; returns the first that did not pass, or last."""
+        cdef _Scratch scratch = _Scratch.of(self.set.kernel, self.signs, rows, last - first, plan)
+        cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
+        cdef ptrdiff_t row = first, end, priced_row = -1
+        cdef int64_t priced = 0  # the price before priced_row, which raised it
+        cdef verdict verdict
+        scratch.work.state = &self.state
+        scratch.work.totals = run.totals
+        scratch.work.trace = run.trace
+        while row < last:
+            end = min(last, row + slab)
+            with nogil:
+                row = scan_rows(&scratch.work, row, end, &verdict)
+            if verdict == WITHHELD:
+                self._halt(priced if row == priced_row else self.state.priced)
+                return row
+            if verdict == UNREADABLE:
+                raise_unreadable(rows, store_of(self.signs), row, scratch.chunk.bad_sample)
+            if verdict == NEEDS_PRICE:
+                priced_row, priced = row, self.state.priced
+            if verdict != ANSWERED:
+                self._meet(&self.state, verdict)
+                if verdict == NEEDS_UNITS:
+                    run.bring_to_units(row)
+            PyErr_CheckSignals()
+        return last
+
+    cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, object memory, ptrdiff_t n_rows,
+                                    _Run run, _SlicedPlan plan, int n_threads) except -1:
+        """Each thread judges a segment from the same start; they are merged in order.
+
+        A segment in which a row might not pass, or with a trace the complexity grew, is done
+        again on one thread from where it should have started.
+        """
+        cdef _Segment segment
+        cdef ptrdiff_t row = 0, stop, length = self._segment_rows(rows, n_rows, plan, n_threads)
+        segments = [_Segment.of(self.set.kernel, self.signs, rows, length, plan)
+                    for _ in range(n_threads)]
+        while row < n_rows:
+            for segment in segments:
+                segment.first, segment.last = row, min(n_rows, row + length)
+                copy_state(&segment.state, &self.state)
+                segment.state.budget = segment.state.priced = INT64_MAX
+                segment.state.priced_rows = INT64_MAX
+                row = segment.last
+            task = _Task.of(rows, memory, run)
+            # this thread works too, beside new ones: a new thread starts on an idle core, where
+            # one that is woken often stays on the core of whoever woke it.  None of threading's: they
+            # run Python, where a trace function or a destructor may wait for the lock that is held
+            for segment in segments[1:]:
+                start_new_thread(task, (segment,))
+            task(segments[0])
+            for segment in segments:
+                segment.wait()
+            for segment in segments:
+                if segment.verdict != ANSWERED or not self._adopt_scan(
+                        segment, rows, segment.first, segment.last, run):
+                    stop = self._scan(rows, segment.first, segment.last, run, plan)
+                    if stop < segment.last:
+                        return stop
+            PyErr_CheckSignals()
+        return n_rows
+
+    cdef ptrdiff_t _row_cells(self, loss_rows *rows, _SlicedPlan plan):
+        """The time of one row, in words times strips of packed rows: roughly, for sizing work.
+
+        To pack a word takes as long as six strips, to look real-valued losses up eight times as
+        long as to count bits; blocks halve it all.
+        """
+        cdef ptrdiff_t strips = self.state.n_strips
+        if rows.packed == NULL:
+            strips = 6 + (8 * strips if rows.may_be_real else strips)
+        if plan is not None:
+            strips = (strips + 1) // 2
+        return store_of(self.signs).n_words * strips
+
+    cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
+                                 int n_threads):
+        """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
+        cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.set.sliced.block_rows
+        cdef ptrdiff_t most = max(1, SEGMENT_TIMES * _thread_cells // self._row_cells(rows, plan))
+        cdef ptrdiff_t n_segments = n_threads * ((n_rows - 1) // (n_threads * most) + 1)
+        return ((n_rows - 1) // (n_segments * block) + 1) * block
+
+    cdef bint _adopt_scan(self, _StateMemory scanned, const loss_rows *rows, ptrdiff_t first,
+                          ptrdiff_t last, _Run run) except -1:
+        """`_adopt` for rows first..last of a scan, which leaves a trace."""
+        if first == last:
+            return True
+        if (scanned.state.unit_shift != self.state.unit_shift  # their sums are in its units
+                or not self._adopt(scanned, run.totals_array[first:last], rows.may_be_real,
+                                   run.trace != NULL)):
+            return False
+        if run.trace != NULL:
+            run.trace_array[first:last] = self.state.complexity
+        return True
+
+
+@cython.final
+cdef class _Task:
+    """One thread's work: a segment through scan_rows, without the GIL.
+
+    It and its segment keep all that it reads: Ctrl-C ends the call while threads are at work, and
+    whoever asked may drop the guard then.
+    """
+
+    cdef loss_rows rows
+    cdef object memory  # of the rows
+    cdef _Run run
+
+    @staticmethod
+    cdef _Task of(loss_rows *rows, object memory, _Run run):
+        cdef _Task task = _Task.__new__(_Task)
+        task.rows = rows[0]
+        task.memory = memory
+        task.run = run
+        return task
+
+    def __call__(self, _Segment segment):
+        segment.scratch.work.rows = &self.rows
+        segment.scratch.work.state = &segment.state
+        segment.scratch.work.totals = self.run.totals
+        with nogil:
+            scan_rows(&segment.scratch.work, segment.first, segment.last, &segment.verdict)
+        segment.at_work.release()
+
+
+# ---- the call that handles one row ---------------------------------------------------------------
+
+cdef class SignedQueries:
+    """Base class of guards that count signed sums: a Python frame around a query takes as long as
+    half of it.
+
+    A subclass sets `_core`, and `_rows` to the holdout's labels in the forms in which predictions
+    came so far, or to None where it is asked about losses.  `_match` returns predictions and their
+    labels as `GuardCore` takes them, `_refuse` raises why a row is not answered.  Where `_logs` is
+    set `_log` is called with each answer.
+    """
+
+    cdef public GuardCore _core
+    cdef public LabelRows _rows
+    cdef public bint _logs
+
+    def query(self, y_pred):
+        """Return the mean loss of one model, if it can still be vouched for.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,)
+            Predicted classes, in the order of the holdout's rows.  A guard made on `Losses`, or on
+            a number of rows, takes the losses instead, in [0, 1] and of any bool, integer or float
+            dtype.  `PackedLosses` are losses of 0 and 1 for every guard: of a guard made on labels
+            they say which predictions are wrong.
+
+        Returns
+        -------
+        RadaBoundAnswer
+
+        Raises
+        ------
+        HoldoutExhausted
+            This query's answer is withheld, or an earlier one's was.
+        TypeError, ValueError
+            Not such an array; nothing has changed.
+        RuntimeError
+            In a process forked after the guard was made, once it was closed, or in the middle of
+            another call on this very thread.
+        """
+        cdef GuardCore core = self._core
+        cdef bint packed = type(y_pred) is PackedLosses
+        answer = NotImplemented
+        labels = None
+        if core is not None:  # before what seals errors: it takes 5 ns
+            if packed:
+                if (<PackedLosses>y_pred).n_samples == store_of(core.signs).n_samples:
+                    answer = core.at_once((<PackedLosses>y_pred).words, None, True)
+            elif self._rows is None:
+                answer = core.at_once(y_pred, None, False)
+            else:
+                labels = self._rows.find(y_pred, 1)
+                if labels is not None:
+                    answer = core.at_once(y_pred, labels, False)
+            if answer is not NotImplemented and answer is not None and not self._logs:
+                return answer
+        outer = handled_exception()
+        try:
+            if answer is NotImplemented:
+                if packed:
+                    values = self._words_of(y_pred)
+                elif labels is None and self._rows is not None:
+                    values, labels = self._match(y_pred, 1)
+                else:
+                    values = y_pred
+                with cython.nonecheck(True):
+                    answer = core.counted(values, labels, packed)
+            if answer is None:
+                return self._refuse()
+            if self._logs:
+                self._log(answer)
+            return answer
+        except BaseException as error:
+            forget_locals(error, outer)
+            raise
+
+
+# ---- under signs: what workers count for a guard elsewhere ---------------------------------------
+
+def extremes_of_rows(SignStore signs not None, rows, *, bint packed):
+    """Extremes of the signed sums of rows of losses, and the sum of each row.
+
+    Parameters
+    ----------
+    rows : array_like, shape (k, n_samples), or with `packed` uint64 (k, n_words)
+
+    Returns
+    -------
+    extremes : ndarray of int64, shape (2, n_vectors)
+        Maxima, then minima; 0 if there are no rows.
+    totals : ndarray of int64, shape (k,)
+    unit_shift : {0, 24}
+        All of it is in units of 2**-unit_shift.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `GuardCore.query_many`.
+    """
+    cdef loss_rows losses
+    cdef GuardCore core = GuardCore(signs)
+    cdef object values = as_rows(&losses, rows, None, core.set.packer, 2,
+                                  store_of(signs).n_samples, packed)
+    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0)
+    cdef _Run run = _Run(n_rows, False)
+    core._judge_many(&losses, values, n_rows, run, 1)
+    extremes = np.array(core.extremes()) if n_rows else np.zeros((2, signs.n_vectors), np.int64)
+    return extremes, run.totals_array, core.unit_shift
+
+
+def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
+    """Signed sums of rows of losses, and the sum of each row.
+
+    As `extremes_of_rows`, but for the first that it returns:
+
+    Returns
+    -------
+    sums : ndarray of int64, or where they fit of int32, shape (k, n_vectors)
+    """
+    cdef loss_rows losses
+    cdef const sign_store *store = store_of(signs)
+    cdef object values = as_rows(&losses, rows, None, chosen.packer, 2, store.n_samples, packed)
+    cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0
+    cdef int unit_shift = 0, shift
+    cdef bint narrow = store.n_samples < 1 << 31
+    cdef _Scratch scratch = _Scratch.of(chosen.kernel, signs, &losses, n_rows, None)
+    cdef chunk_of_rows *chunk = &scratch.chunk
+    cdef cnp.ndarray totals = np.empty(n_rows, np.int64)
+    cdef cnp.ndarray sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)
+    cdef int64_t *total = <int64_t *>cnp.PyArray_DATA(totals)
+    while row < n_rows:
+        with nogil:
+            count_any_rows(chosen.kernel, store, &losses, row, n_rows - row, chunk)
+        if chunk.n_rows == 0:
+            raise_unreadable(&losses, store, row, chunk.bad_sample)
+        if chunk.in_units and not unit_shift:
+            unit_shift, narrow = _UNIT_SHIFT, False
+            sums = sums.astype(np.int64)
+            sums[:row] <<= _UNIT_SHIFT
+            totals[:row] <<= _UNIT_SHIFT
+        shift = 0 if chunk.in_units else unit_shift
+        with nogil:
+            if narrow:
+                sign_counts(chunk, store, shift, <int32_t *>cnp.PyArray_DATA(sums), row)
+            else:
+                sign_counts(chunk, store, shift, <int64_t *>cnp.PyArray_DATA(sums), row)
+            memcpy(total + row, chunk.totals, chunk.n_rows * sizeof(int64_t))
+        if shift:
+            totals[row:row + chunk.n_rows] <<= shift
+        row += chunk.n_rows
+        PyErr_CheckSignals()
+    return sums, totals, unit_shift
+
+
+cdef fused signed_sum:
+    int32_t
+    int64_t
+
+
+cdef void sign_counts(const chunk_of_rows *chunk, const sign_store *store, int shift,
+                      signed_sum *sums, ptrdiff_t first) noexcept nogil:
+    """S_j = 2 c_j - total of the chunk's rows, into rows of n_vectors from `first` on."""
+    cdef const int64_t *counts = chunk.counts
+    cdef ptrdiff_t row, vector, n_vectors = store.n_vectors
+    cdef int64_t total
+    sums += first * n_vectors
+    for row in range(chunk.n_rows):
+        total = chunk.totals[row]
+        for vector in range(n_vectors):
+            sums[vector] = <signed_sum>((2 * counts[vector] - total) << shift)
+        sums += n_vectors
+        counts += store.n_strips * LANES
