@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # the fields of every answer, in order
 SHARED = ("value", "low", "high", "half_width", "number")
+_NUMBERS = ({bool}, {int}, {float})
 
 AnswerT_co = TypeVar("AnswerT_co", bound=Answer, covariant=True)
 AnswersT = TypeVar("AnswersT", bound="Answers[Any]")
@@ -79,7 +80,10 @@ class Answers(Sequence[AnswerT_co]):
     def _own_columns(self) -> dict[str, Any]:
         first = self._answers[0].to_dict() if self._answers else {}
         own = [name for name in first if name not in SHARED]
-        return {name: self._column(name, type(first[name])) for name in own}
+        columns = {name: [getattr(answer, name) for answer in self._answers] for name in own}
+        # keys may be anything, of several types: they stay a list
+        is_number = {name: {*map(type, one)} in _NUMBERS for name, one in columns.items()}
+        return {name: np.array(one) if is_number[name] else one for name, one in columns.items()}
 
     def __len__(self) -> int:
         return len(self._answers)

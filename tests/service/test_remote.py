@@ -32,6 +32,7 @@ from radabound_fast import (  # noqa: E402
     Ladder,
     RadaBound,
     metrics,
+    spaces,
 )
 from radabound_fast._kernels.guard import Answer  # noqa: E402
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
@@ -102,6 +103,23 @@ def test_it_is_whatever_guard_the_service_hosts(tmp_path, name):
         else:
             with pytest.raises(TypeError, match=f"has a report, this guard is a {kind.__name__}$"):
                 guard.report()
+
+
+@pytest.mark.parametrize(
+    ("space", "keys"),
+    [
+        (spaces.Choice([1, "a"]), [1, "a"]),
+        (spaces.Choice([1, 2.5]), [1, 2.5]),
+        (spaces.subset_of(range(5)), [[1, 2], [3, 4]]),
+        ({"depth": [1, 2]}, [{"depth": 1}, {"depth": 2}]),
+    ],
+)
+def test_answers_as_a_dict_have_the_keys_as_they_are(tmp_path, space, keys):
+    search = DeclaredSearch.open(tmp_path / "g.db", Y, space=space, delta=0.1)
+    with in_thread(search, tmp_path) as service:
+        columns = service.remote().query_many([Y, Y], keys=keys).to_dict()
+        assert columns["key"] == keys and columns["rerun"].tolist() == [1, 1]
+        assert list(columns) == [*Answer.fields, "key", "rerun"]
 
 
 def test_a_guard_that_can_answer_nothing_says_so_before_it_is_queried(tmp_path):

@@ -558,7 +558,7 @@ def test_every_known_token_is_compared_whoever_asks(tmp_path, monkeypatch):
         ({"form": "bits"}, bytes(125) + b"\xff", "1001"),
         ({"form": "codes"}, bytes(1000), "there must be 1001 octets"),
         ({"form": "codes"}, bytes(1000) + b"\x02", "got 2 at sample 1000"),
-        ({"form": "npy"}, b"nothing", "does not begin with NumPy's magic string"),
+        ({"form": "npy"}, b"nothing at all", "the magic string is not correct"),
         ({"form": "npy"}, npy(Y)[:-1], "the array's header speaks of 8008 octets, got 8007"),
         ({"form": "npy"}, npy(Y[:-1]), "y_pred must have length 1001, got shape"),
         ({"form": "npy"}, npy(Y + 0.5), "y_pred must hold only known classes"),
