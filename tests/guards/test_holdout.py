@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
+import support
 from numpy.testing import assert_array_equal
+from support import GUARDS
 
 from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
-    GuessAndCheck,
     Holdout,
     HoldoutExhausted,
     Ladder,
@@ -20,7 +21,6 @@ from radabound_fast import (
     RadaBound,
     metrics,
 )
-from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.rows.labels import Labels
 
 PARAMETERS = {"epsilon": 0.12, "delta": 0.1, "bound": "mclt", "seed": 3}
@@ -58,16 +58,6 @@ def test_the_answer_is_the_share_of_wrong_predictions(classes):
 
 # ---- what a guard is made on ---------------------------------------------------------------------
 
-GUARDS = {
-    "RadaBound": lambda judged: RadaBound(judged, **PARAMETERS),
-    "FixedSequence": lambda judged: FixedSequence(judged, epsilon=0.3, delta=0.1),
-    "union": lambda judged: FixedSequence(judged, epsilon=0.3, delta=0.1, n_vectors=0),
-    "DeclaredSearch": lambda judged: DeclaredSearch(judged, 9, delta=0.1),
-    "GuessAndCheck": lambda judged: GuessAndCheck(judged, epsilon=0.3, delta=0.1),
-    "Ladder": lambda judged: Ladder(judged, 0.1, delta=0.1),
-    "Thresholdout": lambda judged: Thresholdout(judged, threshold=0.1, noise=0.1, budget=9),
-}
-
 
 @pytest.fixture(params=GUARDS)
 def make(request):
@@ -95,7 +85,7 @@ def test_a_second_guard_on_one_holdout_is_warned_of_once(make):
             make(judged)
         with pytest.warns(UserWarning, match="second guard.*split delta.*or share one") as caught:
             make(judged)
-        assert caught[0].filename == __file__  # of whoever made it
+        assert caught[0].filename == support.__file__  # of whoever made it
         make(judged)  # a third is no news
 
 
