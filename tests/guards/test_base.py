@@ -98,11 +98,11 @@ def test_a_halted_guard_has_nothing_left_and_says_so(halting):
         (lambda: GUARDS["DeclaredSearch"](20), ""),
     ],
 )
-def test_what_would_be_answered_is_said_where_something_would_not(make, said):
+def test_what_would_be_answered_is_said_where_nothing_is(make, said):
     assert said in make().what_would_answer()
 
 
-def test_a_guard_in_memory_has_no_database_and_no_end_to_its_block(name, guard):
+def test_a_guard_in_memory_has_no_database_to_close(name, guard):
     assert guard.database is None
     if name == "DeclaredSearch":
         with guard as same:

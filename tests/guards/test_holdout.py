@@ -89,7 +89,7 @@ def test_a_second_guard_on_one_holdout_is_warned_of_once(make):
         make(judged)  # a third is no news
 
 
-def test_labels_that_are_passed_twice_are_not_known_to_be_the_same(make):
+def test_labels_that_are_passed_twice_are_two_holdouts(make):
     y_true = np.arange(300) % 2
     make(y_true), make(y_true)  # a warning would be an error
 
@@ -135,7 +135,7 @@ def test_threads_that_make_guards_at_once_are_warned_once():
         metrics.Error(),
     ],
 )
-def test_a_holdout_is_copied_and_pickled_with_its_labels_and_metric(metric):
+def test_a_holdout_is_copied_with_its_labels_and_metric(metric):
     y_true, predictions = labels_and_predictions(["cat", "dog"], 2)
     if isinstance(metric, metrics.LogLoss):
         predictions = (predictions == "dog") * 0.8 + 0.1
