@@ -28,8 +28,8 @@ def rows_of(n_samples):
 def bench_against_samples(n_samples, compete, record):
     case = Case(n_samples, 32, rows_of(n_samples))
     peers = PACKED + PRODUCTS if n_samples in (1000, 4000) else PACKED
-    entries = [ours("ours", case.guard(), case.words), *limit(case), *contestants(case, peers)]
-    shape = {"n_samples": n_samples, "n_vectors": 32, "n_rows": case.n_answered}
+    entries = [ours("ours", case.guard(), case.packed), *limit(case), *contestants(case, peers)]
+    shape = {"n_samples": n_samples, "n_vectors": 32, "n_rows": case.n_rows}
     record(race_rows("samples", compete(entries), **shape))
 
 
@@ -38,8 +38,8 @@ def bench_against_vectors(n_vectors, compete, record):
     """The plain kernel, blocks of 512 queries through the bit-sliced one, and the peers."""
     plain, many = Case(4000, n_vectors, MANY_ROWS), Case(4000, n_vectors, 8192)
     entries = [
-        ours("ours", plain.guard(), plain.words),
-        ours("ours, 8192 rows", many.guard(), many.words),
+        ours("ours", plain.guard(), plain.packed),
+        ours("ours, 8192 rows", many.guard(), many.packed),
         *limit(plain),
         *contestants(plain, PACKED),
     ]
@@ -50,7 +50,7 @@ def bench_against_vectors(n_vectors, compete, record):
 @pytest.mark.parametrize("n_rows", ROWS)
 def bench_against_rows(n_rows, compete, record):
     case = Case(4000, 256, n_rows)
-    entries = [ours("ours", case.guard(), case.words), *limit(case), *contestants(case, PACKED)]
+    entries = [ours("ours", case.guard(), case.packed), *limit(case), *contestants(case, PACKED)]
     shape = {"n_samples": 4000, "n_vectors": 256, "n_rows": n_rows}
     record(race_rows("rows", compete(entries, rounds=9 if n_rows > 5000 else 25), **shape))
 
@@ -61,11 +61,11 @@ def bench_against_threads(n_vectors, compete, record):
     case = Case(4000, n_vectors, 65_536)
     counts = sorted({1, 2, len(CORES)})
     entries = [
-        ours("ours" if n == 1 else f"{n} threads", case.guard(), case.words, f", n_threads={n}")
+        ours("ours" if n == 1 else f"{n} threads", case.guard(), case.packed, f", n_threads={n}")
         for n in counts
     ]
     with pinned(len(CORES)):
         outcome = compete(entries, rounds=9, clock=time.perf_counter)
-    shape = {"n_samples": 4000, "n_vectors": n_vectors, "n_rows": case.n_answered}
+    shape = {"n_samples": 4000, "n_vectors": n_vectors, "n_rows": case.n_rows}
     rows = race_rows("threads", outcome, **shape)
     record([replace(row, n_threads=n) for row, n in zip(rows, counts, strict=True)])

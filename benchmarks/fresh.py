@@ -26,21 +26,21 @@ import gc, json, tracemalloc
 import numpy as np
 from radabound_fast import RadaBound
 row = np.zeros(4000, np.uint8)
-def guard():
-    made = RadaBound(4000, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
-    made.query(row)
-    return made
+def one():
+    guard = RadaBound(4000, epsilon=0.1, delta=0.1, bound="mclt", seed=0)
+    guard.query(row)
+    return guard
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
-guard()                              # whatever is imported or cached once
+one()                                # whatever is imported or cached once
 gc.collect()
 memory = resident()
-guards = [guard() for _ in range(2000)]
+guards = [one() for _ in range(2000)]
 each = (resident() - memory) / len(guards)
 guards.clear()
 gc.collect()
 tracemalloc.start()                  # counts Python's and NumPy's memory, but not malloc's
-kept = guard()
+kept = one()
 traced = tracemalloc.get_traced_memory()[0]
 print(json.dumps({"resident": each, "traced": traced}))
 """
@@ -48,7 +48,7 @@ print(json.dumps({"resident": each, "traced": traced}))
 GENERATED = """
 import gc, json, re
 import numpy as np
-from radabound_fast import RadaBound
+from radabound_fast import PackedLosses, RadaBound
 m = 10**8
 words = np.random.default_rng(0).integers(0, 2**64, -(-m // 64), dtype=np.uint64)
 RadaBound(100, epsilon=0.9, delta=0.1).query(np.zeros(100, np.uint8))
@@ -58,7 +58,7 @@ gc.collect()
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
 before = peak()
 guard = RadaBound(m, epsilon=0.9, delta=0.1, n_vectors=32, signs="generated")
-answer = guard.query_packed(words)
+answer = guard.query(PackedLosses(words, m))
 print(json.dumps({"bytes": peak() - before, "value": answer.value}))
 """
 

@@ -38,7 +38,7 @@ from benchmarks.peers import (
     one_by_one,
 )
 from benchmarks.race import CORES, Contestant, Outcome, Race, pinned
-from radabound_fast import DeclaredSearch, Holdout, RadaBound, RadaBoundAnswers
+from radabound_fast import DeclaredSearch, FixedSequence, PackedLosses, RadaBound
 from radabound_fast._kernels.rows import (
     active_kernel,
     choose_kernel,
@@ -48,6 +48,7 @@ from radabound_fast._kernels.rows import (
 )
 from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
 from radabound_fast.files.reading import open_losses
+from radabound_fast.guards.answers import RadaBoundAnswers
 
 CLASSES = ["amx", "avx512", "avx2", "neon"]  # the first kernel that a CPU runs
 MANY_ROWS = 2000
@@ -96,11 +97,11 @@ WANTED: list[tuple[str, str, str, Bounds]] = [
     ("generated signs over stored, (4000, 32), 2000 rows", "<=", "x", (1.15, 1.15, 1.15, 1.15)),
     ("generated signs over stored, (100000, 32), 64 rows", "<=", "x", (1.15, 1.15, 1.15, 1.15)),
     # one query a call
-    ("query_packed, (4000, 32): over the kernel alone", "<=", "x", (2.0, 2.0, 1.7, 1.7)),
-    ("query_packed, (4000, 32): faster than numkong", ">=", "x", (3.5, 3.5, None, None)),
-    ("query_packed, (4000, 32): faster than faiss", ">=", "x", (3.5, 3.5, 2.3, None)),
-    ("query_packed, (4000, 32): faster than numba", ">=", "x", (3.5, 3.5, 1.8, None)),
-    ("query_packed, (4000, 32): faster than sgemv", ">=", "x", (30, 30, None, None)),
+    ("packed query, (4000, 32): over the kernel alone", "<=", "x", (2.0, 2.0, 1.7, 1.7)),
+    ("packed query, (4000, 32): faster than numkong", ">=", "x", (3.5, 3.5, None, None)),
+    ("packed query, (4000, 32): faster than faiss", ">=", "x", (3.5, 3.5, 2.3, None)),
+    ("packed query, (4000, 32): faster than numba", ">=", "x", (3.5, 3.5, 1.8, None)),
+    ("packed query, (4000, 32): faster than sgemv", ">=", "x", (30, 30, None, None)),
     ("query(uint8): over packing + sums in C", "<=", "x", (1.6, 1.6, 1.6, 1.6)),
     # real-valued losses
     ("float32, (4000, 32): faster than sgemv", ">=", "x", (3.0, 3.0, 2.5, None)),
@@ -119,7 +120,7 @@ WANTED: list[tuple[str, str, str, Bounds]] = [
 
 # what no instruction set is asked for
 OF_ANY_CPU: list[tuple[str, str, str, float]] = [
-    ("Holdout.query_many(int64): share of numpy.max's bandwidth", ">=", "x", 0.9),
+    ("query_many(int64): share of numpy.max's bandwidth", ">=", "x", 0.9),
     ("trace=True over the plain call, (4000, 32), k = 100,000", "<=", "x", 1.15),
     ("n_threads=2, (4000, 32), k = 100,000: faster than one thread", ">=", "x", 1.7),
     ("the same of two register-only loops: what the machine gives", ">=", "x", 1.7),
@@ -130,8 +131,8 @@ OF_ANY_CPU: list[tuple[str, str, str, float]] = [
     ("the last: faster than scipy.special.betaincinv", ">=", "x", 5),
     ("low and high of one answer of fixed-sequence", "<=", "us", 20),
     ("low and high of one answer of a declared search", "<=", "us", 20),
-    ("query_packed of fixed-sequence, nothing read: over bernstein", "<=", "x", 1.1),
-    ("DeclaredSearch.query_many_packed, k = 100,000: over the means", "<=", "x", 2),
+    ("packed query of fixed-sequence, nothing read: over bernstein", "<=", "x", 1.1),
+    ("DeclaredSearch.query_many of packed losses, k = 100,000: over the means", "<=", "x", 2),
     ("DeclaredSearch, 10^6 int keys: kept of each", "<=", "B", 32),
     ("query against a baseline over one without, one at a time", "<=", "x", 1.3),
     ("query against a baseline over one without, many at a time", "<=", "x", 1.3),
@@ -143,7 +144,7 @@ OF_ANY_CPU: list[tuple[str, str, str, float]] = [
     ("from radabound_fast import RadaBound, beyond numpy: time", "<=", "ms", 20),
     ("from radabound_fast import Holdout, beyond numpy: time", "<=", "ms", 20),
     ("from radabound_fast import Holdout, beyond numpy: memory", "<=", "MB", 6),
-    ("query_packed of an opened guard, durability='process'", "<=", "us", 12),
+    ("packed query of an opened guard, durability='process'", "<=", "us", 12),
     ("guarded_map, a candidate: beside fit_predict, query and joblib", "<=", "us", 2),
     ("HoldoutSearchCV, a candidate: beside clone, fit, predict, query", "<=", "us", 20),
     ("audit of a .npy file of 10^5 x 4,000 bytes: share of numpy.max's", ">=", "x", 0.8),
@@ -188,24 +189,31 @@ class Effort:
         return Race(entries, self.turn, **options).run(self.rounds)
 
 
-def ours(name: str, guard: Any, rows: Any, options: str = "", *, packed: bool = True) -> Contestant:
+def ours(name: str, guard: Any, rows: Any, options: str = "") -> Contestant:
     """Rows through a guard in one call, which has seen many."""
-    ask = guard.query_many_packed if packed else guard.query_many
+    ask = guard.query_many
     for _ in range(3):  # extremes settle, and tables are kept
         ask(rows)
     return Contestant(name, f"ask(rows{options})", {"ask": ask, "rows": rows}, len(rows))
 
 
-def plain(name: str, guard: Any, words: Any) -> Contestant:
+def plain(name: str, guard: Any, packed: PackedLosses) -> Contestant:
     """The same by the plain kernel: too few rows at a time, and no tables kept, for blocks."""
-    guard.query_many_packed(words)
+    guard.query_many(packed)
     size = PARTS_ROWS.get(active_kernel(), 1000)
     names = {
-        "ask": guard.query_many_packed,
-        "free": guard.free_tables,
-        "parts": [words[i : i + size] for i in range(0, len(words), size)],
+        "ask": guard.query_many,
+        "free": guard._core.free_tables,
+        "parts": [packed[i : i + size] for i in range(0, len(packed), size)],
     }
-    return Contestant(name, "for rows in parts: free(); ask(rows)", names, len(words))
+    return Contestant(name, "for rows in parts: free(); ask(rows)", names, len(packed))
+
+
+def random_bits(rng: np.random.Generator, n_rows: int) -> PackedLosses:
+    """Rows of 4000 losses, half of them 1."""
+    words = rng.integers(0, 2**64, (n_rows, 63), np.uint64)
+    words[:, -1] >>= np.uint64(32)
+    return PackedLosses(words, 4000)
 
 
 def times_faster(outcome: Outcome, peers: list[str], us: str = "ours") -> float:
@@ -249,7 +257,7 @@ def blocks(effort: Effort) -> Measured:
     for (n_samples, n_vectors, n_rows), peers in PEERS_OF.items():
         case = Case(n_samples, n_vectors, n_rows)
         names = [name for group in peers.values() for name in group]
-        entries = [ours("ours", case.guard(), case.words), *limit(case), *contestants(case, names)]
+        entries = [ours("ours", case.guard(), case.packed), *limit(case), *contestants(case, names)]
         outcome = effort.race(entries)
         shape = f"({n_samples}, {n_vectors}), {n_rows} rows"
         if "register-only limit" in outcome.names:
@@ -260,7 +268,7 @@ def blocks(effort: Effort) -> Measured:
 
 def sliced_over_plain(effort: Effort, n_vectors: int) -> float:
     case = Case(4000, n_vectors, SLICED_ROWS)
-    entries = [ours("blocks", case.guard(), case.words), plain("plain", case.guard(), case.words)]
+    entries = [ours("blocks", case.guard(), case.packed), plain("plain", case.guard(), case.packed)]
     return effort.race(entries).ratio("blocks", "plain")
 
 
@@ -275,11 +283,11 @@ def sliced_blocks(effort: Effort) -> Measured:
 
 def other_kernels(effort: Effort) -> Measured:
     case, here = Case(4000, 32, SLICED_ROWS), active_kernel()
-    entries = [ours(here, case.guard(), case.words)]
+    entries = [ours(here, case.guard(), case.packed)]
     others = [name for name in ["avx2", "portable"] if name != here and dict(kernels()).get(name)]
     for name in others:
         with kernel(name):
-            entries.append(ours(name, case.guard(), case.words))
+            entries.append(ours(name, case.guard(), case.packed))
     outcome = effort.race(entries)
     for name in others:
         yield f"{name} over {here}, (4000, 32), 8192 rows", outcome.ratio(name, here)
@@ -289,7 +297,7 @@ def generated_signs(effort: Effort) -> Measured:
     for n_samples, n_rows in [(4000, 64), (4000, MANY_ROWS), (100_000, 64)]:
         case = Case(n_samples, 32, n_rows)
         entries = [
-            ours(signs, case.guard(signs=signs), case.words) for signs in ["generated", "stored"]
+            ours(signs, case.guard(signs=signs), case.packed) for signs in ["generated", "stored"]
         ]
         ratio = effort.race(entries).ratio("generated", "stored")
         yield f"generated signs over stored, ({n_samples}, 32), {n_rows} rows", ratio
@@ -308,15 +316,15 @@ def single_queries(effort: Effort) -> Measured:
     with kernel("avx512" if here == "amx" else here):  # the one of single rows
         alone = case.guard()
     entries = [
-        plain("kernel", alone, case.words),
+        plain("kernel", alone, case.packed),
         packing,
-        Contestant("packed", "ask(row)", {"ask": guard.query_packed, "row": case.words[0]}),
+        Contestant("packed", "ask(row)", {"ask": guard.query, "row": case.packed[0]}),
         Contestant("uint8", "ask(row)", {"ask": guard.query, "row": row}),
         *one_by_one(case),
         *contestants(case, ["gemv"]),
     ]
     outcome = effort.race(entries)
-    what = "query_packed, (4000, 32)"
+    what = "packed query, (4000, 32)"
     yield f"{what}: over the kernel alone", outcome.ratio("packed", "kernel")
     for peer, label in [("numkong",) * 2, ("faiss",) * 2, ("numba",) * 2, ("gemv", "sgemv")]:
         yield f"{what}: faster than {label}", times_faster(outcome, [peer], "packed")
@@ -334,22 +342,20 @@ def predictions(effort: Effort) -> Measured:
     y_true = rng.integers(0, 10, 4000)
     right = rng.random((16_000, 4000), np.float32) < 0.8
     y_pred = np.where(right, y_true, 9 - y_true)
-    holdout = RadaBound(y_true, epsilon=0.999, delta=0.1, seed=1)
+    guard = RadaBound(y_true, epsilon=0.999, delta=0.1, seed=1)
     entries = [
-        ours("ours", holdout, y_pred, packed=False),
+        ours("ours", guard, y_pred),
         Contestant("numpy.max", "y_pred.max()", {"y_pred": y_pred}, len(y_pred)),
     ]
     share = effort.race(entries).ratio("numpy.max", "ours")
-    yield "Holdout.query_many(int64): share of numpy.max's bandwidth", share
+    yield "query_many(int64): share of numpy.max's bandwidth", share
 
 
 def threads_and_trace(effort: Effort) -> Measured:
-    rng = np.random.default_rng(3)
-    words = rng.integers(0, 2**64, (100_000, 63), np.uint64)
-    words[:, -1] &= np.uint64(2 ** (4000 % 64) - 1)
-    names = {"guard": Case(4000, 32, 1).guard, "words": words}
+    rows = random_bits(np.random.default_rng(3), 100_000)
+    names = {"guard": Case(4000, 32, 1).guard, "rows": rows}
     plain, traced, two = (
-        Contestant(options, f"guard().query_many_packed(words{options})", names, len(words))
+        Contestant(options, f"guard().query_many(rows{options})", names, len(rows))
         for options in ["", ", trace=True", ", n_threads=2"]
     )
     ratio = effort.race([plain, traced]).ratio(traced.name, plain.name)
@@ -366,13 +372,11 @@ def threads_and_trace(effort: Effort) -> Measured:
 
 
 def memory_map(effort: Effort) -> Measured:
-    rng = np.random.default_rng(4)
-    rows = rng.integers(0, 2**64, (1_000_000, 63), np.uint64)
-    rows[:, -1] >>= np.uint64(32)  # 4000 bits
+    rows = random_bits(np.random.default_rng(4), 1_000_000)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "losses.npy"
-        np.save(path, rows)
-        mapped = np.load(path, mmap_mode="r")
+        np.save(path, rows.words)
+        mapped = PackedLosses(np.load(path, mmap_mode="r"), 4000)
         guard = Case(4000, 32, 1).guard()
         entries = [ours("mapped", guard, mapped), ours("memory", guard, rows)]
         ratio = effort.race(entries).ratio("mapped", "memory")
@@ -386,7 +390,7 @@ def real_valued(effort: Effort) -> Measured:
     }
     for dtype, peers in wanted.items():
         case = Case(4000, 32, 512, real=True, dtype=dtype)
-        entries = [ours("ours", case.guard(), case.losses, packed=False)]
+        entries = [ours("ours", case.guard(), case.losses)]
         outcome = effort.race(entries + contestants(case, ["gemv", *GEMM]))
         for label, names in peers.items():
             what = f"{dtype}, (4000, 32): faster than {label}"
@@ -413,8 +417,8 @@ def clopper_pearson(means: Any, nats: Any, n_samples: int = 4000) -> tuple[Any, 
 
 def many_intervals(effort: Effort) -> Measured:
     case = Case(4000, 32, 10_000)
-    guard = case.guard(bound="fixed-sequence", epsilon=0.05)
-    blocks = [guard.query_many_packed(case.words) for _ in range(100)]
+    guard = case.guard(FixedSequence, epsilon=0.05)
+    blocks = [guard.query_many(case.packed) for _ in range(100)]
     answers = RadaBoundAnswers.joined(blocks)
     nats = BOUNDS["fixed-sequence"].free(4000, 0.05, 0.1).nats(answers.numbers[::9973])
     lows, highs = clopper_pearson(answers.values[::9973], nats)
@@ -422,7 +426,7 @@ def many_intervals(effort: Effort) -> Measured:
     check("lows of fixed-sequence", again["again"]([answers]).lows[::9973], lows)
     check("highs of fixed-sequence", again["again"]([answers]).highs[::9973], highs)
     search = DeclaredSearch(4000, 10**6, delta=0.1)
-    told = search.query_many_packed(case.words, keys=np.arange(10_000))
+    told = search.query_many(case.packed, keys=np.arange(10_000))
     lows, highs = clopper_pearson(told.values, told.nats + np.log(2 / 0.1))
     check("lows of a declared search", told.lows, lows)
     check("highs of a declared search", told.highs, highs)
@@ -458,20 +462,20 @@ def many_intervals(effort: Effort) -> Measured:
 
 def single_intervals(effort: Effort) -> Measured:
     case = Case(4000, 32, 64)
-    row, mean = case.words[0], case.losses[0].mean()
+    row, mean = case.packed[0], case.losses[0].mean()
     search = DeclaredSearch(4000, 10**6, delta=0.1)
-    answer = search.query_packed(row, key=3)
+    answer = search.query(row, key=3)
     lows, highs = clopper_pearson(mean, answer.nats + np.log(2 / 0.1))
     check("low and high of a declared search", (answer.low, answer.high), (lows, highs))
-    guard = case.guard(bound="fixed-sequence", epsilon=0.05)
-    first = guard.query_packed(row)
+    guard = case.guard(FixedSequence, epsilon=0.05)
+    first = guard.query(row)
     nats = BOUNDS["fixed-sequence"].free(4000, 0.05, 0.1).nats(1)
     expected = clopper_pearson(mean, nats)
     check("low and high of fixed-sequence", (first.low, first.high), expected)
     names = {
-        "ask": case.guard(bound="fixed-sequence").query_packed,
-        "other": case.guard(bound="bernstein").query_packed,
-        "search": search.query_packed,
+        "ask": case.guard(FixedSequence).query,
+        "other": case.guard(bound="bernstein").query,
+        "search": search.query,
         "row": row,
     }
     entries = [
@@ -488,42 +492,44 @@ def single_intervals(effort: Effort) -> Measured:
     ]:
         microseconds = (outcome.median(read) - outcome.median(unread)) / 1000.0
         yield f"low and high of one answer of {what}", microseconds
-    what = "query_packed of fixed-sequence, nothing read: over bernstein"
+    what = "packed query of fixed-sequence, nothing read: over bernstein"
     yield what, outcome.ratio("unread", "bernstein")
 
 
 def declared_searches(effort: Effort) -> Measured:
     rng = np.random.default_rng(5)
-    words = rng.integers(0, 2**64, (100_000, 63), np.uint64)
-    words[:, -1] >>= np.uint64(32)  # 4000 bits
+    rows = random_bits(rng, 100_000)
     names = {
         "search": lambda: DeclaredSearch(4000, 10**6, delta=0.1),
         "sums": sums_of_rows,
-        "words": words,
-        "keys": rng.permutation(10**6)[: len(words)],
+        "rows": rows,
+        "words": rows.words,
+        "keys": rng.permutation(10**6)[: len(rows)],
     }
-    told = names["search"]().query_many_packed(words, keys=names["keys"])
-    check("means of a declared search", told.values, np.bitwise_count(words).sum(axis=1) / 4000.0)
+    told = names["search"]().query_many(rows, keys=names["keys"])
+    check(
+        "means of a declared search", told.values, np.bitwise_count(rows.words).sum(axis=1) / 4000.0
+    )
     if told.keys != names["keys"].tolist():
         raise AssertionError("the keys of the answers must be those that were given")
     entries = [
-        Contestant("means", "sums(words, 4000, packed=True)", names, len(words)),
-        Contestant("ours", "search().query_many_packed(words, keys=keys)", names, len(words)),
+        Contestant("means", "sums(words, 4000, packed=True)", names, len(rows)),
+        Contestant("ours", "search().query_many(rows, keys=keys)", names, len(rows)),
     ]
     outcome = effort.race(entries)
-    what = "DeclaredSearch.query_many_packed, k = 100,000: over the means"
+    what = "DeclaredSearch.query_many of packed losses, k = 100,000: over the means"
     yield what, outcome.ratio("ours", "means")
     yield "DeclaredSearch, 10^6 int keys: kept of each", bytes_a_model()
 
 
 def bytes_a_model() -> float:
     """What tracemalloc sees of a search that was asked about 10^6 models, 10^4 at a time."""
-    words = np.random.default_rng(6).integers(0, 2**64, (10_000, 1), np.uint64)
+    rows = PackedLosses(np.random.default_rng(6).integers(0, 2**64, (10_000, 1), np.uint64), 64)
     search = DeclaredSearch(64, 10**7, delta=0.1)
     tracemalloc.start()
     try:
-        for first in range(0, 10**6, len(words)):
-            search.query_many_packed(words, keys=np.arange(first, first + len(words)) * 7)
+        for first in range(0, 10**6, len(rows)):
+            search.query_many(rows, keys=np.arange(first, first + len(rows)) * 7)
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -537,7 +543,7 @@ def metrics(effort: Effort) -> Measured:
     baseline = rows[0]
     names: dict[str, Any] = {"row": rows[1], "rows": rows, "keys": np.arange(100)}
     for name, options in {"plain": {}, "paired": {"baseline": baseline}}.items():
-        names[name] = Holdout(y_true, DeclaredSearch(4000, 10**6, delta=0.1), **options)
+        names[name] = DeclaredSearch(y_true, 10**6, delta=0.1, **options)
     told = names["paired"].query_many(rows, keys=names["keys"])
     gains = (baseline != y_true).mean() - (rows != y_true).mean(axis=1)
     if not np.allclose(told.gains, gains, rtol=0, atol=1e-12):
@@ -586,13 +592,13 @@ def opened_guards(effort: Effort) -> Measured:
         with RadaBound.open(
             Path(folder) / "guard.db", 4000, durability="process", **parameters
         ) as guard:
-            guard.query_many_packed(case.words)
-            answer = guard.query_packed(case.words[0])
+            guard.query_many(case.packed)
+            answer = guard.query(case.packed[0])
             if (answer.value, answer.number) != (case.losses[0].mean(), 65):
-                raise AssertionError("an opened guard must count its queries")
-            names = {"ask": guard.query_packed, "row": case.words[0]}
+                raise AssertionError("an opened guard must count its answers")
+            names = {"ask": guard.query, "row": case.packed[0]}
             outcome = effort.race([Contestant("ours", "ask(row)", names)])
-    yield "query_packed of an opened guard, durability='process'", outcome.median("ours") / 1e3
+    yield "packed query of an opened guard, durability='process'", outcome.median("ours") / 1e3
 
 
 def searches(effort: Effort) -> Measured:
@@ -611,16 +617,16 @@ def searches(effort: Effort) -> Measured:
     def fit_predict(candidate: int) -> Any:
         return y_preds[candidate % len(y_preds)]
 
-    def holdout() -> Holdout:
+    def guard() -> RadaBound:
         return RadaBound(y_true, epsilon=0.999, delta=0.1, seed=1)
 
     def mapped() -> list[float]:
-        return [one.value for _, one in guarded_map(holdout(), fit_predict, range(n))]
+        return [one.value for _, one in guarded_map(guard(), fit_predict, range(n))]
 
     def by_joblib() -> list[float]:
         task = delayed(fit_predict)
         tasks = (task(candidate) for candidate in range(n))
-        query = holdout().query
+        query = guard().query
         return [query(found).value for found in Parallel(return_as="generator")(tasks)]
 
     estimator = DummyClassifier(strategy="constant", constant=0)
@@ -628,12 +634,12 @@ def searches(effort: Effort) -> Measured:
     X, y, X_holdout = np.zeros((50, 1)), np.arange(50) % 2, np.zeros((4000, 1))
 
     def searched() -> list[float]:
-        search = HoldoutSearchCV(estimator, candidates, guard=holdout(), refit=False)
+        search = HoldoutSearchCV(estimator, candidates, guard=guard(), refit=False)
         search.fit(X, y, X_holdout=X_holdout)
         return search.cv_results_["answer"].tolist()
 
     def by_hand() -> list[float]:
-        query = holdout().query
+        query = guard().query
         return [
             query(clone(estimator).set_params(**one).fit(X, y).predict(X_holdout)).value
             for one in candidates
@@ -661,7 +667,7 @@ def audits(effort: Effort) -> Measured:
 
         def audit() -> int:
             guard = RadaBound(4000, epsilon=0.999, delta=0.1, seed=1)
-            return sum(guard.query_many(block).n_answered for block in open_losses(path))
+            return sum(len(guard.query_many(block)) for block in open_losses(path))
 
         def largest() -> int:
             return max(int(block.max()) for block in open_losses(path))

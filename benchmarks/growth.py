@@ -1,4 +1,4 @@
-"""Time against n_samples, n_vectors and n_queries: is it linear, and where are the edges?"""
+"""Time against n_samples, n_vectors and n_rows: is it linear, and where are the edges?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.peers import Case
 from benchmarks.race import Contestant, Outcome
+from radabound_fast import PackedLosses
 
 # at a tenth of the time, call overhead is what a decade of growth mostly pays for
 OVERHEADS = 10
@@ -17,7 +18,7 @@ OVERHEADS = 10
 
 @dataclass(frozen=True)
 class Point:
-    """One call of query_many_packed on rows of 0-1 losses."""
+    """One call of query_many on rows of packed losses."""
 
     n_samples: int
     n_vectors: int
@@ -30,8 +31,8 @@ class Point:
         if self.n_samples % 64:
             words[:, -1] &= np.uint64(2 ** (self.n_samples % 64) - 1)
         guard = Case(self.n_samples, self.n_vectors, 1).guard()
-        names = {"ask": guard.query_many_packed, "words": words}
-        return Contestant(repr(self), "ask(words)", names, self.n_rows)
+        names = {"ask": guard.query_many, "rows": PackedLosses(words, self.n_samples)}
+        return Contestant(repr(self), "ask(rows)", names, self.n_rows)
 
 
 # first and last value, and a point of the line at a value; signs come in strips of eight vectors

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.limit import limit_of, n_cells
 from benchmarks.race import Contestant
-from radabound_fast import RadaBound, RademacherAverage, SignMatrix, pack_losses
+from radabound_fast import PackedLosses, RadaBound, RademacherAverage, SignMatrix, pack_losses
 from radabound_fast._kernels.rows import active_kernel
 
 Sums = NDArray[np.int64]
@@ -34,7 +34,7 @@ class Case:
 
     n_samples: int
     n_vectors: int
-    n_queries: int
+    n_rows: int
     real: bool = False
     dtype: str = "float32"
     seed: int = 1
@@ -42,19 +42,24 @@ class Case:
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
-        shape = self.n_answered, self.n_samples
+        shape = self.n_rows, self.n_samples
         if self.real:
             self.losses = rng.integers(0, 2**24, shape, endpoint=True).astype(self.dtype)
             self.losses /= 2**24
         else:
-            rates = rng.uniform(0.1, 0.4, (self.n_answered, 1))
+            rates = rng.uniform(0.1, 0.4, (self.n_rows, 1))
             self.losses = (rng.random(shape, np.float32) < rates).view(np.uint8)
         self.signs = SignMatrix(self.n_samples, self.n_vectors, seed=self.seed)
 
     @functools.cached_property
-    def words(self) -> NDArray[np.uint64]:
-        """uint64 (n_queries, n_words)"""
+    def packed(self) -> PackedLosses:
+        """The losses as guards take them."""
         return pack_losses(self.losses)
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """uint64 (n_rows, n_words)"""
+        return self.packed.words
 
     @functools.cached_property
     def loss_bytes(self) -> NDArray[np.uint8]:
@@ -78,10 +83,10 @@ class Case:
         """+1 and -1, (n_vectors, n_samples)."""
         return np.asarray(self.signs).astype(self.dtype)
 
-    def guard(self, **parameters: Any) -> RadaBound:
-        """One that does not halt here."""
+    def guard(self, kind: Any = RadaBound, **parameters: Any) -> Any:
+        """A `RadaBound`, or a `FixedSequence`, that does not halt here."""
         parameters = {"epsilon": 0.999, "delta": 0.1, "seed": self.seed} | parameters
-        return RadaBound(self.n_samples, n_vectors=self.n_vectors, **parameters)
+        return kind(self.n_samples, n_vectors=self.n_vectors, **parameters)
 
     @functools.cached_property
     def sums(self) -> Sums:
@@ -166,9 +171,9 @@ def limit(case: Case) -> list[Contestant]:
     found = limit_of(active_kernel())
     if found is None:
         return []
-    cells = n_cells(case.n_samples, case.n_vectors) * case.n_answered
+    cells = n_cells(case.n_samples, case.n_vectors) * case.n_rows
     names = {"limit": found.run, "cells": cells}
-    return [Contestant("register-only limit", "limit(cells)", names, case.n_answered)]
+    return [Contestant("register-only limit", "limit(cells)", names, case.n_rows)]
 
 
 def limit_in_threads() -> list[Contestant]:
@@ -199,7 +204,7 @@ def numkong_block(case: Case) -> Contestant:
     out = numkong.hammings_packed(case.loss_bytes, signs)
     case.check("numkong", case.from_distances(out))
     names = {"f": numkong.hammings_packed, "a": case.loss_bytes, "b": signs, "out": out}
-    return Contestant("numkong", "f(a, b, out=out)", names, case.n_answered)
+    return Contestant("numkong", "f(a, b, out=out)", names, case.n_rows)
 
 
 @peer("simsimd")
@@ -209,14 +214,14 @@ def simsimd_block(case: Case) -> Contestant:
     names = {"f": simsimd.cdist, "a": case.loss_bytes, "b": case.positive_words.view(np.uint8)}
     statement = "f(a, b, 'hamming', dtype='bin8')"
     case.check("simsimd", case.from_distances(eval(statement, names)))
-    return Contestant("simsimd", statement, names, case.n_answered)
+    return Contestant("simsimd", statement, names, case.n_rows)
 
 
 @peer("faiss")
 def faiss_block(case: Case) -> Contestant:
     import faiss
 
-    out = np.empty((case.n_answered, case.n_vectors), np.int32)
+    out = np.empty((case.n_rows, case.n_vectors), np.int32)
     signs = case.positive_words.view(np.uint8)
     names = {
         "f": faiss.hammings,
@@ -229,7 +234,7 @@ def faiss_block(case: Case) -> Contestant:
     faiss.omp_set_num_threads(1)
     faiss.hammings(names["a"], names["b"], *names["sizes"], names["out"])
     case.check("faiss", case.from_distances(out))
-    return Contestant("faiss", "f(a, b, *sizes, out)", names, case.n_answered)
+    return Contestant("faiss", "f(a, b, *sizes, out)", names, case.n_rows)
 
 
 @functools.cache
@@ -262,11 +267,11 @@ def numba_sums() -> Any:
 
 @peer("numba")
 def numba_block(case: Case) -> Contestant:
-    out = np.empty((case.n_answered, case.n_vectors), np.int64)
+    out = np.empty((case.n_rows, case.n_vectors), np.int64)
     names = {"f": numba_sums(), "a": case.words, "b": case.positive_words, "out": out}
     names["f"](case.words, case.positive_words, out)
     case.check("numba", out)
-    return Contestant("numba", "f(a, b, out)", names, case.n_answered)
+    return Contestant("numba", "f(a, b, out)", names, case.n_rows)
 
 
 @peer("numpy.bitwise_count")

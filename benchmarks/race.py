@@ -76,7 +76,7 @@ class Race:
         self._order.shuffle(order)
         times = [0.0] * len(order)
         for i in order:
-            n_queries = self._calls[i] * self.contestants[i].number
+            n_queries = self._calls[i] * self.contestants[i].n_queries
             times[i] = self._timers[i].timeit(self._calls[i]) / n_queries * 1e9
         self._rounds.append(times)
 

@@ -22,29 +22,34 @@ from typing import Any
 import numpy as np
 
 from benchmarks.race import Contestant, Race
-from radabound_fast import RadaBound, pack_losses
+from radabound_fast import FixedSequence, PackedLosses, RadaBound, pack_losses
 
 M, L, K = 4000, 32, 20_000
 SHARD = 1024
 
 
-def guard(epsilon: float = 0.08, bound: str = "fixed-sequence") -> RadaBound:
-    return RadaBound(M, epsilon=epsilon, delta=0.1, bound=bound, n_vectors=L, seed=1)
+def fixed_sequence() -> FixedSequence:
+    return FixedSequence(M, epsilon=0.08, delta=0.1, n_vectors=L, seed=1)
+
+
+def by_mclt() -> RadaBound:
+    return RadaBound(M, epsilon=0.3, delta=0.1, n_vectors=L, bound="mclt", seed=1)
 
 
 def one_thread(losses: Any) -> list[tuple[str, str]]:
     """Nanoseconds a row of what a worker does, and the owner."""
-    words, owner = pack_losses(losses), guard()  # which answers whatever is asked here
+    packed, owner = pack_losses(losses), fixed_sequence()  # which answers whatever is asked here
     task = owner.task()
-    partials = [task.reduce_packed(words[row : row + 1000]) for row in range(0, K, 1000)]
-    shard, shard_words = losses[:, :SHARD], np.ascontiguousarray(words[:, : SHARD // 64])
+    partials = [task.reduce(packed[row : row + 1000]) for row in range(0, K, 1000)]
+    shard = losses[:, :SHARD]
+    packed_shard = pack_losses(shard)
     cases = [
         ("one process: query_many of bools", lambda: owner.query_many(losses), K),
-        ("one process: query_many_packed", lambda: owner.query_many_packed(words), K),
+        ("one process: query_many of packed losses", lambda: owner.query_many(packed), K),
         ("worker: task.reduce of bools", lambda: task.reduce(losses), K),
-        ("worker: task.reduce_packed", lambda: task.reduce_packed(words), K),
+        ("worker: task.reduce of packed losses", lambda: task.reduce(packed), K),
         (f"worker: a shard of {SHARD} bools", lambda: task.reduce(shard), K),
-        (f"worker: a shard of {SHARD}, packed", lambda: task.reduce_packed(shard_words), K),
+        (f"worker: a shard of {SHARD}, packed", lambda: task.reduce(packed_shard), K),
         ("owner: guard.take of blocks of 1,000", lambda: owner.take(partials), K),
     ]
     contestants = [Contestant(name, "run()", {"run": run}, n) for name, run, n in cases]
@@ -66,23 +71,20 @@ def best(run: Callable[[], object], clock: Callable[[], float], n_runs: int = 7)
 
 
 def two_threads(losses: Any) -> list[tuple[str, str]]:
-    words = np.tile(pack_losses(losses), (20, 1))
+    packed = PackedLosses(np.tile(pack_losses(losses).words, (20, 1)), M)
     rows = []
-    for bound, epsilon in (("fixed-sequence", 0.08), ("mclt", 0.3)):
-        calls = [
-            lambda n=n, b=bound, e=epsilon: guard(e, b).query_many_packed(words, n_threads=n)
-            for n in (1, 2)
-        ]
-        assert len(calls[0]()) == len(words)
+    for name, make in (("fixed-sequence", fixed_sequence), ("mclt", by_mclt)):
+        calls = [lambda n=n, make=make: make().query_many(packed, n_threads=n) for n in (1, 2)]
+        assert len(calls[0]()) == len(packed)
         wall = [best(call, time.perf_counter) for call in calls]
         work = [best(call, time.process_time) for call in calls]
-        rows.append((f"two threads, {bound}: faster than one", f"{wall[0] / wall[1]:.2f}"))
-        rows.append((f"two threads, {bound}: work of both over one's", f"{work[1] / work[0]:.2f}"))
+        rows.append((f"two threads, {name}: faster than one", f"{wall[0] / wall[1]:.2f}"))
+        rows.append((f"two threads, {name}: work of both over one's", f"{work[1] / work[0]:.2f}"))
     return rows
 
 
 def sizes(losses: Any) -> list[tuple[str, str]]:
-    task = guard().task()
+    task = fixed_sequence().task()
     whole = len(pickle.dumps(task.reduce(losses[:1000]))) / 1000
     shard = len(pickle.dumps(task.reduce(losses[:1000, :SHARD]))) / 1000
     return [
@@ -117,7 +119,7 @@ def in_a_process(arguments: list[str]) -> tuple[float, int]:
 def audits(folder: str, n_rows: int, m: int, packed: bool) -> Iterator[tuple[str, str]]:
     """Of rows in a file: with the answers printed nowhere, as CSV and as Parquet."""
     block = np.random.default_rng(0).random((10_000, m)) < 0.2
-    rows = pack_losses(block) if packed else block
+    rows = pack_losses(block).words if packed else block
     few, many = os.path.join(folder, "few.npy"), os.path.join(folder, "many.npy")
     np.save(few, rows)
     stored = np.lib.format.open_memmap(many, "w+", rows.dtype, (n_rows, rows.shape[1]))

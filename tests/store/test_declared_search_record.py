@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from radabound_fast import DeclaredSearch, Holdout, RadaBound, pack_losses
+from radabound_fast import DeclaredSearch, RadaBound, pack_losses
 from radabound_fast.spaces import InOrder, ensemble_of, epoch_of
 
 M = 1000
@@ -36,7 +36,7 @@ def test_who_opens_it_sees_what_all_have_asked(path):
     assert two._parameters() == one._parameters() and two.space == one.space
     first = one.query(coin(0), key={"depth": 1, "leaf": 7})
     second = two.query(coin(1, 0.1).astype(float), key={"depth": 2, "leaf": 7})
-    assert (first.number, second.number) == (1, 2) and one.number == two.n_answered == 2
+    assert (first.number, second.number) == (1, 2) and one.n_answered == two.n_answered == 2
     for search in (one, two, DeclaredSearch.open(path, M, GRID, delta=0.1)):
         assert search.answers.keys == [first.key, second.key]
         # the last digit of limits is another for many at once
@@ -57,11 +57,11 @@ def test_one_key_is_one_model_for_all(path):
         two.query(coin(1), key=key)
     with pytest.raises(ValueError, match="key must stand for one model"):
         two.query_many(np.stack([coin(2), coin(3)]), keys=[other, key])
-    assert one.number == 1  # nothing of the block was added
+    assert one.n_answered == 1  # nothing of the block was added
     block = two.query_many(
         pack_losses(np.stack([coin(2), coin(0), coin(2)])), keys=[other, key, other]
     )
-    assert block.numbers.tolist() == [2, 2, 2] and one.number == 2
+    assert block.numbers.tolist() == [2, 2, 2] and one.n_answered == 2
 
 
 def test_a_block_is_numbered_as_without_a_record_whatever_repeats(path):
@@ -75,7 +75,7 @@ def test_a_block_is_numbered_as_without_a_record_whatever_repeats(path):
         told = owners[number % 2].query_many(losses[keys], keys=keys.tolist())
         expected = alone.query_many(losses[keys], keys=keys.tolist())
         assert told.numbers.tolist() == expected.numbers.tolist()
-        assert told.number == expected.n_answered == alone.n_answered
+        assert told.n_answered == expected.n_answered == alone.n_answered
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_block_is_numbered_as_without_a_record_whatever_repeats(path):
     ],
 )
 def test_keys_of_any_kind_come_back(path, space, keys):
-    search = DeclaredSearch.open(path, M, space, delta=0.1, reruns=True)
+    search = DeclaredSearch.open(path, M, space, delta=0.1, allow_reruns=True)
     for seed, key in enumerate(keys):
         search.query(coin(seed), key=key, rerun=seed + 1)
     again = DeclaredSearch.open(path)
@@ -115,41 +115,41 @@ def test_a_space_of_ones_own_is_passed_each_time(path):
 @pytest.mark.parametrize(
     ("named", "parameter"),
     [
-        ({"n_samples": 999}, "n_samples"),
+        ({"judged": 999}, "n_samples"),
         ({"space": {"depth": [1, 2, 3], "leaf": range(99)}}, "space"),
         ({"space": 300}, "space"),
         ({"delta": 0.2}, "delta"),
-        ({"reruns": True}, "reruns"),
+        ({"allow_reruns": True}, "allow_reruns"),
         ({"two_sided": False}, "two_sided"),
     ],
 )
 def test_other_parameters_than_those_in_the_file_raise(path, named, parameter):
-    given = {"n_samples": M, "space": GRID, "delta": 0.1}
+    given = {"judged": M, "space": GRID, "delta": 0.1}
     DeclaredSearch.open(path, **given)
     with pytest.raises(ValueError, match=f"^{parameter} must be .*with which .*search.db was made"):
         DeclaredSearch.open(path, **(given | named))
 
 
-def test_a_holdout_opens_for_its_labels_alone(path):
+def test_a_search_opens_for_its_labels_alone(path):
     labels = coin(9, 0.5).astype(int)
-    with Holdout.open(path, labels, DeclaredSearch, space=GRID, delta=0.1) as holdout:
-        high = holdout.query(labels ^ coin(0), key={"depth": 1, "leaf": 7}).high
-    again = Holdout.open(path, labels.astype(float), DeclaredSearch)
-    assert again.guard.answers.highs.tolist() == [pytest.approx(high, rel=1e-12)]
-    assert again.number == 1
+    with DeclaredSearch.open(path, labels, GRID, delta=0.1) as search:
+        high = search.query(labels ^ coin(0), key={"depth": 1, "leaf": 7}).high
+    again = DeclaredSearch.open(path, labels.astype(float))
+    assert again.answers.highs.tolist() == [pytest.approx(high, rel=1e-12)]
+    assert again.n_answered == 1
     with pytest.raises(ValueError, match="was made for another holdout"):
-        Holdout.open(path, 1 - labels, DeclaredSearch)
+        DeclaredSearch.open(path, 1 - labels)
     with pytest.raises(ValueError, match="was made for another holdout"):
         DeclaredSearch.open(path, holdout_id="mine")
 
 
 def test_nothing_in_the_file_holds_losses_or_labels(path):
     labels = coin(9, 0.5).astype(int)
-    holdout = Holdout.open(path, labels, DeclaredSearch, space=GRID, delta=0.1)
-    holdout.query(labels ^ coin(0), key={"depth": 1, "leaf": 7})
+    search = DeclaredSearch.open(path, labels, GRID, delta=0.1)
+    search.query(labels ^ coin(0), key={"depth": 1, "leaf": 7})
     content = path.read_bytes()
     for bits in (coin(0), labels):
-        assert pack_losses(bits).tobytes()[:8] not in content
+        assert pack_losses(bits).words.tobytes()[:8] not in content
     assert oct(path.stat().st_mode & 0o777) == "0o600" or os.name == "nt"
     assert os.listdir(path.parent) == ["search.db"]  # nothing is left beside it
 

@@ -7,14 +7,15 @@ import sys
 
 import numpy as np
 import pytest
+from support import query
 
-from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, Ladder, RadaBound
+from radabound_fast import DeclaredSearch, GuessAndCheck, Ladder, RadaBound
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 
 M = 1000
-MADE = {"n_samples": M, "epsilon": 0.1, "delta": 0.1, "bound": "mclt"}
+MADE = {"judged": M, "epsilon": 0.1, "delta": 0.1, "bound": "mclt"}
 QUICK = {"durability": "process"}
 MECHANISMS = [
     (GuessAndCheck, {"epsilon": 0.2, "delta": 0.1}),
@@ -49,14 +50,12 @@ def test_the_stored_seed_is_taken_and_another_refused_without_showing_it(path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("n_samples", M + 1),
         ("epsilon", 0.2),
         ("delta", 0.2),
         ("n_vectors", 33),
         ("bound", "bernstein"),
         ("estimator", "half-range"),
         ("two_sided", True),
-        ("max_queries", 9),
     ],
 )
 def test_another_parameter_is_refused_by_its_name(path, name, value):
@@ -65,6 +64,8 @@ def test_another_parameter_is_refused_by_its_name(path, name, value):
     before = path.read_bytes()
     with pytest.raises(ValueError, match=f"{name} must be {stored!r}, .* got {value!r}"):
         RadaBound.open(path, **MADE | {name: value})
+    with pytest.raises(ValueError, match="n_samples must be 1000, .* got 1001"):
+        RadaBound.open(path, **MADE | {"judged": M + 1})
     assert path.read_bytes() == before and os.listdir(path.parent) == [path.name]
     RadaBound.open(path, **MADE, signs="generated").close()
 
@@ -109,21 +110,19 @@ NAMES = np.array(["cat", "dog", "owl"])[LABELS]
     ],
     ids=["numbers", "truths", "strings", "objects of strings", "objects of numbers"],
 )
-def test_a_holdout_opens_for_equal_labels_of_any_dtype_and_for_no_others(
-    path, labels, equal, other
-):
+def test_a_guard_opens_for_equal_labels_of_any_dtype_and_for_no_others(path, labels, equal, other):
     made = {name: MADE[name] for name in ("epsilon", "delta", "bound")}
-    with Holdout.open(path, labels, **QUICK, **MADE) as holdout:
-        assert holdout.query(labels).value == 0.0
+    with RadaBound.open(path, labels, **QUICK, **made) as guard:
+        assert guard.query(labels).value == 0.0
     for same in equal:
         for parameters in (made, {}):
-            with Holdout.open(path, same, **parameters) as holdout:
-                assert holdout.n_answered == 1
+            with RadaBound.open(path, same, **parameters) as guard:
+                assert guard.n_answered == 1
     before = path.read_bytes()
     for labels in (other, other[:-1]):
         for parameters in ({}, made):
             with pytest.raises(ValueError, match=r"another holdout|n_samples must be 1000"):
-                Holdout.open(path, labels, **parameters)
+                RadaBound.open(path, labels, **parameters)
     with pytest.raises(ValueError, match="another holdout"):
         RadaBound.open(path, holdout_id="digits")
     assert path.read_bytes() == before
@@ -132,15 +131,15 @@ def test_a_holdout_opens_for_equal_labels_of_any_dtype_and_for_no_others(
 def test_a_file_without_labels_opens_for_none(path):
     RadaBound.open(path, M, epsilon=0.1, delta=0.1).close()
     with pytest.raises(ValueError, match="another holdout"):
-        Holdout.open(path, LABELS)
+        RadaBound.open(path, LABELS)
 
 
 @pytest.mark.parametrize(("kind", "parameters"), MECHANISMS)
-def test_a_mechanism_is_opened_under_a_holdout_and_as_no_other_kind(path, kind, parameters):
-    with Holdout.open(path, LABELS, kind, **QUICK, **parameters) as holdout:
-        assert holdout.query(LABELS, guess=0.0).number == 1
-    with Holdout.open(path, LABELS.astype("i1"), kind) as holdout:
-        assert holdout.n_answered == 1 and type(holdout.guard) is kind
+def test_a_guard_is_opened_on_labels_and_as_no_other_kind(path, kind, parameters):
+    with kind.open(path, LABELS, **QUICK, **parameters) as guard:
+        assert query(guard, LABELS, 0.0).number == 1
+    with kind.open(path, LABELS.astype("i1")) as guard:
+        assert guard.n_answered == 1 and type(guard) is kind
     for other in {RadaBound, GuessAndCheck, Ladder, Thresholdout} - {kind}:
         with pytest.raises(ValueError, match=f"must hold a {other.__name__}, it holds a"):
             other.open(path)
@@ -242,7 +241,7 @@ def test_a_damaged_list_of_free_pages_is_refused(path):
 def test_a_damaged_header_is_never_taken_for_a_disk_that_cannot_be_written(path):
     """Every byte of SQLite's header, of a guard and of a search."""
     search = path.with_name("search.db")
-    made_of = {"n_samples": M, "space": 3, "delta": 0.1}
+    made_of = {"judged": M, "space": 3, "delta": 0.1}
     DeclaredSearch.open(search, **made_of, **QUICK).query(LABELS == 0, key=0)
 
     def ask_guard():
@@ -334,13 +333,13 @@ class Spelled:
 @pytest.mark.parametrize("spell", [*SPELLINGS.values(), Spelled], ids=[*SPELLINGS, "of bytes"])
 @pytest.mark.parametrize(("kind", "parameters"), [(RadaBound, MADE), *MECHANISMS])
 def test_a_path_is_a_path_however_it_is_spelled(path, kind, parameters, spell):
-    parameters = {key: value for key, value in parameters.items() if key != "n_samples"}
+    parameters = {key: value for key, value in parameters.items() if key != "judged"}
     with kind.open(spell(path), M, **QUICK, **parameters) as guard:
-        guard.query(LABELS == 0, guess=0.3)
+        query(guard, LABELS == 0, 0.3)
     with kind.open(spell(path)) as guard:
         assert guard.n_answered == 1
-    with Holdout.open(spell(path.with_name("labelled")), LABELS, kind, **parameters) as holdout:
-        assert holdout.query(LABELS, guess=0.0).number == 1
+    with kind.open(spell(path.with_name("labelled")), LABELS, **parameters) as guard:
+        assert query(guard, LABELS, 0.0).number == 1
     path.with_name("other").write_bytes(b"no database")
     for name, error in [("other", ValueError), ("none", FileNotFoundError)]:
         with pytest.raises(error, match=name) as refused:
@@ -392,7 +391,7 @@ def test_durability_is_one_of_two(path):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda path: RadaBound.open(path, **MADE), lambda path: Ladder.open(path, M, delta=0.1)],
+    [lambda path: RadaBound.open(path, **MADE), lambda path: Ladder.open(path, M, 0.01, delta=0.1)],
     ids=["RadaBound", "Ladder"],
 )
 def test_a_closed_guard_answers_no_more_and_says_so(path, make):
@@ -403,15 +402,15 @@ def test_a_closed_guard_answers_no_more_and_says_so(path, make):
     for ask in (guard.query, lambda losses: guard.query_many(losses[np.newaxis])):
         with pytest.raises(RuntimeError, match="is closed: open its database again"):
             ask(LABELS == 0)
-    assert guard.n_answered == 2 and "n_queries=2" in repr(guard)
+    assert guard.n_answered == 2 and "n_answered=2" in repr(guard)
     with make(path) as again:
-        assert again.number == 2
+        assert again.n_answered == 2
 
 
 @pytest.mark.parametrize(
     "guard",
-    [RadaBound(**MADE), Ladder(M, delta=0.1), RadaBound(LABELS, **MADE)],
-    ids=["RadaBound", "Ladder", "Holdout"],
+    [RadaBound(**MADE), Ladder(M, 0.01, delta=0.1)],
+    ids=["RadaBound", "Ladder"],
 )
 def test_what_is_in_no_database_cannot_be_closed(guard):
     with pytest.raises(RuntimeError, match="in no database"):
@@ -422,15 +421,15 @@ def test_what_is_in_no_database_cannot_be_closed(guard):
 
 
 def test_an_error_in_a_with_block_closes_the_file(path):
-    with pytest.raises(KeyError), Holdout.open(path, LABELS, epsilon=0.1, delta=0.1):
+    with pytest.raises(KeyError), RadaBound.open(path, LABELS, epsilon=0.1, delta=0.1):
         raise KeyError
     assert os.listdir(path.parent) == [path.name]
 
 
 def test_a_dropped_guard_lets_go_of_its_file(path):
     guard = RadaBound.open(path, **MADE)
-    holdout = Holdout(LABELS, Ladder.open(path.with_name("ladder"), M, delta=0.1))
-    del guard, holdout
+    other = Ladder.open(path.with_name("ladder"), LABELS, 0.01, delta=0.1)
+    del guard, other
     gc.collect()
     assert sorted(os.listdir(path.parent)) == [path.name, "ladder"]
 

@@ -12,21 +12,21 @@ from itertools import count
 
 import numpy as np
 import pytest
-from support import PACKAGE
+from support import PACKAGE, query, query_many
 
-from radabound_fast import HoldoutExhausted, Ladder, RadaBound, store
+from radabound_fast import FixedSequence, HoldoutExhausted, Ladder, RadaBound, store
 from radabound_fast.experiments.thresholdout import Thresholdout
 
 M = 200
 LOSSES = np.random.default_rng(0).random((8, M)) < np.linspace(0.9, 0.6, 8)[:, np.newaxis]
 GUARDS = {
     "RadaBound": (RadaBound, {"epsilon": 0.4, "delta": 0.1, "bound": "mclt", "seed": 1}),
-    "Ladder": (Ladder, {"delta": 0.1}),
+    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1}),
     "Thresholdout": (Thresholdout, {"threshold": 0.1, "noise": 0.02, "budget": 9, "seed": 3}),
 }
 CALLS = {
-    "query": lambda guard: guard.query(LOSSES[1], guess=0.5),
-    "query_many": lambda guard: guard.query_many(LOSSES[1:4], guesses=np.full(3, 0.5)),
+    "query": lambda guard: query(guard, LOSSES[1], 0.5),
+    "query_many": lambda guard: query_many(guard, LOSSES[1:4], np.full(3, 0.5)),
 }
 
 
@@ -60,7 +60,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
 ):
     before, after = kind(M, **parameters), kind(M, **parameters)
     for guard in (before, after):
-        guard.query(LOSSES[0], guess=0.9)
+        query(guard, LOSSES[0], 0.9)
     ask(after)
     whole = [guard._shared.progress().tolist() for guard in (before, after)]
     assert whole[0] != whole[1]
@@ -70,7 +70,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
         guard = kind(M, **parameters)
         if opened:
             guard = kind.open(path, M, durability="process", **parameters)
-        guard.query(LOSSES[0], guess=0.9)
+        query(guard, LOSSES[0], 0.9)
         try:
             with interrupt_at(number) as interrupt:
                 ask(guard)
@@ -83,7 +83,7 @@ def test_an_interrupt_anywhere_counts_a_call_whole_or_not_at_all(
         if opened:
             with kind.open(path) as stored:
                 assert stored._shared.progress().tolist() == guard._shared.progress().tolist()
-        assert in_time(lambda guard=guard: guard.query(LOSSES[4], guess=0.5)), kept
+        assert in_time(lambda guard=guard: query(guard, LOSSES[4], 0.5)), kept
     if kind is RadaBound and ask is CALLS["query"] and not opened:
         assert not found  # it is compiled: there is no such place
     else:
@@ -96,7 +96,6 @@ MANY = 10**6  # more than there are places
 WITHHELD = {
     "epsilon": 0.045,
     "delta": 0.1,
-    "bound": "fixed-sequence",
     "max_queries": 10**6,
     "seed": 1,
 }
@@ -112,10 +111,10 @@ def test_no_interrupt_leaves_the_price_of_a_withheld_row(
     answered, withheld = rng.random(1000) < 0.02, (rng.random(1000) < 0.5) * (0.75 if real else 1)
 
     def guard_at(number):
-        guard = RadaBound(1000, **WITHHELD)
+        guard = FixedSequence(1000, **WITHHELD)
         if opened:
             path = tmp_path / str(number)
-            guard = RadaBound.open(path, 1000, durability="process", **WITHHELD)
+            guard = FixedSequence.open(path, 1000, durability="process", **WITHHELD)
         guard.query(answered)
         return guard
 
@@ -164,7 +163,10 @@ def sigint():
 
 
 # and not of making a guard
-OF_OPENING = (PACKAGE + os.path.join("guards", "saving.py"), PACKAGE + "store")
+OF_OPENING = (
+    *(PACKAGE + os.path.join("guards", name) for name in ("opening.py", "halting_guard.py")),
+    PACKAGE + "store",
+)
 
 
 @pytest.mark.parametrize("new", [False, True], ids=["open", "open a new one"])
@@ -186,7 +188,7 @@ def test_an_interrupt_anywhere_in_opening_leaves_it_to_the_next(
             break
         # with the frames of what was broken into, as an interactive interpreter keeps them
         again = kind.open(path, M, **parameters)
-        assert again.query(LOSSES[0], guess=0.9).number == 1, kept
+        assert query(again, LOSSES[0], 0.9).number == 1, kept
         again = kept = None
         gc.collect()
         assert os.listdir(tmp_path) == ["guard"]

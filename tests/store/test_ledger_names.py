@@ -10,8 +10,9 @@ import time
 
 import numpy as np
 import pytest
+from support import query, query_many
 
-from radabound_fast import GuessAndCheck, Holdout, Ladder, RadaBound, store
+from radabound_fast import GuessAndCheck, Ladder, RadaBound, store
 from radabound_fast._kernels.support import are_files
 
 if sys.platform == "win32":
@@ -23,7 +24,7 @@ QUICK = {"durability": "process"}
 KINDS = {
     "RadaBound": (RadaBound, {"epsilon": 0.9, "delta": 0.1}),
     "GuessAndCheck": (GuessAndCheck, {"epsilon": 0.9, "delta": 0.1}),
-    "Ladder": (Ladder, {"delta": 0.1}),
+    "Ladder": (Ladder, {"step": 0.01, "delta": 0.1}),
 }
 LOG, INDEX = "-wal", "-shm"
 
@@ -45,7 +46,7 @@ def beside(path, end):
 
 
 def ask(guard):
-    return guard.query(LOSSES, guess=LOSSES.mean()).number
+    return query(guard, LOSSES, LOSSES.mean()).number
 
 
 def opened(made, path):
@@ -61,7 +62,7 @@ def everything(guard):
     """All that looks into the database."""
     return [
         lambda: ask(guard),
-        lambda: guard.query_many(LOSSES[np.newaxis], guesses=[0.5]),
+        lambda: query_many(guard, LOSSES[np.newaxis], [0.5]),
         lambda: guard.n_answered,
         lambda: guard.halted,
     ]
@@ -80,7 +81,7 @@ def refused(calls, saying, error=RuntimeError, seconds=1.0):
         assert time.monotonic() - begun < seconds
 
 
-def in_another_process(made, path, code="kind.open(path).n_queries"):
+def in_another_process(made, path, code="kind.open(path).n_answered"):
     """What it finds: a number, or the error."""
     program = f"""
         import sys
@@ -105,7 +106,8 @@ def crashed(made, path):
     """What a process leaves that dies after three answers: a database, its log and the index."""
     code = """[
         guard := kind.open(path),
-        [guard.query(np.arange(300) % 3 == 0, guess=1 / 3) for _ in range(3)],
+        given := {"guess": 1 / 3} if guard.needs else {},
+        [guard.query(np.arange(300) % 3 == 0, **given) for _ in range(3)],
         __import__("os")._exit(0),
     ]"""
     kind, parameters = made
@@ -162,7 +164,7 @@ def test_a_database_moved_while_it_is_open_is_opened_by_nobody_before_it_is_clos
     guard.close()
     assert beside(path, LOG).stat().st_size == 0
     with made[0].open(moved) as again:
-        assert again.number == 3 and ask(again) == 4
+        assert again.n_answered == 3 and ask(again) == 4
 
 
 # ---- mounts --------------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ tell(lambda: RadaBound.open(os.path.join(alone, "guard.db")))
 tell(lambda: os.listdir(alone))
 guard = RadaBound.open(os.path.join(one, "guard.db"))
 again = RadaBound.open(os.path.join(other, "guard.db"))  # the folder: its log is the same
-tell(lambda: [guard.query(losses).n_queries, again.query(losses).n_queries, guard.n_queries])
+tell(lambda: [guard.query(losses).number, again.query(losses).number, guard.n_answered])
 tell(lambda: RadaBound.open(os.path.join(alone, "guard.db")))
 """
 
@@ -229,11 +231,11 @@ def test_what_is_missing_beside_an_open_database_is_named_by_everybody(made, pat
     refused(openings(made, path), named)
     assert named in in_another_process(made, path)
     assert f"{named}, and another process has" in in_another_process(
-        made, path, "kind.open(path, 300, delta=0.1, epsilon=0.9)"
+        made, path, f"kind.open(path, {M}, **{made[1]!r})"
     )
     guard.close()  # as the error says
     with made[0].open(path) as again:
-        assert again.number == 3 and ask(again) == 4
+        assert again.n_answered == 3 and ask(again) == 4
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -325,12 +327,12 @@ def test_a_folder_that_a_child_has_inherited_is_free(path):
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-def test_a_holdout_says_the_same(path):
+def test_a_guard_on_labels_says_the_same(path):
     labels = np.arange(M) % 2
-    with Holdout.open(path, labels, epsilon=0.9, delta=0.1) as holdout:
-        holdout.query(labels)
+    with RadaBound.open(path, labels, epsilon=0.9, delta=0.1) as guard:
+        guard.query(labels)
         beside(path, INDEX).unlink()
-        for call in (lambda: holdout.query(labels), lambda: Holdout.open(path, labels)):
+        for call in (lambda: guard.query(labels), lambda: RadaBound.open(path, labels)):
             refused([call], "guard.db-shm is gone")
 
 
