@@ -12,10 +12,13 @@ import radabound_fast
 from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
+    GuessAndCheck,
     Holdout,
     HoldoutExhausted,
+    Ladder,
     RadaBound,
 )
+from radabound_fast.experiments.thresholdout import Thresholdout
 from radabound_fast.metrics import choice_of
 
 # with a separator, so that a clone of any name, and tests inside it, are not taken for the package
@@ -95,6 +98,18 @@ def search_of(
         two_sided=two_sided,
         n_folds=n_folds,
     )
+
+
+# one of each, of what it judges
+GUARDS = {
+    "RadaBound": lambda judged: RadaBound(judged, epsilon=0.12, delta=0.1, bound="mclt", seed=3),
+    "FixedSequence": lambda judged: FixedSequence(judged, epsilon=0.3, delta=0.1),
+    "union": lambda judged: FixedSequence(judged, epsilon=0.3, delta=0.1, n_vectors=0),
+    "DeclaredSearch": lambda judged: DeclaredSearch(judged, 99, delta=0.1),
+    "GuessAndCheck": lambda judged: GuessAndCheck(judged, epsilon=0.3, delta=0.1),
+    "Ladder": lambda judged: Ladder(judged, 0.1, delta=0.1),
+    "Thresholdout": lambda judged: Thresholdout(judged, threshold=0.1, noise=0.1, budget=9),
+}
 
 
 # ---- losses --------------------------------------------------------------------------------------

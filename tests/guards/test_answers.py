@@ -174,7 +174,7 @@ def test_an_interval_lies_in_0_to_1_and_within_the_half_width(name, build):
 
 @pytest.mark.parametrize("losses_of", [bool, float])
 @pytest.mark.parametrize("epsilon", [0.1, 0.3])
-def test_the_half_width_is_the_longer_side_of_an_interval_of_its_own(epsilon, losses_of):
+def test_the_half_width_is_the_longer_side_of_its_interval(epsilon, losses_of):
     """At the ends too, where the shorter side is as long as epsilon would make it: 0."""
     guard = FixedSequence(M, epsilon=epsilon, delta=0.1, max_queries=12, seed=1)
     losses = (np.arange(M) < np.array([[0], [1], [20], [980], [999], [M]])).astype(losses_of)
@@ -195,7 +195,7 @@ def test_the_papers_bounds_vouch_for_epsilon_on_either_side(bound):
         assert (answer.low, answer.high, answer.half_width) == (low, high, 0.2)
 
 
-def test_guess_and_check_vouches_for_epsilon_on_either_side_of_what_it_says():
+def test_guess_and_check_vouches_for_epsilon_on_either_side():
     guard = GuessAndCheck(M, epsilon=0.2, delta=0.1, low_error=False)
     passed, moved = guard.query(LOSSES[20], guess=0.1), guard.query(LOSSES[10], guess=0.95)
     assert passed.passed and (passed.low, passed.high) == (0.0, 0.1 + 0.2)
@@ -251,7 +251,7 @@ LABELS = np.random.default_rng(1).integers(0, 2, M)
     ],
     ids=["bool", "int16", "float32 of 0 and 1", "real"],
 )
-def test_a_bound_is_told_the_number_and_whether_the_losses_are_declared(losses, declared):
+def test_a_rule_gets_the_number_and_whether_losses_are_binary(losses, declared):
     guard = core()
     for number in (1, 2, 3):
         answer = guard.query(losses)

@@ -73,7 +73,7 @@ def test_the_upper_sides_are_those_of_the_table(m, size):
 
 
 @pytest.mark.parametrize("errors", [0, 1, 80, 800, 2000, 3999, 4000])
-def test_declared_losses_have_exact_binomial_limits_and_floats_have_chernoffs(errors):
+def test_binary_losses_have_exact_limits_and_floats_chernoffs(errors):
     search = DeclaredSearch(M, 1000, delta=0.1)
     losses = np.arange(M) < errors
     low, high = clopper_pearson(errors, M, 0.1 / 1000 / 2)
@@ -110,7 +110,7 @@ def test_what_is_declared_is_so_by_its_type(losses):
     assert search.query(np.array([1.0, 0, 1], object), key=1).low == floats.low
 
 
-def test_the_half_width_is_the_longer_side_and_the_truth_is_inside():
+def test_the_half_width_is_the_longer_side():
     answer = DeclaredSearch(M, 10**6, delta=0.1).query(np.arange(M) < 80, key=0)
     assert answer.low < answer.value == 0.02 < answer.high
     assert answer.half_width == answer.high - answer.value > answer.value - answer.low
@@ -177,7 +177,7 @@ def test_a_block_of_nothing_is_answered():
 # ---- one key, one model -------------------------------------------------------------------------
 
 
-def test_the_same_losses_again_cost_nothing_and_are_answered_the_same():
+def test_the_same_losses_again_are_answered_the_same():
     search = DeclaredSearch(M, 100, delta=0.1)
     first = search.query(coin(0), key=3)
     assert search.query(pack_losses(coin(0)), key=3.0) == first
@@ -199,7 +199,7 @@ def ways(search, losses, key, **named):
     ]
 
 
-def test_other_losses_for_the_same_key_raise_and_nothing_has_changed():
+def test_other_losses_for_the_same_key_change_nothing():
     search = DeclaredSearch(M, 100, delta=0.1)
     search.query(coin(0), key=3)
     search.query(np.linspace(0, 1, M), key=5)
@@ -316,7 +316,7 @@ def test_bad_losses_raise_and_nothing_has_changed():
     assert search.n_answered == 0
 
 
-def test_a_key_that_is_changed_later_is_still_the_key_that_was_asked():
+def test_a_key_that_is_changed_later_is_stored_as_it_was():
     search = DeclaredSearch(M, {"depth": [1, 2, 3], "leaf": [1]}, delta=0.1)
     key = {"depth": 1, "leaf": 1}
     told = []
@@ -355,7 +355,7 @@ def test_an_interval_of_no_count_and_no_mean_raises(value):
 # ---- what it came to ----------------------------------------------------------------------------
 
 
-def test_the_best_has_the_lowest_high_which_need_not_be_the_lowest_mean():
+def test_the_best_has_the_lowest_high_not_the_lowest_mean():
     search = DeclaredSearch(M, InOrder(), delta=0.1)
     search.query(np.arange(M) < 100, key=1)
     search.query(np.arange(M) < 99, key=10**9)
@@ -493,7 +493,7 @@ def test_threads_share_one_search(n_threads):
 # ---- labels -------------------------------------------------------------------------------------
 
 
-def test_a_search_on_labels_takes_predictions_and_bits_that_say_which_are_wrong():
+def test_a_search_on_labels_takes_predictions_and_wrong_bits():
     labels = coin(9, 0.5).astype(int)
     search = DeclaredSearch(labels, 10, delta=0.1, allow_reruns=True)
     assert search.query(labels ^ coin(0), key=3, rerun=2).value == coin(0).mean()
@@ -563,7 +563,7 @@ def test_keys_of_products_come_back_as_they_were(space, keys):
             again.query(losses[0], key=keys[1])
 
 
-def test_what_was_asked_as_bits_may_be_asked_again_as_floats_and_the_other_way_round():
+def test_queries_of_bits_come_again_as_floats_and_back():
     losses = np.array([coin(seed) for seed in range(4)])
     reals = losses.astype(float)
     for first, second in ((losses, reals), (reals, losses)):

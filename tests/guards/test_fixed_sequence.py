@@ -159,7 +159,7 @@ def test_the_runs_end_in_every_way():
 
 
 @pytest.mark.parametrize(("epsilon", "n_queries"), [(0.062, 3), (0.078, 35), (0.1, 2146)])
-def test_the_union_part_answers_exactly_so_many_queries_whatever_they_are(epsilon, n_queries):
+def test_the_union_part_answers_exactly_so_many_queries(epsilon, n_queries):
     """Unrelated fair coins, whose means are the last to be within epsilon: the signs stop early."""
     rule = sequence(epsilon)._rule
     assert rule.free.n_queries == n_queries
@@ -178,7 +178,7 @@ def test_floats_that_happen_to_be_0_and_1_are_not_declared_so():
 
 
 @pytest.mark.parametrize("max_queries", [3, 7, 40, 150])
-def test_max_queries_shares_half_among_them_and_the_other_half_goes_on(max_queries):
+def test_max_queries_shares_half_and_the_other_half_goes_on(max_queries):
     losses = np.random.default_rng(6).random((200, M)) < 0.5
     answered = sequence(0.085, max_queries).query_many(losses).n_answered
     # fair coins: what max_queries is not too many for is answered; else by dyadic weights
@@ -250,7 +250,7 @@ def test_an_interval_of_a_guards_answers_is_that_of_its_bound():
 
 
 @pytest.mark.parametrize("kind", ["binary", "real-valued"])
-def test_the_price_is_computed_anew_when_the_largest_mean_grows_or_a_stage_ends(monkeypatch, kind):
+def test_the_price_changes_with_the_largest_mean_and_the_stage(monkeypatch, kind):
     priced = []
     price = HaltingRule.price
 
@@ -277,7 +277,7 @@ def test_the_price_is_computed_anew_when_the_largest_mean_grows_or_a_stage_ends(
 
 
 @each_run
-def test_the_budget_is_that_of_the_self_bounding_part_at_the_largest_mean(run):
+def test_the_budget_is_of_the_self_bounding_part_at_the_largest_mean(run):
     losses, epsilon, max_queries = RUNS[run]
     guard = sequence(epsilon, max_queries)
     row = bounds.BOUNDS["fixed-sequence"]
@@ -294,7 +294,7 @@ def test_the_budget_is_that_of_the_self_bounding_part_at_the_largest_mean(run):
 @pytest.mark.parametrize(
     "run", ["signs go on", "growing error", "real-valued", "shared, low error"]
 )
-def test_a_database_that_is_opened_again_goes_on_as_if_it_had_not_been(run, tmp_path):
+def test_a_database_that_is_opened_again_goes_on(run, tmp_path):
     losses, epsilon, max_queries = RUNS[run]
     whole, values, given = sequence(epsilon, max_queries), [], {"durability": "process"}
     parameters = {"epsilon": epsilon, "delta": DELTA, "n_vectors": N_VECTORS}
@@ -324,7 +324,7 @@ def test_a_database_that_is_opened_again_goes_on_as_if_it_had_not_been(run, tmp_
         (Holdout(np.arange(M) % 2, metric="roc_auc"), {"n_vectors": 9}, False),
     ],
 )
-def test_error_rates_and_losses_have_signs_unless_there_are_no_vectors(judged, given, signed):
+def test_error_rates_and_losses_have_signs_unless_n_vectors_is_0(judged, given, signed):
     guard = FixedSequence(judged, epsilon=0.3, delta=0.1, **given)
     assert guard.kind == "FixedSequence" and repr(guard).startswith("FixedSequence(")
     assert isinstance(guard, FixedSequence) and hasattr(guard, "complexity") == signed
@@ -360,7 +360,7 @@ def test_the_guarantee_is_the_rows_with_its_words():
     assert "the first 300 queries, whatever their means" in words
 
 
-def test_the_guarantee_says_that_the_order_must_be_fixed_and_which_pool_needs_none():
+def test_the_guarantee_says_which_order_and_which_pool_it_covers():
     words = sequence(0.09).guarantee
     assert "for queries in an order fixed in advance (before any score on this holdout" in words
     pool = sequence(0.09).n_left(binary=True)

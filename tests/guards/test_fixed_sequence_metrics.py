@@ -104,7 +104,7 @@ def test_weights_and_groups_go_along():
 
 
 @pytest.mark.parametrize("given", [{"sample_weight": np.arange(1.0, M + 1)}, {"groups": Y}])
-def test_a_guarantee_names_weights_and_groups_where_there_are_any(given):
+def test_a_guarantee_names_weights_and_groups_if_there_are_any(given):
     said = "or groups of them where groups are given, and weights that were fixed before"
     in_folds = said.replace("given,", "given, each in one fold,")
     for make, has in (

@@ -275,7 +275,7 @@ def refusal_of(guard, losses):
 
 
 @pytest.mark.parametrize("bound", bounds.BOUNDS)
-def test_a_first_query_that_is_withheld_says_what_would_work_and_nothing_of_its_mean(bound):
+def test_a_withheld_first_query_says_what_would_work_alone(bound):
     messages = set()
     for rate in (0.2, 0.4):
         guard = guard_of(100, epsilon=0.05, bound=bound)

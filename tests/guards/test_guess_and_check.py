@@ -150,7 +150,7 @@ def test_a_first_guess_on_the_wrong_side_is_answered(guess, step):
     assert abs(answer.value - 0.25) <= flat
 
 
-def test_an_accuracy_for_an_error_is_answered_where_the_sample_is_too_small_for_hoeffding():
+def test_an_accuracy_for_an_error_is_answered_on_small_samples():
     check = GuessAndCheck(1000, epsilon=0.04, delta=0.1)
     answer = check.query(losses_with_mean(0.02, 1000), guess=0.98)
     assert not answer.passed and abs(answer.value - 0.02) <= 0.004
@@ -164,7 +164,7 @@ def test_an_accuracy_for_an_error_is_answered_where_the_sample_is_too_small_for_
         (0.8, r"got 0\.8; pass the error rate, not the accuracy$"),
     ],
 )  # fmt: skip
-def test_a_first_guess_that_would_end_it_is_refused_before_anything_is_spent(guess, message):
+def test_a_first_guess_that_would_end_it_spends_nothing(guess, message):
     check = GuessAndCheck(1000, epsilon=0.04, delta=0.1)
     before = shown(check)
     losses = losses_with_mean(0.02, 1000)
@@ -180,7 +180,7 @@ def test_a_first_guess_that_would_end_it_is_refused_before_anything_is_spent(gue
         assert GuessAndCheck(1000, epsilon=0.04, delta=0.1).affordable(nearest) > 0
 
 
-def test_where_only_the_middle_leaves_room_a_first_guess_is_sent_there():
+def test_a_first_guess_is_sent_to_where_there_is_room():
     check = GuessAndCheck(4, epsilon=0.55, delta=0.5)
     with pytest.raises(ValueError, match=r"guess must be from 0\.3329 to 0\.6671 for a first"):
         check.query([0, 0, 0, 0], guess=0.0)
@@ -197,11 +197,11 @@ def test_after_an_answer_a_guess_without_room_ends_it():
         check.query(losses_with_mean(0.02, 1000), guess=0.02)
 
 
-def test_before_the_first_query_the_code_is_that_of_an_empty_transcript():
+def test_the_code_before_the_first_query_is_of_nothing():
     assert GuessAndCheck(100, epsilon=0.1, delta=0.1).spent == guess_and_check_code(1, 0, 0.0)
 
 
-def test_the_value_of_a_pass_is_the_guess_itself_and_of_a_failure_is_not_clipped():
+def test_a_pass_is_the_guess_and_a_failure_is_not_clipped():
     check = GuessAndCheck(4000, epsilon=0.1, delta=0.1, low_error=False)
     tau = check.tolerance
     assert check.query(losses_with_mean(0.1), guess=0.123456789).value == 0.123456789
@@ -222,7 +222,7 @@ def test_the_tolerance_after_passes_has_its_known_values(n_passes, width):
     assert check.failures == 0
 
 
-def test_the_tolerance_after_five_failures_of_one_step_has_its_known_value():
+def test_the_tolerance_after_five_failures_has_its_known_value():
     check = GuessAndCheck(4000, epsilon=0.1, delta=0.1, low_error=False)
     for number in range(999):
         mean = 0.5 + 2 * check.tolerance if number % 200 == 100 else 0.5
@@ -251,7 +251,7 @@ def test_as_many_passes_are_affordable_as_are_then_answered(low_error, m, epsilo
     assert check.affordable() == 0
 
 
-def test_a_holdout_too_small_for_one_answer_says_so_and_halts_at_the_first():
+def test_a_holdout_too_small_for_one_answer_says_so_and_halts():
     small = GuessAndCheck(20, epsilon=0.1, delta=0.1)
     assert "too small" in small.guarantee
     assert small.affordable(0.0) == 0
@@ -265,7 +265,7 @@ def test_a_holdout_too_small_for_one_answer_says_so_and_halts_at_the_first():
     assert trivial.query([1], guess=0.5).value == 0.5
 
 
-def test_what_is_shown_depends_on_the_answers_and_not_on_the_losses():
+def test_what_is_shown_depends_on_the_answers_alone():
     rng = np.random.default_rng(13)
     one, other = (GuessAndCheck(4000, epsilon=0.1, delta=0.1) for _ in range(2))
     for _ in range(30):

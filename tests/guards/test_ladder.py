@@ -59,7 +59,7 @@ def test_the_ledger_of_a_ladder_is_its_code_and_never_shrinks(step):
 
 
 @pytest.mark.parametrize(("step", "k"), [(0.3, 1), (0.05, 10), (0.003, 1000)])
-def test_a_ladder_of_k_queries_counts_its_transcripts_and_refuses_the_next(step, k):
+def test_a_ladder_of_k_queries_counts_transcripts_and_halts(step, k):
     levels = math.floor(1 / step + 0.5) + 1
     transcripts = math.comb(k + levels - 1, levels)
     half_width = step + math.sqrt((math.log(2 / 0.1) + math.log(transcripts)) / 8000)

@@ -165,7 +165,7 @@ def test_no_line_has_a_value_that_the_search_is_not_shown(caplog, rng):
     ]
 
 
-def test_a_level_that_is_set_later_is_for_guards_that_are_made_later(caplog, rng):
+def test_a_level_that_is_set_later_is_for_later_guards(caplog, rng):
     before = RadaBound(M, epsilon=0.3, delta=0.1)
     with caplog.at_level(logging.DEBUG, "radabound_fast"):
         before.query(np.zeros(M))

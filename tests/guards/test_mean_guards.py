@@ -59,9 +59,7 @@ def visible(guard):
 
 @pytest.mark.parametrize("n_samples", [1, 64, 200])
 @pytest.mark.parametrize("n_rows", [1, 2, 40, 700])
-def test_sums_of_a_block_are_in_one_unit_wherever_its_real_valued_rows_stand(
-    kernel, n_rows, n_samples
-):
+def test_sums_of_a_block_are_in_one_unit(kernel, n_rows, n_samples):
     bits = np.random.default_rng(n_rows).integers(0, 2, (n_rows, n_samples)).astype(float)
     for places in ([], [0], [-1], [n_rows // 2], [0, -1], slice(0, None, 150), slice(None)):
         losses = bits.copy()
@@ -341,7 +339,7 @@ def test_no_guarantee_is_rounded_to_more_than_is_proved(delta, told):
         "plan",
     ],
 )
-def test_a_delta_whose_logarithms_are_not_finite_is_refused_at_once(make):
+def test_a_delta_without_finite_logarithms_is_refused_at_once(make):
     for delta, message in ((1e-320, "at least 1e-300"), (10**400, "finite in float64, got 1000")):
         with pytest.raises(ValueError, match=f"delta must be {message}"):
             make(delta)

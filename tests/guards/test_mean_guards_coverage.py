@@ -202,7 +202,7 @@ def test_at_low_error_the_entropy_tolerance_answers_hundreds():
 
 
 @pytest.mark.slow
-def test_at_low_error_the_entropy_tolerance_answers_hundreds_in_200_runs():
+def test_at_low_error_entropy_answers_hundreds_in_200_runs():
     low_error_cell(n_runs=200)
 
 
@@ -274,7 +274,7 @@ def test_a_ladder_is_never_off_by_more_than_its_half_width(step, max_queries):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("step", "max_queries"), LADDERS)
-def test_a_ladder_is_never_off_by_more_than_its_half_width_in_200_runs(step, max_queries):
+def test_a_ladder_is_within_its_half_width_in_200_runs(step, max_queries):
     ladder_cell(step, max_queries, n_runs=200)
 
 
@@ -319,7 +319,7 @@ PRACTICAL = [(0.04, 0.01, 100), (0.04, 0.005, 100), (0.04, 0.01, 400), (0.02, 0.
 
 
 @pytest.mark.parametrize(("threshold", "noise", "budget"), PRACTICAL)
-def test_thresholdout_with_practical_parameters_has_no_valid_half_width(threshold, noise, budget):
+def test_practical_thresholdout_has_no_valid_half_width(threshold, noise, budget):
     """Documents a failure: .05 would be broken in more than delta of the runs."""
     cell = 500 + PRACTICAL.index((threshold, noise, budget))
     bad = [thresholdout_under_the_vote(run, cell, threshold, noise, budget) for run in range(40)]

@@ -40,7 +40,7 @@ def fair(n_queries):
 
 @pytest.mark.parametrize("epsilon", [0.095, 0.1, 0.11])
 @pytest.mark.parametrize("n_asked", [0, 1, 5])
-def test_fixed_sequence_answers_what_it_has_left_whatever_they_are(epsilon, n_asked):
+def test_a_fixed_sequence_answers_all_that_it_has_left(epsilon, n_asked):
     for declared in (False, True):
         guard = guard_of("fixed-sequence", epsilon)
         kind = bool if declared else float
@@ -75,7 +75,7 @@ def test_a_mean_near_0_or_1_may_have_more_left_than_others():
 
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("estimator", ["plain", "half-range"])
-def test_there_is_no_limit_where_no_query_of_this_mean_can_exceed_the_budget(bound, estimator):
+def test_there_is_no_limit_where_no_query_can_exceed_the_budget(bound, estimator):
     if estimator not in BOUNDS[bound].estimators:
         pytest.skip("not an estimator of this bound")
     given = {} if bound == "fixed-sequence" else {"estimator": estimator}
@@ -92,7 +92,7 @@ def test_there_is_no_limit_where_no_query_of_this_mean_can_exceed_the_budget(bou
 
 
 @pytest.mark.parametrize("bound", ["bernstein", "bernstein-split", "mclt"])
-def test_the_papers_bounds_promise_nothing_of_usual_means_and_may_refuse_the_next(bound):
+def test_the_papers_bounds_promise_nothing_of_usual_means(bound):
     guard = guard_of(bound, 0.25)
     assert guard.n_left() == guard.n_left(0.3) == 0
     assert not guard.query_many(fair(5)).halted
@@ -100,7 +100,7 @@ def test_the_papers_bounds_promise_nothing_of_usual_means_and_may_refuse_the_nex
     assert guard.query_many(np.asarray(guard._signs) > 0).halted
 
 
-def test_the_half_range_of_one_row_is_0_so_that_a_first_query_is_certain():
+def test_by_half_range_a_first_query_is_certain():
     guard = guard_of("bernstein", 0.2, estimator="half-range")
     assert guard.n_left() == guard.n_left(0.5) == 1
     guard.query(worst(guard, M // 2, 0))
@@ -108,7 +108,7 @@ def test_the_half_range_of_one_row_is_0_so_that_a_first_query_is_certain():
     assert guard_of("bernstein", 0.01, estimator="half-range").n_left() == 0
 
 
-def test_nothing_is_left_after_the_halt_or_where_nothing_can_be_answered():
+def test_nothing_is_left_after_a_halt_or_where_nothing_is_answered():
     guard = guard_of("fixed-sequence", 0.07)
     guard.query_many(fair(100))
     assert guard.halted and guard.n_left() == guard.n_left(0.0) == 0
@@ -174,9 +174,7 @@ def test_a_bad_question_is_named(arguments, error, message):
 @pytest.mark.parametrize("max_queries", [None, 1, 40])
 @pytest.mark.parametrize("delta", [0.05, 0.9])
 @pytest.mark.parametrize("kind", [bool, float])
-def test_the_union_bound_keeps_its_promise_for_every_mean_and_breaks_it_for_one_after(
-    max_queries, delta, kind
-):
+def test_the_union_bound_keeps_its_promise_for_every_mean(max_queries, delta, kind):
     """m = 60: each count is asked until it is refused; the least of these is the promise."""
     m = 60
     for epsilon in (0.1, 0.2, 0.25, 0.3, 0.4, 0.6):

@@ -33,7 +33,7 @@ def asked(search):
 
 
 @pytest.mark.parametrize("metric", ["error", "accuracy", "f1"])
-def test_the_sentence_has_the_best_model_its_value_and_interval_rounded_outwards(metric):
+def test_the_sentence_has_the_best_model_and_its_interval(metric):
     search = asked(search_by_depth(metric=metric))
     report, best = search.report(), search.best
     assert report.best == best and report.metric == metric
@@ -58,7 +58,7 @@ def test_one_side_alone_is_told_as_one_side():
 
 
 @pytest.mark.parametrize(("baseline", "how"), [(BASELINE, "less"), (LABELS, "more")])
-def test_a_gain_over_the_baseline_is_told_in_the_direction_that_it_has(baseline, how):
+def test_a_gain_over_the_baseline_is_told_in_its_direction(baseline, how):
     report = asked(search_by_depth(baseline=baseline)).report()
     best, said = report.best, str(report).rpartition("It errs ")[2]
     sign = 1 if how == "less" else -1
@@ -83,9 +83,7 @@ def test_a_gain_over_the_baseline_is_told_in_the_direction_that_it_has(baseline,
     ],
 )
 @pytest.mark.parametrize("good", [True, False])
-def test_of_any_mean_the_baseline_has_its_own_value_and_the_gain_its_own_words(
-    options, value, good
-):
+def test_a_baseline_has_its_value_and_a_gain_its_words(options, value, good):
     halves = value is not None
     baseline = np.full(M, 0.5) if halves else BASELINE
     search = search_of(LABELS, 3, baseline=baseline, **options)
@@ -120,7 +118,7 @@ def test_keys_are_told_as_json_has_them():
 
 
 @pytest.mark.parametrize("metric", ["error", "accuracy"])
-def test_the_ranking_is_by_the_limit_that_counts_and_begins_with_the_best(metric):
+def test_the_ranking_is_by_the_limit_that_counts(metric):
     report = asked(search_by_depth(metric=metric)).report()
     ranked = report.ranking()
     assert ranked[0] == report.best and len(ranked) == 30 and report.ranking(7) == ranked[:7]
@@ -128,7 +126,7 @@ def test_the_ranking_is_by_the_limit_that_counts_and_begins_with_the_best(metric
     assert limits == sorted(limits)
 
 
-def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
+def test_html_has_sentence_table_and_picture_and_escapes_keys():
     search = DeclaredSearch(M, Choice([f"<b>{i}</b>" for i in range(30)]), delta=0.1)
     for i, losses in enumerate(PREDICTIONS.values()):
         search.query(losses ^ LABELS, key=f"<b>{i}</b>")
@@ -137,7 +135,7 @@ def test_html_has_the_sentence_the_ten_best_and_the_picture_and_escapes_keys():
     assert "<b>" not in page and f"&lt;b&gt;{search.best.key[3:-4]}&lt;/b&gt;" in page
 
 
-def test_a_notebook_shows_the_report_of_a_cross_validation_and_every_rerun():
+def test_a_notebook_shows_cross_validations_and_reruns():
     folds = asked(search_by_depth(n_folds=5)).report()._repr_html_()
     assert "<th>truth_of</th>" in folds and "<td>the 5 fold models on average</td>" in folds
     search = search_by_depth(allow_reruns=True)
@@ -149,7 +147,7 @@ def test_a_notebook_shows_the_report_of_a_cross_validation_and_every_rerun():
 
 # errors of a thousandth, or of a million, are told as well as those of a class
 @pytest.mark.parametrize("unit", [1e-12, 1e-3, 1.0, 1e6])
-def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
+def test_numbers_are_told_from_their_limits_by_their_digits(unit):
     own = {"metric": "neg_mean_squared_error", "y_range": (0, unit)}
     rng = np.random.default_rng(1)
     y_true = unit * rng.random(M)
@@ -175,7 +173,7 @@ def test_numbers_have_the_digits_that_tell_them_from_their_limits(unit):
     assert float(cells[0].replace(",", "")) == pytest.approx(best.value, rel=0, abs=near)
 
 
-def test_the_picture_of_a_cross_validation_says_whose_intervals_it_has():
+def test_the_picture_of_a_cross_validation_says_whose_it_is():
     for folds, whose in (({}, ""), ({"n_folds": 5}, " of the fold models")):
         figure = asked(search_by_depth(**folds)).report().plot()
         said = " ".join(

@@ -33,7 +33,7 @@ def guard_of(judged=200, **given):
     return support.guard_of(judged, **{"epsilon": 0.9} | given)
 
 
-def test_threads_that_outlive_an_interrupted_call_keep_what_they_read(monkeypatch):
+def test_threads_that_outlive_a_call_keep_what_they_read(monkeypatch):
     kept = []
 
     def impatient(*thread):  # as when Ctrl-C breaks into the start of the threads
@@ -166,7 +166,7 @@ def test_a_thread_is_started_only_for_work_that_pays(monkeypatch):
 
 @pytest.mark.parametrize("bound", list(BOUNDS))
 @pytest.mark.parametrize("delta", [5e-324, 1e-310, 9.9e-301])
-def test_a_delta_that_has_no_logarithm_is_refused_by_its_own_name(bound, delta):
+def test_a_delta_that_has_no_logarithm_is_refused_by_name(bound, delta):
     made = [
         lambda delta: guard_of(epsilon=0.5, delta=delta, bound=bound),
         lambda delta: DeclaredSearch(200, 10, delta=delta),

@@ -309,7 +309,7 @@ def test_the_labels_are_found_where_they_are():
 
 
 @pytest.mark.parametrize(("kind", "parameters", "text"), SPENT.values(), ids=SPENT)
-def test_a_repr_shows_parameters_and_state_but_no_signs_seed_or_extremes(kind, parameters, text):
+def test_a_repr_shows_no_signs_seed_or_extremes(kind, parameters, text):
     seed = 0x9E37_79B9_7F4A_7C15
     if "seed" in parameters:
         parameters = parameters | {"seed": seed}

@@ -348,7 +348,7 @@ def test_what_the_caller_was_handling_keeps_its_frames():
         assert not any(frame.f_locals for frame in frames_of(error, outer))
 
 
-def test_what_is_raised_within_is_told_with_its_lines_and_its_causes():
+def test_what_is_raised_within_has_its_lines_and_causes():
     class Broken:
         def __array__(self, dtype=None, copy=None):
             raise RuntimeError("a tensor on another device")

@@ -49,7 +49,7 @@ def units_of(m, weights, groups):
 # ---- the same as the definition ------------------------------------------------------------------
 
 
-def test_real_valued_losses_are_rounded_to_units_of_the_heaviest_group():
+def test_real_losses_are_rounded_to_units_of_the_heaviest_group():
     m = 200
     weights, groups = parts(m)
     losses = np.random.default_rng(72).random((3, m))
@@ -164,7 +164,7 @@ def test_an_error_in_a_row_changes_nothing():
 # ---- told and kept ------------------------------------------------------------------------------
 
 
-def test_what_is_left_is_answered_whatever_it_is_and_a_halt_is_final():
+def test_what_is_left_is_answered_and_a_halt_is_final():
     m = 600
     weights, groups = parts(m)
     guard = sequence(m, epsilon=0.2, max_queries=40, sample_weight=weights, groups=groups)
@@ -237,7 +237,7 @@ def test_labels_with_weights_live_in_a_database(tmp_path):
         FixedSequence.open(path, y_true)
 
 
-def test_units_are_exact_for_whole_weights_and_equal_for_equal_ones():
+def test_units_are_exact_for_whole_weights():
     weights, groups = parts(500)
     units = units_of(500, weights, groups)
     ratio = units.weights / weights
@@ -265,7 +265,7 @@ def weights_of(kind, m, rng):
 
 @pytest.mark.parametrize("kind", ["steep", "one heavy", "mild"])
 @pytest.mark.parametrize(("m", "truth"), [(60, 0.5), (400, 0.1), (400, 0.5)])
-def test_no_answer_of_a_fixed_sequence_is_off_by_more_than_epsilon(kind, m, truth):
+def test_no_answer_of_a_fixed_sequence_is_off_by_epsilon(kind, m, truth):
     """100 runs of 30 coins, seed 76, delta .3; an epsilon at which it halts on the way."""
     rng, missed, n_halts, n_answers = np.random.default_rng(76), 0, 0, 0
     weights = weights_of(kind, m, rng)
@@ -308,7 +308,7 @@ def test_the_weighted_bound_holds_for_many_coins_at_once(kind):
     assert nearest > 0.1
 
 
-def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not():
+def test_groups_are_covered_and_rows_taken_for_independent_are_not():
     """200 runs, seed 78, delta .2: 60 patients with 1 to 40 rows, all wrong or all right."""
     rng = np.random.default_rng(78)
     missed = alone = 0

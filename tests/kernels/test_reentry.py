@@ -134,7 +134,7 @@ each_call = pytest.mark.parametrize("ask", CALLS.values(), ids=CALLS)
 
 @each_guard
 @each_call
-def test_a_trace_function_within_a_call_is_refused_and_the_call_goes_on(pair, ask):
+def test_a_trace_function_is_refused_within_a_call(pair, ask):
     guard, twin = pair
     within = []
     with traced(lambda: within.append(tried_within(guard))):
@@ -184,9 +184,7 @@ class Handled:
 
 @each_guard
 @each_call
-def test_a_signal_handler_within_a_call_is_refused_and_the_call_goes_on(
-    kind, parameters, ask, monkeypatch
-):
+def test_a_signal_handler_is_refused_within_a_call(kind, parameters, ask, monkeypatch):
     guard, twin = kind(M, **parameters), kind(M, **parameters)
     break_into(guard, monkeypatch, lambda: signal.raise_signal(signal.SIGTERM))
     handler = Handled(lambda: tried_within(guard) or pytest.fail("not within"))
@@ -197,7 +195,7 @@ def test_a_signal_handler_within_a_call_is_refused_and_the_call_goes_on(
 
 
 @each_guard
-def test_what_a_handler_raises_ends_the_call_and_nothing_is_counted(kind, parameters, monkeypatch):
+def test_what_a_handler_raises_ends_the_call_uncounted(kind, parameters, monkeypatch):
     guard = kind(M, **parameters)
     before = state_of(guard)
     break_into(guard, monkeypatch, lambda: signal.raise_signal(signal.SIGTERM))
@@ -238,7 +236,7 @@ def drop_what_is_watched(use):
 
 @each_guard
 @pytest.mark.parametrize("drop", [drop_one, drop_a_cycle, drop_what_is_watched])
-def test_what_is_dropped_within_a_call_is_refused_and_the_call_goes_on(
+def test_what_is_dropped_is_refused_within_a_call(
     kind, parameters, drop, monkeypatch, quick_collections
 ):
     guard, twin = kind(M, **parameters), kind(M, **parameters)
@@ -254,7 +252,7 @@ def test_what_is_dropped_within_a_call_is_refused_and_the_call_goes_on(
 
 
 @each_guard
-def test_an_array_that_uses_the_guard_while_it_is_read_is_asked_before(kind, parameters):
+def test_an_array_that_uses_the_guard_is_read_before(kind, parameters):
     guard = kind(M, **parameters)
 
     class Losses:
@@ -266,7 +264,7 @@ def test_an_array_that_uses_the_guard_while_it_is_read_is_asked_before(kind, par
     assert query(guard, Losses()).number == 2 and told == [1]
 
 
-def test_a_signal_handler_in_a_long_scan_is_refused_and_the_scan_goes_on():
+def test_a_signal_handler_is_refused_within_a_long_scan():
     one = pack_losses(np.random.default_rng(0).random(4000) < 0.3)
     losses = PackedLosses(np.broadcast_to(one.words, (200_000, len(one.words))), 4000)
     guard, twin = (
@@ -295,9 +293,7 @@ def test_a_signal_handler_in_a_long_scan_is_refused_and_the_scan_goes_on():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are for POSIX")
 @each_guard
-def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refused(
-    kind, parameters, tmp_path
-):
+def test_a_handler_cannot_close_a_guard_that_waits(kind, parameters, tmp_path):
     guard = kind.open(tmp_path / "guard.db", M, durability="process", **parameters)
     holder = sqlite3.connect(tmp_path / "guard.db", isolation_level=None)
     for ask in CALLS.values():
@@ -317,9 +313,7 @@ def test_a_handler_that_closes_a_guard_which_waits_for_another_process_is_refuse
 
 @each_guard
 @pytest.mark.parametrize("ask", [CALLS["query"], CALLS["query_many"]], ids=["query", "query_many"])
-def test_a_guard_on_labels_within_its_own_call_is_refused_and_the_call_goes_on(
-    kind, parameters, ask, tmp_path
-):
+def test_a_guard_on_labels_is_refused_within_its_own_call(kind, parameters, ask, tmp_path):
     labels, within = np.zeros(M, bool), []
     twin = kind(Holdout(labels, classes=[False, True]), **parameters)
     judged = Holdout(labels, classes=[False, True])
@@ -340,9 +334,7 @@ def test_a_guard_on_labels_within_its_own_call_is_refused_and_the_call_goes_on(
 
 @each_guard
 @pytest.mark.parametrize("ask", [CALLS["query"], CALLS["query_many"]], ids=["query", "query_many"])
-def test_another_guard_on_the_database_is_refused_within_a_transaction(
-    kind, parameters, ask, tmp_path
-):
+def test_another_guard_is_refused_within_a_transaction(kind, parameters, ask, tmp_path):
     path, took = tmp_path / "guard.db", []
     with kind.open(path, M, durability="process", **parameters) as guard, kind.open(path) as other:
 
@@ -377,7 +369,7 @@ WAYS = {
 @pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
 @pytest.mark.parametrize("inner", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("outer", WAYS.values(), ids=WAYS)
-def test_what_makes_a_file_within_another_making_in_the_folder_is_refused(outer, inner, tmp_path):
+def test_no_file_is_made_within_another_making_in_the_folder(outer, inner, tmp_path):
     seen = []
 
     def use():
@@ -397,7 +389,7 @@ def test_what_makes_a_file_within_another_making_in_the_folder_is_refused(outer,
     inner(tmp_path / "next")
 
 
-def test_a_search_within_its_own_call_is_answered_or_refused_at_once(tmp_path):
+def test_a_search_within_its_own_call_never_waits(tmp_path):
     search = DeclaredSearch.open(tmp_path / "search.db", M, 9999, delta=0.1)
     again = DeclaredSearch.open(tmp_path / "search.db")
     answered, took = [], []
@@ -446,7 +438,7 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
 
 @pytest.mark.source
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are for POSIX")
-def test_the_handler_that_the_page_shows_closes_the_guard_with_every_answer_counted(tmp_path):
+def test_the_handler_on_the_page_closes_the_guard_whole(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "how-to" / "store-a-guard.md"
     (shown,) = re.findall(r"```python\n(import signal.*?)```", page.read_text("utf-8"), re.S)
     last = "    guard.query(np.arange(4000) % 5 == 0)\n"
@@ -562,7 +554,7 @@ def test_an_average_and_a_guard_on_labels_hear_ctrl_c_too():
     assert average.n_queries == 6 and guard.n_answered == 0
 
 
-def test_who_has_waited_for_the_lock_is_refused_within_like_who_found_it_free():
+def test_who_has_waited_for_the_lock_is_refused_within_it():
     lock, told = QuickLock(), []
 
     def work():

@@ -172,7 +172,7 @@ def extremes_of(guard):
     return [values.tolist() for values in guard._core.extremes()]
 
 
-def test_eighty_thousand_answers_are_those_of_one_thread_in_some_order():
+def test_answers_of_many_threads_are_those_of_one_in_some_order():
     guard, alone = short_guard(0.9), short_guard(0.9)
     rows, answers, refused = ask_each_of(guard, 10_000)
     assert not refused and guard.n_answered == 80_000
@@ -239,7 +239,7 @@ def test_other_threads_run_while_the_sums_are_computed(many, form, signs):
     pytest.fail("no other thread ran during 500 calls")
 
 
-def test_a_guard_that_is_closed_at_work_holds_every_answer_that_was_given(tmp_path):
+def test_a_guard_that_is_closed_at_work_has_every_answer(tmp_path):
     for number in rounds(1 / 3):
         path = tmp_path / f"guard-{number}.db"
         parameters = {"epsilon": 0.9, "delta": 0.1, "bound": "mclt", "durability": "process"}

@@ -64,7 +64,7 @@ def test_rows_with_a_larger_mean_than_was_priced_are_judged():
 
 
 @pytest.mark.parametrize("bad", [200, 300, 384, 599])
-def test_a_row_that_cannot_be_read_is_named_and_nothing_has_changed(bad):
+def test_a_row_that_cannot_be_read_changes_nothing(bad):
     packed = pack_losses(losses_of(5, 600, 1000, movers=[250]))
     packed.words[bad, -1] |= np.uint64(1) << np.uint64(63)
     guard = guard_of(1000)

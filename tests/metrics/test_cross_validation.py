@@ -94,7 +94,7 @@ ROWS_WORTH = {
 
 
 @pytest.mark.parametrize("name", FOLDED)
-def test_a_metric_s_value_is_as_ever_and_its_limits_are_of_one_fold(name):
+def test_a_value_is_as_ever_and_its_limits_are_of_one_fold(name):
     answer = answer_by(name)
     plain = answer_by(name, n_folds=None)
     assert answer.value == plain.value
@@ -149,7 +149,7 @@ def test_repeats_are_averaged_by_the_row():
 # ---- whose truth it is --------------------------------------------------------------------------
 
 
-def test_answers_guarantee_repr_and_report_say_that_it_is_the_fold_models():
+def test_everything_says_that_it_is_the_fold_models():
     search = by_folds(Y)
     answer = search.query(SAYS["classes"], key=7)
     assert type(answer) is CrossValidatedAnswer

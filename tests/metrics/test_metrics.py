@@ -171,7 +171,7 @@ def test_no_rows_have_no_answers(case):
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
-def test_a_dearer_key_has_a_wider_interval_and_one_side_a_nearer_limit(case):
+def test_a_dearer_key_is_wider_and_one_side_alone_is_nearer(case):
     metric, y_true, predictions, options, _ = case
     wider = search_by(metric, y_true, **options).query(predictions, key=0)
     narrow = search_by(metric, y_true, space=1, **options).query(predictions, key=0)
@@ -235,7 +235,7 @@ def test_the_best_has_the_highest_low_where_more_is_better():
     assert search.best.key == 1
 
 
-def test_without_positives_predicted_precision_is_0_and_nothing_is_known():
+def test_without_predicted_positives_precision_is_0():
     answer = search_by("precision").query(np.zeros(M, int), key=0)
     assert (answer.value, answer.low, answer.high) == (0.0, 0.0, 1.0)
     nobody = search_by("f1", np.zeros(M, int), classes=[0, 1]).query(np.zeros(M, int), key=0)
@@ -251,7 +251,7 @@ def test_a_balanced_accuracy_is_of_the_classes_that_there_are():
     assert search.query(predictions, key=0).value == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_labels_may_be_strings_beside_probabilities_of_both_classes():
+def test_labels_may_be_strings_beside_probabilities_of_both():
     y_true = np.array(["cat", "dog"])[Y]
     search = search_by("neg_log_loss", y_true, clip=0.01)
     pairs = np.stack([1 - CHANCES, CHANCES], axis=1)
@@ -390,7 +390,7 @@ def test_zeros_of_either_sign_are_one_prediction(metric, options):
 # np.float16(0.3) and np.float32(0.3) are above 0.3, np.float16(0.1) is below 0.1
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
 @pytest.mark.parametrize("high", [0.1, 0.3, 1e6])
-def test_numbers_that_were_clipped_in_their_own_dtype_are_within_the_range(dtype, high):
+def test_numbers_clipped_in_their_dtype_are_within_the_range(dtype, high):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # float16 has no 1e6
         largest = np.finfo(dtype).max if np.isinf(dtype(high)) else dtype(high)
@@ -494,7 +494,7 @@ def test_a_record_opens_for_its_metric_and_baseline_alone(tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["error", "accuracy", "balanced_accuracy", "f1"])
-def test_bits_that_say_which_predictions_are_wrong_stand_for_them(metric):
+def test_bits_of_wrong_predictions_stand_for_predictions(metric):
     plain, packed = search_by(metric), search_by(metric)
     rows = np.stack([CLASSES, 1 - CLASSES, Y])
     expected = plain.query_many(rows, keys=range(3))
@@ -561,7 +561,7 @@ def test_without_a_baseline_there_is_no_gain():
 
 @pytest.mark.parametrize("metric", ["error", "accuracy"])
 @pytest.mark.parametrize("baseline", [None, CLASSES])
-def test_two_models_of_a_search_are_compared_at_the_price_of_both_keys(metric, baseline):
+def test_two_models_are_compared_at_the_price_of_both_keys(metric, baseline):
     search = search_by(metric, baseline=baseline)
     told = search.compare(Y, CLASSES, key_a=3, key_b=4)
     n_wrong = int((CLASSES != Y).sum())
@@ -730,7 +730,7 @@ def test_a_weighted_value_is_scikit_learn_s(case, tmp_path):
             DeclaredSearch.open(path, holdout_of(y_true, **own, **wrong))
 
 
-def test_the_limits_of_weights_and_groups_are_those_of_the_groups_weights():
+def test_weights_and_groups_have_the_limits_of_the_groups_weights():
     groups = np.arange(M) // 5
     search = search_by("error", sample_weight=WEIGHTS, groups=groups)
     answer = search.query(CLASSES, key=0)
@@ -774,7 +774,7 @@ def test_weights_and_groups_that_make_no_sense_are_named(metric, options, error,
         search_by(metric, **options)
 
 
-def test_neither_the_paper_s_bounds_nor_comparisons_have_weights_or_groups():
+def test_comparisons_and_the_paper_s_bounds_have_no_weights():
     for options in ({"sample_weight": WEIGHTS}, {"groups": Y}):
         for bound in bounds.PAPER_BOUNDS:
             with pytest.raises(ValueError, match="fixed-sequence|FixedSequence"):

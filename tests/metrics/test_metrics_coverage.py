@@ -142,7 +142,7 @@ def a_search_misses(name, rng, m, delta, n_starts=1):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_no_search_for_the_best_makes_an_interval_of_a_metric_miss(name):
+def test_no_search_for_the_best_makes_an_interval_miss(name):
     """6 runs, seed 33, m = 200, delta .5."""
     rng = np.random.default_rng(33)
     missed = [a_search_misses(name, rng, 200, 0.5)[0] for _ in range(6)]
@@ -193,7 +193,7 @@ def gains_miss(rng, m, delta, n_models=20):
 
 
 @pytest.mark.parametrize("m", [30, 1000])
-def test_scores_and_gains_hold_together_and_comparisons_of_the_extremes(m):
+def test_scores_gains_and_comparisons_of_extremes_hold_together(m):
     """100 runs, seed 36, delta .3."""
     rng = np.random.default_rng(36)
     missed, compared = np.array([gains_miss(rng, m, 0.3) for _ in range(100)]).T
@@ -222,7 +222,7 @@ def test_gains_of_a_brier_score_hold(m):
 # ---- groups ------------------------------------------------------------------------------------
 
 
-def test_groups_of_equal_rows_are_covered_and_rows_taken_for_independent_are_not():
+def test_groups_are_covered_and_rows_taken_for_independent_are_not():
     """200 runs, seed 37, delta .2: 60 patients with 1 to 40 rows, all wrong or all right."""
     rng = np.random.default_rng(37)
     missed = alone = 0

@@ -74,9 +74,7 @@ def n_adopted_of(guard, losses, segment):
 @pytest.mark.parametrize("kind", ["binary", "declared", "real", "mixed"])
 @pytest.mark.parametrize(("bound", "epsilon"), RUNS)
 @pytest.mark.parametrize("segment", [1, 7, 40])
-def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
-    bound, epsilon, kind, segment
-):
+def test_adopting_what_passes_and_judging_the_rest_is_judging(bound, epsilon, kind, segment):
     losses = rows("binary", 200).astype(bool) if kind == "declared" else rows(kind, 200)
     here, there = guard_of(bound, epsilon), guard_of(bound, epsilon)
     n_adopted = n_adopted_of(there, losses, segment)
@@ -87,7 +85,7 @@ def test_adopting_where_all_pass_and_judging_the_rest_is_judging_each(
 
 
 @pytest.mark.parametrize("max_queries", [None, 1, 70, 1000])
-def test_a_block_that_goes_over_the_end_of_stages_is_adopted_whole(max_queries):
+def test_a_block_over_the_end_of_stages_is_adopted_whole(max_queries):
     """Of rows that pass in every stage; after 1, 3, 7, ... and max_queries answers one ends."""
     given = {"delta": 0.1, "seed": 1, "n_vectors": N_VECTORS, "max_queries": max_queries}
     here, there = (FixedSequence(N_SAMPLES, epsilon=0.06, **given) for _ in "12")
@@ -145,7 +143,7 @@ def test_totals_are_priced_in_the_units_there_are(ours, theirs):
         assert (here.progress() == (judged.progress() if taken else before)).all()
 
 
-def test_totals_that_are_not_those_of_the_state_are_refused_and_change_nothing():
+def test_totals_of_another_state_change_nothing():
     guard = guard_of("mclt", 0.2)
     progress, totals = counted_elsewhere(guard, rows("binary", 3))
     before = state_of(guard)

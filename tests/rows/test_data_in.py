@@ -128,7 +128,7 @@ def test_predictions_of_every_container_are_compared_by_position(held):
 @pytest.mark.parametrize(
     "dtype", ["boolean", "Int8", "Float64", "bool[pyarrow]", "double[pyarrow]"]
 )
-def test_nullable_columns_of_pandas_are_losses_until_one_is_missing(dtype):
+def test_nullable_columns_are_losses_until_one_is_missing(dtype):
     pd = pytest.importorskip("pandas")
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
@@ -156,7 +156,7 @@ def test_nulls_of_arrow_columns_are_refused(library):
 
 @pytest.mark.parametrize("start", [0, 8, 64, 1, 13])
 @pytest.mark.parametrize("n_samples", [960, 1000, 1001])  # whole words, whole bytes, neither
-def test_a_bool_column_is_a_packed_row_without_a_copy_where_it_is_whole_words(start, n_samples):
+def test_a_bool_column_of_whole_words_is_a_packed_row_uncopied(start, n_samples):
     pa = pytest.importorskip("pyarrow")
     column = pa.array(np.concatenate([np.zeros(start, bool), LOSSES, np.zeros(99, bool)]))
     column = column[start : start + n_samples]

@@ -366,9 +366,7 @@ def test_packed_losses_are_rows_that_are_cut_without_a_copy():
         (np.zeros(2, np.uint64), 1.5, TypeError, "n_samples must be an integer, got 1.5"),
     ],
 )
-def test_words_that_hold_no_such_losses_are_refused_when_they_are_wrapped(
-    words, n_samples, error, message
-):
+def test_words_that_hold_no_such_losses_are_refused_at_once(words, n_samples, error, message):
     with pytest.raises(error, match=re.escape(message)):
         PackedLosses(words, n_samples)
 
@@ -376,7 +374,7 @@ def test_words_that_hold_no_such_losses_are_refused_when_they_are_wrapped(
 # one byte, one under, at and over a word, and whole words
 @pytest.mark.parametrize("n_samples", [1, 63, 64, 65, 4000, 4096])
 @pytest.mark.parametrize("many", [False, True])
-def test_bytes_are_refused_with_the_line_that_makes_words_of_them(n_samples, many):
+def test_bytes_are_refused_with_the_line_that_makes_words(n_samples, many):
     bits = random_bits(3, n_samples) if many else random_bits(1, n_samples)[0]
     made = np.packbits(bits, axis=-1)  # the first sample highest: wrong, and m may be whole bytes
     with pytest.raises(TypeError, match="be uint64, as pack_losses.*bytes do not tell") as caught:
@@ -386,7 +384,7 @@ def test_bytes_are_refused_with_the_line_that_makes_words_of_them(n_samples, man
     assert_array_equal(eval(line, {"np": np, "words": right}), pack_losses(bits).words)
 
 
-def test_packed_words_in_odd_strides_or_byte_order_become_plain_ones():
+def test_words_in_odd_strides_or_byte_order_become_plain_ones():
     words = pack_losses(random_bits(3, 200)).words
     for odd in (words.astype(">u8"), np.asfortranarray(words), np.repeat(words, 2, axis=1)[:, ::2]):
         taken = as_words(odd, 200)

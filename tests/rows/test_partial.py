@@ -143,7 +143,7 @@ def test_generated_signs_count_alike():
         )
 
 
-def test_parts_that_are_too_large_to_keep_are_counted_under_generated_signs(monkeypatch):
+def test_parts_too_large_to_keep_have_generated_signs(monkeypatch):
     from radabound_fast.rows import partial
 
     losses = losses_of("bits")
@@ -241,7 +241,7 @@ def test_guards_of_one_seed_share_partials():
         assert_same(there.take([partial], fetch=lambda i: losses), here.query_many(losses))
 
 
-def test_what_is_taken_is_committed_and_another_process_may_halt_between(tmp_path):
+def test_what_is_taken_is_committed_and_another_may_halt_between(tmp_path):
     path, losses = tmp_path / "guard.db", losses_of("bits")
     parameters = {"epsilon": 0.12, "delta": 0.1, "n_vectors": 12, "bound": "mclt", "seed": SEED}
     halts_it = (
@@ -354,7 +354,7 @@ def test_guards_without_signs_have_no_task():
 # ---- what does not fit, and who may know -----------------------------------------------------
 
 
-def test_what_does_not_fit_is_refused_and_what_was_counted_is_told():
+def test_what_does_not_fit_is_refused_with_what_was_counted():
     guard, losses = guard_of(), losses_of("bits")
     good = guard.task().reduce(losses[:10])
     cases = [
@@ -391,7 +391,7 @@ def test_what_is_no_bytes_is_refused_and_a_number_is_no_length(blob):
         Partial.from_bytes(blob)
 
 
-def test_rows_that_are_needed_and_not_given_or_others_are_refused_before_anything_changes():
+def test_missing_or_other_rows_are_refused_before_any_change():
     losses = losses_of("bits", 150)
     guard = guard_of()
     partial = guard.task().reduce(losses)
@@ -580,7 +580,7 @@ def test_forged_numbers_are_refused():
             pytest.fail(f"number {number}")
 
 
-def test_forged_bytes_are_refused_or_taken_and_nothing_else_happens():
+def test_forged_bytes_are_refused_or_taken():
     """Bytes of the head or the body are changed, and the checksum with them."""
     rng, losses = random.Random(0), losses_of("bits", 5)
     task = guard_of(n_vectors=3).task()
