@@ -61,7 +61,7 @@ def check_probability(**named: Any) -> float:
 
 
 def check_delta(delta: Any) -> float:
-    """The delta of a guard, a mechanism or a plan: `LEAST_DELTA` or more, and below 1."""
+    """The delta of a guard or a plan: `LEAST_DELTA` or more, and below 1."""
     value = check_probability(delta=delta)
     if value < LEAST_DELTA:
         raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {value!r}")

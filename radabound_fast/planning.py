@@ -51,10 +51,10 @@ class Plan:
     n_samples, epsilon, delta, n_vectors, error_rate, space_size, max_queries
         The arguments of `plan`.
     rows : list of dict
-        A row per bound and mechanism; none without an `epsilon`:
+        A row per bound and guard; none without an `epsilon`:
 
         name : str
-            A key of ``bounds.BOUNDS``, or a mechanism; "Ladder, 3 updates" is one without
+            A key of ``bounds.BOUNDS``, or a guard; "Ladder, 3 updates" is one without
             ``max_queries``.
         budget : float or None
             The largest complexity that the bound admits, in units of loss; below 0 if none.
@@ -156,7 +156,7 @@ class Plan:
         )
 
     def shortfall(self, name: str) -> str | None:
-        """One line on what a bound or mechanism lacks for a first query; None if nothing.
+        """One line on what a bound or guard lacks for a first query; None if nothing.
 
         Raises
         ------
@@ -222,7 +222,7 @@ def plan(
     space_size: int | None = None,
     max_queries: int | None = None,
 ) -> Plan:
-    """What each bound and mechanism affords on a holdout that is not yet spent.
+    """What each bound and guard affords on a holdout that is not yet spent.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def _entries(
     space_size: int | None,
     max_queries: int | None,
 ) -> list[Entry]:
-    """The rows of a plan: every bound, then the mechanisms."""
+    """The rows of a plan: every bound, then the other guards."""
     return [
         *(of_bound(row, delta, n_vectors, error_rate, max_queries) for row in BOUNDS.values()),
         _declared_search(delta, error_rate, space_size or 1),

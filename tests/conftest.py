@@ -24,11 +24,13 @@ _signals = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_signals)
 _signals.heed()  # and so do the processes that tests start
 
-KERNELS = [name for name, _ in kernels()]
-ALL_NAMES = ["portable", "avx2", "avx512", "amx", "neon"]
+FASTEST = next(name for name, usable in kernels() if usable)
+OTHERS = {"portable", "avx2", "avx512", "amx", "neon"} - {FASTEST}
 
 
-@pytest.fixture(params=ALL_NAMES)
+@pytest.fixture(
+    params=[FASTEST, *(pytest.param(name, marks=pytest.mark.thorough) for name in sorted(OTHERS))]
+)
 def kernel(request):
     """Each instruction set in turn, for objects that the test makes; others are skipped aloud."""
     usable = dict(kernels())

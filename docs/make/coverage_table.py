@@ -339,7 +339,7 @@ delta = .1, l = 32, all at the same epsilon.
 guarantee. Where the last column is smaller than a bound's halt, or that never came, the bound let
 pass a best score off by more than epsilon. Fixed-sequence should be used here least of all: for
 sequences fixed in advance it may answer longest, and it does. A search that sees its scores needs a
-mechanism.
+`DeclaredSearch`.
 """
 
 

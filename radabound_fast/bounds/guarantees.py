@@ -11,7 +11,8 @@ from .free import Free
 _ASSUMED = "Assumed: independent held-out examples of one law, and losses in [0, 1]."
 _NEVER_ADAPTIVE = (
     "Never for an adaptive analyst: queries, or an order of queries, chosen after seeing earlier "
-    "answers can make returned answers wrong by more than epsilon; a mechanism stays valid there."
+    "answers can make returned answers wrong by more than epsilon; DeclaredSearch, GuessAndCheck "
+    "and Ladder stay valid there."
 )
 
 

@@ -576,7 +576,7 @@ def _add_plan(commands: Any) -> None:
     parser = commands.add_parser(
         "plan",
         help="what a holdout affords, before any of it is spent",
-        description="For every bound and mechanism: the complexity budget, whether a first query "
+        description="For every bound and guard: the complexity budget, whether a first query "
         "can be answered, how many can and what that takes, and the smallest epsilon and holdout "
         "for a first one. For a space of configurations: the interval of every answer.",
     )

@@ -1,9 +1,9 @@
 """The paper's evaluation with error bars, and what it leaves out: ``radabound reproduce``.
 
 section5      Figures 1 to 6: the greedy search of Section V, in greedy
-sample_sizes  Section VI: samples that Thresholdout and our mechanisms need
-attack        the weighted vote against every bound and mechanism
-climb, real   searches on real data (data, searches) against every bound and mechanism
+sample_sizes  Section VI: samples that Thresholdout and the guards need
+attack        the weighted vote against every guard
+climb, real   searches on real data (data, searches) against every guard
 runner        cells that are run once; results, figures: what is made of them
 reproduce     all of it
 """

@@ -1,7 +1,7 @@
 """A blind spot: one tree, and thresholds per route that are moved a little at a time.
 
 Each step changes few predictions, so the complexity hardly grows while the gap does.  Here every
-run has its own holdout, and the mechanisms that adapt are asked as the search goes.
+run has its own holdout, and the guards that adapt are queried as the search goes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def tasks() -> list[Task]:
 
 
 def search(run: int) -> list[Row]:
-    """One resample of the flights against every guard and mechanism."""
+    """One resample of the flights against every guard."""
     rng = np.random.default_rng([run, 60])
     problem = Thresholds(rng)
     seed = int(rng.integers(2**62))

@@ -106,7 +106,7 @@ def tasks(names: Sequence[str] = tuple(data.TABLES)) -> list[Task]:
 
 
 def search(name: str, resample: int) -> list[Row]:
-    """One resample of a data set against every guard and mechanism."""
+    """One resample of a data set against every guard."""
     rng = np.random.default_rng([resample, 50, list(data.TABLES).index(name)])
     pool = Pool(data.TABLES[name](), rng)
     seed = int(rng.integers(2**62))

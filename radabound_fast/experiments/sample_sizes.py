@@ -1,4 +1,4 @@
-"""Section VI: how many samples Thresholdout needs, and how many our mechanisms need."""
+"""Section VI: how many samples Thresholdout needs, and how many the guards need."""
 
 from __future__ import annotations
 

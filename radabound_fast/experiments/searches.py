@@ -1,4 +1,4 @@
-"""A search on a holdout: the answers of each guard and mechanism, and how far off they are."""
+"""A search on a holdout: the answers of each guard, and how far off they are."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def climb(
 def against_all(
     problem: Problem[Any], epsilons: Sequence[float], n_candidates: int, seed: int
 ) -> list[Row]:
-    """One search against every guard and mechanism: a row for each, and for each epsilon.
+    """One search against every guard: a row for each, and for each epsilon.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def against_all(
 
 
 class _Listener:
-    """Queries a mechanism, and stores the largest half-width of its answers."""
+    """Queries a guard, and stores the largest half-width of its answers."""
 
     def __init__(self, mechanism: Any) -> None:
         self.mechanism = mechanism

@@ -73,6 +73,7 @@ def test_little_variance_makes_it_narrower_than_the_relative_entropy():
 
 # 400 runs a case; a run is outside with probability at most .1, so that a correct program has
 # more than the quantile below with probability at most 1e-6 a case
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_samples", [30, 200, 1000])
 @pytest.mark.parametrize("law", ["beta", "rare", "skewed"])
 def test_the_interval_holds_the_truth(n_samples, law):

@@ -44,6 +44,7 @@ means = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=300)
 @given(data=st.data(), m=st.integers(1, 5000), mean=means)
 @example(data=None, m=2, mean=1.0 - 2.0**-53)

@@ -185,6 +185,7 @@ def spread_weights():
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", spread_weights())
 def test_many_different_weights_are_no_wider_than_by_hoeffding_nor_narrower_than_exact(
     kind, monkeypatch

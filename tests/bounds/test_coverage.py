@@ -180,6 +180,7 @@ def test_the_suprema_over_half_planes_are_those_of_all_directions():
         assert path.largest[k] == losses.sum(1).max()
 
 
+@pytest.mark.thorough
 @each_class
 def test_a_path_only_widens_and_its_complexity_is_unbiased(name):
     """100 draws of 128 vectors: E R~ is the same by plus and by minus signs, to six errors."""
@@ -235,6 +236,7 @@ def test_the_shown_runs_are_all_there_and_no_proved_bound_misses_too_often(cells
     assert not [cell for cell in cells if cell.row.proved and cell.misses_too_often()]
 
 
+@pytest.mark.thorough
 def test_the_shown_tables_are_those_of_the_shown_runs(cells):
     text = table.PAGE.read_text(encoding="utf-8")
     for form, columns in ((rules.FIXED, table.AT_FIXED_K), (rules.HALTING, table.AT_THE_HALT)):

@@ -183,6 +183,7 @@ def test_another_audit_is_refused_and_the_state_stays(run):
         assert guard.n_answered == 20
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
@@ -218,6 +219,7 @@ def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
     assert not [each for each in os.listdir() if each.endswith(".part")]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("second", [False, True])

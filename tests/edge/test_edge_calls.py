@@ -20,7 +20,7 @@ from radabound_fast.edge import EdgeState
 from radabound_fast.guards.by_bound import guard_by_bound
 
 SRC = Path(__file__).parents[2] / "src"
-pytestmark = pytest.mark.source
+pytestmark = [pytest.mark.source, pytest.mark.thorough]
 
 (OK, NO_STATE, OTHER_STATE, STORAGE, NOT_READY, HALTED, BAD_LOSS, TOO_MANY, TOO_FEW) = range(9)
 N_VECTORS = [1, 3, 32, 33]

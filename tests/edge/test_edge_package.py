@@ -95,6 +95,7 @@ int main(void)
 """
 
 
+@pytest.mark.thorough
 def test_cmake_installs_what_find_package_and_pkg_config_find(packed, tmp_path):
     needs("cmake", "cc", "pkg-config")
     build, prefix = tmp_path / "build", tmp_path / "prefix"

@@ -24,6 +24,8 @@ from radabound_fast.edge.cubics import Piece
 from radabound_fast.edge.state import _checksum
 from radabound_fast.guards.halting import NO_LIMIT, HaltingRule
 
+pytestmark = pytest.mark.thorough
+
 SRC = Path(__file__).parents[2] / "src"
 OPTIONS = ["--n-samples", "1000", "--epsilon", "0.3", "--delta", "0.1", "--bound", "mclt"]
 

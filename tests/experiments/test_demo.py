@@ -143,6 +143,7 @@ def test_a_replay_halts_where_query_by_query_does(search, labels):
 # gaps after 3,000 moves were .060 and .059 for seeds 0 and 1, and twice the complexity at most
 # .0115 where bernstein halts above .0131; DeclaredSearch is proved: it fails with probability .1,
 # over the draw of the holdout, which is one and the same here
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(2))
 def test_threshold_moves_leave_the_band_while_bernstein_and_mclt_go_on(split, labels, seed):
     models = demo.Thresholds(split)
@@ -186,6 +187,7 @@ def test_the_demo_writes_what_it_says(tmp_path, capsys):
     assert f"over a space of {demo.SPACE_SIZE:,} configurations" in done.stdout
 
 
+@pytest.mark.thorough
 def test_the_number_of_threads_changes_nothing_and_quiet_prints_nothing(tmp_path, capsys, search):
     demo.main(tmp_path, n_seeds=2, n_candidates=40, n_jobs=1, quiet=True)
     assert capsys.readouterr() == ("", "")

@@ -379,6 +379,7 @@ def test_an_array_of_a_hundred_dimensions_is_refused(tmp_path):
     assert "p.npy is not a readable .npy array: its shape is (1, 1, 1," in error_of(read, path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("claimed", [10_001, 2**31, 2**32 - 1])
 def test_a_header_that_claims_to_be_long_is_not_read(tmp_path, claimed):
     path = tmp_path / "p.npy"

@@ -205,6 +205,7 @@ def started(folder, *arguments, **options):
     return process
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends processes without a signal")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_ends_the_command_without_a_word_and_without_its_part_file(folder, name):

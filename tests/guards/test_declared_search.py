@@ -518,6 +518,7 @@ def test_nothing_that_is_kept_or_written_holds_losses():
 GRID = Grid({"a": range(1000), "b": range(100)})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("space", "key_of"),
     [

@@ -16,6 +16,8 @@ from support import most_failures
 from radabound_fast import DeclaredSearch
 from radabound_fast.bounds import binomial_interval, kl_interval
 
+pytestmark = pytest.mark.thorough
+
 N_BITS = 20
 
 

@@ -23,6 +23,8 @@ from support import most_failures
 from radabound_fast import GuessAndCheck, HoldoutExhausted, Ladder, PackedLosses
 from radabound_fast.experiments.thresholdout import Thresholdout
 
+pytestmark = pytest.mark.thorough
+
 M = 4000
 N_WORDS = 63  # 62.5 words of 64 bits
 DELTA = 0.1

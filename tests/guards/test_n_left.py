@@ -171,6 +171,7 @@ def test_a_bad_question_is_named(arguments, error, message):
 # ---- the union bound alone -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("max_queries", [None, 1, 40])
 @pytest.mark.parametrize("delta", [0.05, 0.9])
 @pytest.mark.parametrize("kind", [bool, float])

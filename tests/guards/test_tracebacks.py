@@ -164,6 +164,7 @@ def test_no_failing_query_keeps_what_it_was_asked(halting, make, of, many):
         assert_tells_nothing(error)
 
 
+@pytest.mark.thorough
 def test_no_interrupted_query_keeps_what_it_was_asked(halting, make, of, interrupt_at):
     first, second = halting.guesses
     good, bad = map(of, halting.losses)

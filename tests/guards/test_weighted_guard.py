@@ -263,6 +263,7 @@ def weights_of(kind, m, rng):
     return rng.uniform(0.5, 2.0, m)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["steep", "one heavy", "mild"])
 @pytest.mark.parametrize(("m", "truth"), [(60, 0.5), (400, 0.1), (400, 0.5)])
 def test_no_answer_of_a_fixed_sequence_is_off_by_epsilon(kind, m, truth):
@@ -291,6 +292,7 @@ def shattering(rng, shares, k, copies=16):
     return losses @ shares, (sums.max(axis=0) - sums.min(axis=0)).mean() / 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["steep", "one heavy", "mild"])
 def test_the_weighted_bound_holds_for_many_coins_at_once(kind):
     """400 runs, seed 77, delta .3: the worst of 200 coins against 2 R~ and the rest."""

@@ -45,6 +45,7 @@ EXAMPLE = re.compile(r"^```python\n(>>> .*?)^```", re.S | re.M)
 WITH_EXAMPLES = [page for page in sorted(DOCS.rglob("*.md")) if EXAMPLE.search(page.read_text())]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_examples_of_a_page_are_true(page):
     text = "\n".join(EXAMPLE.findall(page.read_text()))
@@ -160,6 +161,7 @@ def test_every_public_name_is_in_the_reference(module):
     assert [name for name in public if name not in told and not name.startswith("__")] == []
 
 
+@pytest.mark.thorough
 def test_the_command_line_page_has_every_option(monkeypatch):
     marked, script = (imported(name, monkeypatch) for name in ("marked", "cli_reference"))
     page = script.PAGE.read_text(encoding="utf-8")

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from radabound_fast import RadaBound, pack_losses
 from radabound_fast.files.reading import open_losses, open_predictions
 
+pytestmark = pytest.mark.thorough
+
 FUZZ = Path(__file__).parents[1] / "fuzz"
 TARGETS = sorted(path.stem for path in FUZZ.glob("*_fuzz.py"))
 

@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ipynb"))
 
-pytestmark = [pytest.mark.data, pytest.mark.source]
+pytestmark = [pytest.mark.data, pytest.mark.source, pytest.mark.thorough]
 
 
 def test_there_are_three():

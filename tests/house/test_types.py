@@ -23,6 +23,7 @@ def test_mypy_strict_is_clean():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.thorough
 def test_compiled_modules_match_their_stubs():
     done = run("mypy.stubtest", "radabound_fast._kernels", "--mypy-config-file", CONFIG)
     assert done.returncode == 0, done.stdout

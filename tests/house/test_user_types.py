@@ -69,6 +69,7 @@ def pyright(path):
     return re.findall(r"^.*:\d+:\d+ - error: .*$", found.stdout, re.M)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_a_script_is_right_and_its_misspelt_names_are_found(checker, tmp_path):
     right = EXAMPLE.read_text(encoding="utf-8")

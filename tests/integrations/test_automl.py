@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.source
+pytestmark = [pytest.mark.source, pytest.mark.thorough]
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make" / "automl_reports.py"
 if not SCRIPT.exists() or not find_spec("sklearn"):

@@ -162,6 +162,7 @@ def logistic(scores, labels):
 # ---- the answers, and the round that is best -----------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("n_before", [0, 7])
 def test_every_fourth_round_of_the_ensemble_is_asked_and_the_best_is_kept(tool, data, n_before):
@@ -192,6 +193,7 @@ def test_the_first_of_equals_is_best(tool):
     assert boosting.best(booster) == 3
 
 
+@pytest.mark.thorough
 def test_training_ends_at_the_halt_with_the_best_answered_round(tool):
     X, X_holdout, y, y_holdout = split("ten classes")
     for epsilon in np.arange(0.105, 0.08, -0.002):  # the first that is too small for all rounds
@@ -291,6 +293,7 @@ def test_beside_early_stopping_its_best_round_stands_unless_the_guard_halts(
     assert boosting.best(booster) == (1 if halts else boosting.best(stopped))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("hook_first", [False, True])
 def test_early_stopping_that_does_not_stop_names_the_best_round_too(tool, hook_first):
     X, X_holdout, y, y_holdout = split("two classes")

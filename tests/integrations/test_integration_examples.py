@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.source
+pytestmark = [pytest.mark.source, pytest.mark.thorough]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HUB = "optunahub/package/pruners/radabound/example.py"

@@ -180,6 +180,7 @@ def test_guesses_that_are_missing_are_asked_for_before_anything_is_counted():
 # ---- nothing that was counted is lost ------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_an_error_on_the_way_hands_over_what_was_counted(engine, error):

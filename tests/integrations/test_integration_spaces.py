@@ -301,6 +301,7 @@ def digits():
     return X[:797], y[:797], X[797:], y[797:]
 
 
+@pytest.mark.thorough
 def test_a_holdout_search_asks_by_candidate():
     pytest.importorskip("sklearn")
     from sklearn.tree import DecisionTreeClassifier
@@ -329,6 +330,7 @@ class Scorer:
         return -self.search.query(estimator.predict(X), key=params).value
 
 
+@pytest.mark.thorough
 def test_a_declared_search_is_a_scorer_in_any_number_of_processes():
     selection = pytest.importorskip("sklearn.model_selection")
     from sklearn.tree import DecisionTreeClassifier
@@ -564,6 +566,7 @@ def test_a_domain_of_ray_that_has_no_end_raises():
 # ---- a study on real data -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.data
 @pytest.mark.source
 def test_every_trial_of_a_real_study_is_inside_its_interval(optuna):

@@ -68,6 +68,7 @@ def test_the_halting_row_does_not_depend_on_the_path(
 SHAPES = list(itertools.product([1, 63, 64, 65, 127, 500, 513], [16, 32, 33, 47, 100, 129]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n_samples", "n_vectors"), [*SHAPES, (4096, 32), (6100, 33)])
 def test_a_stream_that_never_halts_has_the_reference_complexities(kernel, n_samples, n_vectors):
     losses, signs = stream(n_vectors, n_samples, seed=n_samples)

@@ -15,6 +15,8 @@ import radabound_fast
 from radabound_fast import SignMatrix, pack_losses
 from radabound_fast.rows import reference
 
+pytestmark = pytest.mark.thorough
+
 STRANGER = """
 # cython: language_level=3
 from libc.stdint cimport int64_t, uint64_t

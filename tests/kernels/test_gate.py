@@ -145,6 +145,7 @@ def ask_one(core, row, labels):
     return core.query_packed(row) if labels is None else core.query(row, *labels)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ENDS)
 def test_each_row_is_judged_by_the_gate_of_its_number(kernel, end, pack):
     """In blocks, in threads, and one by one, for every form that rows have."""

@@ -132,6 +132,7 @@ each_guard = pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), id
 each_call = pytest.mark.parametrize("ask", CALLS.values(), ids=CALLS)
 
 
+@pytest.mark.thorough
 @each_guard
 @each_call
 def test_a_trace_function_is_refused_within_a_call(pair, ask):
@@ -234,6 +235,7 @@ def drop_what_is_watched(use):
     assert kept() is None
 
 
+@pytest.mark.thorough
 @each_guard
 @pytest.mark.parametrize("drop", [drop_one, drop_a_cycle, drop_what_is_watched])
 def test_what_is_dropped_is_refused_within_a_call(
@@ -495,6 +497,7 @@ def interrupted(wait, interrupt):
     return time.monotonic() - begun < 10
 
 
+@pytest.mark.thorough
 @each_guard
 def test_ctrl_c_ends_every_wait_for_another_thread(pair):
     guard, _ = pair

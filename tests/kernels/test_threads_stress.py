@@ -23,6 +23,8 @@ from radabound_fast import (
     pack_losses,
 )
 
+pytestmark = pytest.mark.thorough
+
 SECONDS = float(os.environ.get("RADABOUND_STRESS_SECONDS", "3"))
 N_THREADS = 8
 N_SAMPLES = 1000  # not a multiple of 64

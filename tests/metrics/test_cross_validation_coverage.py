@@ -15,6 +15,8 @@ from support import most_failures, search_of
 from radabound_fast import DeclaredSearch
 from radabound_fast.spaces import Choice, Product, epoch_of
 
+pytestmark = pytest.mark.thorough
+
 pytest.importorskip("sklearn", reason="needs the extra sklearn")
 
 

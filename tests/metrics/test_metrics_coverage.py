@@ -201,6 +201,7 @@ def test_scores_gains_and_comparisons_of_extremes_hold_together(m):
     assert compared.sum() <= most_failures(100, 0.3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("m", [50, 500])
 def test_gains_of_a_brier_score_hold(m):
     """200 runs, seed 38, delta .2: models of known probabilities, off by a little or a lot."""

@@ -234,6 +234,7 @@ def test_a_schema_without_a_format_is_refused():
     assert refusal_of(column) == "an Arrow schema must have a format, got a null pointer"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("as_stream", [False, True])
 @pytest.mark.parametrize(
     ("field", "value", "message"),

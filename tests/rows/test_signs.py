@@ -68,6 +68,7 @@ def test_a_longer_or_wider_matrix_has_the_same_beginning():
     assert_array_equal(np.asarray(small), np.asarray(large)[:3, :70])
 
 
+@pytest.mark.thorough
 def test_signs_are_balanced_and_pairwise_independent():
     """One million signs a vector, 64 vectors, seed 2024.
 

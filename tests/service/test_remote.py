@@ -314,6 +314,7 @@ class _Elsewhere(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("status", "error", "reason"),
     [(301, ValueError, "it replied 301"), (307, ValueError, "it replied 307"),
@@ -401,6 +402,7 @@ def behind_a_proxy(service, ways):
         proxy.server_close()
 
 
+@pytest.mark.thorough
 def test_a_reply_that_is_lost_on_the_way_is_not_asked_for_as_another_query(service):
     with behind_a_proxy(
         service, ["drop the call", "502", "500", "drop the reply", "cut the reply"]
@@ -554,6 +556,7 @@ def test_scikit_learn_takes_it(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "no"), ((0, 1), None)])
 @pytest.mark.parametrize("metric", ["roc_auc", "neg_log_loss", "f1"])
 def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric, labels, positive):

@@ -721,6 +721,7 @@ def test_whoever_has_no_end_of_a_head_is_cut_off(refusing, where, token):
     assert refusing.get("/health", None)[0] == 200
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 @pytest.mark.parametrize("path", ["/state", "/health"])
 def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, path):

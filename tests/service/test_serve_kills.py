@@ -13,6 +13,8 @@ import time
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from serving import TOKENS, Command, octets_of  # noqa: E402

@@ -291,6 +291,7 @@ def test_a_row_of_another_search_is_damage(path):
         DeclaredSearch.open(path).answers  # noqa: B018
 
 
+@pytest.mark.thorough
 def test_a_flipped_bit_is_refused_or_changes_nothing(path):
     edited(path)
     whole = path.read_bytes()

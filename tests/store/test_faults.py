@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 if not hasattr(os, "fork"):
     pytest.skip("the faults are tried with fork and kill -9", allow_module_level=True)
 

@@ -289,6 +289,7 @@ WORKER = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("trace", [False, True])
 def test_processes_that_share_a_file_are_one_guard_in_the_order_of_their_commits(path, trace):
     parameters = {"epsilon": 0.105, "delta": 0.1, "bound": "mclt", "n_vectors": 12}

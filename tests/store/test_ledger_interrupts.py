@@ -52,6 +52,7 @@ def in_time(work):
     return not thread.is_alive()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("opened", [True, False], ids=["opened", "in memory"])
 @pytest.mark.parametrize("ask", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), ids=GUARDS)
@@ -101,6 +102,7 @@ WITHHELD = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("opened", [True, False], ids=["opened", "in memory"])
 @pytest.mark.parametrize("real", [False, True], ids=["binary", "real"])
 @pytest.mark.parametrize("many", [False, True], ids=["query", "query_many"])
@@ -169,6 +171,7 @@ OF_OPENING = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new", [False, True], ids=["open", "open a new one"])
 @pytest.mark.parametrize(("kind", "parameters"), GUARDS.values(), ids=GUARDS)
 def test_an_interrupt_anywhere_in_opening_leaves_it_to_the_next(

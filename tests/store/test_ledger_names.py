@@ -148,6 +148,7 @@ def test_a_second_name_given_later_ends_all_answers_until_it_is_gone(made, path)
     assert made[0].open(path).n_answered == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["renamed", "linked, and the old name deleted"])
 def test_a_database_moved_while_it_is_open_is_opened_by_nobody_before_it_is_closed(made, path, way):
     moved = path.with_name("moved")
@@ -221,6 +222,7 @@ def test_a_file_mounted_without_its_folder_is_refused_and_a_folder_is_not(path):
 # ---- what belongs beside it ----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("missing", [[LOG], [INDEX], [LOG, INDEX]], ids=str)
 def test_what_is_missing_beside_an_open_database_is_named_by_everybody(made, path, missing):
     guard = opened(made, path)
