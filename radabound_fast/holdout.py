@@ -229,11 +229,6 @@ class Holdout(_Judged):
         return self._choice.name
 
     @property
-    def metric_with_options(self) -> MetricChoice:
-        """The metric as an object that carries its options."""
-        return self._choice
-
-    @property
     def greater_is_better(self) -> bool:
         """Whether a larger value of the metric is better."""
         return METRICS[self.metric].greater_is_better

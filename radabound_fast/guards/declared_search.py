@@ -208,8 +208,6 @@ class DeclaredSearch(Guard):
 
     def n_left(self) -> int | None:
         """Return None: there is no end to the queries that will be answered."""
-        no_end: int | None = None
-        return no_end
         return None
 
     @property

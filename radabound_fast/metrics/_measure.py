@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +17,7 @@ from radabound_fast.bounds import (
 )
 
 from ._classes import around
-from ._table import MEANS, METRICS
+from ._table import METRICS
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -80,10 +79,6 @@ class MeanLoss:
 
     def baseline_value(self, kept: NDArray[Any]) -> None:
         """None: there is no baseline."""
-
-    def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
-        whole = len(kept) == 2 and all(type(number) is int for number in kept)
-        return whole and kept[1] in (0, UNIT_SHIFT) and 0 <= kept[0] <= self.n_samples << kept[1]
 
     def describe(self) -> None:
         return None
@@ -234,24 +229,6 @@ class Measure(NamedTuple):
             raise ValueError("there is no baseline")
         return self.baseline[0] - kept[:, -1], kept[:, 0] - kept[:, -1]
 
-    def can_be_kept(self, kept: tuple[Any, ...]) -> bool:
-        """Whether a query can have left these numbers: a record on disk may hold anything."""
-        if len(kept) != self.n_kept:
-            return False
-        if self.keeps == "limits":
-            finite = all(type(number) is float and math.isfinite(number) for number in kept)
-            return finite and kept[1] <= kept[2] and (len(kept) == 3 or kept[4] <= kept[5])
-        if not all(type(number) is int and number >= 0 for number in kept):
-            return False
-        if self.keeps == "pairs":
-            return bool(kept[0] <= 2 * math.prod(self.sizes))
-        if self.baseline is not None and not (
-            kept[-1] <= min(kept[0], self.baseline[0])
-            and kept[0] + self.baseline[0] - kept[-1] <= self.sizes[0]
-        ):
-            return False
-        return all(errors <= size for errors, size in zip(kept, self.sizes, strict=False))
-
     def describe(self) -> dict[str, Any]:
         """Return the measure as JSON values, which `from_description` reads."""
         told = self._asdict()
@@ -263,44 +240,17 @@ class Measure(NamedTuple):
         }
 
     @classmethod
-    def from_description(cls, described: Any, n_folds: int | None) -> Self:
-        """What `describe` said; ValueError if that said something else."""
-        try:
-            parts = dict(described)
-            sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
-            options = tuple(sorted(parts.pop("options").items()))
-            made = cls(
-                sizes=sizes,
-                options=options,
-                baseline=baseline and tuple(baseline),
-                n_folds=n_folds,
-                **parts,
-            )
-            possible = made._is_possible()
-        except (TypeError, KeyError, AttributeError):
-            possible = False
-        if not possible:
-            raise ValueError("its metric is not as a search writes it")
-        return made
-
-    def _is_possible(self) -> bool:
-        """Whether some holdout measures this: a description on disk may say anything."""
-        row, n_sizes = METRICS[self.name], len(self.sizes)
-        if row.keeps == "limits" or row.summary is METRICS["error"].summary:
-            fits = n_sizes == 1
-        else:
-            fits = n_sizes >= 1 if row.needs == "" else n_sizes == 2
-        numbers = [*self.sizes, *(self.baseline or ()), *filter(None, [self.weighting])]
-        return (
-            fits
-            and all(type(number) is int and number >= 0 for number in numbers)
-            and (self.baseline is None or len(self.baseline) == 2 and self.name in MEANS)
-            and (self.weighting is None or self.baseline is None)
-            and (self.n_folds is None or self.baseline is None and row.n_effective is not None)
-            and type(self.least) is type(self.most) is float
-            and -math.inf < self.least < self.most < math.inf
-            and all(name in row.options for name, _ in self.options)
-            and dict(self.options).get("pos_label", 0) in (0, 1)
+    def from_description(cls, described: dict[str, Any], n_folds: int | None) -> Self:
+        """Return the measure that `describe` described, with the folds of its search."""
+        parts = dict(described)
+        sizes, baseline = tuple(parts.pop("sizes")), parts.pop("baseline")
+        options = tuple(sorted(parts.pop("options").items()))
+        return cls(
+            sizes=sizes,
+            options=options,
+            baseline=baseline and tuple(baseline),
+            n_folds=n_folds,
+            **parts,
         )
 
     def __repr__(self) -> str:
@@ -309,11 +259,8 @@ class Measure(NamedTuple):
 
 
 def measure_from(description: dict[str, Any]) -> MeanLoss | Measure:
-    """What a search on disk measures, by its description; ValueError: no search writes that."""
+    """Return what a search on disk measures, by its description."""
     parameters = description["parameters"]
-    n_folds = parameters.get("n_folds")
-    n_folds = n_folds if type(n_folds) is int else None
     if description["metric"] is not None:
-        return Measure.from_description(description["metric"], n_folds)
-    n_samples = parameters.get("n_samples")
-    return MeanLoss(n_samples if type(n_samples) is int else 0, n_folds)
+        return Measure.from_description(description["metric"], parameters["n_folds"])
+    return MeanLoss(parameters["n_samples"], parameters["n_folds"])
