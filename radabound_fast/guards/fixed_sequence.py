@@ -117,7 +117,9 @@ class FixedSequence(HaltingGuard):
     ) -> Self:
         kind: Any = cls
         if cls is FixedSequence:
-            union_alone = check_integer(n_vectors=n_vectors) == 0
+            if check_integer(n_vectors=n_vectors) < 0:
+                raise ValueError(f"n_vectors must be at least 0, got {n_vectors}")
+            union_alone = n_vectors == 0
             other_metric = isinstance(judged, Holdout) and judged.metric != "error"
             kind = UnionSequence if union_alone or other_metric else SignedSequence
         made: Self = super(FixedSequence, kind).__new__(kind)

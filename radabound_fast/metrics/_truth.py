@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_real, counted, read_as
 from radabound_fast._kernels.rows import (
+    PackedLosses,
     fingerprints,
     fingerprints_and_sums,
     pack_rows,
@@ -102,6 +103,12 @@ class Truth:
 
     def read(self, y_pred: Any, ndim: int) -> Array:
         """Rows of predictions, checked."""
+        if isinstance(y_pred, PackedLosses) and self.row.keeps != "errors":
+            raise TypeError(
+                f"y_pred must be {self.row.takes} for the metric {self.row.name!r}, got "
+                f"{y_pred!r}: packed losses say which predictions are wrong, and this metric needs "
+                "more"
+            )
         return self.row.read(self, y_pred, ndim)
 
     @property

@@ -503,6 +503,23 @@ def test_bits_of_wrong_predictions_stand_for_predictions(metric):
     assert packed.query(pack_losses(CLASSES != Y), key=0) == plain.query(CLASSES, key=0)
 
 
+@pytest.mark.parametrize("metric", [name for name, row in METRICS.items() if row.keeps != "errors"])
+def test_bits_of_wrong_predictions_are_refused_where_a_metric_needs_more(metric):
+    options = {"mean_cost": {"costs": [[0, 1], [2, 0]]}, "neg_log_loss": {"clip": 0.01}}.get(
+        metric, {}
+    )
+    if METRICS[metric].takes == "numbers":
+        options = {"y_range": (0, 1)}
+    search = search_of(np.arange(70) % 2, metric=metric, **options)
+    for ask in (
+        lambda: search.query(pack_losses(np.zeros(70, bool)), key=0),
+        lambda: search.query_many(pack_losses(np.zeros((2, 70), bool)), keys=[0, 1]),
+    ):
+        with pytest.raises(TypeError, match=f"for the metric '{metric}', got PackedLosses"):
+            ask()
+    assert search.n_answered == 0
+
+
 def test_no_frame_of_an_error_holds_labels_or_losses():
     search = search_by("roc_auc")
     with pytest.raises(ValueError, match="finite") as caught:
