@@ -6,6 +6,7 @@ The microbit is QEMU's, and so is its flash.
 import fcntl
 import itertools
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -204,7 +205,7 @@ def test_the_rule_in_integers_answers_as_radabound_up_to_the_same_halt(case):
 
 def test_the_power_may_fail_at_every_instant_of_a_write(tmp_path):
     """Before, within and after the erasing of a page and each of its words, in both slots."""
-    wrapped = f"-Wl,--wrap=erase_page -Wl,--wrap=write_word {CUTS}"
+    wrapped = f"-Wl,--wrap=erase_page -Wl,--wrap=write_word {shlex.quote(str(CUTS))}"
     run = build("microbit", tmp_path, extra=wrapped)
     new = EdgeState.new(203, epsilon=0.8, delta=0.1, bound="mclt", seed=7)
     n_cuts = 2 * (3 + 2 * len(new.to_bytes()) // 4)
@@ -397,7 +398,8 @@ def test_without_losses_or_a_place_for_answers_the_state_is_left_as_it_is(native
     """A closed stream's number is the state's: its bytes would be losses, and answers be in it."""
     state = made()
     before = state.read_bytes()
-    redirect = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "unreadable": f"< {EDGE}"}
+    folder = shlex.quote(str(EDGE))
+    redirect = {"stdin": "<&-", "stdout": ">&-", "stderr": "2>&-", "unreadable": f"< {folder}"}
     command = ["sh", "-c", f'"$@" {redirect[stream]}', "sh", native.program, state]
     done = subprocess.run(command, input=bytes(1250), capture_output=True)
     assert (done.returncode, done.stdout) == (1, b"")
