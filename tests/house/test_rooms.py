@@ -73,7 +73,7 @@ def imported(path, tree):
             yield ".".join([*base, node.module or ""]).strip("."), node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module == "radabound_fast":
             for alias in node.names:
-                yield HOMES.get(alias.name) or alias.name, node.lineno
+                yield homes().get(alias.name) or alias.name, node.lineno
         elif isinstance(node, ast.ImportFrom) and node.module.startswith("radabound_fast."):
             yield node.module.removeprefix("radabound_fast."), node.lineno
         elif isinstance(node, ast.Import):
@@ -91,15 +91,13 @@ def without_types(tree):
         yield from without_types(node)
 
 
-def _homes():
+@cache
+def homes():
     tree = sources()[Path("__init__.py")]
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
             return ast.literal_eval(node.value)
     raise AssertionError("radabound_fast/__init__.py has no _HOMES")
-
-
-HOMES = _homes()
 
 
 def upward_imports():
