@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import pathlib
 import re
 import signal
 import stat
@@ -72,12 +73,16 @@ def check_mounted_with_folder(path: str, name: str) -> None:
     """Raise if a file itself is mounted, as containers mount one: its log is not."""
     point = re.sub(rb"[\\ \t\n]", lambda found: b"\\%03o" % found[0][0], os.fsencode(path))
     # not by st_dev, which files and folders of one overlay may differ in
-    with contextlib.suppress(FileNotFoundError), open("/proc/self/mountinfo", "rb") as mounts:
-        if any(line.split(b" ")[4] == point for line in mounts):
-            raise RuntimeError(
-                f"{name} is mounted without its folder, and who used it elsewhere would not see "
-                "its answers: mount the folder"
-            )
+    try:
+        # in one call: Ctrl-C between an open() here and its `with` would leave it to the collector
+        mounts = pathlib.Path("/proc/self/mountinfo").read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return
+    if any(line.split(b" ")[4] == point for line in mounts):
+        raise RuntimeError(
+            f"{name} is mounted without its folder, and who used it elsewhere would not see "
+            "its answers: mount the folder"
+        )
 
 
 # ---- into its place --------------------------------------------------------------------------
