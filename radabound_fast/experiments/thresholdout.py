@@ -154,15 +154,9 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
             As for the constructor; they must be those that the database was made with.  Without
             threshold, noise and budget all are those of the database, which must exist.
         """
-        parameters = None
-        if threshold is not None or noise is not None or budget is not None:
-            parameters = {
-                "threshold": threshold,
-                "noise": noise,
-                "budget": budget,
-                "seed": seed,
-            }
-        return cls._open(path, judged, parameters, durability, holdout_id)
+        needed = {"threshold": threshold, "noise": noise, "budget": budget}
+        others = {"seed": seed}
+        return cls._open(path, judged, needed, others, durability, holdout_id)
 
     # ---- asking ------------------------------------------------------------------------------
 

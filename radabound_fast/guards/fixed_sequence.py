@@ -244,17 +244,9 @@ class FixedSequence(HaltingGuard):
             As for the constructor; they must be those that the database was made with.  Without
             epsilon and delta all parameters are those of the database, which must exist.
         """
-        parameters = None
-        if epsilon is not None or delta is not None:
-            parameters = {
-                "epsilon": epsilon,
-                "delta": delta,
-                "n_vectors": n_vectors,
-                "max_queries": max_queries,
-                "seed": seed,
-                "signs": signs,
-            }
-        return cls._open(path, judged, parameters, durability, holdout_id)
+        needed = {"epsilon": epsilon, "delta": delta}
+        others = {"n_vectors": n_vectors, "max_queries": max_queries, "seed": seed, "signs": signs}
+        return cls._open(path, judged, needed, others, durability, holdout_id)
 
 
 class SignedSequence(FixedSequence, SignedGuard):

@@ -195,14 +195,9 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             As for the constructor; they must be those that the database was made with.  Without
             epsilon and delta all parameters are those of the database, which must exist.
         """
-        parameters = None
-        if epsilon is not None or delta is not None:
-            parameters = {
-                "epsilon": epsilon,
-                "delta": delta,
-                "low_error": low_error,
-            }
-        return cls._open(path, judged, parameters, durability, holdout_id)
+        needed = {"epsilon": epsilon, "delta": delta}
+        others = {"low_error": low_error}
+        return cls._open(path, judged, needed, others, durability, holdout_id)
 
     # ---- asking ------------------------------------------------------------------------------
 

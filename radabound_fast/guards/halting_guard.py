@@ -82,15 +82,18 @@ class HaltingGuard(Guard, Owned):
         cls,
         path: Path,
         judged: Any,
-        parameters: dict[str, Any] | None,
+        needed: dict[str, Any],
+        others: dict[str, Any],
         durability: Durability,
         holdout_id: str | None,
     ) -> Self:
-        """`open`; without parameters they are those of the file."""
+        """`open`; where nothing that a new guard needs is given, all is as in the file."""
         from radabound_fast.store import open_ledger
 
         name, new, made = os.fsdecode(path), None, None
         whose = Judged(judged, holdout_id)
+        is_given = any(value is not None for value in needed.values())
+        parameters = needed | others if is_given else None
         if parameters is not None and not os.path.exists(path):
             made = cls(whose.apart(), **parameters)
             state = made._description() | {"holdout": whose.new_identity()}

@@ -168,14 +168,9 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
             As for the constructor; they must be those that the database was made with.  Without
             step and delta all parameters are those of the database, which must exist.
         """
-        parameters = None
-        if step is not None or delta is not None:
-            parameters = {
-                "step": step,
-                "delta": delta,
-                "max_queries": max_queries,
-            }
-        return cls._open(path, judged, parameters, durability, holdout_id)
+        needed = {"step": step, "delta": delta}
+        others = {"max_queries": max_queries}
+        return cls._open(path, judged, needed, others, durability, holdout_id)
 
     # ---- asking ------------------------------------------------------------------------------
 
