@@ -138,7 +138,7 @@ class RemoteReport:
         return self._ranking[:n]
 
     def to_json(self) -> str:
-        """Report as JSON; see `Report.to_json`."""
+        """Report as JSON; see `Report.to_json`, without "answers"."""
         return json.dumps(self._fields, indent=2)
 
     def __str__(self) -> str:
