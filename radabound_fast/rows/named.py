@@ -73,8 +73,11 @@ def check_rows(values: Any, index: Any, name: str, ndim: int = 1) -> None:
     if _are_named(values):
         for one in values:
             check_rows(one, index, name)
-    own = getattr(values, "columns" if ndim == 2 else "index", None) if is_pandas(values) else None
-    if own is None or own is index or _is_unnamed(own) or len(own) != len(index) or own.equals(index):
+    axis = "columns" if ndim == 2 else "index"
+    if not is_pandas(values) or not hasattr(values, axis):
+        return
+    own = getattr(values, axis)
+    if own is index or _is_unnamed(own) or len(own) != len(index) or own.equals(index):
         return
     if own.isin(index).all() and index.isin(own).all():
         raise ValueError(
