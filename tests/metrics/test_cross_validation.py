@@ -225,7 +225,7 @@ def test_the_recipe_for_flaml_gives_every_trial_its_interval(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"error (\S+), between (\S+) and (\S+)", done.stdout)
     assert len(lines) == 10
-    reach = math.sqrt(5 * math.log(2 * 16 / 0.1) / 600)  # five folds of 60 rows at least
+    reach = math.sqrt(5 * math.log(2 * 96 / 0.1) / 600)  # five folds of 60 rows at least
     for error, low, high in np.array(lines, float):
         assert low == pytest.approx(max(0, error - reach), abs=0.0011)
         assert high == pytest.approx(min(1, error + reach), abs=0.0011)
