@@ -605,7 +605,7 @@ class DeclaredSearch(Guard):
         OSError
             It cannot be read and written.
         """
-        from radabound_fast.store import open_record
+        from radabound_fast.store import SearchRecord, open_record
 
         name, new, made = os.fsdecode(path), None, None
         whose = Judged(judged, holdout_id)
@@ -623,7 +623,7 @@ class DeclaredSearch(Guard):
                 "secret": made._secret.hex(),
                 "metric": made._terms.measure.describe(),
             }
-        record = open_record(path, durability, new)
+        record = open_record(SearchRecord, path, durability, new)
         stored = record.description["parameters"]
         whose.check_made_for(name, record.description["holdout"])
         if made is None:

@@ -15,12 +15,14 @@ import numpy as np
 
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
+from radabound_fast._extras import needs
 from radabound_fast.metrics import COUNTED
 from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pandas
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
@@ -32,6 +34,15 @@ if TYPE_CHECKING:
 
 _SHOWN = 10  # models in a table
 _GAINS = ("gain", "gain_low", "gain_high")
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title><style>:root {{color-scheme: light dark}}
+body {{font-family: sans-serif; max-width: 50em; margin: 2em auto; padding: 0 1em}}
+td, th {{padding: .2em .6em; text-align: left}}</style></head>
+<body>{body}</body>
+</html>
+"""
 
 
 @dataclass(frozen=True)
@@ -232,13 +243,41 @@ class Report:
         order = np.argsort(self.answers.ranks, kind="stable")[:n]
         return [self.answers[row] for row in order.tolist()]
 
+    def to_frame(self) -> pandas.DataFrame:
+        """All answers, one row a model in the order of the queries.
+
+        A column for each field of an answer, and ``param_*`` for each parameter where keys are
+        mappings; else ``key``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is missing: it is the extra ``pandas``.
+        """
+        with needs("pandas"):
+            import pandas
+
+        columns = self.answers.to_dict()
+        if all(isinstance(key, dict) for key in columns["key"]):
+            keys = columns.pop("key")
+            for name in dict.fromkeys(name for key in keys for name in key):
+                columns[f"param_{name}"] = [key.get(name) for key in keys]
+        return pandas.DataFrame(columns)
+
     def to_json(self) -> str:
-        """All but the answers that are not the best, as JSON; keys as they are, or as text."""
+        """All of the report, with every answer under "answers"; keys as they are, or as text."""
         told = {"version": __version__} | self.as_json()
+        told["answers"] = [answer.to_dict() for answer in self.answers]
         return json.dumps(told, indent=2, default=plain)
 
+    def to_html(self) -> str:
+        """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
+        return _PAGE.format(
+            title=html.escape(f"{self.metric} of {self.n_models:,} models"), body=self._repr_html_()
+        )
+
     def as_json(self) -> dict[str, Any]:
-        """Return what `to_json` prints, keys as they are."""
+        """Return what `to_json` prints but for the answers, keys as they are."""
         return {
             "metric": self.metric,
             "n_samples": self.n_samples,

@@ -177,6 +177,44 @@ def test_json_has_the_best_answer_and_what_is_guaranteed():
     assert told["guarantee"] == report.guarantee and told["baseline"] == report.baseline
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"baseline": BASELINE}, {"n_folds": 5}, {"two_sided": False}]
+)
+def test_json_and_a_frame_have_every_answer(options):
+    report = asked(search_by_depth(**options)).report()
+    expected = [answer.to_dict() for answer in report.answers]
+    assert json.loads(report.to_json())["answers"] == expected and len(expected) == 30
+    pytest.importorskip("pandas")
+    gains = {"holdout_gain", "holdout_gain_low", "holdout_gain_high"}
+    assert (gains <= set(report.best.as_metrics())) == ("baseline" in options)
+    frame = report.to_frame()
+    assert frame.pop("param_depth").tolist() == list(DEPTHS)
+    rows = [{name: told for name, told in row.items() if name != "key"} for row in expected]
+    assert frame.to_dict("records") == rows
+
+
+def test_a_frame_has_a_column_for_each_parameter_or_one_for_keys():
+    pytest.importorskip("pandas")
+    search = DeclaredSearch(M, [{"a": [1], "b": ["x"]}, {"c": [2]}], delta=0.1)
+    for key in search.space:
+        search.query(np.zeros(M, bool), key=key)
+    frame = search.report().to_frame()
+    assert frame[["param_a", "param_b", "param_c"]].isna().to_numpy().tolist() == [
+        [False, False, True],
+        [True, True, False],
+    ]
+    numbered = DeclaredSearch(M, 3, delta=0.1)
+    numbered.query_many(np.zeros((2, M), bool), keys=[2, 0])
+    assert numbered.report().to_frame()["key"].tolist() == [2, 0]
+
+
+def test_a_page_stands_alone():
+    report = asked(search_by_depth()).report()
+    page = report.to_html()
+    assert page.startswith("<!doctype html>") and page.count("<html") == page.count("</html>") == 1
+    assert report._repr_html_() in page and "<title>error of 30 models</title>" in page
+
+
 def test_keys_are_told_as_json_has_them():
     search = DeclaredSearch(M, {"depth": [np.int64(3), np.int64(4)]}, delta=0.1)
     search.query(np.zeros(M, bool), key={"depth": np.int64(4)})
