@@ -49,7 +49,7 @@ from radabound_fast.metrics import (
 )
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
-from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.messages import quoted, shown_key
 from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
@@ -198,6 +198,11 @@ class DeclaredSearch(Guard):
     def n_answered(self) -> int:
         """Different queries answered so far: keys, or with `allow_reruns` keys and reruns."""
         return len(self._asked) if self._record is None else len(self._record)
+
+    @property
+    def n_queries(self) -> int | None:
+        """How often the search was asked, repeated queries counted too; None with a database."""
+        return self._asked.n_added if self._record is None else None
 
     @property
     def halted(self) -> bool:
@@ -650,7 +655,7 @@ class DeclaredSearch(Guard):
         OSError
             It cannot be read and written.
         """
-        from radabound_fast.store import open_record
+        from radabound_fast.store import SearchRecord, open_record
 
         name, new, made = os.fsdecode(path), None, None
         whose = Judged(judged, holdout_id)
@@ -668,7 +673,7 @@ class DeclaredSearch(Guard):
                 "secret": made._secret.hex(),
                 "metric": made._terms.measure.describe(),
             }
-        record = open_record(path, durability, new)
+        record = open_record(SearchRecord, path, durability, new)
         stored = record.description["parameters"]
         whose.check_made_for(name, record.description["holdout"])
         if made is None:
@@ -849,13 +854,14 @@ class DeclaredSearch(Guard):
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
+                self._asked.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
         answer = answer_of(self._terms, query, asked[:-1], n_answered)
         if self._logs:
-            key = f", key {answer.key!r:.200}"
+            key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
             note_answer(self.kind, n_answered, value, key)
         return answer
