@@ -45,8 +45,10 @@ class Metric(NamedTuple):
         counts being fixed by the labels; None: the metric is no such mean.
     given : str
         What the coverage is conditional on, if on anything.
+    over : str
+        What the population's value is taken over, if that is not the whole population.
     needs : str
-        Of the labels: "", "two classes", "both classes" of two, or "numbers".
+        Of the labels: "", "two classes", "both classes" of two, "every class", or "numbers".
     options : tuple of str
         Of `Holdout`, that this metric has.
     required : tuple of str
@@ -64,6 +66,7 @@ class Metric(NamedTuple):
     theorem: str
     n_effective: Callable[[Measure], float] | None = None
     given: str = ""
+    over: str = ""
     needs: str = ""
     options: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -116,6 +119,8 @@ _ROWS = (
         n_effective=_classes.n_balanced,
         theorem="Result 23: Chernoff",
         given="the labels",
+        over="over the classes that the holdout has",
+        needs="every class",
     ),
     _of_two_classes(
         name="precision",
