@@ -43,6 +43,8 @@ class Metric(NamedTuple):
     n_effective : callable, optional
         ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
         counts being fixed by the labels; None: the metric is no such mean.
+    counts_alike : bool
+        Whether the rows of such a mean all count the same.
     given : str
         What the coverage is conditional on, if on anything.
     over : str
@@ -65,6 +67,7 @@ class Metric(NamedTuple):
     keeps: str
     theorem: str
     n_effective: Callable[[Measure], float] | None = None
+    counts_alike: bool = True
     given: str = ""
     over: str = ""
     needs: str = ""
@@ -117,6 +120,7 @@ _ROWS = (
         value=_classes.balanced_accuracy,
         interval=_classes.balanced_interval,
         n_effective=_classes.n_balanced,
+        counts_alike=False,
         theorem="Result 23: Chernoff",
         given="the labels",
         over="over the classes that the holdout has",
