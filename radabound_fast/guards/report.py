@@ -149,21 +149,20 @@ class Report:
                 f" for its {self.n_folds} fold models on average (a refitted model is another one)"
             )
         size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
-        used, provided = "its scores", f"its space{size} was declared before them"
+        used, first = "its scores", f"its space{size} was declared before them"
         if self._shows is not None:
-            used, provided = (
-                f"what it was shown, {self._shows}",
-                "it saw nothing else of these rows",
-            )
-        whose = "no model was" if self.n_folds is None else "no fold's models were"
-        provided += f" and {whose} trained on {'these' if self.n_folds is None else 'its'} rows"
+            used, first = f"what it was shown, {self._shows}", "it saw nothing else of these rows"
+        unseen = "no model was trained on these rows"
+        if self.n_folds is not None:
+            unseen = "each fold's rows were judged by a model that was trained without them"
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
             f"The best of {self._models} is {self._called}",
             f"{self.metric} {score} {self._rows}",
             f"{place} {self.answers.terms.measure.where}{folds}",
             self.delta,
-            f"however the search used {used}, if {provided} (radabound_fast.DeclaredSearch)",
+            f"however the search used {used}, if {first} and {unseen} "
+            "(radabound_fast.DeclaredSearch)",
         )
         if self.baseline is None:
             return text

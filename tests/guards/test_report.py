@@ -77,7 +77,7 @@ def test_a_gain_over_the_baseline_is_told_in_its_direction(two_sided, n_wrong, o
     wrong = np.arange(M)
     search = search_of(LABELS, 30, baseline=LABELS ^ (wrong < 500), two_sided=two_sided, **options)
     best = search.query(LABELS ^ (wrong >= M - n_wrong), key=0)
-    said = str(search.report()).rpartition(" rows")[2].partition("beforehand). ")[2]
+    said = str(search.report()).partition("DeclaredSearch). ")[2]
     better, worse, opposite = words
     direction = better if best.gain >= 0 else worse
     assert (best.gain >= 0) == (n_wrong <= 500)
