@@ -203,9 +203,10 @@ class Gate(Guard, Owned):
         worse = ""
         if rules.release == "three":
             worse = f', and no "worse" is: the gain is then at most {rules.margin:g}'
+        claim = rules.claim(self.metric, other)
         return (
             f"With probability at least {certainty(self.delta)} no pass is ever wrong{worse}. "
-            f"What a pass says of a candidate, in the population: {rules.claim(self.metric, other)}. "
+            f"What a pass says of a candidate, in the population: {claim}. "
             "Finite-sample, valid for candidates that are chosen in any way by the verdicts before "
             "them; proved by the union bound over the histories of verdicts (Result 35). Assumed: "
             "independent test rows that no candidate was trained on, and whose labels, scores and "
