@@ -17,6 +17,7 @@ _HOMES = {
     "ConfirmedSearch": "guards.confirmed_search",
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
+    "Gate": "guards.gate",
     "GuessAndCheck": "guards.guess_and_check",
     "Holdout": "holdout",
     "HoldoutExhausted": "guards.exhausted",
