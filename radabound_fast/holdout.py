@@ -186,7 +186,9 @@ class Holdout(_Judged):
 
     Notes
     -----
-    Predictions are compared with labels exactly, whatever their dtypes.  Values are scikit-learn's;
+    Predictions are compared with labels exactly, whatever their dtypes, and by position: a Series
+    that has the index of `y_true` in another order is an error.  Probabilities in a frame whose
+    columns are named as the classes are put in their order.  Values are scikit-learn's;
     docs/reference/metrics.md has the interval of each metric and what it is conditional on.
 
     Examples
@@ -215,6 +217,8 @@ class Holdout(_Judged):
         groups: Any = None,
     ) -> None:
         labels = y_true if isinstance(y_true, Labels) else Labels(y_true, classes)
+        labels.check_rows(sample_weight, name="sample_weight")
+        labels.check_rows(groups, name="groups")
         super().__init__(labels.n_samples, Weighting.of(labels.n_samples, sample_weight, groups))
         self._labels, self._choice = labels, as_choice(metric)
         self._truth = Truth(labels, self._choice, self._weighting)

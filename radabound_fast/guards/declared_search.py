@@ -51,7 +51,7 @@ from radabound_fast.metrics import (
 )
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
-from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.messages import quoted, shown_key
 from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
@@ -200,6 +200,11 @@ class DeclaredSearch(Guard):
     def n_answered(self) -> int:
         """Different queries answered so far: keys, or with `allow_reruns` keys and reruns."""
         return len(self._asked) if self._record is None else len(self._record)
+
+    @property
+    def n_queries(self) -> int | None:
+        """How often the search was asked, repeated queries counted too; None with a database."""
+        return self._asked.n_added if self._record is None else None
 
     @property
     def halted(self) -> bool:
@@ -799,13 +804,14 @@ class DeclaredSearch(Guard):
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
+                self._asked.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
         answer = answer_of(self._terms, query, asked[:-1], n_answered)
         if self._logs:
-            key = f", key {answer.key!r:.200}"
+            key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
             note_answer(self.kind, n_answered, value, key)
         return answer

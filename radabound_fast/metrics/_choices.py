@@ -139,7 +139,8 @@ class Cost(MetricChoice):
     Parameters
     ----------
     costs : array_like, shape (n_classes, n_classes)
-        ``costs[i][j]`` of predicting class j where class i is true, in order of the classes.
+        ``costs[i][j]`` of predicting class j where class i is true, in order of the classes; a
+        frame whose columns or rows are named as the classes is put in their order.
     """
 
     costs: Any

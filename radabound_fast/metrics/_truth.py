@@ -19,6 +19,7 @@ from radabound_fast._kernels.rows import (
 )
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
+from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers
 from radabound_fast.rows.weighting import Weighting
 
@@ -307,11 +308,13 @@ class Truth:
         self.options["y_range"] = [low, high]
 
     def _set_costs(self, costs: Any) -> None:
-        table = as_numbers(as_array(costs, "costs"), "costs")
+        classes, names = self.labels.classes, row_names(costs)
+        table = as_numbers(as_array(by_class(costs, classes, "costs"), "costs"), "costs")
         shape = (self.n_classes, self.n_classes)
         if table.shape != shape:
             raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
-        self.costs = table.astype(np.float64)
+        order = None if names is None else class_order(list(names), classes, "costs")
+        self.costs = (table if order is None else table[order]).astype(np.float64)
         if not np.isfinite(self.costs).all():
             raise ValueError("costs must be finite, got one that is not")
         self.least, self.most = float(self.costs.min()), float(self.costs.max())
