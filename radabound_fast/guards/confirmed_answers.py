@@ -154,7 +154,7 @@ class ConfirmedAnswer(Answer):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConfirmedAnswer):
             return NotImplemented
-        return self.__reduce__() == other.__reduce__()
+        return bool(self.__reduce__() == other.__reduce__())
 
     def __hash__(self) -> int:
         return hash((self.name, self.number))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 from radabound_fast._checks import (
     certainty,
     check_bool,
-    check_choice,
     check_count,
     check_delta,
     check_real,
@@ -24,126 +21,30 @@ from radabound_fast._checks import (
 )
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.support import n_forks, sealed
-from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
-from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.gate_rows import (
-    Candidate,
-    CandidateRows,
-    LossRows,
-    PredictionRows,
-    from_bytes,
-    gain,
-    to_bytes,
-)
+from radabound_fast.guards.gate_rows import LossRows, PredictionRows
 from radabound_fast.guards.log import hears_queries, note_answers
 from radabound_fast.guards.opening import Judged, same_json
-from radabound_fast.guards.release import Rounded
 from radabound_fast.guards.search_answers import Comparison
+from radabound_fast.guards.search_parts import (
+    check_classes,
+    check_gains,
+    chosen_rows,
+    drawn_rows,
+    repeated_rows,
+)
 from radabound_fast.guards.search_rows import LossRows as SearchLosses
 from radabound_fast.holdout import Holdout, Losses, as_judged
-from radabound_fast.metrics import MEANS, METRICS, MeanLoss, Measure, fingerprints_of
-from radabound_fast.rows.parts import Part, draw_part
+from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
+from radabound_fast.rows.parts import Part
 from radabound_fast.store.events import EventList
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
     from radabound_fast.store.served import ServedDatabase
-
-# real-valued metrics are released before the last batch on a grid of so many steps
-_GRID_STEPS = 10_000
-
-
-class _Question(NamedTuple):
-    """What was asked for about a finalist."""
-
-    release: Literal["interval", "pass"] | Rounded
-    at_least: float | None
-    at_most: float | None
-
-    def stored(self) -> list[Any]:
-        """Return the question as JSON values."""
-        step = self.release.step if isinstance(self.release, Rounded) else self.release
-        return [step, self.at_least, self.at_most]
-
-    def passes(self, low: float, high: float) -> bool | None:
-        """Whether the whole interval clears the bar; None: there is none."""
-        if self.release != "pass":
-            return None
-        return (self.at_least is None or low >= self.at_least) and (
-            self.at_most is None or high <= self.at_most
-        )
-
-    def answered_by(self, finalist: Finalist, stored: list[Any], ended: bool) -> Finalist | None:
-        """Return what an earlier release answers; None: it is a new question."""
-        _, low, high = finalist.value
-        if stored == self.stored():
-            return finalist
-        if self.release != "pass":
-            return finalist if ended or stored[0] == "interval" else None
-        if low is None or high is None or not (ended or stored[0] == "interval"):
-            return None
-        return finalist._replace(passed=self.passes(low, high))
-
-
-class _Model(NamedTuple):
-    """A finalist as it was passed to `confirm`."""
-
-    name: str
-    stored: NDArray[Any]
-    fingerprint: int
-    search_value: float | None
-
-
-class _History:
-    """What the events say: who was confirmed, what that costs later batches, and whether it ended.
-
-    Attributes
-    ----------
-    finalists : list of Finalist
-    n_batches : int
-    log_outcomes : float
-        ``ln M``, over all batches.
-    ended : bool
-    """
-
-    def __init__(self, events: list[dict[str, Any]]) -> None:
-        self.ended = any("end" in event for event in events)
-        self.events = [event for event in events if "end" not in event]
-        self.finalists = [_finalist(event["finalist"]) for event in self.events]
-        self.n_batches = self.finalists[-1].batch if self.finalists else 0
-        self.log_outcomes = sum(event["log_outcomes"] for event in self.events)
-        if self.ended:
-            self.finalists = [_finalist(told) for told in events[-1]["end"]]
-
-    def find(self, model: _Model, question: _Question) -> Finalist | None:
-        """Return what was released of this very model that answers the question; None: nothing."""
-        for event, finalist in zip(self.events, self.finalists, strict=True):
-            if event["fingerprint"] == model.fingerprint:
-                found = question.answered_by(finalist, event["question"], self.ended)
-                if found is not None:
-                    return found._replace(name=model.name or found.name)
-            elif finalist.name == model.name:
-                raise ValueError(
-                    f"finalists must have a name each, and {model.name!r} was confirmed with other "
-                    "predictions: give this model another name"
-                )
-        return None
-
-
-def _finalist(told: dict[str, Any]) -> Finalist:
-    """The finalist whose fields JSON holds."""
-    gain = told["gain"]
-    return Finalist(
-        **told
-        | {
-            "value": tuple(told["value"]),
-            "gain": None if gain is None else tuple(gain),
-            "over": {name: tuple(limits) for name, limits in told["over"].items()},
-        }
-    )
 
 
 class ConfirmedSearch(Guard):
@@ -190,7 +91,7 @@ class ConfirmedSearch(Guard):
     -----
     The limits of batch t are taken at ``ln(2/delta) + ln(1/u(t)) + ln s_t`` nats, s_t its
     finalists and u(t) its share of delta, and at ``ln M_i`` more for every earlier batch i, which
-    was told one of M_i possible outcomes (Theorem J of docs/explanation/theory.md).  They are those
+    was told one of M_i possible outcomes (Result 36 of docs/explanation/theory.md).  They are those
     of the metric for one model fixed in advance, on the confirmation rows.
 
     A model may be trained again on the search rows before it is confirmed.  Trained again on the
@@ -228,124 +129,39 @@ class ConfirmedSearch(Guard):
         baseline: Any = None,
         pairs: bool = False,
     ) -> None:
-        self._holdout = as_judged(judged)
+        self._holdout = holdout = as_judged(judged)
         self.delta = check_delta(delta)
-        self.confirm_share = _check_share(confirm_share)
+        self.confirm_share = check_real(confirm_share=confirm_share)
+        if not 0.0 < self.confirm_share <= 1.0:
+            raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
         self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
         self.stratify = check_bool(stratify=stratify)
         self.pairs = check_bool(pairs=pairs)
-        self._seed = None if rows is not None else check_seed(seed)
         if rows is not None and (seed is not None or confirm_share != 0.5 or stratify):
             raise ValueError("confirm_share, seed and stratify must be left out beside rows")
-        self._check_means(baseline)
-        chosen = self._draw() if rows is None else self._check_rows(rows)
-        self._confirmation = Part(chosen, "confirmation")
-        self._search = Part(~chosen, "search")
-        self._check_classes()
-        self._search_part = self._holdout.part(~chosen) if self._search.n_rows else None
-        self._confirmation_part = self._holdout.part(chosen)
-        self._rows = _rows_of(self._confirmation_part)
-        self._measure: MeanLoss | Measure = self._rows.measure
-        self._lacks_labels = False  # opened without them, for what was released
-        self._has_baseline = baseline is not None
-        if self._has_baseline:
-            self._stored_baseline = self._read(baseline, "baseline")
-            self._baseline = self._rows.candidate(self._stored_baseline)
+        check_gains(holdout, stratify, baseline=baseline is not None, pairs=pairs)
+        self._seed = None
+        if rows is None:
+            self._seed = check_seed(seed)
+            chosen = drawn_rows(holdout, self.confirm_share, self._seed, stratify=stratify)
+        else:
+            chosen = chosen_rows(holdout, rows)
+        check_classes(holdout, confirmation=chosen, search=~chosen)
+        self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
+        self._search_part = holdout.part(~chosen) if self._search.n_rows else None
+        self._confirmation_part = part = holdout.part(chosen)
+        self._rows = PredictionRows(part) if isinstance(part, Holdout) else LossRows(part)
+        self._baseline = None if baseline is None else self._read(baseline, "baseline")
+        self._has_gains, self._lacks_labels = baseline is not None, False
+        self._metric = _metric_of(part)
         self._secret = os.urandom(16)
         self._events: Events | None = EventList()
         self._record: EventRecord | None = None  # the database it was opened from
         self._born = n_forks()
         self._logs = hears_queries()
-        self._holdout.note_guard(None)
+        holdout.note_guard(None)
 
     # ---- the two parts -----------------------------------------------------------------------
-
-    def _draw(self) -> NDArray[np.bool_]:
-        assert self._seed is not None
-        weighting, strata = self._holdout.weighting, None
-        grouped = weighting is not None and not weighting.is_of_rows
-        if self.stratify:
-            strata = self._strata()
-        return draw_part(
-            self.n_samples,
-            self.confirm_share,
-            self._seed,
-            groups=weighting.codes if weighting is not None and grouped else None,
-            strata=strata,
-        )
-
-    def _strata(self) -> NDArray[Any]:
-        """The classes of the rows, where stratified rows have limits that are proved."""
-        holdout = self._holdout
-        if not isinstance(holdout, Holdout) or METRICS[holdout.metric].needs == "numbers":
-            raise ValueError("stratify must be False where there are no classes")
-        if holdout.metric in ("precision", "f1") or holdout.weighting is not None:
-            what = "weights or groups" if holdout.weighting is not None else repr(holdout.metric)
-            raise ValueError(f"stratify must be False with {what}: no limits are proved for that")
-        return holdout.labels.codes
-
-    def _check_rows(self, rows: Any) -> NDArray[np.bool_]:
-        chosen = np.asarray(rows)
-        if chosen.dtype != np.bool_ or chosen.shape != (self.n_samples,):
-            raise ValueError(
-                f"rows must be a boolean array of shape ({self.n_samples},), True for rows that "
-                f"are kept for the end, got dtype {chosen.dtype}, shape {chosen.shape}"
-            )
-        if not chosen.any():
-            raise ValueError("rows must keep at least one row for the end, got none")
-        weighting = self._holdout.weighting
-        if weighting is not None:
-            torn = np.intersect1d(weighting.codes[chosen], weighting.codes[~chosen])
-            if len(torn):
-                at = int(np.flatnonzero(weighting.codes == torn[0])[0])
-                raise ValueError(
-                    f"rows must keep groups whole, got {counted(len(torn), 'group')} with rows in "
-                    f"both parts, one of them that of row {at}"
-                )
-        return chosen.copy()
-
-    def _check_means(self, baseline: Any) -> None:
-        """ValueError where gains are asked for that have no limits."""
-        holdout = self._holdout
-        if holdout.labels is None and holdout.weighting is not None:
-            raise ValueError(
-                "sample_weight and groups must be left out where losses are judged: give labels"
-            )
-        for name, is_asked in (("baseline", baseline is not None), ("pairs", self.pairs)):
-            if not is_asked:
-                continue
-            if not isinstance(holdout, Holdout) or holdout.metric not in MEANS:
-                raise ValueError(
-                    f"{name} must be left out with {holdout.metric!r}: gains are of means of "
-                    f"labelled rows, {', '.join(MEANS)}"
-                )
-            if holdout.weighting is not None:
-                raise ValueError(f"{name} must be left out beside sample_weight or groups")
-            if self.stratify:
-                raise ValueError(
-                    f"{name} must be left out with stratify=True: limits of gains are proved for "
-                    "independent rows alone"
-                )
-
-    def _check_classes(self) -> None:
-        """ValueError where a part lacks a class without which the metric says something else."""
-        holdout = self._holdout
-        if not isinstance(holdout, Holdout):
-            return
-        row = METRICS[holdout.metric]
-        if row.needs != "both classes" and row.name != "balanced_accuracy":
-            return
-        codes = holdout.labels.codes
-        present = np.unique(codes)
-        for part, name in ((self._confirmation, "confirmation"), (self._search, "search")):
-            n_classes = len(np.unique(codes[part.rows]))
-            if part.n_rows and n_classes < len(present):
-                raise ValueError(
-                    f"the {name} rows must hold all {len(present)} classes with metric="
-                    f"{row.name!r}, so at least {len(present)} rows, got {part.n_rows} of "
-                    f"{counted(n_classes, 'class', 'classes')}: pass stratify=True, another share, "
-                    "or other rows"
-                )
 
     @property
     def search_rows(self) -> NDArray[np.bool_]:
@@ -372,24 +188,7 @@ class ConfirmedSearch(Guard):
         -------
         ndarray of bool, shape (n_samples,)
         """
-        features = np.asarray(X)
-        if features.ndim != 2 or len(features) != self.n_samples:
-            raise ValueError(
-                f"X must have shape ({self.n_samples}, n_features), got {features.shape}"
-            )
-        seen = {tuple(row) for row in features[self._search.rows].tolist()}
-        repeated = self.confirmation_rows
-        repeated[repeated] = [tuple(row) in seen for row in features[repeated].tolist()]
-        if repeated.any():
-            import warnings
-
-            warnings.warn(
-                f"{counted(int(repeated.sum()), 'confirmation row')} of {self._confirmation.n_rows:,} "
-                "have the features of a search row: pass equal rows as one group "
-                "(Holdout(..., groups=...))",
-                stacklevel=2,
-            )
-        return repeated
+        return repeated_rows(X, self._confirmation.rows)
 
     # ---- the search --------------------------------------------------------------------------
 
@@ -434,7 +233,7 @@ class ConfirmedSearch(Guard):
         self,
         finalists: Mapping[str, Any],
         *,
-        release: Literal["interval", "pass"] | Rounded = ...,
+        release: Release = ...,
         at_least: float | None = ...,
         at_most: float | None = ...,
     ) -> ConfirmedAnswers: ...
@@ -443,7 +242,7 @@ class ConfirmedSearch(Guard):
         self,
         finalists: Any,
         *,
-        release: Literal["interval", "pass"] | Rounded = ...,
+        release: Release = ...,
         at_least: float | None = ...,
         at_most: float | None = ...,
     ) -> ConfirmedAnswer: ...
@@ -452,7 +251,7 @@ class ConfirmedSearch(Guard):
         self,
         finalists: Any,
         *,
-        release: Literal["interval", "pass"] | Rounded = "interval",
+        release: Release = "interval",
         at_least: float | None = None,
         at_most: float | None = None,
     ) -> ConfirmedAnswers | ConfirmedAnswer:
@@ -489,10 +288,8 @@ class ConfirmedSearch(Guard):
         -----
         The same predictions again are the stored answer, and cost nothing.
         """
-        question = _check_question(release, at_least, at_most)
-        events = self._own_events()
-        self._check_labels()
-        is_one = not isinstance(finalists, Mapping)
+        question = Question.of(release, at_least, at_most)
+        events, is_one = self._own_events(), not isinstance(finalists, Mapping)
         named = {"": finalists} if is_one else finalists
         if not named:
             raise ValueError("finalists must hold at least one model, got none")
@@ -500,168 +297,37 @@ class ConfirmedSearch(Guard):
             if not isinstance(name, str) or not name:
                 raise TypeError(f"finalists must have names that are strings, got {name!r:.100}")
         models = [self._model(name, y_pred) for name, y_pred in named.items()]
-        found, history = events.turn(lambda turn: self._take_turn(turn, models, question))
+        judge = self._judge()
+        found, history = events.turn(lambda turn: judge.take_turn(turn, models, question))
         if self._logs:
             note_answers(self.kind, len(found), len(history.finalists))
         answers = self._answers(found, history)
         return answers[0] if is_one else answers
 
-    def _model(self, name: str, y_pred: Any) -> _Model:
+    def _model(self, name: str, y_pred: Any) -> Model:
         try:
             stored = self._read(y_pred, "finalists")
         except (TypeError, ValueError) as error:
             if name:
                 error.add_note(f"the finalist is {name!r}")
             raise
-        return _Model(name, stored, self._fingerprint(stored), self._search_value(y_pred))
-
-    def _fingerprint(self, array: NDArray[Any]) -> int:
-        """A keyed hash, which tells arrays apart."""
-        return int(fingerprints_of(array[np.newaxis], self._secret)[0])
-
-    def _search_value(self, y_pred: Any) -> float | None:
-        """The score on the search rows, if these predictions are of all rows."""
-        if self._search_part is None or not self._confirmation.is_of_all(y_pred, 1, "finalists"):
-            return None
-        return self.score(y_pred)
+        search_value = None
+        if self._search_part and self._confirmation.is_of_all(y_pred, 1, "finalists"):
+            search_value = self.score(y_pred)
+        return Model(name, stored, self._fingerprint(stored), search_value)
 
     def _read(self, y_pred: Any, name: str) -> NDArray[Any]:
         with read_as(y_pred=name, losses=name):
             return self._rows.read(self._confirmation.take(y_pred, 1, name), name)
 
-    def _take_turn(
-        self, turn: Turn, models: list[_Model], question: _Question
-    ) -> tuple[list[Finalist], _History]:
-        """Confirm the models that are new, and return what is released of all of them."""
-        history = _History(turn.events)
-        found = {model.name: history.find(model, question) for model in models}
-        new: dict[int, _Model] = {}
-        for model in models:
-            if found[model.name] is None:
-                new.setdefault(model.fingerprint, model)
-        if new:
-            self._confirm_new(turn, history, list(new.values()), question)
-            history = _History(turn.events)
-        released = [history.find(model, question) for model in models]
-        return [finalist for finalist in released if finalist is not None], history
+    def _fingerprint(self, array: NDArray[Any]) -> int:
+        """A keyed hash, which tells arrays apart."""
+        return int(fingerprints_of(array[np.newaxis], self._secret)[0])
 
-    def _confirm_new(
-        self, turn: Turn, history: _History, models: list[_Model], question: _Question
-    ) -> None:
-        batch, n_before = history.n_batches + 1, len(history.finalists)
-        if history.ended:
-            raise self._exhausted(history, len(models))
-        is_last = batch == self.n_batches
-        nats = self._nats(batch, len(models), history.log_outcomes)
-        finalists = [
-            Finalist(model.name or f"finalist {number}", number, batch, nats, model.search_value)
-            for number, model in enumerate(models, n_before + 1)
-        ]
-        candidates = [self._rows.candidate(model.stored) for model in models]
-        released, outcomes = zip(
-            *(self._in_part(*one, question) for one in zip(finalists, candidates, strict=True)),
-            strict=True,
-        )
-        if is_last:
-            released = self._in_full(finalists, candidates, history.log_outcomes, question)
-        for model, finalist, log_outcomes in zip(models, released, outcomes, strict=True):
-            event = {
-                "fingerprint": model.fingerprint,
-                "question": question.stored(),
-                "log_outcomes": log_outcomes,
-                "finalist": finalist._asdict(),
-            }
-            turn.append(event, b"" if is_last else to_bytes(model.stored))
-        if is_last:
-            self._end(turn, list(released))
-
-    def _in_part(
-        self, finalist: Finalist, candidate: Candidate, question: _Question
-    ) -> tuple[Finalist, float]:
-        """What is released of a finalist that others may follow, and ln of how much it may be."""
-        measure, nats = self._rows.measure, finalist.nats
-        value, low, high = self._rows.value(candidate, nats)
-        if question.release == "pass":
-            return finalist._replace(passed=question.passes(low, high)), math.log(2)
-        kept = self._rows.kept(candidate, nats)
-        n_outcomes = measure.n_outcomes(kept)
-        if n_outcomes is not None and not isinstance(question.release, Rounded):
-            return finalist._replace(value=(value, low, high)), math.log(n_outcomes)
-        least, most = measure.ends
-        grid = question.release
-        if not isinstance(grid, Rounded):
-            grid = Rounded((most - least) / _GRID_STEPS)
-        rounded, half = grid.of(value), 0.5 * grid.step
-        hull = measure.hull(kept, rounded - half, rounded + half, nats)
-        released = rounded, *(hull or (None, None))
-        return finalist._replace(value=released), math.log(grid.n_values(least, most))
-
-    def _in_full(
-        self,
-        finalists: list[Finalist],
-        candidates: list[Candidate],
-        log_outcomes: float,
-        question: _Question | None,
-    ) -> list[Finalist]:
-        """All of the finalists of one batch: values, gains, and gains of pairs."""
-        full = []
-        for finalist, candidate in zip(finalists, candidates, strict=True):
-            value = self._rows.value(candidate, finalist.nats)
-            passed = finalist.passed
-            if question is not None:
-                passed = question.passes(value.low, value.high)
-            over_baseline = None
-            if self._has_baseline:
-                over_baseline = self._gain(self._baseline, candidate, finalist.nats)
-            full.append(finalist._replace(value=tuple(value), gain=over_baseline, passed=passed))
-        n_pairs = math.comb(len(full), 2)
-        if self.pairs and n_pairs:
-            nats = self._nats(full[0].batch, n_pairs, log_outcomes)
-            over: list[dict[str, Any]] = [{} for _ in full]
-            for one, other in combinations(range(len(full)), 2):
-                better, low, high = self._gain(candidates[other], candidates[one], nats)
-                over[one][full[other].name] = better, low, high, nats
-                over[other][full[one].name] = -better, -high, -low, nats
-            full = [one._replace(over=gains) for one, gains in zip(full, over, strict=True)]
-        return full
-
-    def _gain(self, before: Candidate, after: Candidate, nats: float) -> tuple[float, float, float]:
-        n_samples, span = self._confirmation.n_rows, self._rows.span
-        return tuple(gain(before.losses, after.losses, span, None, n_samples, nats))
-
-    def _nats(self, batch: int, n_claims: int, log_outcomes: float) -> float:
-        return confirmation_nats(
-            n_claims,
-            self.delta,
-            batch=batch,
-            n_batches=self.n_batches,
-            log_outcomes=log_outcomes,
-            n_families=1 + self._has_baseline + self.pairs,
-        )
-
-    def _exhausted(self, history: _History, n_finalists: int) -> HoldoutExhausted:
-        if history.n_batches != self.n_batches:
-            reason = "close_out() has ended this search: nothing more can be confirmed on its rows"
-        else:
-            reason = self._cost_of_another(history, n_finalists)
-        return HoldoutExhausted(reason, n_answered=len(history.finalists))
-
-    def _cost_of_another(self, history: _History, n_finalists: int) -> str:
-        """What one more batch would have cost, and how to have declared it."""
-        batch, told = history.n_batches + 1, history.log_outcomes
-        costs = [
-            confirmation_nats(
-                n_finalists, self.delta, batch=batch, n_batches=declared, log_outcomes=told
-            )
-            for declared in (batch, None)
-        ]
-        return (
-            f"this search was made for {counted(batch - 1, 'batch', 'batches')} of finalists "
-            f"(n_batches={self.n_batches}), all confirmed. Another batch has to be declared before "
-            f"the first: with n_batches={batch} its limits would be taken at {costs[0]:.1f} nats, "
-            f"with n_batches=None at {costs[1]:.1f}, in place of "
-            f"{confirmation_nats(n_finalists, self.delta):.1f} for the only batch"
-        )
+    def _judge(self) -> Confirmation:
+        self._check_labels()
+        baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
+        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
 
     def close_out(self) -> ConfirmedAnswers:
         """End the search, and return all of every finalist: nothing more can be confirmed.
@@ -674,28 +340,15 @@ class ConfirmedSearch(Guard):
         RuntimeError
             This is a copy of a search in memory.
         """
+        judge = self._judge()
 
-        def end(turn: Turn) -> _History:
-            if not _History(turn.events).ended:
-                self._end(turn, [])
-            return _History(turn.events)
+        def end(turn: Turn) -> History:
+            if not History(turn.events).ended:
+                judge.end(turn, [])
+            return History(turn.events)
 
-        self._check_labels()
         history = self._own_events().turn(end)
         return self._answers(history.finalists, history)
-
-    def _end(self, turn: Turn, last: list[Finalist]) -> None:
-        """Append all of every finalist; of the last batch it is known already."""
-        history = _History(turn.events)
-        full: list[Finalist] = []
-        log_outcomes = 0.0
-        for batch in range(1, history.n_batches + 1 - bool(last)):
-            places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
-            candidates = [self._rows.candidate(from_bytes(turn.content(place))) for place in places]
-            finalists = [history.finalists[place] for place in places]
-            full += self._in_full(finalists, candidates, log_outcomes, None)
-            log_outcomes += sum(history.events[place]["log_outcomes"] for place in places)
-        turn.append({"end": [finalist._asdict() for finalist in [*full, *last]]})
 
     def _check_labels(self) -> None:
         if self._lacks_labels:
@@ -770,7 +423,7 @@ class ConfirmedSearch(Guard):
         name, whose, new = os.fsdecode(path), Judged(judged, holdout_id), None
         beside = {"rows": rows, "baseline": baseline}
         made: Self | None = None
-        given = {
+        given: dict[str, Any] = {
             "delta": delta,
             "confirm_share": confirm_share,
             "n_batches": n_batches,
@@ -785,7 +438,7 @@ class ConfirmedSearch(Guard):
         if stored["kind"] != cls.kind:
             raise ValueError(f"{name} must hold a {cls.kind}, it holds a {stored['kind']:.50}")
         whose.check_made_for(name, stored["holdout"])
-        if made is None:
+        if made is None or made._secret.hex() != stored["secret"]:  # somebody was faster
             made = cls._of_file(name, stored, whose, given, beside, seed)
         made._record = made._events = record
         if whose.holdout is not None:
@@ -801,13 +454,13 @@ class ConfirmedSearch(Guard):
             "parameters": self.parameters,
             "seed": self._seed,
             "secret": self._secret.hex(),
-            "metric": self._described_metric(),
+            "metric": self._metric_description(),
             "n_confirmation_rows": self._confirmation.n_rows,
             "rows": self._fingerprint(rows),
-            "baseline": self._has_baseline and self._fingerprint(self._stored_baseline),
+            "baseline": None if self._baseline is None else self._fingerprint(self._baseline),
         }
 
-    def _described_metric(self) -> dict[str, Any] | None:
+    def _metric_description(self) -> dict[str, Any] | None:
         part = self._confirmation_part
         return part.truth.measure(self._secret).describe() if isinstance(part, Holdout) else None
 
@@ -825,8 +478,9 @@ class ConfirmedSearch(Guard):
         made.confirm_share, made.stratify, made.pairs = (
             arguments[name] for name in ("confirm_share", "stratify", "pairs")
         )
-        made._has_baseline, made._lacks_labels = stored["baseline"] is not False, True
-        made._measure = Measure.from_description(stored["metric"], None)
+        made._has_gains, made._lacks_labels = stored["baseline"] is not None, True
+        made._metric = Measure.from_description(stored["metric"], None)
+        made._holdout = made._holdout.apart()
         return made
 
     @classmethod
@@ -850,7 +504,7 @@ class ConfirmedSearch(Guard):
         seed = stored["seed"] if seed is None and beside["rows"] is None else seed
         made = cls(whose.apart(), seed=seed, **arguments, **beside)
         made._secret = bytes.fromhex(stored["secret"])
-        for part, value in (made._description() | made.parameters).items():
+        for part, value in (made.parameters | made._description()).items():
             if part not in ("kind", "parameters", "secret") and not same_json(
                 value, stored["parameters"].get(part, stored.get(part))
             ):
@@ -876,11 +530,11 @@ class ConfirmedSearch(Guard):
         """Return how much better one finalist is than another: see `ConfirmedAnswers.compare`."""
         return self.answers.compare(a, b)
 
-    def _history(self) -> _History:
-        return self._own_events().turn(lambda turn: _History(turn.events))
+    def _history(self) -> History:
+        return self._own_events().turn(lambda turn: History(turn.events))
 
-    def _answers(self, finalists: list[Finalist], history: _History) -> ConfirmedAnswers:
-        has_gains = self._has_baseline
+    def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
+        has_gains = self._has_gains
         return ConfirmedAnswers(
             (ConfirmedAnswer(finalist, has_gains) for finalist in finalists),
             halted=history.ended,
@@ -917,15 +571,15 @@ class ConfirmedSearch(Guard):
     @property
     def greater_is_better(self) -> bool:
         """Whether a larger value is better."""
-        return self._measure.greater_is_better
+        return self._metric.greater_is_better
 
     @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
-        measure = self._measure
+        measure = self._metric
         what, limits = measure.told
         claims = f"the {what} of every finalist is between its low and high"
-        if self._has_baseline:
+        if self._has_gains:
             claims += ", its true gain over the baseline between gain_low and gain_high"
         if self.pairs:
             claims += ", the true gain of one over another of its batch between its limits"
@@ -940,7 +594,7 @@ class ConfirmedSearch(Guard):
             f"With probability at least {certainty(self.delta)} {claims}, of all finalists of "
             f"{n_batches} {batches} at once. Finite-sample, valid for any search that sees "
             f"{counted(self._confirmation.n_rows, 'confirmation row')} in the answers of earlier "
-            f"batches alone, whatever it does with the other rows; proved by Theorem J, with "
+            f"batches alone, whatever it does with the other rows; proved by Result 36, with "
             f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
             f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
             f"them.{population}"
@@ -987,24 +641,8 @@ class ConfirmedSearch(Guard):
         )
 
 
-def _rows_of(part: Holdout | Losses) -> CandidateRows:
-    return PredictionRows(part) if isinstance(part, Holdout) else LossRows(part)
-
-
-def _check_share(confirm_share: Any) -> float:
-    share = check_real(confirm_share=confirm_share)
-    if not 0.0 < share <= 1.0:
-        raise ValueError(f"confirm_share must be in (0, 1], got {share!r}")
-    return share
-
-
-def _check_question(release: Any, at_least: Any, at_most: Any) -> _Question:
-    if not isinstance(release, Rounded):
-        check_choice(("interval", "pass"), release=release)
-    bars = {"at_least": at_least, "at_most": at_most}
-    bars = {name: None if bar is None else check_real(**{name: bar}) for name, bar in bars.items()}
-    has_bar = any(bar is not None for bar in bars.values())
-    if has_bar != (release == "pass"):
-        rule = "be left out" if has_bar else "be given, one of them,"
-        raise ValueError(f"at_least and at_most must {rule} with release={release!r}, got {bars}")
-    return _Question(release, **bars)
+def _metric_of(part: Holdout | Losses) -> MeanLoss | Measure:
+    """What finalists are measured by."""
+    if isinstance(part, Holdout):
+        return part.truth.measure(bytes(16))
+    return MeanLoss(part.n_samples)

@@ -78,16 +78,6 @@ class MeanLoss:
             return binomial_interval(totals, self.n_samples, nats)
         return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
 
-    def n_outcomes(self, kept: Array) -> int | None:
-        """How many values, with their limits, a row of losses may have; None: they are real."""
-        return self.n_samples + 1 if kept[0, 1] == 0 else None
-
-    def hull(self, kept: Array, least: float, most: float, nats: float) -> tuple[float, float]:
-        """Limits that hold those of every value in [least, most], for losses of the same kind."""
-        shift = int(kept[0, 1])
-        ends = _outward(least, most, self.n_samples << shift)
-        return _hull(self, np.array([[end, shift] for end in ends]), nats)
-
     def baseline_value(self, kept: NDArray[Any]) -> None:
         """None: there is no baseline."""
 
@@ -217,32 +207,35 @@ class Measure(NamedTuple):
         lows, highs = cross_validation_interval(shares, n_effective, self.n_folds, nats)
         return around(values, least + span * lows, least + span * highs)
 
-    def n_outcomes(self, kept: Array) -> int | None:
+    @property
+    def n_outcomes(self) -> int | None:
         """How many values, with their limits, a model may have; None: they are real numbers."""
         row = METRICS[self.name]
         if self.keeps != "errors":
             return None
-        if row.count is not None:
-            return row.count(self)[1] + 1
+        if row.one_count is not None:
+            return row.one_count(self)[1] + 1
         return None if row.n_outcomes is None else row.n_outcomes(self)
 
-    def hull(
-        self, kept: Array, least: float, most: float, nats: float
-    ) -> tuple[float, float] | None:
+    def hull(self, least: float, most: float, nats: float) -> tuple[float, float] | None:
         """Limits that hold those of every value in [least, most].
 
         None where limits are no function of the value.
         """
         row = METRICS[self.name]
-        if row.count is None or self.keeps == "limits":
+        if row.one_count is None or self.keeps == "limits":
             return None
-        column, largest = row.count(self)
+        column, largest = row.one_count(self)
         ends = np.zeros((2, len(self.sizes)), np.int64)
         ends[1, column] = largest
         first, last = self.values(ends)
         start, stop = (least, most) if first < last else (1.0 - most, 1.0 - least)
-        ends[:, column] = _outward(start, stop, largest)
-        return _hull(self, ends, nats)
+        ends[:, column] = (
+            max(math.floor(start * largest), 0),
+            min(math.ceil(stop * largest), largest),
+        )
+        lows, highs = self.intervals(ends, np.full(2, nats))
+        return float(lows.min()), float(highs.max())
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""
@@ -294,16 +287,6 @@ class Measure(NamedTuple):
     def __repr__(self) -> str:
         told = "".join(f", {name}={value!r}" for name, value in self.options)
         return f"{self.name!r}{told}"
-
-
-def _outward(least: float, most: float, n: int) -> tuple[int, int]:
-    """The counts of n around two shares."""
-    return max(math.floor(least * n), 0), min(math.ceil(most * n), n)
-
-
-def _hull(measure: MeanLoss | Measure, ends: Array, nats: float) -> tuple[float, float]:
-    lows, highs = measure.intervals(ends, np.full(len(ends), nats))
-    return float(lows.min()), float(highs.max())
 
 
 def measure_from(description: dict[str, Any]) -> MeanLoss | Measure:

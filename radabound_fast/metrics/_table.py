@@ -40,7 +40,7 @@ class Metric(NamedTuple):
         What is kept of a query: "errors" of each class, "pairs" in order, or the "limits".
     theorem : str
         Of docs/explanation/theory.md, and its name.
-    count : callable, optional
+    one_count : callable, optional
         ``(measure)`` to the one count that value and limits are functions of: its column in the
         summary, and its largest value; None: there is no such count.
     n_outcomes : callable, optional
@@ -68,7 +68,7 @@ class Metric(NamedTuple):
     interval: Callable[[Measure, Array, Any], Limits]
     keeps: str
     theorem: str
-    count: Callable[[Measure], tuple[int, int]] | None = None
+    one_count: Callable[[Measure], tuple[int, int]] | None = None
     n_outcomes: Callable[[Measure], int] | None = None
     n_effective: Callable[[Measure], float] | None = None
     given: str = ""
@@ -84,7 +84,7 @@ _of_all = partial(
     _of_errors,
     summary=_classes.errors,
     theorem=_BINOMIAL,
-    count=_classes.first_errors,
+    one_count=_classes.first_errors,
     n_effective=_classes.n_rows,
 )
 _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
@@ -142,7 +142,7 @@ _ROWS = (
         name="recall",
         value=_classes.recall,
         interval=_classes.recall_interval,
-        count=_classes.second_errors,
+        one_count=_classes.second_errors,
         n_effective=_classes.n_positive,
         given="the labels",
         needs="both classes",
@@ -151,7 +151,7 @@ _ROWS = (
         name="specificity",
         value=_classes.specificity,
         interval=_classes.specificity_interval,
-        count=_classes.first_errors,
+        one_count=_classes.first_errors,
         n_effective=_classes.n_rows,
         given="the labels",
         needs="both classes",
@@ -183,7 +183,7 @@ _ROWS = (
         summary=_scores.pairs,
         value=_scores.auc,
         interval=_scores.auc_interval,
-        count=_scores.all_pairs,
+        one_count=_scores.all_pairs,
         keeps="pairs",
         theorem="Result 22: Hoeffding's pairs",
         given="the labels",
