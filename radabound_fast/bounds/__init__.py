@@ -47,7 +47,7 @@ from .fixed import (
     symmetrised_excess,
     symmetrised_log_tail,
 )
-from .folds import cross_validation_interval
+from .folds import cross_validation_interval, weighted_cross_validation_interval
 from .free import Free, Stage, union_free
 from .histories import gain_needed, history_nats
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
@@ -121,6 +121,7 @@ __all__ = [
     "union_free",
     "union_half_width",
     "union_queries",
+    "weighted_cross_validation_interval",
     "weighted_half_width",
     "weighted_interval",
 ]

@@ -86,7 +86,7 @@ def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: flo
     Examples
     --------
     >>> gain_needed(4000, 0.1, math.log(20) + history_nats([0, 0], n_candidates=32))
-    0.01975
+    0.021
     """
     m = check_n_samples(n_samples)
     n_differ = round(check_fraction(disagreement=disagreement) * m)

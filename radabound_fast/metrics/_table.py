@@ -49,10 +49,14 @@ class Metric(NamedTuple):
     n_effective : callable, optional
         ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
         counts being fixed by the labels; None: the metric is no such mean.
+    counts_alike : bool
+        Whether the rows of such a mean all count the same.
     given : str
         What the coverage is conditional on, if on anything.
+    over : str
+        What the population's value is taken over, if that is not the whole population.
     needs : str
-        Of the labels: "", "two classes", "both classes" of two, or "numbers".
+        Of the labels: "", "two classes", "both classes" of two, "every class", or "numbers".
     options : tuple of str
         Of `Holdout`, that this metric has.
     required : tuple of str
@@ -71,7 +75,9 @@ class Metric(NamedTuple):
     one_count: Callable[[Measure], tuple[int, int]] | None = None
     n_outcomes: Callable[[Measure], int] | None = None
     n_effective: Callable[[Measure], float] | None = None
+    counts_alike: bool = True
     given: str = ""
+    over: str = ""
     needs: str = ""
     options: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -127,8 +133,11 @@ _ROWS = (
         interval=_classes.balanced_interval,
         n_outcomes=_classes.n_tables,
         n_effective=_classes.n_balanced,
+        counts_alike=False,
         theorem="Result 23: Chernoff",
         given="the labels",
+        over="over the classes that the holdout has",
+        needs="every class",
     ),
     _of_two_classes(
         name="precision",

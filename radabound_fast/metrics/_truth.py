@@ -189,7 +189,7 @@ class Truth:
     ) -> Array:
         if self.n_folds is not None:
             values = self.values(measure, rows)
-            lows, highs = measure.fold_limits(values, weighting.n_effective, nats)
+            lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
         losses, negative = self._losses_of(rows), self.row.name.startswith("neg_")
         kept = np.empty((len(losses), 3))
@@ -258,13 +258,14 @@ class Truth:
 
     def _set_sizes(self, order: list[int]) -> None:
         row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
-        if row.needs == "both classes" and not counts.all():
-            raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.needs in ("both classes", "every class") and not counts.all():
+            raise ValueError(
+                f"y_true must hold {row.needs} with metric={row.name!r}, got no row of "
+                f"{counted(int((counts == 0).sum()), 'class', 'classes')}"
+            )
         if row.name in MEANS:
             self.sizes = (self.n_samples,)
             return
-        if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
-            order = [code for code in order if counts[code]]
         self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
         self.masks = [pack_rows(self._codes == code) for code in order[:-1]]
@@ -330,7 +331,8 @@ class Truth:
         if self.row.name not in MEANS:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
-                f"means, {', '.join(MEANS)}"
+                f"means, {', '.join(MEANS)}; give the baseline a key of its own, and compare two "
+                "intervals"
             )
         with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)
