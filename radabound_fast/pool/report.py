@@ -14,7 +14,8 @@ import numpy as np
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
 from radabound_fast._extras import needs
-from radabound_fast.guards.report import plain, scored, shown, shown_key
+from radabound_fast.guards.report import plain, scored, shown
+from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -69,17 +69,16 @@ class StudentisedExtremes:
 
     def values(self, rows: NDArray[Any], means: Floats, scales: Floats) -> Floats:
         """T_j of rows, float64 of shape (k, n_vectors); parameters as for `update`."""
-        centred: Floats = signed_sums(self.signs, rows) - self.baseline
+        centred = signed_sums(self.signs, rows) - self.baseline
         centred -= means[:, np.newaxis] * self.sign_sums
-        centred *= scales[:, np.newaxis]
-        return centred
+        return np.asarray(centred * scales[:, np.newaxis], np.float64)
 
 
 def signed_sums(signs: SignMatrix, rows: NDArray[Any]) -> Floats:
     """S_j of rows in units of one loss: float64 of shape (k, n_vectors), exact below 2**53."""
     packed = rows.dtype == np.uint64
     sums, _, shift = signed_sums_of_rows(signs.store, rows, packed=packed)
-    exact: Floats = np.ldexp(sums.astype(np.float64), -shift)
+    exact: Floats = np.asarray(np.ldexp(sums.astype(np.float64), -shift))
     return exact
 
 

@@ -110,7 +110,7 @@ def test_better_is_the_step_down(pool_of_40):
     found = pool(y_true, Y_pred, baseline=Y_pred[31]).better()
     assert_array_equal(found.is_better, expected)
     assert found.level == pytest.approx(levels[0], rel=1e-9)
-    assert_array_equal(found.gains, wrong[31].mean() - wrong.mean(axis=1))
+    assert_allclose(found.gains, wrong[31].mean() - wrong.mean(axis=1), atol=1e-15)
     gains = wrong[31].astype(int) - wrong
     for place in np.flatnonzero(expected):
         plus, minus = (gains[place] > 0).sum(), (gains[place] < 0).sum()
