@@ -78,7 +78,7 @@ def signed_sums(signs: SignMatrix, rows: NDArray[Any]) -> Floats:
     """S_j of rows in units of one loss: float64 of shape (k, n_vectors), exact below 2**53."""
     packed = rows.dtype == np.uint64
     sums, _, shift = signed_sums_of_rows(signs.store, rows, packed=packed)
-    exact: Floats = np.asarray(np.ldexp(sums.astype(np.float64), -shift))
+    exact: Floats = np.ldexp(sums.astype(np.float64), -shift)
     return exact
 
 
