@@ -68,7 +68,9 @@ class DeclaredSearch(Guard):
     All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
-    forked, and used as a scorer by any worker.
+    forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
+    do not know of each other, and no error is raised where a learner that tosses coins gives them
+    different ones.  A search that is opened from a database (`open`) knows of all.
 
     Parameters
     ----------
@@ -80,7 +82,7 @@ class DeclaredSearch(Guard):
         has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
         for lists in a fixed order, products, ensembles, and priors of your own.
     delta : float
-        The probability that any interval misses, in (0, 1).
+        The probability that any answer's interval misses, in (0, 1).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before any holdout score
         was seen.  Every answer then has `gain`, `gain_low` and `gain_high` over it; values and
@@ -120,8 +122,12 @@ class DeclaredSearch(Guard):
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
-    whole lineage.  Not covered: a space that is changed after scores were seen, and whatever else
-    was fitted to the holdout.
+    whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
+    because of scores are not, unless each training is a rerun (Result 38).  A holdout that was
+    stratified by its labels is covered for means and for what is proved given the labels, not for
+    precision and F1 (Result 39).  Not covered: a space that is changed after scores were seen,
+    data or features that are changed after a look at the rows that fail, and whatever else was
+    fitted to the holdout.
 
     What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
     when one key stands for two models.  The intervals never rest on that.
@@ -242,9 +248,10 @@ class DeclaredSearch(Guard):
         size = "" if self.size is None else f" of {self.size:,} keys"
         whose = "of every answer"
         assumed = (
-            f"{measure.assumed}; models trained from their key and from data "
-            "independent of the holdout, so that whatever else of a model was chosen by holdout "
-            "scores is part of its key."
+            f"{measure.assumed}; models trained from their key and from data independent of the "
+            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
+            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
+            "its key."
         )
         seen = (
             f"looks at every score, as long as it stays in the space{size} that was declared "
@@ -263,7 +270,8 @@ class DeclaredSearch(Guard):
                 "Of a model trained again on all rows nothing is said."
             )
         return (
-            f"With probability at least {certainty(self.delta)} the {what} {whose} is {side}"
+            f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
+            f"is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )
@@ -498,7 +506,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Both are queried, if they were not yet.  The limits of all comparisons hold at once, with
-        probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
+        probability 1 - delta: an event of their own, beside that of the answers, so that answers
+        and comparisons hold together with probability 1 - 2 delta (and with ROC bands as well,
+        1 - 3 delta).  Each pays for
         both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
         docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
         they are.
@@ -588,7 +598,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         The key is queried, if it was not yet.  All bands hold at once with probability 1 - delta,
-        an event of their own, beside that of the answers (Result 26 of docs/explanation/theory.md).
+        an event of their own, beside that of the answers, so that answers and bands hold together
+        with probability 1 - 2 delta (and with comparisons as well, 1 - 3 delta).  Result 26 of
+        docs/explanation/theory.md.
         """
         if self._truth is None or self._truth.row.name != "roc_auc":
             raise ValueError(f"roc_band needs metric='roc_auc', got {self._holdout.metric!r}")

@@ -85,7 +85,8 @@ def signed_sums(signs: SignMatrix, rows: NDArray[Any]) -> Floats:
 def sums_of_signs(signs: SignMatrix) -> Floats:
     """The sum of each sign vector: the signed sums of a row that errs everywhere."""
     ones = PackedLosses(_all_ones(signs.n_samples), signs.n_samples)
-    return signed_sums(signs, ones.words)[0]
+    (sums,) = signed_sums(signs, ones.words)
+    return np.asarray(sums)
 
 
 def _all_ones(n_samples: int) -> NDArray[np.uint64]:
