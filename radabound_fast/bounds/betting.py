@@ -95,7 +95,7 @@ def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
     Returns
     -------
     float
-        In (0, 1].
+        In [0, 1].
 
     Raises
     ------
@@ -110,7 +110,7 @@ def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
     --------
     >>> losses = np.arange(4000) % 5 / 40
     >>> f"{betting_p_value(losses, 0.048, nats=3.0):.0e}"
-    '6e-08'
+    '1e-02'
     """
     counts = _shared(_checked(losses))
     edges = np.linspace(0.0, 1.0, BINS + 1)
