@@ -57,7 +57,7 @@ class Moments(NamedTuple):
         return np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0.0)
 
     def of(self, models: Any) -> Moments:
-        """Those of some of the models."""
+        """Return the moments of some of the models."""
         return Moments(*(column[models] for column in self))
 
     @classmethod
@@ -66,7 +66,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def counted(cls, plus: Array, minus: Array, n_samples: int) -> Moments:
-        """Of values that are 1, -1 or 0 so many times."""
+        """Make the moments of values that are 1, -1 or 0 so many times."""
         means = (plus - minus) / n_samples
         squares = plus + minus - means * (plus - minus)
         apart = [
@@ -78,7 +78,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of_reals(cls, values: Array) -> Moments:
-        """Of multiples of 2**-24 in [-1, 1], a row each."""
+        """Make the moments of rows of multiples of 2**-24 in [-1, 1]."""
         exact = values.astype(np.float64)
         means = exact.sum(axis=1) / exact.shape[1]
         exact -= means[:, np.newaxis]
@@ -155,14 +155,14 @@ class Judge:
     # ---- what rows come to -----------------------------------------------------------------
 
     def moments(self, rows: Array) -> Moments:
-        """Of rows of losses."""
+        """Return the moments of rows of losses."""
         if rows.dtype == np.uint64:
             errors = sums_of_rows(rows, self.n_samples, packed=True)[0]
             return Moments.counted(errors, np.zeros_like(errors), self.n_samples)
         return Moments.of_reals(rows)
 
     def gains(self, rows: Array, base: Array) -> Moments:
-        """Of how much less each row loses than a base row."""
+        """Return the moments of how much less each row loses than a base row."""
         if rows.dtype == base.dtype == np.uint64:
             alone = sums_of_rows(rows & ~base, self.n_samples, packed=True)[0]
             base_alone = sums_of_rows(~rows & base, self.n_samples, packed=True)[0]
@@ -188,7 +188,7 @@ class Judge:
         return np.minimum(lows, moments.means), np.maximum(highs, moments.means)
 
     def limits_of_counts(self, errors: NDArray[np.int64], nats: Floats) -> tuple[Floats, Floats]:
-        """The same of so many errors each."""
+        """Limits of the expected loss, given so many errors each."""
         lows, highs = binomial_interval(errors, self.n_samples, nats)
         return np.asarray(lows), np.asarray(highs)
 
@@ -219,7 +219,7 @@ class Judge:
         return np.array([betting_p_value(row, 0.5, nats) for row in self._halves(rows, base)])
 
     def p_values_of_losses(self, rows: Array, gains: Moments, base: Array, nats: float) -> Floats:
-        """The same of the base row's gain over each row."""
+        """How surprising the base row's gain over each row is, as `p_values`."""
         if rows.dtype == base.dtype == np.uint64:
             return np.asarray(sign_test(gains.minus, gains.plus))
         return np.array([betting_p_value(1 - row, 0.5, nats) for row in self._halves(rows, base)])
