@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -31,6 +31,7 @@ from radabound_fast.guards.search_answers import (
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
     Floats,
+    Kept,
     Terms,
     answer_of,
 )
@@ -176,6 +177,7 @@ class DeclaredSearch(Guard):
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
         self._asked = QueryTable(self._terms.measure.n_kept + 2)
+        self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._holdout.note_guard(None)
 
     def _truth_beside(self, baseline: Any) -> Truth | None:
@@ -279,7 +281,9 @@ class DeclaredSearch(Guard):
     # ---- asking ----------------------------------------------------------------------------
 
     @sealed
-    def query(self, y_pred: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+    def query(
+        self, y_pred: Any, *, key: Any, rerun: int | Literal["next"] = 1
+    ) -> DeclaredSearchAnswer:
         """Return the metric of the model of a key, and limits of its population value.
 
         Parameters
@@ -292,8 +296,9 @@ class DeclaredSearch(Guard):
             they say which predictions are wrong.
         key : object
             The model, in the space.
-        rerun : int, default 1
-            With `allow_reruns`: which training of this key it is.
+        rerun : int or "next", default 1
+            With `allow_reruns`: which training of this key it is; "next": the first that was not
+            queried yet, in the database if the search was opened from one.
 
         Returns
         -------
@@ -303,9 +308,12 @@ class DeclaredSearch(Guard):
         Raises
         ------
         TypeError, ValueError
-            The key is not in the space, was queried with other predictions, or they are not such an
-            array; nothing has changed then.
+            The key is not in the space, was queried with other predictions (whose answer is then
+            the error's attribute `answer`), or they are not such an array; nothing has changed
+            then.
         """
+        if isinstance(rerun, str) and rerun == "next" and self.allow_reruns:
+            return self._next(y_pred, key)
         query, nats = self._find(key, rerun)
         return self._one(query, nats, self._read(y_pred, 1, np.array([nats])))
 
@@ -772,7 +780,9 @@ class DeclaredSearch(Guard):
         """Do nothing: the database of an opened search is open for the length of a query."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_asked": self._asked.copy()}  # a copy goes its own way
+        # a copy goes its own way
+        own = {"_asked": self._asked.copy(), "_last_reruns": dict(self._last_reruns)}
+        return vars(self) | own
 
     def __repr__(self) -> str:
         options = "".join(
@@ -827,7 +837,7 @@ class DeclaredSearch(Guard):
         kept = truth.keep(measure, rows, paid, self._terms.nats_of_gains)
         return Rows(kept, fingerprints_of(rows, self._secret))
 
-    def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
+    def _find(self, key: Any, rerun: Any) -> tuple[Query, float]:
         code, nats = self.space.find(key)
         nats = float(nats)
         if not self.allow_reruns:
@@ -871,7 +881,41 @@ class DeclaredSearch(Guard):
             n_answered = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        answer = answer_of(self._terms, query, asked[:-1], n_answered)
+        return self._noted(query, asked[:-1], n_answered)
+
+    def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
+        """Query the first training of a key that nobody has queried, however many ask at once."""
+        code, _ = self.space.find(key)
+        rerun = self._last_reruns.get(code, 0) if self._record is None else 0
+        while True:
+            rerun = max(rerun, 0 if self._record is None else self._record.last_rerun(code)) + 1
+            query, nats = self._find(key, rerun)
+            rows = self._read(y_pred, 1, np.array([nats]))
+            n_answered = self._add_new(query, nats, rows)
+            if n_answered is not None:
+                return self._noted(query, (*rows.first(), nats), n_answered)
+
+    def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
+        """Add a query, and return how many there are then; None if it was there before."""
+        code, rerun = query
+        if self._record is None:
+            self._last_reruns[code] = rerun
+            values = [*rows.columns, np.array([nats]), rows.fingerprints]
+            packed = self.space.pack_codes([code])
+            n_answered, numbers, _ = self._asked.add(packed, np.array([rerun]), values)
+            return n_answered if numbers is None else None
+        is_new = True
+
+        def note(query: Query, before: Entry) -> None:
+            nonlocal is_new
+            is_new = False
+
+        asked = *rows.first(), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: asked}, note)
+        return n_answered if is_new else None
+
+    def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
+        answer = answer_of(self._terms, query, kept, n_answered)
         if self._logs:
             key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
@@ -941,10 +985,14 @@ class DeclaredSearch(Guard):
             if self.allow_reruns
             else "if its training tosses coins, make the search with allow_reruns=True, pass rerun="
         )
-        raise ValueError(
+        error = ValueError(
             f"key must stand for one model, got {quoted(self.space.key_of(code))} (rerun {rerun}) "
             f"a second time with other {rows.of}: {again}"
         )
+        if self.space.shows is None:
+            first = answer_of(self._terms, query, before[:-1], self.n_answered)
+            error.answer = first  # type: ignore[attr-defined]
+        raise error
 
 
 def _not_one_a_row(n_keys: int, n_rows: int) -> ValueError:

@@ -126,7 +126,11 @@ class Report:
             n_queries = search.n_queries
             answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
-            raise ValueError("there is nothing to report: no model was asked about")
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
         measure = answers.terms.measure
         return cls(
             metric=measure.name,

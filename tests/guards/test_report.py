@@ -319,8 +319,11 @@ def test_the_picture_has_every_score_and_the_best_so_far():
 
 
 def test_a_report_needs_an_answer():
-    with pytest.raises(ValueError, match="nothing to report: no model was asked about"):
-        search_by_depth().report()
+    search = search_by_depth()
+    copied = pickle.loads(pickle.dumps(search))  # as to a worker
+    copied.query(PREDICTIONS[1], key={"depth": 1})
+    with pytest.raises(ValueError, match=r"nothing to report.*copies.*DeclaredSearch.open\(path"):
+        search.report()
 
 
 def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):

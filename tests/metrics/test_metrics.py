@@ -295,7 +295,9 @@ def test_labels_may_be_strings_beside_probabilities_of_both():
 @pytest.mark.parametrize(
     ("metric", "options", "y_true", "error", "message"),
     [
-        ("auc", {}, Y, ValueError, "metric must be one of 'error', 'accuracy'.*got 'auc'"),
+        ("oops", {}, Y, ValueError, "metric must be one of 'error', .*_error', got 'oops'$"),
+        ("auc", {}, Y, ValueError, "metric must be one of.*got 'auc': write 'roc_auc'$"),
+        ("MSE", {}, Y, ValueError, "got 'MSE': write 'neg_mean_squared_error'$"),
         ("f1", {"pos_label": 2}, Y, ValueError, r"one of the classes \[0, 1\], got 2"),
         ("f1", {}, Y + 1, ValueError, "pos_label must be given with metric='f1'"),
         ("f1", {}, THREE, ValueError, "metric='f1' needs two classes, got 3 classes"),
