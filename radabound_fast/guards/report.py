@@ -287,11 +287,12 @@ class Report(BaseReport):
     @property
     def _models(self) -> str:
         """How many models, and in how many queries where these are more."""
-        n_queries = self.n_queries
-        if n_queries == self.n_models or n_queries is None and self.n_models == 1:
-            return counted(self.n_models, "model")
-        models = counted(self.n_models, "different model")
-        return models if n_queries is None else f"{models} ({n_queries:,} queries)"
+        if self.n_queries == self.n_models or self.n_models == 1:
+            models = counted(self.n_models, "model")
+        else:
+            models = f"{self.n_models:,} different models"
+        known = self.n_queries not in (None, self.n_models)
+        return f"{models} ({self.n_queries:,} queries)" if known else models
 
     @property
     def _shows(self) -> str | None:
