@@ -14,6 +14,7 @@ from typing import Any
 _HOMES = {
     "Answer": "_kernels.guard",
     "Answers": "guards.answers",
+    "ConfirmedSearch": "guards.confirmed_search",
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
     "Gate": "guards.gate",
@@ -22,6 +23,7 @@ _HOMES = {
     "HoldoutExhausted": "guards.exhausted",
     "Ladder": "guards.ladder",
     "Losses": "holdout",
+    "ModelPool": "pool.model_pool",
     "PackedLosses": "_kernels.rows",
     "Plan": "planning",
     "RadaBound": "guards.radabound",
