@@ -12,9 +12,9 @@ from setuptools.command.build_ext import build_ext
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "guard", "search", "limits")
+MODULES = ("support", "rows", "guard", "search", "limits", "gains")
 FOLDER = "radabound_fast/_kernels"
-C_FOLDERS = ("src/kernels", "src/scan", "src/limits")
+C_FOLDERS = ("src/kernels", "src/scan", "src/gains")
 HEADERS = sorted(name for folder in (*C_FOLDERS, FOLDER) for name in glob(f"{folder}/*.h"))
 SOURCES = sorted(name for folder in C_FOLDERS for name in glob(f"{folder}/*.c"))
 

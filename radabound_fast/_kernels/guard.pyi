@@ -30,6 +30,9 @@ class Answer:
     fields: ClassVar[tuple[str, ...]]
     def __float__(self) -> float: ...
     def to_dict(self) -> dict[str, Any]: ...
+    def as_metrics(self, prefix: str = ...) -> dict[str, float]: ...
+
+METRICS: tuple[str, ...]
 
 @final
 class RadaBoundAnswer(Answer):

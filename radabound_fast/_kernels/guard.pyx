@@ -39,6 +39,10 @@ cnp.import_array()
 
 # ---- what a guard answers ------------------------------------------------------------------------
 
+# what an answer tells everybody: not the complexity, which says more of the labels
+METRICS = ("value", "low", "high", "half_width", "gain", "gain_low", "gain_high")
+
+
 @cython.no_gc  # nothing that a rule leads to keeps answers, so that there is no cycle
 @cython.freelist(64)
 cdef class Answer:
@@ -60,6 +64,7 @@ cdef class Answer:
     -----
     ``float(answer)`` is its value.  ``answer.to_dict()`` is a dict of all its fields, in a fixed
     order: ``pandas.DataFrame([answer.to_dict() for answer in answers])`` has one row an answer.
+    ``answer.as_metrics()`` is a dict of floats for a tracker of experiments.
     """
 
     # RadaBoundAnswer's own: only a base class has a free list, for objects of its very size
@@ -107,6 +112,15 @@ cdef class Answer:
     def to_dict(self):
         """All fields by name, as a new dict."""
         return {name: getattr(self, name) for name in self.fields}
+
+    def as_metrics(self, prefix="holdout_"):
+        """What a tracker of experiments logs: floats by name, and nothing that the answer withholds.
+
+        ``holdout_value``, ``holdout_low``, ``holdout_high`` and ``holdout_half_width``, and of a
+        search with a baseline the gain and its limits.
+        """
+        told = self.to_dict()
+        return {f"{prefix}{name}": float(told[name]) for name in METRICS if name in told}
 
     def __repr__(self):
         values = self.to_dict()

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri_exp
 
 from .._checks import check_n_samples
-from .._kernels.limits import gain_limits
+from .._kernels.gains import gain_limits
 from ._arguments import check_counts, check_nats
 from .binomial import binomial_interval
 
@@ -105,10 +104,9 @@ def _lower_limits(cases: NDArray[np.float64], m: int) -> NDArray[np.float64]:
         )
     few = ~many
     plus, minus, nats = plus[few], minus[few], nats[few]
-    rates = 0.5 * ndtri_exp(-nats) ** 2
     paid = nats + math.log(2.0 / _LOST)
     p_lows = binomial_interval(plus.astype(np.int64), m, paid)[0]
     q_highs = binomial_interval(minus.astype(np.int64), m, paid)[1]
-    parts = [plus, minus, nats, rates, p_lows, q_highs]
+    parts = [plus, minus, nats, p_lows, q_highs]
     lows[few] = gain_limits(np.stack(parts, axis=1), float(m), _LOST)
     return lows[places]

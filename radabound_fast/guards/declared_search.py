@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -15,13 +15,11 @@ from radabound_fast._checks import (
     check_bool,
     check_count,
     check_delta,
-    check_fraction,
-    check_integer,
     check_n_folds,
     counted,
     read_as,
 )
-from radabound_fast._kernels.rows import UNIT_SHIFT, sums_of_rows
+from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast._kernels.search import QueryTable
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import paired_interval
@@ -33,6 +31,7 @@ from radabound_fast.guards.search_answers import (
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
     Floats,
+    Kept,
     Terms,
     answer_of,
 )
@@ -51,7 +50,7 @@ from radabound_fast.metrics import (
 )
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
-from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.messages import quoted, shown_key
 from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
@@ -70,7 +69,9 @@ class DeclaredSearch(Guard):
     All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
-    forked, and used as a scorer by any worker.
+    forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
+    do not know of each other, and no error is raised where a learner that tosses coins gives them
+    different ones.  A search that is opened from a database (`open`) knows of all.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class DeclaredSearch(Guard):
         has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
         for lists in a fixed order, products, ensembles, and priors of your own.
     delta : float
-        The probability that any interval misses, in (0, 1).
+        The probability that any answer's interval misses, in (0, 1).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before any holdout score
         was seen.  Every answer then has `gain`, `gain_low` and `gain_high` over it; values and
@@ -116,14 +117,18 @@ class DeclaredSearch(Guard):
     floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
     docs/explanation/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
-    With `n_folds` the interval is Hoeffding's for m / n_folds rows, of the mean over the rows of
-    the truth of each row's model (Result 27).  No model that is trained again on all rows is
-    covered.  What a fold reads of the rows that it is judged by joins the key.
+    With `n_folds` the interval covers the mean over the rows of the truth of each row's model, and
+    is about as wide as for m / n_folds rows (Result 27).  A refitted model is
+    not covered.  What a fold reads of the rows that it is judged by joins the key.
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
-    whole lineage.  Not covered: a space that is changed after scores were seen, and whatever else
-    was fitted to the holdout.
+    whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
+    because of scores are not, unless each training is a rerun (Result 38).  A holdout that was
+    stratified by its labels is covered for means and for what is proved given the labels, not for
+    precision and F1 (Result 39).  Not covered: a space that is changed after scores were seen,
+    data or features that are changed after a look at the rows that fail, and whatever else was
+    fitted to the holdout.
 
     What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
     when one key stands for two models.  The intervals never rest on that.
@@ -172,6 +177,7 @@ class DeclaredSearch(Guard):
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
         self._asked = QueryTable(self._terms.measure.n_kept + 2)
+        self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._holdout.note_guard(None)
 
     def _truth_beside(self, baseline: Any) -> Truth | None:
@@ -200,6 +206,11 @@ class DeclaredSearch(Guard):
     def n_answered(self) -> int:
         """Different queries answered so far: keys, or with `allow_reruns` keys and reruns."""
         return len(self._asked) if self._record is None else len(self._record)
+
+    @property
+    def n_queries(self) -> int | None:
+        """How often the search was asked, repeated queries counted too; None with a database."""
+        return self._asked.n_added if self._record is None else None
 
     @property
     def halted(self) -> bool:
@@ -239,9 +250,10 @@ class DeclaredSearch(Guard):
         size = "" if self.size is None else f" of {self.size:,} keys"
         whose = "of every answer"
         assumed = (
-            f"{measure.assumed}; models trained from their key and from data "
-            "independent of the holdout, so that whatever else of a model was chosen by holdout "
-            "scores is part of its key."
+            f"{measure.assumed}; models trained from their key and from data independent of the "
+            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
+            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
+            "its key."
         )
         seen = (
             f"looks at every score, as long as it stays in the space{size} that was declared "
@@ -260,7 +272,8 @@ class DeclaredSearch(Guard):
                 "Of a model trained again on all rows nothing is said."
             )
         return (
-            f"With probability at least {certainty(self.delta)} the {what} {whose} is {side}"
+            f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
+            f"is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )
@@ -268,7 +281,9 @@ class DeclaredSearch(Guard):
     # ---- asking ----------------------------------------------------------------------------
 
     @sealed
-    def query(self, y_pred: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+    def query(
+        self, y_pred: Any, *, key: Any, rerun: int | Literal["next"] = 1
+    ) -> DeclaredSearchAnswer:
         """Return the metric of the model of a key, and limits of its population value.
 
         Parameters
@@ -281,8 +296,9 @@ class DeclaredSearch(Guard):
             they say which predictions are wrong.
         key : object
             The model, in the space.
-        rerun : int, default 1
-            With `allow_reruns`: which training of this key it is.
+        rerun : int or "next", default 1
+            With `allow_reruns`: which training of this key it is; "next": the first that was not
+            queried yet, in the database if the search was opened from one.
 
         Returns
         -------
@@ -292,9 +308,12 @@ class DeclaredSearch(Guard):
         Raises
         ------
         TypeError, ValueError
-            The key is not in the space, was queried with other predictions, or they are not such an
-            array; nothing has changed then.
+            The key is not in the space, was queried with other predictions (whose answer is then
+            the error's attribute `answer`), or they are not such an array; nothing has changed
+            then.
         """
+        if isinstance(rerun, str) and rerun == "next" and self.allow_reruns:
+            return self._next(y_pred, key)
         query, nats = self._find(key, rerun)
         return self._one(query, nats, self._read(y_pred, 1, np.array([nats])))
 
@@ -323,39 +342,91 @@ class DeclaredSearch(Guard):
         codes, numbers, nats = self._find_many(keys, reruns)
         return self._many(codes, numbers, nats, self._read(Y_pred, 2, nats, len(codes)))
 
-    def interval(self, value: float, *, key: Any, rerun: int = 1) -> tuple[float, float]:
-        """Return the low and high that an answer would have: for planning, and for stored scores.
+    def interval_of_value(
+        self, value: Any, key: Any, *, rerun: Any = 1
+    ) -> tuple[Floats, Floats] | tuple[float, float]:
+        """Return the low and high that an answer of this value would have.
+
+        It is for scores that other tools have kept, and for planning: nothing is queried.
 
         Parameters
         ----------
-        value : int or float
-            An int is a count: so many of the losses are 1, and they are binary.  A float is a mean
-            of real-valued losses.
-        key, rerun
+        value : float, or array_like of float, shape (k,)
+            The metric's value, or the mean loss.
+        key : object, or sequence of length k
+            The model, in the space; one a value.
+        rerun : int, or sequence of length k, default 1
             As in `query`.
+
+        Returns
+        -------
+        low, high : float, or ndarray of float64, shape (k,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            The interval of the metric rests on more than its value (F1, AUC, precision, log loss),
+            the value cannot be, or the key is not in the space.
+
+        Notes
+        -----
+        It serves error, accuracy, recall, specificity and mean losses, and with `n_folds` all
+        metrics.  **A value that is a count within its printed digits is taken as that count**:
+        of 4,000 rows .2 is 800 errors and .213 is 852, and their limits are exact.  Where losses
+        are judged, any other value is a mean of real-valued losses, which has the wider limits of
+        Chernoff; so give such a mean in full precision.  On labels any other value is an error.
 
         Examples
         --------
         >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
-        >>> [round(limit, 4) for limit in million.interval(80, key=0)]  # an error of .02
+        >>> [round(limit, 4) for limit in million.interval_of_value(0.02, key=0)]
+        [0.0103, 0.0343]
+        >>> lows, highs = million.interval_of_value([0.02, 0.2], key=[0, 1])
+        >>> highs.round(4).tolist()
+        [0.0343, 0.2352]
+        """
+        return self._interval_of(self._terms.interval_of_value, value, key, rerun)
+
+    def interval_of_count(
+        self, count: Any, key: Any, *, rerun: Any = 1
+    ) -> tuple[Floats, Floats] | tuple[float, float]:
+        """Return the low and high that an answer of this count would have.
+
+        Parameters
+        ----------
+        count : int, or array_like of int, shape (k,)
+            How many of the losses are 1, or rows are wrong; of the metrics accuracy, recall and
+            specificity, how many rows are right.
+        key, rerun
+            As in `interval_of_value`, one a count.
+
+        Returns
+        -------
+        low, high : float, or ndarray of float64, shape (k,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            The metric is no share of rows, the count cannot be, or the key is not in the space.
+
+        Examples
+        --------
+        >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
+        >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
         [0.0103, 0.0343]
         """
-        measure = self._terms.measure
-        if isinstance(measure, Measure) and (
-            measure.name != "error" or measure.is_weighted or measure.is_paired
-        ):
-            raise ValueError(f"interval is for errors and losses, this search has {measure.name!r}")
-        _, nats = self._find(key, rerun)
-        if isinstance(value, (float, np.floating)):
-            mean = check_fraction(value=value)
-            total, shift = round(mean * (self.n_samples << UNIT_SHIFT)), UNIT_SHIFT
-        else:
-            total, shift = check_integer(value=value), 0
-            if not 0 <= total <= self.n_samples:
-                raise ValueError(f"value must be in [0, {self.n_samples}], got {total}")
-        losses = MeanLoss(self.n_samples, self.n_folds)
-        low, high = self._terms._replace(measure=losses).interval((total, shift, nats))
-        return float(low), float(high)
+        return self._interval_of(self._terms.interval_of_count, count, key, rerun)
+
+    def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
+        if np.ndim(given) == 0:
+            low, high = limits(given, self._find(key, rerun)[1])
+            return float(low), float(high)
+        reruns = None if np.ndim(rerun) == 0 and rerun == 1 else rerun
+        _, _, nats = self._find_many(key, reruns)
+        if len(nats) != len(given):
+            raise ValueError(f"key must be one a number, {len(given)}, got {len(nats)}")
+        lows, highs = limits(given, nats)
+        return lows, highs
 
     def forget(self) -> None:
         """Forget which queries were answered, so that memory stays flat where none comes again.
@@ -443,7 +514,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Both are queried, if they were not yet.  The limits of all comparisons hold at once, with
-        probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
+        probability 1 - delta: an event of their own, beside that of the answers, so that answers
+        and comparisons hold together with probability 1 - 2 delta (and with ROC bands as well,
+        1 - 3 delta).  Each pays for
         both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
         docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
         they are.
@@ -458,7 +531,7 @@ class DeclaredSearch(Guard):
         >>> b = a ^ (rng.random(4000) < 0.06)  # spoilt a little: it errs in .236
         >>> comparison = search.compare(a, b, key_a=17, key_b=503)
         >>> [round(limit, 4) for limit in comparison[:3]]
-        [0.0328, 0.0063, 0.0578]
+        [0.0328, 0.0133, 0.0541]
         """
         truth = self._truth
         if truth is None:
@@ -490,7 +563,6 @@ class DeclaredSearch(Guard):
         # both sides of a pair are those of the pair the other way round: of two ordered pairs one
         # is paid for
         paid -= log(2) if self.two_sided else 0.0
-        paid += self._terms.nats_of_gains
         if truth.row.name in COUNTED:
             (minus,), (plus,) = (
                 sums_of_rows(one & ~other, self.n_samples, packed=True)[0].tolist()
@@ -533,7 +605,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         The key is queried, if it was not yet.  All bands hold at once with probability 1 - delta,
-        an event of their own, beside that of the answers (Result 26 of docs/explanation/theory.md).
+        an event of their own, beside that of the answers, so that answers and bands hold together
+        with probability 1 - 2 delta (and with comparisons as well, 1 - 3 delta).  Result 26 of
+        docs/explanation/theory.md.
         """
         if self._truth is None or self._truth.row.name != "roc_auc":
             raise ValueError(f"roc_band needs metric='roc_auc', got {self._holdout.metric!r}")
@@ -600,7 +674,7 @@ class DeclaredSearch(Guard):
         OSError
             It cannot be read and written.
         """
-        from radabound_fast.store import open_record
+        from radabound_fast.store import SearchRecord, open_record
 
         name, new, made = os.fsdecode(path), None, None
         whose = Judged(judged, holdout_id)
@@ -618,7 +692,7 @@ class DeclaredSearch(Guard):
                 "secret": made._secret.hex(),
                 "metric": made._terms.measure.describe(),
             }
-        record = open_record(path, durability, new)
+        record = open_record(SearchRecord, path, durability, new)
         stored = record.description["parameters"]
         whose.check_made_for(name, record.description["holdout"])
         if made is None:
@@ -705,7 +779,9 @@ class DeclaredSearch(Guard):
         """Do nothing: the database of an opened search is open for the length of a query."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_asked": self._asked.copy()}  # a copy goes its own way
+        # a copy goes its own way
+        own = {"_asked": self._asked.copy(), "_last_reruns": dict(self._last_reruns)}
+        return vars(self) | own
 
     def __repr__(self) -> str:
         options = "".join(
@@ -757,10 +833,10 @@ class DeclaredSearch(Guard):
             return Rows(*truth.keep_errors(rows, self._secret))
         measure = self._terms.measure
         assert isinstance(measure, Measure)
-        kept = truth.keep(measure, rows, paid, self._terms.nats_of_gains)
+        kept = truth.keep(measure, rows, paid)
         return Rows(kept, fingerprints_of(rows, self._secret))
 
-    def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
+    def _find(self, key: Any, rerun: Any) -> tuple[Query, float]:
         code, nats = self.space.find(key)
         nats = float(nats)
         if not self.allow_reruns:
@@ -799,13 +875,48 @@ class DeclaredSearch(Guard):
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
+                self._asked.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        answer = answer_of(self._terms, query, asked[:-1], n_answered)
+        return self._noted(query, asked[:-1], n_answered)
+
+    def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
+        """Query the first training of a key that nobody has queried, however many ask at once."""
+        code, _ = self.space.find(key)
+        rerun = self._last_reruns.get(code, 0) if self._record is None else 0
+        while True:
+            rerun = max(rerun, 0 if self._record is None else self._record.last_rerun(code)) + 1
+            query, nats = self._find(key, rerun)
+            rows = self._read(y_pred, 1, np.array([nats]))
+            n_answered = self._add_new(query, nats, rows)
+            if n_answered is not None:
+                return self._noted(query, (*rows.first(), nats), n_answered)
+
+    def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
+        """Add a query, and return how many there are then; None if it was there before."""
+        code, rerun = query
+        if self._record is None:
+            self._last_reruns[code] = rerun
+            values = [*rows.columns, np.array([nats]), rows.fingerprints]
+            packed = self.space.pack_codes([code])
+            n_answered, numbers, _ = self._asked.add(packed, np.array([rerun]), values)
+            return n_answered if numbers is None else None
+        is_new = True
+
+        def note(query: Query, before: Entry) -> None:
+            nonlocal is_new
+            is_new = False
+
+        asked = *rows.first(), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: asked}, note)
+        return n_answered if is_new else None
+
+    def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
+        answer = answer_of(self._terms, query, kept, n_answered)
         if self._logs:
-            key = f", key {answer.key!r:.200}"
+            key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
             note_answer(self.kind, n_answered, value, key)
         return answer
@@ -873,10 +984,14 @@ class DeclaredSearch(Guard):
             if self.allow_reruns
             else "if its training tosses coins, make the search with allow_reruns=True, pass rerun="
         )
-        raise ValueError(
+        error = ValueError(
             f"key must stand for one model, got {quoted(self.space.key_of(code))} (rerun {rerun}) "
             f"a second time with other {rows.of}: {again}"
         )
+        if self.space.shows is None:
+            first = answer_of(self._terms, query, before[:-1], self.n_answered)
+            error.answer = first  # type: ignore[attr-defined]
+        raise error
 
 
 def _not_one_a_row(n_keys: int, n_rows: int) -> ValueError:

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,18 @@ import numpy as np
 
 from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
+from radabound_fast._extras import needs
 from radabound_fast.metrics import COUNTED
-from radabound_fast.spaces.messages import shortened
+from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pandas
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from radabound_fast.guards.confirmed_answers import ConfirmedAnswers
     from radabound_fast.guards.declared_search import DeclaredSearch
     from radabound_fast.guards.search_answers import (
         DeclaredSearchAnswer,
@@ -30,209 +34,49 @@ if TYPE_CHECKING:
     )
 
 _SHOWN = 10  # models in a table
+_GAINS = ("gain", "gain_low", "gain_high")
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title><style>:root {{color-scheme: light dark}}
+body {{font-family: sans-serif; max-width: 50em; margin: 2em auto; padding: 0 1em}}
+td, th {{padding: .2em .6em; text-align: left}}</style></head>
+<body>{body}</body>
+</html>
+"""
 
 
-@dataclass(frozen=True)
-class Report:
-    """The result of a `DeclaredSearch` so far; `DeclaredSearch.report` makes one.
-
-    ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
-    picture and the ten best models too.
-
-    Attributes
-    ----------
-    metric : str
-        A name in `radabound_fast.metrics.METRICS`, or "mean loss".
-    n_samples : int
-        m, the size of the holdout.
-    n_models : int
-        Different models that were queried.
-    space_size : int or None
-        N, how many configurations were declared; None: without end, or nobody knows.
-    delta : float
-        The probability that any interval misses.
-    guarantee : str
-        What holds, and what is assumed.
-    best : DeclaredSearchAnswer
-        As `DeclaredSearch.best`.
-    answers : DeclaredSearchAnswers
-        All of them, in the order in which they were first asked.
-    baseline : float or None
-        The metric of the baseline, if there is one.
-    n_folds : int or None
-        Of the cross-validation, if it was one: limits are of its fold models, on average.
-    """
+class BaseReport:
+    """What the reports of searches share: a table, JSON, a page, and the gain over a baseline."""
 
     metric: str
-    n_samples: int
     n_models: int
-    space_size: int | None
-    delta: float
     guarantee: str
-    answers: DeclaredSearchAnswers
-    baseline: float | None
-    n_folds: int | None
+    answers: DeclaredSearchAnswers | ConfirmedAnswers
 
-    @property
-    def best(self) -> DeclaredSearchAnswer:
-        return self.answers.best
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers."""
+        raise NotImplementedError
 
-    @classmethod
-    def of(
-        cls,
-        search: DeclaredSearch,
-        answers: DeclaredSearchAnswers | None = None,
-        n_models: int | None = None,
-    ) -> Report:
-        """Make the report of a search so far.
+    def plot(self) -> Figure:
+        """Return a picture of the answers."""
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        search : DeclaredSearch
-        answers : DeclaredSearchAnswers, optional
-            Its answers, or the best of them; by default all that it remembers.
-        n_models : int, optional
-            How many models these are, or are the best of.
-
-        Raises
-        ------
-        ValueError
-            Nothing was asked yet.
-        """
-        if answers is None:
-            answers = search.answers  # once: of a search on disk others may add to them
-        if not len(answers):
-            raise ValueError("there is nothing to report: no model was asked about")
-        measure = answers.terms.measure
-        return cls(
-            metric=measure.name,
-            n_samples=search.n_samples,
-            n_models=len(answers) if n_models is None else n_models,
-            space_size=search.size,
-            delta=search.delta,
-            guarantee=search.guarantee,
-            answers=answers,
-            baseline=measure.baseline_value(answers.kept),
-            n_folds=search.n_folds,
-        )
-
-    def __str__(self) -> str:
-        best = self.best
-        key = shown_key(best.key)
-        called = key if isinstance(best.key, dict) else f"key {key}"
-        if self._shows is not None:  # the key is all that was shown before
-            called = f"number {best.number}"
-        return self.sentence_for(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
-
-    def sentence_for(self, called: str) -> str:
-        """To paste, where the best model is called so."""
-        best, folds = self.best, ""
-        if self.n_folds is not None:
-            folds = (
-                f" for its {self.n_folds} fold models on average (a refitted model is another one)"
-            )
-        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
-        used, where = "its scores", f"a space{size} that was declared beforehand"
-        if self._shows is not None:
-            used, where = f"what it was shown, {self._shows}", "that"
-        score, place = self._told(best.value, best.low, best.high)
-        text = sentence(
-            f"The best of {counted(self.n_models, 'model')} is {called}",
-            f"{self.metric} {score} {self._rows}",
-            f"{place} in the population{folds}",
-            self.delta,
-            f"however the search used {used} (radabound_fast.DeclaredSearch over {where})",
-        )
-        if self.baseline is None:
-            return text
-        told = best.to_dict()
-        gain, limits = told["gain"], (told["gain_low"], told["gain_high"])
-        is_worse = gain < 0 and self.answers.terms.two_sided
-        if is_worse:
-            gain, limits = -gain, (-limits[1], -limits[0])
-        if self.metric in COUNTED:
-            how = f"It errs {'more' if is_worse else 'less'} often than the baseline"
-        else:
-            how = f"Its mean loss is {'higher' if is_worse else 'lower'} than that of the baseline"
-        score, place = self._told(gain, *limits, is_gain=True)
-        return text + (
-            f" {how} by {score}, and in the population by {place}, if the baseline was fixed "
-            "before any holdout score was seen."
-        )
-
-    @property
-    def _shows(self) -> str | None:
-        """All that the search sees of the holdout, where its keys are that."""
-        return self.answers.terms.space.shows
-
-    @property
-    def _rows(self) -> str:
-        weighted = " with weights or groups" if self.answers.terms.measure.is_weighted else ""
-        if self.n_folds is None:
-            return f"on {counted(self.n_samples, 'held-out row')}{weighted}"
-        rows = f"{counted(self.n_samples, 'row')}{weighted}"
-        return f"in {self.n_folds}-fold cross-validation on {rows}"
-
-    def _told(
-        self, value: float, low: float, high: float, *, is_gain: bool = False
-    ) -> tuple[str, str]:
-        """A number, and where its truth is."""
-        terms = self.answers.terms
-        if terms.two_sided:
-            return scored(value, low, high)
-        if is_gain or terms.measure.greater_is_better:
-            digits = _digits(value, low)
-            return shown(value, digits), f"at least {_outward(low, -1, digits)}"
-        digits = _digits(value, high)
-        return shown(value, digits), f"at most {_outward(high, 1, digits)}"
-
-    def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
+    def ranking(self, n: int | None = None) -> list[Any]:
         """The n best models, the best first, by the limit that counts: `low` or `high`."""
         order = np.argsort(self.answers.ranks, kind="stable")[:n]
         return [self.answers[row] for row in order.tolist()]
 
     def to_json(self) -> str:
-        """All but the answers that are not the best, as JSON; keys as they are, or as text."""
-        told = {"version": __version__} | self.as_json(str(self))
+        """All of the report, with every answer under "answers"; keys as they are, or as text."""
+        told = {"version": __version__} | self.as_json()
+        told["answers"] = [released(answer.to_dict()) for answer in self.answers]
         return json.dumps(told, indent=2, default=plain)
 
-    def as_json(self, said: str) -> dict[str, Any]:
-        return {
-            "metric": self.metric,
-            "n_samples": self.n_samples,
-            "n_models": self.n_models,
-            "space_size": self.space_size,
-            "delta": self.delta,
-            "n_folds": self.n_folds,
-            "baseline": self.baseline,
-            "best": self.best.to_dict(),
-            "sentence": said,
-            "guarantee": self.guarantee,
-        }
-
-    def plot(self) -> Figure:
-        """All scores in order with their intervals, the best so far, and the baseline.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            matplotlib is missing: it is the extra ``plot``.
-        """
-        from radabound_fast.plots import report_figure
-
-        answers = self.answers
-        used = "the scores" if self._shows is None else "what it was shown"
-        whose = "" if self.n_folds is None else " of the fold models"
-        return report_figure(
-            answers.values,
-            answers.lows,
-            answers.highs,
-            _best_so_far(answers),
-            baseline=self.baseline,
-            metric=self.metric,
-            title=f"{counted(self.n_models, 'model')} {self._rows}",
-            subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
-            f"however the search used {used}",
+    def to_html(self) -> str:
+        """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
+        return _PAGE.format(
+            title=html.escape(f"{self.metric} of {self.n_models:,} models"), body=self._repr_html_()
         )
 
     def _repr_html_(self) -> str:
@@ -250,7 +94,8 @@ class Report:
         )
         return (
             f"<p>{html.escape(str(self))}</p>{self._picture()}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
             f"<p><small>{html.escape(self.guarantee)}</small></p>"
         )
 
@@ -264,7 +109,282 @@ class Report:
         figure.savefig(png, format="png")
         data = base64.b64encode(png.getvalue()).decode()
         text = html.escape(f"Scores of {self.n_models:,} models with their intervals", quote=True)
-        return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+        style = "max-width: 100%; height: auto"
+        return f'<img width="720" style="{style}" alt="{text}" src="data:image/png;base64,{data}">'
+
+    def _compared(self, told: dict[str, Any], two_sided: bool, fixed: str) -> str:
+        """The sentence on the gain of an answer over the baseline, in the direction that it has."""
+        gain, low, high = map(told.__getitem__, _GAINS)
+        is_worse = gain < 0
+        less, more = ("less often", "more often") if self.metric in COUNTED else ("lower", "higher")
+        says, where = (more, less) if is_worse else (less, more)
+        if is_worse:
+            gain, low, high = -gain, -high, -low
+        if two_sided:
+            score, place = scored(gain, low, high)
+            place = f"by {place}"
+        elif is_worse:
+            digits = _digits(gain, high)
+            score, place = shown(gain, digits), f"by at most {_outward(high, 1, digits)}"
+        else:
+            digits = _digits(gain, low)
+            score, place = shown(gain, digits), f"by at least {_outward(low, -1, digits)}"
+            if low < 0:
+                place = f"{where} by at most {_outward(-low, 1, digits)}"
+        if self.metric in COUNTED:
+            how = f"It errs {says} than the baseline"
+        else:
+            how = f"Its mean loss is {says} than that of the baseline"
+        return f"{how} by {score}, and in the population {place}, if the baseline was {fixed}."
+
+
+@dataclass(frozen=True)
+class Report(BaseReport):
+    """The result of a `DeclaredSearch` so far; `DeclaredSearch.report` makes one.
+
+    ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
+    picture and the ten best models too.
+
+    Attributes
+    ----------
+    metric : str
+        A name in `radabound_fast.metrics.METRICS`, or "mean loss".
+    n_samples : int
+        m, the size of the holdout.
+    n_models : int
+        Different models that were queried.
+    n_queries : int or None
+        Queries, those of a model that was queried before counted too; None: nobody counted.
+    space_size : int or None
+        N, how many configurations were declared; None: without end, or nobody knows.
+    delta : float
+        The probability that any interval misses.
+    guarantee : str
+        What holds, and what is assumed.
+    best : DeclaredSearchAnswer
+        As `DeclaredSearch.best`.
+    answers : DeclaredSearchAnswers
+        All of them, in the order in which they were first asked.
+    baseline : float or None
+        The metric of the baseline, if there is one.
+    n_folds : int or None
+        Of the cross-validation, if it was one: limits are of its fold models, on average.
+    name_of_best : str or None
+        What the sentence calls the best model; None: by its key.
+    """
+
+    metric: str
+    n_samples: int
+    n_models: int
+    n_queries: int | None
+    space_size: int | None
+    delta: float
+    guarantee: str
+    answers: DeclaredSearchAnswers
+    baseline: float | None
+    n_folds: int | None
+    name_of_best: str | None
+
+    @property
+    def best(self) -> DeclaredSearchAnswer:
+        return self.answers.best
+
+    @classmethod
+    def of(
+        cls,
+        search: DeclaredSearch,
+        answers: DeclaredSearchAnswers | None = None,
+        n_models: int | None = None,
+        n_queries: int | None = None,
+        name_of_best: str | None = None,
+    ) -> Report:
+        """Make the report of a search so far.
+
+        Parameters
+        ----------
+        search : DeclaredSearch
+        answers : DeclaredSearchAnswers, optional
+            Its answers, or the best of them; by default all that it remembers.
+        n_models, n_queries : int, optional
+            How many models these are, or are the best of, and in how many queries.
+        name_of_best : str, optional
+            As the attribute.
+
+        Raises
+        ------
+        ValueError
+            Nothing was asked yet.
+        """
+        if answers is None:
+            n_queries = search.n_queries
+            answers = search.answers  # once: of a search on disk others may add to them
+        if not len(answers):
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
+        measure = answers.terms.measure
+        return cls(
+            metric=measure.name,
+            n_samples=search.n_samples,
+            n_models=len(answers) if n_models is None else n_models,
+            n_queries=n_queries,
+            space_size=search.size,
+            delta=search.delta,
+            guarantee=search.guarantee,
+            answers=answers,
+            baseline=measure.baseline_value(answers.kept),
+            n_folds=search.n_folds,
+            name_of_best=name_of_best,
+        )
+
+    def __str__(self) -> str:
+        best, folds = self.best, ""
+        if self.n_folds is not None:
+            folds = (
+                f" for its {self.n_folds} fold models on average (a refitted model is another one)"
+            )
+        size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
+        used, first = "its scores", f"its space{size} was declared before them"
+        if self._shows is not None:
+            used, first = f"what it was shown, {self._shows}", "it saw nothing else of these rows"
+        unseen = "no model was trained on these rows"
+        if self.n_folds is not None:
+            unseen = "each fold's rows were judged by a model that was trained without them"
+        score, place = self._told(best.value, best.low, best.high)
+        text = sentence(
+            f"The best of {self._models} is {self._called}",
+            f"{self.metric} {score} {self._rows}",
+            f"{place} {self.answers.terms.measure.where}{folds}",
+            self.delta,
+            f"however the search used {used}, if {first} and {unseen} "
+            "(radabound_fast.DeclaredSearch)",
+        )
+        if self.baseline is None:
+            return text
+        gain = self._compared(
+            best.to_dict(),
+            self.answers.terms.two_sided,
+            "fixed before any holdout score was seen",
+        )
+        return f"{text} {gain}"
+
+    @property
+    def _called(self) -> str:
+        """What the best model is called."""
+        if self.name_of_best is not None:
+            return self.name_of_best
+        best = self.best
+        if self._shows is not None:  # the key is all that was shown before
+            called = f"number {best.number}"
+        elif isinstance(best.key, Mapping):
+            called = shown_key(best.key)
+        else:
+            called = f"key {shown_key(best.key)}"
+        return f"{called}, training {best.rerun}" if best.rerun > 1 else called
+
+    @property
+    def _models(self) -> str:
+        """How many models, and in how many queries where these are more."""
+        if self.n_queries == self.n_models or self.n_models == 1:
+            models = counted(self.n_models, "model")
+        else:
+            models = f"{self.n_models:,} different models"
+        known = self.n_queries not in (None, self.n_models)
+        return f"{models} ({self.n_queries:,} queries)" if known else models
+
+    @property
+    def _shows(self) -> str | None:
+        """All that the search sees of the holdout, where its keys are that."""
+        return self.answers.terms.space.shows
+
+    @property
+    def _rows(self) -> str:
+        weighted = " with weights or groups" if self.answers.terms.measure.is_weighted else ""
+        if self.n_folds is None:
+            return f"on {counted(self.n_samples, 'held-out row')}{weighted}"
+        rows = f"{counted(self.n_samples, 'row')}{weighted}"
+        return f"in {self.n_folds}-fold cross-validation on {rows}"
+
+    def _told(self, value: float, low: float, high: float) -> tuple[str, str]:
+        """A score, and where its truth is."""
+        terms = self.answers.terms
+        if terms.two_sided:
+            return scored(value, low, high)
+        if terms.measure.greater_is_better:
+            digits = _digits(value, low)
+            return shown(value, digits), f"at least {_outward(low, -1, digits)}"
+        digits = _digits(value, high)
+        return shown(value, digits), f"at most {_outward(high, 1, digits)}"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """All answers, one row a model in the order of the queries.
+
+        A column for each field of an answer, and ``param_*`` for each parameter where keys are
+        mappings; else ``key``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is missing: it is the extra ``pandas``.
+        """
+        with needs("pandas"):
+            import pandas
+
+        columns = self.answers.to_dict()
+        if all(isinstance(key, dict) for key in columns["key"]):
+            keys = columns.pop("key")
+            for name in dict.fromkeys(name for key in keys for name in key):
+                columns[f"param_{name}"] = [key.get(name) for key in keys]
+        return pandas.DataFrame(columns)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers, keys as they are."""
+        return {
+            "metric": self.metric,
+            "n_samples": self.n_samples,
+            "n_models": self.n_models,
+            "n_queries": self.n_queries,
+            "space_size": self.space_size,
+            "delta": self.delta,
+            "n_folds": self.n_folds,
+            "baseline": self.baseline,
+            "best": self.best.to_dict(),
+            "sentence": str(self),
+            "guarantee": self.guarantee,
+        }
+
+    def plot(self) -> Figure:
+        """All scores in order with their intervals, the best so far, and the baseline.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is missing: it is the extra ``plot``.
+        """
+        from radabound_fast.plots import report_figure
+
+        answers = self.answers
+        lows, highs = answers.lows, answers.highs
+        if not answers.terms.two_sided:  # a side that has no limit has nothing to show
+            if answers.terms.measure.greater_is_better:
+                highs = answers.values
+            else:
+                lows = answers.values
+        used = "the scores" if self._shows is None else "what it was shown"
+        whose = "" if self.n_folds is None else " of the fold models"
+        return report_figure(
+            answers.values,
+            lows,
+            highs,
+            _best_so_far(answers),
+            baseline=self.baseline,
+            metric=self.metric,
+            title=f"{self._models} {self._rows}",
+            subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
+            f"however the search used {used}",
+        )
 
 
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
@@ -287,15 +407,6 @@ def scored(value: float, low: float, high: float) -> tuple[str, str]:
     digits = _digits(value, low, high)
     between = f"between {_outward(low, -1, digits)} and {_outward(high, 1, digits)}"
     return shown(value, digits), between
-
-
-def shown_key(key: Any) -> str:
-    """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
-    if isinstance(key, dict):
-        text = ", ".join(f"{name}={value!r}" for name, value in key.items())
-    else:
-        text = repr(key)
-    return shortened(text)
 
 
 def _digits(value: float, *limits: float) -> int:
@@ -327,8 +438,15 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
             yield html.escape(shown_key(value))
         elif isinstance(value, float):
             yield shown(value, gains if name.startswith("gain") else usual)
+        elif isinstance(value, bool) or value is None:
+            yield {True: "yes", False: "no", None: ""}[value]
         else:
             yield f"{value:,}" if isinstance(value, int) else html.escape(value)
+
+
+def released(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of an answer for JSON, which has no nan: None where a number was not released."""
+    return {name: None if value != value else value for name, value in fields.items()}
 
 
 def plain(value: Any) -> Any:

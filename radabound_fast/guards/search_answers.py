@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
@@ -47,6 +46,12 @@ class Terms(NamedTuple):
     def intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
         return self._side(*self.measure.intervals(kept, self.nats + nats))
 
+    def interval_of_value(self, value: Any, nats: Any) -> tuple[Any, Any]:
+        return self._side(*self.measure.interval_of_value(value, self.nats + nats))
+
+    def interval_of_count(self, count: Any, nats: Any) -> tuple[Any, Any]:
+        return self._side(*self.measure.interval_of_count(count, self.nats + nats))
+
     def _side(self, lows: Any, highs: Any) -> tuple[Any, Any]:
         """Both limits; with one side alone, the one that says how good it is at least."""
         if self.two_sided:
@@ -70,18 +75,13 @@ class Terms(NamedTuple):
 
     def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
         assert isinstance(self.measure, Measure)
-        lows, highs = self.measure.gain_intervals(kept, self.nats + nats + self.nats_of_gains)
+        lows, highs = self.measure.gain_intervals(kept, self.nats + nats)
         return lows, (highs if self.two_sided else 0.0 * highs + self.most_gain)
 
     @property
     def most_gain(self) -> float:
         least, most = self.measure.ends
         return most - least
-
-    @property
-    def nats_of_gains(self) -> float:
-        """More than for a score: a lower limit alone takes two of three events."""
-        return 0.0 if self.two_sided else log(4 / 3)
 
 
 _FIELDS = (*Answer.fields, "key", "rerun", "nats")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -14,17 +15,25 @@ from radabound_fast.bounds import (
     cross_validation_interval,
     kl_interval,
     paired_interval,
+    weighted_cross_validation_interval,
 )
 
 from ._classes import around
 from ._table import METRICS
+from ._values import counts_of, read_counts, read_values
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Limits = tuple[Any, Any]
 
 INDEPENDENT = "independent held-out examples"
-OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
+OF_FOLDS = "Result 27: capital that is bet on the rows of one fold"
+OF_WEIGHTED_FOLDS = "Result 27 (a): Hoeffding's bound for one fold"
+
+
+def as_floats(values: Any) -> Any:
+    """A float for a number, an ndarray of float64 for an array."""
+    return np.asarray(values, np.float64) if np.ndim(values) else float(values)
 
 
 def ends_of(name: str, least: float, most: float) -> tuple[float, float]:
@@ -47,13 +56,14 @@ class MeanLoss:
     is_paired: ClassVar[bool] = False
     is_weighted: ClassVar[bool] = False
     assumed: ClassVar[str] = INDEPENDENT
+    where: ClassVar[str] = "in the population"
 
     @property
     def told(self) -> tuple[str, str]:
         if self.n_folds is not None:
-            return "true mean loss", OF_FOLDS
+            return self.name, OF_FOLDS
         return (
-            "true mean loss",
+            self.name,
             "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
         )
 
@@ -76,6 +86,24 @@ class MeanLoss:
         if shift == 0:
             return binomial_interval(totals, self.n_samples, nats)
         return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
+
+    def interval_of_value(self, value: Any, nats: Any) -> Limits:
+        """Limits of the truth, given the mean loss, or one a nats."""
+        values = read_values(value, 0.0, 1.0)
+        if self.n_folds is not None:
+            return cross_validation_interval(as_floats(values), self.n_samples, self.n_folds, nats)
+        counts, found = counts_of(values, self.n_samples)
+        if np.ndim(values) == 0:
+            if found[0]:
+                return binomial_interval(int(counts[0]), self.n_samples, nats)
+            return kl_interval(float(values), self.n_samples, nats)
+        lows, highs = kl_interval(as_floats(values), self.n_samples, nats)
+        lows[found], highs[found] = binomial_interval(counts[found], self.n_samples, nats[found])
+        return lows, highs
+
+    def interval_of_count(self, count: Any, nats: Any) -> Limits:
+        """Limits of the truth, given how many of the losses are 1, or one number a nats."""
+        return self.interval(read_counts(count, self.n_samples), 0, nats)
 
     def baseline_value(self, kept: NDArray[Any]) -> None:
         """None: there is no baseline."""
@@ -155,13 +183,20 @@ class Measure(NamedTuple):
         given = f" given {row.given}" if row.given else ""
         if self.n_folds is not None:
             weighted = "weighted " if self.weighting is not None else ""
-            return f"population's {weighted}{self.name}", OF_FOLDS + given
+            equal = self.weighting is None and row.counts_alike
+            limits = OF_FOLDS if equal else OF_WEIGHTED_FOLDS
+            return f"{weighted}{self.name}", limits + given
         if self.weighting is not None:
-            return (
-                f"expected weighted {self.name}",
-                "the limits of Result 23: Chernoff given the weights and the groups' sizes",
-            )
-        return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+            return f"weighted {self.name}", "the limits of Result 23: Chernoff"
+        return self.name, f"the limits of {row.theorem}{given}"
+
+    @property
+    def where(self) -> str:
+        """Where the value is that the limits are limits of."""
+        over = METRICS[self.name].over
+        if self.weighting is not None:
+            over = "given the weights and the groups' sizes"
+        return f"in the population ({over})" if over else "in the population"
 
     @property
     def assumed(self) -> str:
@@ -171,7 +206,8 @@ class Measure(NamedTuple):
         where = "" if self.n_folds is None else ", each in one fold"
         return (
             f"{INDEPENDENT}, or groups of them where groups are given{where}, and weights that "
-            f"were fixed before any holdout score was seen"
+            f"were fixed before any holdout score was seen (where they depend on the rows, as "
+            f"importance weights do, E[w loss]/E[w] is another number, and is not covered)"
         )
 
     @property
@@ -195,16 +231,92 @@ class Measure(NamedTuple):
         if self.n_folds is None:
             return row.interval(self, summary, nats)
         assert row.n_effective is not None  # a Truth has checked it
-        return self.fold_limits(row.value(self, summary), row.n_effective(self), nats)
+        return self.fold_limits(
+            row.value(self, summary), row.n_effective(self), nats, row.counts_alike
+        )
 
-    def fold_limits(self, values: Any, n_effective: float, nats: Any) -> Limits:
-        """Limits of the metric of fold models, given that of a cross-validation."""
+    def interval_of_value(self, value: Any, nats: Any) -> Limits:
+        """Limits of the population's metric, given its value on the rows, or one a nats."""
+        values, row = read_values(value, *self.ends), METRICS[self.name]
+        if self.n_folds is not None and not self.is_weighted and row.n_effective is not None:
+            n_rows = row.n_effective(self)
+            return self.fold_limits(as_floats(values), n_rows, nats, row.counts_alike)
+        n_rows = self._n_counted
+        counts, found = counts_of(values, n_rows)
+        if not found.all():
+            raise ValueError(
+                f"value must be a number of rows over {n_rows}, within its printed digits, got "
+                f"{np.atleast_1d(values)[~found][0]!s}"
+            )
+        return self.interval_of_count(counts if np.ndim(values) else int(counts[0]), nats)
+
+    def interval_of_count(self, count: Any, nats: Any) -> Limits:
+        """Limits of the population's metric, given the count that it is the share of."""
+        n_rows = self._n_counted
+        counts = read_counts(count, n_rows)
+        if self.n_folds is not None:
+            return self.fold_limits(counts / n_rows, n_rows, nats, True)
+        return binomial_interval(counts, n_rows, nats)
+
+    @property
+    def _n_counted(self) -> int:
+        """Rows of which the metric is a share."""
+        row = METRICS[self.name]
+        if row.keeps != "errors" or row.n_effective is None or not row.counts_alike:
+            raise ValueError(
+                f"metric must be a share of rows that the labels fix (error, accuracy, recall, "
+                f"specificity), got {self.name!r}, whose interval takes more than its value"
+            )
+        if self.is_weighted:
+            raise ValueError("sample_weight and groups must be left out: limits take more here")
+        return int(row.n_effective(self))
+
+    def fold_limits(self, values: Any, n_effective: float, nats: Any, equal: bool) -> Limits:
+        """Limits of the metric of fold models, given that of a cross-validation.
+
+        `equal`: all rows that count, which are so many, count alike.
+        """
         assert self.n_folds is not None
         least, most = self.ends
         span = most - least
         shares = np.clip((values - least) / span, 0.0, 1.0)
-        lows, highs = cross_validation_interval(shares, n_effective, self.n_folds, nats)
+        if equal:
+            lows, highs = cross_validation_interval(shares, int(n_effective), self.n_folds, nats)
+        else:
+            lows, highs = weighted_cross_validation_interval(
+                shares, n_effective, self.n_folds, nats
+            )
         return around(values, least + span * lows, least + span * highs)
+
+    @property
+    def n_outcomes(self) -> int | None:
+        """How many values, with their limits, a model may have; None: they are real numbers."""
+        row = METRICS[self.name]
+        if self.keeps != "errors":
+            return None
+        if row.one_count is not None:
+            return row.one_count(self)[1] + 1
+        return None if row.n_outcomes is None else row.n_outcomes(self)
+
+    def hull(self, least: float, most: float, nats: float) -> tuple[float, float] | None:
+        """Limits that hold those of every value in [least, most].
+
+        None where limits are no function of the value.
+        """
+        row = METRICS[self.name]
+        if row.one_count is None or self.keeps == "limits":
+            return None
+        column, largest = row.one_count(self)
+        ends = np.zeros((2, len(self.sizes)), np.int64)
+        ends[1, column] = largest
+        first, last = self.values(ends)
+        start, stop = (least, most) if first < last else (1.0 - most, 1.0 - least)
+        ends[:, column] = (
+            max(math.floor(start * largest), 0),
+            min(math.ceil(stop * largest), largest),
+        )
+        lows, highs = self.intervals(ends, np.full(2, nats))
+        return float(lows.min()), float(highs.max())
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""
@@ -218,10 +330,7 @@ class Measure(NamedTuple):
         if self.keeps == "limits":
             return kept[:, 4], kept[:, 5]
         plus, minus = self._disagreements(kept)
-        pairs = zip(plus.tolist(), minus.tolist(), nats.tolist(), strict=True)
-        found = [paired_interval(one, other, self.sizes[0], paid) for one, other, paid in pairs]
-        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
-        return lows, highs
+        return paired_interval(plus, minus, self.sizes[0], nats)
 
     def _disagreements(self, kept: Array) -> tuple[Array, Array]:
         """Rows where only the baseline errs, and where only the model does."""

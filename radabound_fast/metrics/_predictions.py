@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
+from radabound_fast.rows.named import by_class, check_class
 from radabound_fast.rows.packing import (
     as_array,
     as_numbers,
@@ -45,6 +46,7 @@ def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
     given = as_array(y_pred, "y_pred")
     scores = as_numbers(given, "y_pred")
     check_shape(scores, truth.n_samples, ndim, "y_pred")
+    _check_names(truth, y_pred, ndim)
     _check_all(np.isfinite(scores), scores, "be finite")
     rows = scores.astype(np.float64)
     # different ones must not become ties
@@ -56,6 +58,7 @@ def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
 def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
     values = as_numbers(as_array(y_pred, "y_pred"), "y_pred")
     check_shape(values, truth.n_samples, ndim, "y_pred")
+    truth.labels.check_rows(y_pred, ndim)
     rows = values.astype(np.float64)
     limits = np.array([truth.low, truth.high])
     least, most = limits
@@ -71,7 +74,8 @@ def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     """Probabilities of the positive class, or with one more axis of every class."""
-    values, n_classes = as_numbers(as_array(y_pred, "y_pred"), "y_pred"), truth.n_classes
+    n_classes, named = truth.n_classes, by_class(y_pred, truth.labels.classes, "y_pred")
+    values = as_numbers(as_array(named, "y_pred"), "y_pred")
     if values.ndim == ndim + 1:
         if values.shape[-2:] != (truth.n_samples, n_classes):
             lacks = MORE_CLASSES if values.shape[-1] > n_classes else ""
@@ -79,6 +83,7 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
                 f"y_pred must have {truth.n_samples} rows of {n_classes} probabilities, got shape "
                 f"{values.shape}{lacks}"
             )
+        truth.labels.check_rows(y_pred, ndim)
         _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]", per_sample=n_classes)
         rows = values.astype(np.float64).reshape(-1, truth.n_samples, n_classes)
         sums = rows.sum(axis=2).reshape(values.shape[:-1])
@@ -94,8 +99,15 @@ def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     if not truth.has_positive:
         raise ValueError(f"pos_label must be given for one probability a sample: {NO_DEFAULT}")
     check_shape(values, truth.n_samples, ndim, "y_pred")
+    _check_names(truth, y_pred, ndim)
     _check_all((values >= 0) & (values <= 1), values, "be in [0, 1]")
     return _as_rows(values.astype(np.float64))
+
+
+def _check_names(truth: Truth, y_pred: Any, ndim: int) -> None:
+    """One number a sample, of the positive class, in the order of the labels."""
+    truth.labels.check_rows(y_pred, ndim)
+    check_class(y_pred, truth.labels.classes, truth.options["pos_label"], "y_pred")
 
 
 def _as_rows(values: Array) -> Array:

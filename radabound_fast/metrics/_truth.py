@@ -19,6 +19,7 @@ from radabound_fast._kernels.rows import (
 )
 from radabound_fast.bounds import betting_interval, weighted_interval
 from radabound_fast.rows.labels import Labels
+from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers
 from radabound_fast.rows.weighting import Weighting
 
@@ -136,8 +137,8 @@ class Truth:
             self.n_folds,
         )
 
-    def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
-        """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
+    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
+        """What is kept of each row, for which so many nats are paid in all."""
         if self.weighting is not None:
             return self._keep_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
@@ -146,12 +147,18 @@ class Truth:
             kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
                 return kept
-            paid = (nats + nats_of_gains).tolist()
-            gains = [
-                self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
-            ]
+            pairs = zip(summary, nats.tolist(), strict=True)
+            gains = [self.gain(self.baseline_losses, *one) for one in pairs]
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         return summary
+
+    def values(self, measure: Measure, rows: Array) -> Array:
+        """The metric of each row of predictions, without limits."""
+        if self.weighting is None:
+            return self.row.value(measure, self.row.summary(self, rows))
+        weights = self.weighting.weights
+        means = np.array([np.average(one, weights=weights) for one in self._losses_of(rows)])
+        return -means if self.row.name.startswith("neg_") else means
 
     @property
     def counts_errors(self) -> bool:
@@ -178,13 +185,11 @@ class Truth:
     def _keep_weighted(
         self, measure: Measure, weighting: Weighting, rows: Array, nats: Array
     ) -> Array:
-        losses = self._losses_of(rows)
-        negative = self.row.name.startswith("neg_")
         if self.n_folds is not None:
-            means = np.array([np.average(one, weights=weighting.weights) for one in losses])
-            values = -means if negative else means
-            lows, highs = measure.fold_limits(values, weighting.n_effective, nats)
+            values = self.values(measure, rows)
+            lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
+        losses, negative = self._losses_of(rows), self.row.name.startswith("neg_")
         kept = np.empty((len(losses), 3))
         span = self.most - self.least
         for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
@@ -251,13 +256,14 @@ class Truth:
 
     def _set_sizes(self, order: list[int]) -> None:
         row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
-        if row.needs == "both classes" and not counts.all():
-            raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.needs in ("both classes", "every class") and not counts.all():
+            raise ValueError(
+                f"y_true must hold {row.needs} with metric={row.name!r}, got no row of "
+                f"{counted(int((counts == 0).sum()), 'class', 'classes')}"
+            )
         if row.name in MEANS:
             self.sizes = (self.n_samples,)
             return
-        if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
-            order = [code for code in order if counts[code]]
         self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
         self.masks = [pack_rows(self._codes == code) for code in order[:-1]]
@@ -301,11 +307,13 @@ class Truth:
         self.options["y_range"] = [low, high]
 
     def _set_costs(self, costs: Any) -> None:
-        table = as_numbers(as_array(costs, "costs"), "costs")
+        classes, names = self.labels.classes, row_names(costs)
+        table = as_numbers(as_array(by_class(costs, classes, "costs"), "costs"), "costs")
         shape = (self.n_classes, self.n_classes)
         if table.shape != shape:
             raise ValueError(f"costs must have shape {shape}, by classes, got {table.shape}")
-        self.costs = table.astype(np.float64)
+        order = None if names is None else class_order(list(names), classes, "costs")
+        self.costs = (table if order is None else table[order]).astype(np.float64)
         if not np.isfinite(self.costs).all():
             raise ValueError("costs must be finite, got one that is not")
         self.least, self.most = float(self.costs.min()), float(self.costs.max())
@@ -321,7 +329,8 @@ class Truth:
         if self.row.name not in MEANS:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
-                f"means, {', '.join(MEANS)}"
+                f"means, {', '.join(MEANS)}; give the baseline a key of its own, and compare two "
+                "intervals"
             )
         with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._kernels.rows import LabelRow, LabelRows, bad_prediction, pack_rows, reads_dtype
+from radabound_fast.rows.named import check_rows, row_names
 from radabound_fast.rows.packing import as_array, check_shape, is_missing, is_number, place_of
 
 Finder = Callable[[NDArray[Any]], NDArray[np.intp]]
@@ -49,6 +50,8 @@ class Labels:
     Attributes
     ----------
     n_samples : int
+    index : pandas.Index or None
+        What names the samples, if `y_true` was a Series.
     rows : LabelRows
         The labels in the form in which the packers compare them, per dtype seen so far.
     """
@@ -57,20 +60,21 @@ class Labels:
         self._kind, self._classes, codes = distinct(y_true, "y_true")
         if classes is not None:
             codes = self._recode(classes, codes)
-        self.n_samples = len(codes)
+        self.n_samples, self.index = len(codes), row_names(y_true)
         self._codes = codes.astype(np.min_scalar_type(len(self._classes) - 1))
         self._code_of = {value: code for code, value in enumerate(self._classes)}
         self.rows = LabelRows(self.n_samples)
 
     def __getstate__(self) -> dict[str, Any]:
         made_again = ("rows", "code_row")
-        return {name: value for name, value in vars(self).items() if name not in made_again}
+        known = {name: value for name, value in vars(self).items() if name not in made_again}
+        return known | {"index": None}  # who receives it may have no pandas
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.rows = LabelRows(self.n_samples)
 
-    def __getitem__(self, samples: slice) -> Labels:
+    def __getitem__(self, samples: slice | NDArray[np.bool_]) -> Labels:
         """Return the labels of some samples, with the same classes."""
         part = Labels.__new__(Labels)
         codes = self._codes[samples]
@@ -112,6 +116,14 @@ class Labels:
             digest.update(json.dumps([self._classes[code] for code in present]).encode())
         digest.update(codes.astype("<i8").tobytes())
         return f"{salt}${digest.hexdigest()}"
+
+    def hash_of_classes(self) -> str:
+        """Return a hash of the classes in order; of hashable objects their number alone."""
+        import hashlib
+        import json
+
+        classes = len(self._classes) if self._kind == OBJECTS else self._classes
+        return hashlib.blake2b(json.dumps(classes).encode(), digest_size=8).hexdigest()
 
     def match(self, y_pred: Any, ndim: int = 1) -> tuple[NDArray[Any], LabelRow]:
         """Predictions, and the labels in the form in which the packers compare them.
@@ -180,10 +192,15 @@ class Labels:
     def _checked(self, y_pred: Any, ndim: int) -> NDArray[Any]:
         values = _as_labels(y_pred, "y_pred")
         check_shape(values, self.n_samples, ndim, "y_pred")
+        self.check_rows(y_pred, ndim)
         kind = KIND_OF.get(values.dtype.kind)
         if kind is None or OBJECTS not in (kind, self._kind) and kind != self._kind:
             raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
         return values
+
+    def check_rows(self, values: Any, ndim: int = 1, name: str = "y_pred") -> None:
+        """ValueError for Series or frames whose index has the samples in another order."""
+        check_rows(values, self.index, name, ndim)
 
     # ---- labels beside predictions of one dtype ------------------------------------------
 

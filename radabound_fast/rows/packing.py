@@ -199,7 +199,7 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     if isinstance(values, np.ma.MaskedArray):
         _check_unmasked(values, name)
         return np.asarray(values.data)
-    if _is_pandas(values):
+    if is_pandas(values):
         missing = np.asarray(values.isna())
         if missing.any():
             _raise_missing(name, int(missing.argmax()), missing.shape)
@@ -243,7 +243,7 @@ def _check_unmasked(values: np.ma.MaskedArray[Any, Any], name: str, row: int | N
 
 def _columns_of(frame: Any) -> list[Any] | None:
     """The columns of a frame of pandas, polars or pyarrow; None for anything else."""
-    if _is_pandas(frame):
+    if is_pandas(frame):
         return [column for _, column in frame.items()]
     for method in ("iter_columns", "itercolumns"):  # polars; pyarrow
         if hasattr(frame, method):
@@ -311,13 +311,14 @@ def is_number(value: object) -> bool:
     return number and not isinstance(value, np.timedelta64)
 
 
-def _is_pandas(values: object) -> bool:
+def is_pandas(values: object) -> bool:
+    """Whether it is an array of pandas, without importing pandas."""
     return type(values).__module__.partition(".")[0] == "pandas" and hasattr(values, "isna")
 
 
 def _speaks_arrow(values: object) -> bool:
     # pandas does, but only where pyarrow is installed: its arrays are NumPy's to convert
-    return not _is_pandas(values) and (
+    return not is_pandas(values) and (
         hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
     )
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
+from numpy.typing import NDArray
 
 from radabound_fast._checks import check_positive
 from radabound_fast._kernels.guard import Answer
@@ -28,6 +29,7 @@ from radabound_fast._kernels.rows import pack_rows
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.rows.labels import Labels
+from radabound_fast.rows.named import by_class, check_class
 from radabound_fast.rows.packing import as_array
 from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE_ASCII, code_dtype, pack_body
 
@@ -136,7 +138,7 @@ class RemoteReport:
         return self._ranking[:n]
 
     def to_json(self) -> str:
-        """Report as JSON; see `Report.to_json`."""
+        """Report as JSON; see `Report.to_json`, without "answers"."""
         return json.dumps(self._fields, indent=2)
 
     def __str__(self) -> str:
@@ -298,6 +300,11 @@ class RemoteGuard:
         return self._needs
 
     @property
+    def allow_reruns(self) -> bool:
+        """Whether a query may bring ``rerun=``, which training of its key it is."""
+        return bool(self._parameters.get("allow_reruns", False))
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The guard's parameters, as JSON values by name."""
         return dict(self._parameters)
@@ -342,7 +349,12 @@ class RemoteGuard:
     # ---- queries -------------------------------------------------------------------------------
 
     def query(
-        self, y_pred: Any, *, guess: float | None = None, key: Any = None, rerun: int | None = None
+        self,
+        y_pred: Any,
+        *,
+        guess: float | None = None,
+        key: Any = None,
+        rerun: int | Literal["next"] | None = None,
     ) -> RemoteAnswer:
         """Query one model; see the guard's `query`.
 
@@ -455,13 +467,22 @@ class RemoteGuard:
 
     def _encoded(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
-            return "npy", _npy(as_array(y_pred, "y_pred"))
+            return "npy", _npy(self._by_class(y_pred))
         if len(self._labels.classes) == 2:
             words = pack_rows(*self._labels.match(y_pred, ndim))
             octets = np.atleast_2d(words).astype("<u8", copy=False).view(np.uint8)
             return "bits", octets[:, : -(-self.n_samples // 8)].tobytes()
         codes = self._labels.codes_of(y_pred, ndim)
         return "codes", codes.astype(code_dtype(len(self._labels.classes)), copy=False).tobytes()
+
+    def _by_class(self, y_pred: Any) -> NDArray[Any]:
+        """Scores, numbers and probabilities, whose names the service does not see."""
+        classes, pos_label = self._holdout.classes, self._holdout.pos_label
+        if classes is not None:
+            y_pred = by_class(y_pred, classes, "y_pred")
+            if pos_label is not None:
+                check_class(y_pred, classes, classes.index(pos_label), "y_pred")
+        return as_array(y_pred, "y_pred")
 
     # ---- HTTP ------------------------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from itertools import count, takewhile
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.report import shown_key
 from radabound_fast.service.state import PageContent, Point
 from radabound_fast.service.tokens import Team
+from radabound_fast.spaces.messages import shown_key
 
 _COLOURS = 6  # of teams; the others are grey
 _LAST = 15  # answers in the table
@@ -246,7 +246,7 @@ def _answer_table(team: Team, content: PageContent) -> str:
         row += [html.escape(point.team)] * team.is_owner
         row.append(time.strftime("%b %d, %H:%M:%S", time.gmtime(point.second)))
         if keyed:
-            row.append(html.escape(shown_key(point.key).removeprefix("key ")))
+            row.append(html.escape(shown_key(point.key)))
         rows.append(row)
     last = f"The last {counted(len(rows), 'answer')}"
     return f"<h2>{last}</h2>{_html_table(names, rows, numbers=(0, 1, 2, 3))}"

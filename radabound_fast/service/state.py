@@ -11,6 +11,7 @@ import math
 import time
 from typing import Any, NamedTuple
 
+from radabound_fast import __version__
 from radabound_fast._checks import counted
 from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.guards.declared_search import DeclaredSearch
@@ -83,12 +84,10 @@ def team_report(guard: Any, report: Report, replies: list[str] | None) -> dict[s
     """
     if replies is not None:
         report = Report.of(guard, _answers_in(replies, report.answers, guard))
-    fields: dict[str, Any] = json.loads(report.to_json())
-    best = [answer.to_dict() for answer in report.ranking(10)]
-    return fields | {
-        "ranking": json.loads(json.dumps(best, default=plain)),
-        "html": report._repr_html_(),
-    }
+    told = {"version": __version__} | report.as_json()
+    told["ranking"] = [answer.to_dict() for answer in report.ranking(10)]
+    fields: dict[str, Any] = json.loads(json.dumps(told, default=plain))
+    return fields | {"html": report._repr_html_()}
 
 
 def _answers_in(

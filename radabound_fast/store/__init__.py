@@ -1,9 +1,10 @@
 """Databases that guards live in: SQLite files that processes and threads on one machine share.
 
-There are two kinds.  A `Ledger` holds the state of a guard that counts its answers: what never
+There are three kinds.  A `Ledger` holds the state of a guard that counts its answers: what never
 changes (its parameters, a name or a hash of the holdout) as JSON, and one row of integers that
 every query changes.  A `SearchRecord` holds the queries of a `DeclaredSearch`; the intervals do
-not rest on it.  `radabound serve` adds the log of its calls to either.
+not rest on it.  An `EventRecord` holds what happened to a guard that decides by its whole history,
+event by event.  `radabound serve` adds the log of its calls to either.
 
 **What a crash costs.**  A query is counted, judged and committed in one transaction before its
 answer is released.  Whenever a process dies, no released answer is forgotten; at most one answer
@@ -39,7 +40,7 @@ of the fingerprints, and is readable by its owner alone (mode 600).
 ========================  ======================================================================
 `opening`                 open a database, or make it where there is none
 `ledger`, `place`         the row of a guard; the files that stand beside it
-`record`                  the queries of a search
+`record`, `events`        the queries of a search; the events of a guard
 `served`                  the log of a service
 `schema`, `description`   tables and formats; JSON and checksums
 `sqlite`, `folder`        connections and errors; paths, new files, signals
@@ -47,6 +48,7 @@ of the fingerprints, and is readable by its owner alone (mode 600).
 """
 
 from radabound_fast.store.description import Description, Progress
+from radabound_fast.store.events import EventRecord
 from radabound_fast.store.folder import Path
 from radabound_fast.store.ledger import Durability, Ledger
 from radabound_fast.store.opening import open_ledger, open_record
@@ -55,6 +57,7 @@ from radabound_fast.store.record import SearchRecord
 __all__ = [
     "Description",
     "Durability",
+    "EventRecord",
     "Ledger",
     "Path",
     "Progress",

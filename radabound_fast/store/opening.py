@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from typing import TypeVar
 
 from radabound_fast.store.description import Checksums, Description, Progress, text_of
 from radabound_fast.store.folder import Path, in_turn, real_path, undisturbed
 from radabound_fast.store.ledger import Durability, Ledger, blob_of
 from radabound_fast.store.place import INDEX, JOURNAL, LOG
-from radabound_fast.store.record import SearchRecord
-from radabound_fast.store.schema import GUARD, SEARCH, create_tables
+from radabound_fast.store.record import Record
+from radabound_fast.store.schema import GUARD, create_tables
 from radabound_fast.store.sqlite import make_database
+
+RecordT = TypeVar("RecordT", bound=Record)
 
 # the row is to fill one page, since a page is what a commit writes
 _PAGE_BYTES = [2**power for power in range(10, 17)]
@@ -75,21 +78,25 @@ def _make_ledger(target: str, name: str, description: Description, progress: Pro
     make_database(target, name, fill)
 
 
-def open_record(path: Path, durability: Durability, new: Description | None = None) -> SearchRecord:
+def open_record(
+    kind: type[RecordT], path: Path, durability: Durability, new: Description | None = None
+) -> RecordT:
     """Open the record at `path`; where there is none, make one with this description.
 
     Parameters
     ----------
+    kind : type
+        Of `Record`.
     path, durability
-        As for `SearchRecord`.
+        As for `Record`.
     new : dict, optional
-        JSON values under the keys "parameters", "holdout", "secret" and "metric".  Of several
-        processes that bring one, one is made.
+        JSON values, the parameters and what else the guard's `open` compares.  Of several processes
+        that bring one, one is made.
 
     Raises
     ------
     FileNotFoundError, ValueError, OSError, RuntimeError
-        As `SearchRecord` does.
+        As `Record` does.
     """
     target, name = real_path(path), os.fsdecode(path)
 
@@ -101,14 +108,14 @@ def open_record(path: Path, durability: Durability, new: Description | None = No
         checksum = Checksums(text).of(b"")
 
         def fill(database: sqlite3.Connection) -> None:
-            create_tables(database, SEARCH)
-            database.execute("INSERT INTO search VALUES (?, ?)", (text, checksum))
+            create_tables(database, kind.schema)
+            database.execute(f"INSERT INTO {kind.schema.head} VALUES (?, ?)", (text, checksum))
 
         with undisturbed():
             make_database(target, name, fill)
 
     in_turn(os.path.dirname(target), make)
-    return SearchRecord(path, durability)
+    return kind(path, durability)
 
 
 def _check_no_log(target: str, name: str, *suffixes: str) -> None:

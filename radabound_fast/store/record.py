@@ -1,7 +1,6 @@
-"""The queries of a `DeclaredSearch` in a database that processes share.
+"""Databases that are open for the length of one transaction: `Record`, and a search's queries.
 
-The intervals of a search do not rest on it: it need not be the only copy, nor be open all the time.
-Each operation opens the file, makes one transaction and closes it: what a search has meanwhile is a
+Each operation opens the file, makes one transaction and closes it: what a guard has meanwhile is a
 path, which may be pickled, sent and forked.
 """
 
@@ -15,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
@@ -29,7 +28,7 @@ from radabound_fast.store.folder import (
     real_path,
 )
 from radabound_fast.store.ledger import Durability
-from radabound_fast.store.schema import SEARCH, add_log_tables, check_tables
+from radabound_fast.store.schema import SEARCH, Schema, add_log_tables, check_tables
 from radabound_fast.store.sqlite import connect, explained
 
 T = TypeVar("T")
@@ -55,8 +54,8 @@ if hasattr(os, "register_at_fork"):
 _in_work: set[str] = set()  # the files that whoever has it is in the middle of
 
 
-class SearchRecord:
-    """The database of a search; made by `open_record`.
+class Record:
+    """A database that is open for the length of one transaction; made by `open_record`.
 
     Parameters
     ----------
@@ -85,6 +84,7 @@ class SearchRecord:
         was broken off is beside one name alone.
     """
 
+    schema: ClassVar[Schema]
     description: Description
 
     def __init__(self, path: Path, durability: Durability = "power") -> None:
@@ -99,9 +99,9 @@ class SearchRecord:
         self._checksums, self.description = Checksums(text), json.loads(text)
 
     def _read_text(self, database: sqlite3.Connection) -> str:
-        """Return the text of the description, if the database is that of a search."""
-        check_tables(lambda sql: database.execute(sql).fetchall(), SEARCH, self.path)
-        rows = database.execute("SELECT description, checksum FROM search").fetchall()
+        """Return the text of the description, if the database is of this kind."""
+        check_tables(lambda sql: database.execute(sql).fetchall(), self.schema, self.path)
+        rows = database.execute(f"SELECT description, checksum FROM {self.schema.head}").fetchall()
         if len(rows) != 1:
             raise ValueError(f"{self.path} is damaged: it must hold one description")
         ((text, checksum),) = rows
@@ -112,7 +112,7 @@ class SearchRecord:
     # ---- transactions ------------------------------------------------------------------------
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` does, in one transaction with the queries that the search adds.
+        """Return what `work` does, in one transaction with the queries that the guard adds.
 
         It may be called again, if others are in the way; nothing but the file changes then.
         """
@@ -174,7 +174,14 @@ class SearchRecord:
             finally:
                 _in_work.intersection_update(outer)
 
-    # ---- queries -----------------------------------------------------------------------------
+
+class SearchRecord(Record):
+    """The queries of a `DeclaredSearch`; its intervals do not rest on them.
+
+    The parameters are those of `Record`.
+    """
+
+    schema = SEARCH
 
     def add(self, entries: dict[Query, Entry], check: Callable[[Query, Entry], None]) -> int:
         """Add queries, and return how many there are then.
@@ -198,6 +205,11 @@ class SearchRecord:
             return self._count(database)
 
         return self._do(work, "IMMEDIATE")
+
+    def last_rerun(self, code: Hashable) -> int:
+        """Return the largest rerun of a key so far; 0 if it was never queried."""
+        ask = "SELECT coalesce(max(rerun), 0) FROM query WHERE code = ?"
+        return self._do(lambda database: int(database.execute(ask, (text_of(code),)).fetchone()[0]))
 
     def all(self) -> dict[Query, Entry]:
         """Return every query so far, in the order in which they were first made."""

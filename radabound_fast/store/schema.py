@@ -1,8 +1,8 @@
-"""Tables of the two kinds of databases, and how a file shows its kind and format.
+"""Tables of the kinds of databases, and how a file shows its kind and format.
 
 The database of a guard has one table with one row; that of a search has a row for its description
-and one for each query.  Format 1 is a database as it is made.  The first service that opens it adds
-the tables of its log, which is format 2.
+and one for each query, and that of a guard that keeps its events one for each event.  Format 1 is a
+database as it is made.  The first service that opens it adds the tables of its log: format 2.
 """
 
 from __future__ import annotations
@@ -21,28 +21,43 @@ class Schema(NamedTuple):
         In the header of the file.
     owner : str
         Whose database it is, as errors name it.
+    head : str
+        The table with the description.
     tables : tuple of str
         The statements that make the tables of format 1.
     """
 
     application_id: int
     owner: str
+    head: str
     tables: tuple[str, ...]
 
 
 GUARD = Schema(
     0x52414441,  # "RADA"
     "a guard",
+    "guard",
     ("CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)",),
 )
 SEARCH = Schema(
     0x52414453,  # "RADS"
     "a search",
+    "search",
     (
         "CREATE TABLE search (description TEXT NOT NULL, checksum BLOB NOT NULL)",
         "CREATE TABLE query (code TEXT NOT NULL, rerun INTEGER NOT NULL, summary TEXT NOT NULL, "
         "nats REAL NOT NULL, fingerprint INTEGER NOT NULL, checksum BLOB NOT NULL, "
         "UNIQUE (code, rerun))",
+    ),
+)
+EVENTS = Schema(
+    0x52414445,  # "RADE"
+    "a guard that keeps its events",
+    "guard",
+    (
+        "CREATE TABLE guard (description TEXT NOT NULL, checksum BLOB NOT NULL)",
+        "CREATE TABLE event (event TEXT NOT NULL, content BLOB NOT NULL, "
+        "event_checksum BLOB NOT NULL, content_checksum BLOB NOT NULL)",
     ),
 )
 LOG_TABLES = (

@@ -23,7 +23,7 @@ from radabound_fast._kernels.guard import GuardCore, RadaBoundAnswer
 from radabound_fast._kernels.rows import SignStore
 from radabound_fast.bounds import adaptive
 from radabound_fast.experiments.thresholdout import Thresholdout
-from radabound_fast.guards.answers import RadaBoundAnswers
+from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.rows.labels import Labels
 
@@ -71,6 +71,16 @@ def asked(guard):
 def block(guard, n=30):
     traced = {"trace": True} if isinstance(guard, SignedGuard) else {}
     return query_many(guard, LOSSES[:n], brought_to(guard)[:n], **traced)
+
+
+def test_a_tracker_gets_floats_and_nothing_that_says_more_than_the_answer(build):
+    guard = build()
+    for answer in asked(guard):
+        told = answer.as_metrics()
+        assert {type(one) for one in told.values()} == {float}
+        assert list(told) == ["holdout_value", "holdout_low", "holdout_high", "holdout_half_width"]
+        assert same(list(told.values()), [getattr(answer, name) for name in SHARED[:-1]])
+        assert same(list(answer.as_metrics(prefix="x/")), [f"x/{name}" for name in SHARED[:-1]])
 
 
 def same(told, expected):

@@ -16,7 +16,6 @@
 struct gain_level {
     double m;    /* independent rows */
     double nats; /* the limit fails with probability exp(-nats) at most; from ln 4 to 500 */
-    double rate; /* what the best bet in hindsight must have won, as a logarithm: the order's */
     double lost; /* probability that p_low or q_high is wrong, relative to exp(-nats) */
 };
 

@@ -346,6 +346,18 @@ static struct worst worst_law(double d, double s_low, double s_high, double slac
     return worst;
 }
 
+/* What the best bet in hindsight must have won, as a logarithm, for a point to count: half the square of
+ * the normal quantile at exp(-nats).  Any rate gives valid limits, and this one narrow ones. */
+static double rate_at(double nats)
+{
+    double z = sqrt(2.0 * nats);
+    for (int i = 0; i < 8; i++) { /* Newton's steps: the logarithm of the tail is concave */
+        const double tail = 0.5 * erfc(z * sqrt(0.5));
+        z += (log(tail) + nats) * tail * sqrt(2.0 * PI) * exp(0.5 * z * z);
+    }
+    return 0.5 * z * z;
+}
+
 double gain_limit(const struct gain_level *level, double n_plus, double n_minus, double p_low,
                   double q_high, struct gain_memory *memory)
 {
@@ -355,7 +367,7 @@ double gain_limit(const struct gain_level *level, double n_plus, double n_minus,
     double low = p_low - q_high, high = mean; /* D is refuted at low, and not at high */
     if (low >= high)
         return high;
-    const double gain = refuted(n_plus, n_minus, m, level->rate);
+    const double gain = refuted(n_plus, n_minus, m, rate_at(nats));
     const double most = rate(n_plus, n_minus, m, gain);
 
     const double widest[2] = {fmax(0.0, 2.0 * p_low - mean), fmin(1.0, 2.0 * (q_high + slack / m) + mean)};
