@@ -18,7 +18,7 @@ from radabound_fast import (
 )
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.guards.by_bound import guard_by_bound
-from radabound_fast.planning import _entries
+from radabound_fast.planning.guards import _entries
 from radabound_fast.plots import plan_figure
 
 NAMES = [
