@@ -12,12 +12,13 @@ import argparse
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from radabound_fast import __version__
 from radabound_fast.cli.audit import add_audit
@@ -111,7 +112,11 @@ def _drop_stdout() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a bad argument in one line, without the usage."""
+    """Reports a bad argument in one line, without the usage; -1e3 is a number to it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # as Python 3.14 has it
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")

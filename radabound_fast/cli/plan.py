@@ -10,6 +10,7 @@ from radabound_fast.cli.options import (
     OK,
     add_option,
     check_outputs,
+    declared_space,
     flag_of,
     given,
 )
@@ -34,7 +35,7 @@ def add_plan(commands: Any) -> None:
         parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
     )
     add_option(parser, "delta", required=False)
-    for name in ("n_vectors", "space_size", "max_queries"):
+    for name in ("n_vectors", "space_size", "space", "max_queries"):
         add_option(parser, name)
     parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
     gate = parser.add_argument_group("of a release gate")
@@ -60,9 +61,12 @@ def _plan(args: argparse.Namespace) -> int:
     for name in ("n_samples", "delta"):
         if getattr(args, name) is None:
             raise ValueError(f"{flag_of(name)} must be given")
-    options = given(args, "n_vectors", "error_rate", "space_size", "max_queries")
+    options = given(args, "n_vectors", "error_rate", "max_queries")
+    space = declared_space(args)
+    if space is not None:
+        options["space_size"] = space.size
     if args.epsilon is None:
-        if args.space_size is None:
+        if space is None:
             raise ValueError(EPSILON_OR_SPACE)
         for option in given(args, "n_vectors", "max_queries"):
             raise ValueError(f"{flag_of(option)} is for a guard, which halts: give --epsilon too")
@@ -70,7 +74,7 @@ def _plan(args: argparse.Namespace) -> int:
 
 
 def _gate_plan(args: argparse.Namespace) -> GatePlan:
-    for name in ("epsilon", "n_vectors", "space_size", "max_queries", "error_rate"):
+    for name in ("epsilon", "n_vectors", "space_size", "space", "max_queries", "error_rate"):
         if getattr(args, name) is not None:
             raise ValueError(f"{flag_of(name)} must be left out with --gate")
     if args.disagreement is None:

@@ -42,6 +42,7 @@ from radabound_fast.rows.parts import Part
 from radabound_fast.store.events import EventList
 
 if TYPE_CHECKING:
+    from radabound_fast.guards.confirmed_report import ConfirmedReport
     from radabound_fast.store import Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
     from radabound_fast.store.served import ServedDatabase
@@ -529,6 +530,32 @@ class ConfirmedSearch(Guard):
     def compare(self, a: str, b: str) -> Comparison:
         """Return how much better one finalist is than another: see `ConfirmedAnswers.compare`."""
         return self.answers.compare(a, b)
+
+    def report(self) -> ConfirmedReport:
+        """Return the result so far: a sentence to paste, a table, JSON, a page, a picture.
+
+        Raises
+        ------
+        ValueError
+            Nothing was confirmed yet, or no interval was released.
+        """
+        from radabound_fast.guards.confirmed_report import ConfirmedReport
+
+        answers = self.answers
+        if not len(answers):
+            raise ValueError("there is nothing to report: no finalist was confirmed yet")
+        _ = answers.best  # raises where no interval was released
+        return ConfirmedReport(
+            metric=self._metric.name,
+            n_search_rows=self._search.n_rows,
+            n_confirmation_rows=self._confirmation.n_rows,
+            n_models=len(answers),
+            n_batches=self.n_batches,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            where=self._metric.where,
+        )
 
     def _history(self) -> History:
         return self._own_events().turn(lambda turn: History(turn.events))
