@@ -217,7 +217,7 @@ def test_a_plan_for_a_declared_space_alone_needs_no_epsilon(run):
         with pytest.raises(ValueError, match="epsilon must be given, except for a declared space"):
             plan(4000, None, 0.1, **options)
     for options, message in (
-        ([], "--epsilon must be given, the error tolerated; or --space-size, "),
+        ([], "--epsilon must be given, the error tolerated; or --space-size or "),
         (["--space-size", "9", "--n-vectors", "8"], "--n-vectors is for a guard, which halts: "),
         (["--space-size", "9", "--max-queries", "8"], "--max-queries is for a guard, which halts"),
     ):
