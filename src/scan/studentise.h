@@ -3,7 +3,7 @@
 #define RADABOUND_STUDENTISE_H
 
 #include "kernels/studentised.h"
-#include "widen.h"
+#include "scan.h"
 
 /* Takes rows first .. last - 1 in, in each of n_into ways, whose means and scales are those of row 0 on,
  * in units of one loss, and whose vectors are whole strips.  Of `work` neither state nor totals are
