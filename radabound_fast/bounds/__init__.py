@@ -38,7 +38,14 @@ from .binomial import (
     binomial_queries,
 )
 from .bound import Bound
-from .conditional import auc_interval, f1_interval, rate_interval, roc_band, weighted_interval
+from .conditional import (
+    auc_blocks,
+    auc_interval,
+    f1_interval,
+    rate_interval,
+    roc_band,
+    weighted_interval,
+)
 from .fixed import (
     mcdiarmid_excess,
     symmetrised_excess,
@@ -72,6 +79,7 @@ __all__ = [
     "PAPER_BOUNDS",
     "Free",
     "Stage",
+    "auc_blocks",
     "auc_interval",
     "betting_interval",
     "bernstein_excess",

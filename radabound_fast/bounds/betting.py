@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._kernels.limits import betting_limits
 from ._arguments import check_not_negative
-
-# standard deviations, one bet each, from the largest that losses in [0, 1] can have
-SPREADS = 2.0 ** np.arange(-1.0, -9.0, -0.5)
-LARGEST_STAKE = 1.0 - 2.0**-10
-BINS = 256
 
 
 def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
@@ -62,6 +56,7 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
 
     Examples
     --------
+    >>> import math
     >>> losses = np.arange(4000) % 5 / 40
     >>> low, high = betting_interval(losses, nats=math.log(20))
     >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)
@@ -71,42 +66,7 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     nats = check_not_negative(nats=nats)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"losses must be one number per sample, got shape {values.shape}")
-    outside = ~((values >= 0.0) & (values <= 1.0))
-    if outside.any():
-        first = int(outside.argmax())
-        raise ValueError(f"losses must be in [0, 1], got one outside at sample {first}")
-    counts = _shared(values)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    mean = float(np.mean(values))
-    low = _lower_limit(edges, counts, mean, nats)
-    return low, 1.0 - _lower_limit(edges, counts[::-1], 1.0 - mean, nats)
-
-
-def _shared(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of the edges 0, 1/BINS, ..., 1, with the number and the sum of the values."""
-    places = values * BINS
-    below = np.minimum(places.astype(np.int64), BINS - 1)
-    above = np.bincount(below, places - below, minlength=BINS)
-    counts = np.bincount(below, minlength=BINS).astype(np.float64)
-    shared: NDArray[np.float64] = np.append(counts - above, 0.0) + np.append(0.0, above)
-    return shared
-
-
-def _lower_limit(
-    edges: NDArray[np.float64], counts: NDArray[np.float64], mean: float, nats: float
-) -> float:
-    """The largest mu, at most the mean, at which the capital reaches exp(nats)."""
-    held = counts > 0.0
-    edges, counts = edges[held], counts[held]
-    best = math.sqrt(2.0 * nats / counts.sum()) / SPREADS
-
-    def wins(mu: float) -> bool:
-        bets = np.minimum(best, LARGEST_STAKE / mu)
-        grown = np.log1p(bets[:, None] * (edges - mu)) @ counts
-        most = float(grown.max())
-        return most + math.log(np.exp(grown - most).mean()) >= nats
-
-    low, high = 0.0, mean
-    while low < (middle := (low + high) / 2.0) < high and high - low > 2.0**-40 * high:
-        low, high = (middle, high) if wins(middle) else (low, middle)
-    return low
+    outside, low, high = betting_limits(values, nats)
+    if outside >= 0:
+        raise ValueError(f"losses must be in [0, 1], got one outside at sample {outside}")
+    return low, high
