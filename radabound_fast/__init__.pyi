@@ -4,9 +4,11 @@ from radabound_fast import spaces as spaces
 from radabound_fast._kernels.guard import Answer as Answer
 from radabound_fast._kernels.rows import PackedLosses as PackedLosses
 from radabound_fast.guards.answers import Answers as Answers
+from radabound_fast.guards.confirmed_search import ConfirmedSearch as ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch as DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted as HoldoutExhausted
 from radabound_fast.guards.fixed_sequence import FixedSequence as FixedSequence
+from radabound_fast.guards.gate import Gate as Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck as GuessAndCheck
 from radabound_fast.guards.ladder import Ladder as Ladder
 from radabound_fast.guards.radabound import RadaBound as RadaBound
@@ -14,6 +16,7 @@ from radabound_fast.holdout import Holdout as Holdout
 from radabound_fast.holdout import Losses as Losses
 from radabound_fast.planning import Plan as Plan
 from radabound_fast.planning import plan as plan
+from radabound_fast.pool.model_pool import ModelPool as ModelPool
 from radabound_fast.rows.packing import pack_losses as pack_losses
 from radabound_fast.rows.rademacher import RademacherAverage as RademacherAverage
 from radabound_fast.rows.signs import SignMatrix as SignMatrix

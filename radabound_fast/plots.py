@@ -277,6 +277,64 @@ def report_figure(
     return figure
 
 
+def finalists_figure(
+    names: Sequence[str],
+    values: ArrayLike,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    search_values: Sequence[float | None],
+    *,
+    metric: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """Finalists one below the other, with their intervals and their scores on the search rows.
+
+    Parameters
+    ----------
+    names : sequence of str, length n
+        The first is drawn on top, as the best; more than 30 are left out.
+    values, lows, highs : array_like of float, shape (n,)
+    search_values : sequence of float or None, length n
+        Drawn as hollow marks.
+    metric, title, subtitle : str
+        What stands beside and above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    n_shown = min(len(names), 30)
+    value = _curve(values=values)[:n_shown]
+    low, high = _curve(lows=lows)[:n_shown], _curve(highs=highs)[:n_shown]
+    figure, axes = _figure(title, subtitle, n_shown, metric, log=False)
+    figure.set_size_inches(9, 2.6 + 0.32 * n_shown)
+    axes.set_position((0.22, 0.9 / figure.get_figheight(), 0.74, 1 - 1.9 / figure.get_figheight()))
+    for text, inches in zip(figure.texts, (0.38, 0.66), strict=True):
+        text.set_y(1 - inches / figure.get_figheight())
+    places = range(n_shown)
+    colors = [BLUE if place == 0 else LIGHT_BLUE for place in places]
+    axes.hlines(places, low, high, color=colors, linewidth=2.6)
+    axes.scatter(value, places, color=colors, s=42, zorder=3, label="on the confirmation rows")
+    known = [
+        (one, place) for one, place in zip(search_values, places, strict=False) if one is not None
+    ]
+    if known:
+        scores, beside = zip(*known, strict=True)
+        axes.scatter(
+            scores, beside, facecolors="white", edgecolors=FAINT, zorder=4, label="in the search"
+        )
+        axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=INK)
+    axes.set_yticks(
+        places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names[:n_shown]]
+    )
+    axes.set_ylim(n_shown - 0.3 + 0.7 * bool(known), -0.7)
+    axes.autoscale(axis="x")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    return figure
+
+
 # more models than this are drawn as a density
 _MOST_MARKS = 2000
 
@@ -294,6 +352,68 @@ def _sight(
     seen = (scores >= first - fence) & (scores <= third + fence)
     seen[best] = True
     return float(low[seen].min()), float(high[seen].max())
+
+
+def pool_figure(
+    values: ArrayLike,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    may_be_best: ArrayLike,
+    *,
+    baseline: float | None = None,
+    metric: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The scores of a pool of models, the best first, with their intervals, and a baseline.
+
+    Parameters
+    ----------
+    values, lows, highs : array_like of float, shape (n_models,)
+        Of each model.
+    may_be_best : array_like of bool, shape (n_models,)
+        Which models may be the best.
+    baseline : float, optional
+        A dashed line.
+    metric, title, subtitle : str
+        What stands beside and above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Of more than 2,000 models so many, spread over the axis.
+
+    Raises
+    ------
+    ValueError
+        A curve is empty or not one-dimensional, or lengths differ.
+    """
+    scores = _curve(values=values)
+    low, high = _curve(lows=lows, length=len(scores)), _curve(highs=highs, length=len(scores))
+    best = _curve(may_be_best=may_be_best, length=len(scores)) > 0
+    figure, axes = _figure(title, subtitle, len(scores), "models, the best on the holdout first")
+    axes.set_ylabel(metric, color=INK)
+    places = np.arange(len(scores))
+    if len(scores) > _MOST_MARKS:
+        places = np.unique(np.geomspace(1, len(scores), 2 * _MOST_MARKS).astype(np.int64)) - 1
+    thin = 2.0 if len(places) <= 500 else 0.8
+    for which, line, mark in ((~best[places], BAND, LIGHT_BLUE), (best[places], INNER_BAND, BLUE)):
+        shown = places[which]
+        axes.vlines(shown + 1.0, low[shown], high[shown], color=line, linewidth=thin)
+        axes.plot(shown + 1.0, scores[shown], "o", color=mark, markersize=1.6 * thin)
+    ends = []
+    if best[0]:
+        ends.append((scores[0], "may be the best", BLUE))
+    if not best[-1]:
+        ends.append((scores[-1], "not the best", LIGHT_BLUE))
+    if baseline is not None:
+        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        ends.append((baseline, "the baseline", INK))
+    bottom, top = _sight(scores, low, high, 0)
+    axes.set_ylim(bottom, top)
+    ends = [(float(np.clip(end, bottom, top)), name, shade) for end, name, shade in ends]
+    _label_ends(axes, ends)
+    return figure
 
 
 def plan_figure(

@@ -163,19 +163,34 @@ static ptrdiff_t share_values(const double *values, ptrdiff_t n, double *counts,
     return -1;
 }
 
+/* Standard deviations from 1/2, the largest that there is, by square roots of 2: the best bet each. */
+static bets best_bets(double n, double nats)
+{
+    bets all = {.n = N_SPREADS};
+    for (int j = 0; j < N_SPREADS; j++)
+        all.best[j] = sqrt(2.0 * nats / n) * exp2(1.0 + 0.5 * j);
+    return all;
+}
+
+static double betting_capital_of(const double *counts, double n, double mu, double nats)
+{
+    binned b;
+    double grown[N_SPREADS];
+    bets all = best_bets(n, nats);
+    take_bins(&b, counts, 0);
+    return log_capital(&b, &all, mu, grown) - n * ROUNDING;
+}
+
 static void betting_limits_of(const double *counts, double n, double mean, double nats, double *low,
                               double *high)
 {
     binned b;
-    bets all = {.n = N_SPREADS};
+    bets all = best_bets(n, nats);
     double variance = 0.0, best = sqrt(2.0 * nats / n), spread, reach, slope;
     for (int i = 0; i <= BINS; i++) {
         double apart = (double)i / BINS - mean;
         variance += counts[i] * apart * apart / n;
     }
-    /* standard deviations from 1/2, the largest that there is, by square roots of 2 */
-    for (int j = 0; j < N_SPREADS; j++)
-        all.best[j] = best * exp2(1.0 + 0.5 * j);
     *low = *high = mean;
     if (nats <= 0.0)
         return;

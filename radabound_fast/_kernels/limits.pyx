@@ -142,6 +142,7 @@ cdef extern from "radabound_fast/_kernels/betting.h" nogil:
     ptrdiff_t share_values(const double *values, ptrdiff_t n, double *counts, double *sum)
     void betting_limits_of(const double *counts, double n, double mean, double nats, double *low,
                            double *high)
+    double betting_capital_of(const double *counts, double n, double mu, double nats)
     const int BINS
 
 
@@ -170,3 +171,25 @@ def betting_limits(values, double nats):
         if outside < 0 and n > 0:
             betting_limits_of(counts, n, min(1.0, total / n), nats, &low, &high)
     return outside, low, high
+
+
+def betting_capital(values, double mu, double nats):
+    """Logarithm of the capital against "the expectation is at most mu", by bets for so many nats.
+
+    Returns
+    -------
+    outside : int
+        As of `betting_limits`.
+    capital : float
+        Rounded down.
+    """
+    cdef cnp.ndarray array = np.ascontiguousarray(values, np.float64)
+    cdef double counts[BINS + 1]
+    cdef double total, capital = 0.0
+    cdef ptrdiff_t n = array.size, outside
+    cdef const double *first = <const double *>cnp.PyArray_DATA(array)
+    with nogil:
+        outside = share_values(first, n, counts, &total)
+        if outside < 0 and n > 0:
+            capital = betting_capital_of(counts, n, mu, nats)
+    return outside, capital

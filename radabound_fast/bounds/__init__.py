@@ -13,6 +13,8 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
+    confirmation        finalists on rows that were kept for the end
+    histories           claims that are made one after another, in view of the verdicts
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
     theorem7, weighted,
@@ -30,7 +32,7 @@ from .adaptive import (
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
-from .betting import betting_interval
+from .betting import betting_interval, betting_p_value
 from .binomial import (
     binomial_free,
     binomial_interval,
@@ -46,6 +48,7 @@ from .conditional import (
     roc_band,
     weighted_interval,
 )
+from .confirmation import confirmation_nats
 from .fixed import (
     mcdiarmid_excess,
     symmetrised_excess,
@@ -53,6 +56,7 @@ from .fixed import (
 )
 from .folds import cross_validation_interval, weighted_cross_validation_interval
 from .free import Free, Stage, union_free
+from .histories import gain_needed, history_nats
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paired import paired_interval
 from .paper import (
@@ -82,6 +86,7 @@ __all__ = [
     "auc_blocks",
     "auc_interval",
     "betting_interval",
+    "betting_p_value",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",
@@ -91,11 +96,14 @@ __all__ = [
     "binomial_log_failure",
     "binomial_queries",
     "code_width",
+    "confirmation_nats",
     "cross_validation_interval",
     "dyadic_code",
     "f1_interval",
     "failure_code",
+    "gain_needed",
     "guess_and_check_code",
+    "history_nats",
     "kl_free",
     "kl_interval",
     "kl_minus",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._kernels.limits import betting_limits
+from .._checks import check_probability
+from .._kernels.limits import betting_capital, betting_limits
 from ._arguments import check_not_negative
 
 
@@ -56,17 +59,64 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
 
     Examples
     --------
-    >>> import math
     >>> losses = np.arange(4000) % 5 / 40
     >>> low, high = betting_interval(losses, nats=math.log(20))
     >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)
     (0.0483, 0.05, 0.0515)
     """
+    outside, low, high = betting_limits(_checked(losses), check_not_negative(nats=nats))
+    _check_inside(outside)
+    return low, high
+
+
+def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
+    """How surprising losses are if their expectation is no larger than this.
+
+    For one loss function fixed in advance whose expectation is at most `expectation`, the result is
+    at most a with probability at most a, for every a in (0, 1), at any m.
+
+    Parameters
+    ----------
+    losses : array_like, shape (n_samples,)
+        Losses in [0, 1], one a sample.
+    expectation : float
+        In (0, 1).
+    nats : float
+        Above 0, and fixed beforehand: the bets are the best ones for a result of ``exp(-nats)``.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        No losses, or one outside [0, 1].
+
+    Notes
+    -----
+    One over the capital of `betting_interval`, whose expectation is at most 1 (Markov).
+
+    Examples
+    --------
+    >>> losses = np.arange(4000) % 5 / 40
+    >>> f"{betting_p_value(losses, 0.048, nats=3.0):.0e}"
+    '1e-02'
+    """
+    nats, expectation = check_not_negative(nats=nats), check_probability(expectation=expectation)
+    outside, capital = betting_capital(_checked(losses), expectation, nats)
+    _check_inside(outside)
+    return math.exp(-max(capital, 0.0))
+
+
+def _checked(losses: Any) -> NDArray[np.float64]:
     values = np.asarray(losses, np.float64)
-    nats = check_not_negative(nats=nats)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"losses must be one number per sample, got shape {values.shape}")
-    outside, low, high = betting_limits(values, nats)
+    return values
+
+
+def _check_inside(outside: int) -> None:
     if outside >= 0:
         raise ValueError(f"losses must be in [0, 1], got one outside at sample {outside}")
-    return low, high

@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | report | plan | serve | edge | demo | reproduce | info.
+"""The command ``radabound``: audit | gate | report | plan | serve | edge | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
+import io
 import os
-import platform
-import secrets
+import re
 import signal
 import sys
 import threading
@@ -21,60 +20,22 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from radabound_fast import __version__
-from radabound_fast._checks import check_choice, check_count, counted
-from radabound_fast._extras import check_installed, needs
-from radabound_fast._kernels.rows import active_kernel, kernels
-from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
-from radabound_fast.cli.auditing import (
-    GuardReplay,
-    NamedKeys,
-    Replay,
-    SearchReplay,
-    read_keys,
-    record,
-    replay,
-    shortfalls,
-    table,
-)
+from radabound_fast.cli.audit import add_audit
+from radabound_fast.cli.demo import add_demo
 from radabound_fast.cli.edge import add_edge
-from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged, takes_classes
-from radabound_fast.cli.selfcheck import agrees_with_reference
+from radabound_fast.cli.gate import add_gate
+from radabound_fast.cli.info import add_info
+from radabound_fast.cli.options import BAD_INPUT, INTERRUPTED, PIPE_CLOSED
+from radabound_fast.cli.plan import add_plan
+from radabound_fast.cli.report import add_report
+from radabound_fast.cli.reproduce import add_reproduce
 from radabound_fast.cli.serve import add_serve
-from radabound_fast.files.answers import answers_file
-from radabound_fast.files.formats import split_key
-from radabound_fast.files.output import check_target, write_figure
-from radabound_fast.files.progress import progress
-from radabound_fast.files.reading import FileRows, open_losses, open_predictions
-from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
-from radabound_fast.guards.declared_search import DeclaredSearch
-from radabound_fast.metrics import METRICS
-from radabound_fast.planning import plan
-from radabound_fast.rows.labels import Labels
 
-OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
-
-# of an audit that halts, beside epsilon, delta and bound
-GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
-# whatever names a file that some subcommand reads
-READ = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline", "database")
-EPSILON_OR_SPACE = (
-    "--epsilon must be given, the error tolerated; or --space-size, for a search over a declared "
-    "space"
-)
-IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
-
-# whether the first line is a header, of the labels and of the rest
-HEADERS = {
-    None: (None, None),
-    "yes": (True, True),
-    "no": (False, False),
-    "labels": (True, False),
-    "predictions": (False, True),
-}
+COMMANDS = (
+    add_audit, add_gate, add_report, add_plan, add_serve,
+    add_edge, add_demo, add_reproduce, add_info,
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,9 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: done; 1: a self-check failed; 2: bad input; 3: an audited guard halted;
+        0: done; 1: a self-check failed, or a candidate did not pass; 2: bad input; 3: a guard
+        halted;
         130: interrupted; 141: nobody reads the output any more; 143: terminated.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a key may have what a terminal cannot show
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _stopping_cleanly():
             return _run(_parser().parse_args(argv))
@@ -147,7 +112,11 @@ def _drop_stdout() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a bad argument in one line, without the usage."""
+    """Reports a bad argument in one line, without the usage; -1e3 is a number to it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # as Python 3.14 has it
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
@@ -157,9 +126,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_audit, _add_report, _add_plan, add_serve, add_edge):
-        add(commands)
-    for add in (_add_demo, _add_reproduce, _add_info):
+    for add in COMMANDS:
         add(commands)
     return parser
 
@@ -170,543 +137,3 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror is not None:
         return f"output: {error.strerror}"  # of files we know the names
     return " ".join(str(error).split()) or "there is not enough memory"
-
-
-# audit
-
-
-def _add_audit(commands: Any) -> None:
-    parser = commands.add_parser(
-        "audit",
-        help="how far the scores of many models on one holdout can be trusted, and which is best",
-        description="Judge predictions or losses, one row a model: with --space-size each score "
-        "has an interval, however the search went about its space; with --epsilon a guard answers "
-        "models in a fixed order until the holdout is spent. "
-        "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
-    )
-    parser.set_defaults(run=_audit)
-    what = parser.add_mutually_exclusive_group(required=True)
-    formats = ".npy, .npz (or .npz:key), .csv or .parquet"
-    what.add_argument("--predictions", metavar="FILE", help=f"k x m predictions: {formats}")
-    what.add_argument("--losses", metavar="FILE", help="k x m losses in [0, 1] instead")
-    parser.add_argument("--labels", metavar="FILE", help="the m labels that predictions are for")
-    parser.add_argument(
-        "--transpose",
-        action=argparse.BooleanOptionalAction,
-        help="the file is m x k: a query is a column; a square file needs one of the two",
-    )
-    parser.add_argument(
-        "--packed",
-        nargs="?",
-        const=True,
-        choices=("little", "big"),
-        help="rows are bits: words of pack_losses, or bytes of numpy.packbits with this bitorder",
-    )
-    parser.add_argument(
-        "--header",
-        choices=[name for name in HEADERS if name],
-        help="which .csv files begin with a header: both, none, or one (default: none, and a first "
-        "line 0, 1, 2, ... and a first text label that is like no other are refused)",
-    )
-    parser.add_argument(
-        "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
-    )
-    add_option(parser, "delta")
-    guard = parser.add_argument_group("for models in an order fixed before any score was seen")
-    add_option(guard, "epsilon")
-    add_option(
-        guard,
-        "bound",
-        action="append",
-        help=f"{', '.join(BOUNDS)}; may be repeated (default: fixed-sequence)",
-    )
-    for name in GUARD_OPTIONS:
-        add_option(guard, name)
-    search = parser.add_argument_group(
-        "for a search over a space declared before any score was seen"
-    )
-    add_option(search, "space_size")
-    search.add_argument(
-        "--keys",
-        metavar="FILE",
-        help="a line of text for each row: which configuration it is (default: one of its own)",
-    )
-    for name in OF_PREDICTIONS:
-        add_option(search, name)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        help="write every answer: .parquet, or CSV by any other name (needs the extra files)",
-    )
-    parser.add_argument(
-        "--plot",
-        metavar="FILE.png",
-        help="draw complexity against queries; of a search, all scores with their intervals",
-    )
-    guard.add_argument(
-        "--state",
-        metavar="FILE.db",
-        help="keep the guard here, of one bound, and go on where it stopped; --output has the "
-        "answers of this run",
-    )
-    guard.add_argument("--threads", type=int, metavar="N", help="threads at most (default: 1)")
-    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
-
-
-def _audit(args: argparse.Namespace) -> int:
-    _check_audit(args)
-    labels, rows, n_samples = _open_files(args)
-    with contextlib.ExitStack() as kept:
-        if args.space_size is None:
-            return _audit_guards(args, rows, labels, _guards(args, labels, n_samples, kept))
-        return _audit_search(args, rows, labels, _search(args, labels, rows.shape[0], n_samples))
-
-
-def _guards(
-    args: argparse.Namespace,
-    labels: NDArray[Any] | None,
-    n_samples: int,
-    kept: contextlib.ExitStack,
-) -> list[GuardReplay]:
-    """A guard a bound; one that is kept in a database is closed with `kept`."""
-    drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
-    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
-    replays = []
-    for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
-        parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
-        if bound not in PAPER_BOUNDS:  # which has one estimator
-            parameters.pop("estimator", None)
-        if drawn is not None:
-            parameters["seed"] = drawn
-        judged = n_samples if labels is None else _known(args, labels)
-        if args.state is None:
-            guard = guard_by_bound(bound, judged, **parameters)
-        else:
-            guard = kept.enter_context(open_by_bound(bound, args.state, judged, **parameters))
-        replays.append(
-            GuardReplay(
-                guard,
-                packed=bool(args.packed),
-                trace=bool(args.output or args.plot),
-                keep=bool(args.plot),
-                n_threads=n_threads,
-            )
-        )
-    return replays
-
-
-def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
-    try:
-        return Labels(labels)
-    except ValueError as error:
-        raise ValueError(f"{args.labels}: {error}") from error
-
-
-def _search(
-    args: argparse.Namespace, labels: NDArray[Any] | None, n_rows: int, n_samples: int
-) -> SearchReplay:
-    size = check_count(space_size=args.space_size)
-    keys = None if args.keys is None else read_keys(args.keys, n_rows)
-    if keys is None and n_rows > size:
-        raise ValueError(
-            f"--space-size must be at least the number of rows, {n_rows:,}, got {size:,}: if a "
-            "configuration comes more than once, say with --keys which rows are of it"
-        )
-    space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
-    what: Any = n_samples
-    baseline = None
-    if labels is not None:
-        _known(args, labels)  # which names the file if they are no labels
-        what, baseline = judged(args, labels)
-    search = DeclaredSearch(what, space, delta=args.delta, baseline=baseline)
-    return SearchReplay(search, keys, packed=bool(args.packed), keep=bool(args.plot))
-
-
-def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
-    n_before = max(each.n_before for each in replays)
-    if n_before > rows.shape[0]:
-        raise ValueError(
-            f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
-            f"{rows.name} has {rows.shape[0]:,}"
-        )
-    write = None
-    with contextlib.ExitStack() as written:
-        if args.output:
-            columns, keep = replays[0].columns, args.state is not None
-            write = written.enter_context(answers_file(args.output, columns, keep=keep))
-        replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
-
-
-def _check_audit(args: argparse.Namespace) -> None:
-    if args.space_size is None:
-        for option in given(args, "keys", *OF_PREDICTIONS):
-            raise ValueError(
-                f"{_flag(option)} is for a search over a declared space: give --space-size, the "
-                "number of configurations that could have been asked about"
-            )
-        if args.epsilon is None:
-            raise ValueError(EPSILON_OR_SPACE)
-    else:
-        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
-            raise ValueError(
-                f"{_flag(option)} is for a guard, which halts; a search over a declared space "
-                "does not: leave it or --space-size out"
-            )
-        if args.labels is None:
-            for option in given(args, *OF_PREDICTIONS):
-                raise ValueError(f"{_flag(option)} is for --predictions, got --losses")
-        if args.metric is not None:
-            check_choice(METRICS, metric=args.metric)
-    if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
-        raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
-    if args.estimator is not None and not set(args.bound or []) & set(PAPER_BOUNDS):
-        raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
-    _check_outputs(args)
-    if args.output:
-        check_installed("files", "pyarrow")
-    if args.state is not None and len(set(args.bound or [""])) != 1:
-        raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
-    if args.state is not None and args.plot:
-        raise ValueError("--plot needs the whole replay: leave out --state")
-
-
-def _flag(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
-
-
-def _check_outputs(args: argparse.Namespace) -> None:
-    """What could fail after long work, or write over what is read, is found before it."""
-    others = [(split_key(path)[0], "is read") for path in given(args, *READ).values()]
-    for name, path in given(args, "output", "plot").items():
-        check_target(path)
-        for other, what in others:
-            if _is_same_file(path, other):
-                raise ValueError(
-                    f"{_flag(name)} must be a file of its own, got {path}, which {what}"
-                )
-        others.append((path, f"is that of {_flag(name)}"))
-    if args.plot:
-        if not args.plot.lower().endswith(".png"):
-            raise ValueError(f"--plot must end in .png, got {args.plot}")
-        with needs("plot"):
-            import radabound_fast.plots  # noqa: F401
-
-
-def _is_same_file(path: str, other: str) -> bool:
-    if os.path.exists(path) and os.path.exists(other):
-        return os.path.samefile(path, other)
-    return os.path.realpath(path) == os.path.realpath(other)
-
-
-def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows, int]:
-    """The labels of predictions, or None; predictions or losses; and m."""
-    if (args.predictions is None) != (args.labels is None):
-        raise ValueError("--labels must be given with --predictions, and only with them")
-    paths = [path for path in (args.labels, args.predictions, args.losses) if path]
-    if args.header and not any(path.lower().endswith(".csv") for path in paths):
-        raise ValueError("--header is for .csv files, got none")
-    labels_header, header = HEADERS[args.header]
-    how = {
-        "transpose": args.transpose,
-        "packed": bool(args.packed),
-        "bitorder": args.packed if isinstance(args.packed, str) else None,
-        "header": header,
-    }
-    if args.losses:
-        rows = open_losses(args.losses, n_samples=args.n_samples, **how)
-        return None, rows, rows.shape[1] if args.n_samples is None else args.n_samples
-    labels, rows = open_predictions(
-        args.labels,
-        args.predictions,
-        labels_header=labels_header,
-        classes=takes_classes(args.metric),
-        **how,
-    )
-    if args.n_samples not in (None, len(labels)):
-        raise ValueError(
-            f"--n-samples must be the number of labels, {len(labels)}, got {args.n_samples}"
-        )
-    return labels, rows, len(labels)
-
-
-def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
-    with progress(rows.shape[0], "queries", quiet=quiet) as advance:
-        for block in rows:
-            yield block
-            advance(len(block))
-
-
-def _told(
-    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, n_samples: int
-) -> dict[str, Any]:
-    """What --json says of any audit."""
-    return {
-        "version": __version__,
-        "file": rows.name,
-        "labels": args.labels,
-        "transpose": bool(args.transpose),
-        "packed": bool(args.packed),
-        "bitorder": rows.bitorder,
-        "header": args.header,
-        "compared_as": _compared_as(labels),
-        "n_samples": n_samples,
-        "n_queries": rows.shape[0],
-        "queries_counted_from": 1,
-        "delta": args.delta,
-    }
-
-
-def _asked(rows: FileRows, n_samples: int) -> str:
-    return f"{counted(rows.shape[0], 'query', 'queries')} on {counted(n_samples, 'sample')}"
-
-
-def _audit_guards(
-    args: argparse.Namespace,
-    rows: FileRows,
-    labels: NDArray[Any] | None,
-    replays: list[GuardReplay],
-) -> int:
-    """Replay, print what came out, then draw the picture that was asked for."""
-    _replay(args, rows, replays)
-    guard, n_before = replays[0].guard, replays[0].n_before
-    seed_drawn = args.seed is None and args.state is None
-    halted = any(each.halted for each in replays)
-    if args.json:
-        outcome = _told(args, rows, labels, guard.n_samples) | {
-            "epsilon": args.epsilon,
-            "n_vectors": guard.n_vectors,
-            "seed": guard.seed,
-            "seed_drawn": seed_drawn,
-            "state": args.state,
-            "bounds": [record(each) for each in replays],
-        }
-        print(json.dumps(outcome, indent=2))
-    elif not args.quiet:
-        drawn = " (drawn)" if seed_drawn else ""
-        print(
-            f"{_asked(rows, guard.n_samples)}: epsilon {args.epsilon:g}, delta {args.delta:g}, "
-            f"{counted(guard.n_vectors, 'sign vector')}, seed {guard.seed}{drawn}"
-        )
-        if rows.note:
-            print(f"Cells are compared as text: {rows.note}.")
-        if n_before:
-            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
-        print()
-        print(table(replays))
-        if halted:
-            print("\nA bound that halted vouches neither for that query nor for any after it.")
-        for line in shortfalls(replays):
-            print(line)
-        for best in filter(None, (each.sentence for each in replays)):
-            print(f"\n{best}")
-        print(f"\n{IN_FULL}")
-    if args.plot:
-        from radabound_fast.plots import audit_figure
-
-        figure = audit_figure(
-            {each.guard.bound: each.complexities() for each in replays},
-            {each.guard.bound: each.guard.budget for each in replays},
-            {each.guard.bound: each.halting_query for each in replays},
-            without_signs={each.guard.bound: each.n_without_signs for each in replays},
-        )
-        write_figure(args.plot, figure)
-    return HALTED if halted else OK
-
-
-def _audit_search(
-    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, made: SearchReplay
-) -> int:
-    """Replay, print what came out, then draw the picture that was asked for."""
-    _replay(args, rows, [made])
-    n_samples = made.search.n_samples
-    if args.json:
-        outcome = _told(args, rows, labels, n_samples) | {"search": made.record()}
-        print(json.dumps(outcome, indent=2))
-    elif not args.quiet:
-        print(
-            f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of "
-            f"{counted(args.space_size, 'configuration')}"
-        )
-        if rows.note:
-            print(f"Cells are compared as text: {rows.note}.")
-        print(f"\n{made.sentence}\n\n{IN_FULL}")
-    if args.plot:
-        write_figure(args.plot, made.report.plot())
-    return OK
-
-
-def _compared_as(labels: NDArray[Any] | None) -> str | None:
-    if labels is None:
-        return None
-    return "numbers" if labels.dtype.kind in "biuf" else "text"
-
-
-# report
-
-
-def _add_report(commands: Any) -> None:
-    parser = commands.add_parser(
-        "report",
-        help="what a search kept in a database came to: its best model, and how far to trust it",
-        description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
-        "DeclaredSearch.open.",
-    )
-    parser.set_defaults(run=_report_search)
-    parser.add_argument("database", metavar="FILE", help="of the search")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument(
-        "--plot", metavar="FILE.png", help="draw all scores with their intervals, and the best"
-    )
-
-
-def _report_search(args: argparse.Namespace) -> int:
-    _check_outputs(args)
-    made = DeclaredSearch.open(args.database).report()
-    print(made.to_json() if args.json else made)
-    if args.plot:
-        write_figure(args.plot, made.plot())
-    return OK
-
-
-# plan
-
-
-def _add_plan(commands: Any) -> None:
-    parser = commands.add_parser(
-        "plan",
-        help="what a holdout affords, before any of it is spent",
-        description="For every bound and guard: the complexity budget, whether a first query "
-        "can be answered, how many can and what that takes, and the smallest epsilon and holdout "
-        "for a first one. For a space of configurations: the interval of every answer.",
-    )
-    parser.set_defaults(run=_plan)
-    add_option(parser, "n_samples", required=True)
-    add_option(
-        parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
-    )
-    for name in ("delta", "n_vectors", "space_size", "max_queries"):
-        add_option(parser, name)
-    parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw half-widths against m")
-
-
-def _plan(args: argparse.Namespace) -> int:
-    _check_outputs(args)
-    options = given(args, "n_vectors", "error_rate", "space_size", "max_queries")
-    if args.epsilon is None:
-        if args.space_size is None:
-            raise ValueError(EPSILON_OR_SPACE)
-        for option in given(args, "n_vectors", "max_queries"):
-            raise ValueError(f"{_flag(option)} is for a guard, which halts: give --epsilon too")
-    made = plan(args.n_samples, args.epsilon, args.delta, **options)
-    print(made.to_json() if args.json else made)
-    if args.plot:
-        write_figure(args.plot, made.plot())
-    return OK
-
-
-# demo
-
-
-def _add_demo(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo",
-        help="an adaptive search on real flights, and where each bound halts it",
-        description="Search for a model of late flights with a holdout of 4,000, replay the "
-        "search through a guard per bound, and draw two pictures. Takes about a minute.",
-    )
-    parser.set_defaults(run=_demo)
-    parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
-    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
-
-
-def _demo(args: argparse.Namespace) -> int:
-    with needs("demo"):
-        from radabound_fast.experiments import demo
-
-        demo.main(args.output, quiet=args.quiet)
-    return OK
-
-
-# reproduce
-
-
-def _add_reproduce(commands: Any) -> None:
-    parser = commands.add_parser(
-        "reproduce",
-        help="the paper's evaluation with error bars, the attack, and real data",
-        description="Run parts of the evaluation and write a table (.csv) and a figure (.png) for "
-        "each. Finished cells are kept in DIR/cells and not run again.",
-    )
-    parser.set_defaults(run=_reproduce)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--figure", type=int, choices=range(1, 7), metavar="N", help="1 to 6")
-    what.add_argument("--table", choices=["vi"], help="the sample sizes of Section VI")
-    what.add_argument(
-        "--attack", action="store_true", help="the weighted vote, and the hill-climb on flights"
-    )
-    what.add_argument("--real", action="store_true", help="searches on three real data sets")
-    what.add_argument("--all", action="store_true", help="everything")
-    parser.add_argument(
-        "--repeats",
-        type=int,
-        default=200,
-        metavar="R",
-        help="of Figures 1-6 and of the vote (default: 200)",
-    )
-    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes (default: 1)")
-    parser.add_argument(
-        "--output", metavar="DIR", default="reproduction", help="folder (default: reproduction)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
-def _reproduce(args: argparse.Namespace) -> int:
-    for option in ("repeats", "jobs"):
-        value = getattr(args, option)
-        if value < 1:
-            raise ValueError(f"--{option} must be at least 1, got {value}")
-    with needs("reproduce"):
-        from radabound_fast.experiments import reproduce
-
-        if args.all:
-            parts: Sequence[str] = reproduce.PARTS
-        elif args.figure:
-            parts = [f"figure-{args.figure}"]
-        elif args.table:
-            parts = ["table-vi"]
-        else:
-            parts = ["attack" if args.attack else "real"]
-        reproduce.main(args.output, parts, repeats=args.repeats, n_jobs=args.jobs, quiet=args.quiet)
-    return OK
-
-
-# info
-
-
-def _add_info(commands: Any) -> None:
-    parser = commands.add_parser(
-        "info",
-        help="the version, the kernels, and a self-check of them",
-        description="List the kernels and compare those that run here with the reference. "
-        "Exit code: 0 they agree, 1 one does not.",
-    )
-    parser.set_defaults(run=_info)
-
-
-def _info(args: argparse.Namespace) -> int:
-    chosen = active_kernel()
-    print(f"radabound_fast {__version__}, NumPy {np.__version__}, {platform.platform()}")
-    code = OK
-    for name, supported in kernels():
-        if not supported:
-            state = "compiled; this CPU cannot run it"
-        elif agrees_with_reference(name):
-            state = "agrees with the reference"
-        else:
-            state, code = "DISAGREES with the reference: do not use, and report it", FAILED
-        print(f"{'*' if name == chosen else ' '} {name:<10} {state}")
-    print("* is in use")
-    return code

@@ -33,6 +33,8 @@ class Guard:
 
         Guard
         |-- DeclaredSearch            an interval for every score in a declared space; never halts
+        |-- ConfirmedSearch           any search on some rows, its finalists on the others
+        |-- Gate                      verdicts on candidates for a release, and nothing else
         `-- HaltingGuard              one count of answers: one owner, or one database
             |-- RadaBound             the paper: Algorithm 1 by its bounds
             |-- FixedSequence         every answer within epsilon, in an order fixed beforehand
@@ -50,9 +52,12 @@ class Guard:
         ``query(y_pred, guess=...)``.
     kind : str
         The name of the guard's public class.
+    allow_reruns : bool
+        Whether a query may bring ``rerun=``, which training of its key it is.
     """
 
     delta: float
+    allow_reruns: bool = False
     kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
     _holdout: Holdout | Losses

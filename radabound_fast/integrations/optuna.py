@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from radabound_fast._extras import needs
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
-    beside,
+    ask,
     check_guard,
     check_guesses,
     first_withheld,
+    fitted_of,
     is_search_here,
-    predictions_of,
 )
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class GuardedObjective:
         _check_direction(trial, guard.holdout)
         if guard.halted:  # nothing to fit for
             raise _ended(guard, trial)
-        predictions, guess = predictions_of(self._fit_predict(trial), self._guesses)
+        y_pred, guess, _ = fitted_of(self._fit_predict(trial), self._guesses)
         key = trial if self._by_trial else trial.params
         try:
-            answer = guard.query(predictions, **beside(guard, key=key, guess=guess))
+            answer, _ = ask(guard, y_pred, key=key, guess=guess)
         except HoldoutExhausted as spent:
             raise _ended(guard, trial, spent, guess) from None
         self.answers.append((trial.number, answer))

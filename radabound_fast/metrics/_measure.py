@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -55,13 +56,14 @@ class MeanLoss:
     is_paired: ClassVar[bool] = False
     is_weighted: ClassVar[bool] = False
     assumed: ClassVar[str] = INDEPENDENT
+    where: ClassVar[str] = "in the population"
 
     @property
     def told(self) -> tuple[str, str]:
         if self.n_folds is not None:
-            return "true mean loss", OF_FOLDS
+            return self.name, OF_FOLDS
         return (
-            "true mean loss",
+            self.name,
             "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
         )
 
@@ -183,13 +185,18 @@ class Measure(NamedTuple):
             weighted = "weighted " if self.weighting is not None else ""
             equal = self.weighting is None and row.counts_alike
             limits = OF_FOLDS if equal else OF_WEIGHTED_FOLDS
-            return f"population's {weighted}{self.name}", limits + given
+            return f"{weighted}{self.name}", limits + given
         if self.weighting is not None:
-            return (
-                f"expected weighted {self.name}",
-                "the limits of Result 23: Chernoff given the weights and the groups' sizes",
-            )
-        return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+            return f"weighted {self.name}", "the limits of Result 23: Chernoff"
+        return self.name, f"the limits of {row.theorem}{given}"
+
+    @property
+    def where(self) -> str:
+        """Where the value is that the limits are limits of."""
+        over = METRICS[self.name].over
+        if self.weighting is not None:
+            over = "given the weights and the groups' sizes"
+        return f"in the population ({over})" if over else "in the population"
 
     @property
     def assumed(self) -> str:
@@ -199,7 +206,8 @@ class Measure(NamedTuple):
         where = "" if self.n_folds is None else ", each in one fold"
         return (
             f"{INDEPENDENT}, or groups of them where groups are given{where}, and weights that "
-            f"were fixed before any holdout score was seen"
+            f"were fixed before any holdout score was seen (where they depend on the rows, as "
+            f"importance weights do, E[w loss]/E[w] is another number, and is not covered)"
         )
 
     @property
@@ -279,6 +287,36 @@ class Measure(NamedTuple):
                 shares, n_effective, self.n_folds, nats
             )
         return around(values, least + span * lows, least + span * highs)
+
+    @property
+    def n_outcomes(self) -> int | None:
+        """How many values, with their limits, a model may have; None: they are real numbers."""
+        row = METRICS[self.name]
+        if self.keeps != "errors":
+            return None
+        if row.one_count is not None:
+            return row.one_count(self)[1] + 1
+        return None if row.n_outcomes is None else row.n_outcomes(self)
+
+    def hull(self, least: float, most: float, nats: float) -> tuple[float, float] | None:
+        """Limits that hold those of every value in [least, most].
+
+        None where limits are no function of the value.
+        """
+        row = METRICS[self.name]
+        if row.one_count is None or self.keeps == "limits":
+            return None
+        column, largest = row.one_count(self)
+        ends = np.zeros((2, len(self.sizes)), np.int64)
+        ends[1, column] = largest
+        first, last = self.values(ends)
+        start, stop = (least, most) if first < last else (1.0 - most, 1.0 - least)
+        ends[:, column] = (
+            max(math.floor(start * largest), 0),
+            min(math.ceil(stop * largest), largest),
+        )
+        lows, highs = self.intervals(ends, np.full(2, nats))
+        return float(lows.min()), float(highs.max())
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""

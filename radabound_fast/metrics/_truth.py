@@ -161,6 +161,14 @@ class Truth:
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         return summary
 
+    def values(self, measure: Measure, rows: Array) -> Array:
+        """The metric of each row of predictions, without limits."""
+        if self.weighting is None:
+            return self.row.value(measure, self.row.summary(self, rows))
+        weights = self.weighting.weights
+        means = np.array([np.average(one, weights=weights) for one in self._losses_of(rows)])
+        return -means if self.row.name.startswith("neg_") else means
+
     @property
     def counts_errors(self) -> bool:
         """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
@@ -186,13 +194,11 @@ class Truth:
     def _keep_weighted(
         self, measure: Measure, weighting: Weighting, rows: Array, nats: Array
     ) -> Array:
-        losses = self._losses_of(rows)
-        negative = self.row.name.startswith("neg_")
         if self.n_folds is not None:
-            means = np.array([np.average(one, weights=weighting.weights) for one in losses])
-            values = -means if negative else means
+            values = self.values(measure, rows)
             lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
+        losses, negative = self._losses_of(rows), self.row.name.startswith("neg_")
         kept = np.empty((len(losses), 3))
         span = self.most - self.least
         for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):
@@ -259,13 +265,14 @@ class Truth:
 
     def _set_sizes(self, order: list[int]) -> None:
         row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
-        if row.needs == "both classes" and not counts.all():
-            raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.needs in ("both classes", "every class") and not counts.all():
+            raise ValueError(
+                f"y_true must hold {row.needs} with metric={row.name!r}, got no row of "
+                f"{counted(int((counts == 0).sum()), 'class', 'classes')}"
+            )
         if row.name in MEANS:
             self.sizes = (self.n_samples,)
             return
-        if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
-            order = [code for code in order if counts[code]]
         self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
         self.masks = [pack_rows(self._codes == code) for code in order[:-1]]
@@ -331,7 +338,8 @@ class Truth:
         if self.row.name not in MEANS:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
-                f"means, {', '.join(MEANS)}"
+                f"means, {', '.join(MEANS)}; give the baseline a key of its own, and compare two "
+                "intervals"
             )
         with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)

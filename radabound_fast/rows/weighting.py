@@ -71,10 +71,12 @@ class Weighting:
 
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
-        """None without either."""
+        """None where all rows are independent and count alike: equal weights are no weights."""
         if sample_weight is None and groups is None:
             return None
-        return cls(n_samples, sample_weight, groups)
+        weighting = cls(n_samples, sample_weight, groups)
+        counts_alike = weighting.is_of_rows and len(weighting.of_groups) == 1
+        return None if counts_alike else weighting
 
     def fingerprint(self, secret: bytes) -> int:
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights
@@ -145,10 +147,8 @@ class Units:
 
     @classmethod
     def of(cls, weighting: Weighting | None) -> Units | None:
-        """None where all rows are independent and weigh the same."""
-        if weighting is None or len(weighting.of_groups) == 1 and weighting.is_of_rows:
-            return None
-        return cls(weighting)
+        """None without weights and groups."""
+        return None if weighting is None else cls(weighting)
 
     def fingerprint(self) -> str:
         """A hash of the weights and groups, equal for equal ones."""

@@ -10,7 +10,7 @@ import pytest
 
 from radabound_fast import DeclaredSearch, Holdout, cli, pack_losses
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.cli.auditing import GuardReplay
+from radabound_fast.cli.replay import GuardReplay
 from radabound_fast.files import reading as files
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.metrics import choice_of
@@ -251,9 +251,9 @@ def test_a_picture_shows_all_scores(run):
 
 def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):
     searches = []
-    replays = cli.SearchReplay
+    replays = cli.audit.SearchReplay
     monkeypatch.setattr(
-        cli, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
+        cli.audit, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
     )
     run(*PREDICTIONS)
     assert searches[0].search.n_answered == 0 and len(searches[0]._kept) == 1
@@ -324,7 +324,8 @@ def test_a_guard_names_the_first_with_the_lowest_upper_limit(bound, max_queries,
 
 def test_each_sentence_says_what_its_interval_rests_on(run):
     said = {
-        "fixed-sequence": "if the order of the models was fixed before any holdout score was seen",
+        "fixed-sequence": "if the order of the models was fixed before any holdout score was seen "
+        "and no model was trained on these rows",
         "mclt": "by a heuristic",
         "bernstein": "as the paper claims, which is not proved",
         "bernstein-split": "as the paper claims, which is not proved",
