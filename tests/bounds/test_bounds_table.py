@@ -203,8 +203,8 @@ def test_a_row_refuses_sides_and_estimators_it_does_not_list():
 # a good value of every argument that a function of the package may take
 GOOD = {
     "answer": 0.1, "auc": 0.8, "budget": 1, "code_length": 1.0, "complexity": 0.01, "count": 80,
-    "counts": 80, "delta": 0.1, "disagreement": 0.1, "epsilon": 0.05, "errors": 7, "eta": 0.05, "excess": 0.03,
-    "expectation": 0.3,
+    "counts": 80, "delta": 0.1, "disagreement": 0.1, "epsilon": 0.05, "errors": 7,
+    "eta": 0.05, "excess": 0.03, "expectation": 0.3,
     "failures": 0.0, "largest_mean": 0.1, "largest_weight": 1e-3,
     "log_delta": -2.0, "losses": [0.1, 0.5],
     "max_queries": 10, "mean": 0.1, "means": 0.1, "n_effective": 90.5, "n_failures": 0,
