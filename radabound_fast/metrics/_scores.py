@@ -111,7 +111,7 @@ class Blocks(NamedTuple):
             high, low = scores[self.positive[some], None], scores[self.negative[some]][:, None, :]
             wins = np.count_nonzero(high > low, axis=(1, 2))
             twice[some] = wins + np.count_nonzero(high >= low, axis=(1, 2))
-        return twice / (2 * n_pairs)
+        return np.asarray(twice / (2 * n_pairs))
 
 
 def auc(measure: Measure, areas: Array) -> Array:
@@ -121,5 +121,6 @@ def auc(measure: Measure, areas: Array) -> Array:
 def auc_interval(measure: Measure, areas: Array, nats: Any) -> tuple[Any, Any]:
     values = auc(measure, areas)
     if areas.shape[1] == 1:
-        return bounds.auc_interval(values, *measure.sizes, nats)
+        n_negative, n_positive = measure.sizes
+        return bounds.auc_interval(values, n_negative, n_positive, nats)
     return around(values, *each(bounds.betting_interval, [(one,) for one in areas[:, 1:]], nats))
