@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ._choices import MetricChoice
 from ._classes import around, errors
 from ._measure import Measure, ends_of
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
+from ._scores import Blocks
 from ._table import COUNTED, FOLDED, MEANS, METRICS
 
 Array = NDArray[Any]
@@ -117,6 +119,11 @@ class Truth:
     def ends(self) -> tuple[float, float]:
         """The least and the largest value of the metric."""
         return ends_of(self.row.name, self.least, self.most)
+
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """Blocks of rows of both classes, on which AUC bets; None where its pairs are narrower."""
+        return Blocks.of(self.positive)
 
     def measure(self, secret: bytes) -> Measure:
         """What of this may leave it."""
