@@ -18,6 +18,7 @@ from radabound_fast._checks import (
     check_n_folds,
     counted,
     read_as,
+    shown,
 )
 from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast._kernels.search import QueryTable
@@ -842,7 +843,7 @@ class DeclaredSearch(Guard):
         if not self.allow_reruns:
             if rerun != 1:
                 raise ValueError(
-                    f"rerun must be 1 unless the search has allow_reruns=True, got {rerun!r}"
+                    f"rerun must be 1 unless the search has allow_reruns=True, got {shown(rerun)}"
                 )
             return (code, 1), nats
         rerun = check_count(rerun=rerun, at_most=2**63 - 1)
@@ -851,7 +852,7 @@ class DeclaredSearch(Guard):
     def _find_many(self, keys: Any, reruns: Any) -> tuple[Codes, NDArray[np.int64], Floats]:
         for name, given in (("keys", keys), ("reruns", [] if reruns is None else reruns)):
             if not np.iterable(given):
-                raise TypeError(f"{name} must be a sequence, one a row, got {given!r:.50}")
+                raise TypeError(f"{name} must be a sequence, one a row, got {shown(given)}")
         if reruns is None and not self.allow_reruns:
             codes, nats = self.space.find_many(keys)
             return codes, np.broadcast_to(np.int64(1), len(codes)), nats

@@ -156,7 +156,7 @@ class Measure(NamedTuple):
         """How many numbers are kept of a query."""
         if self.keeps == "limits":
             return 6 if self.is_paired else 3
-        return (len(self.sizes) if self.keeps == "errors" else 1) + self.is_paired
+        return len(self.sizes) + self.is_paired
 
     @property
     def is_paired(self) -> bool:

@@ -83,14 +83,23 @@ def test_the_sdist_holds_what_is_under_version_control(tmp_path):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
-    subprocess.run(
+    built = subprocess.run(
         [sys.executable, "setup.py", "-q", "sdist"], cwd=tmp_path, capture_output=True, check=True
     )
+    assert b"*****" not in built.stderr  # the box around what setuptools warns of
     (archive,) = (tmp_path / "dist").iterdir()
     with tarfile.open(archive) as sdist:
         held = {name.partition("/")[2] for name in sdist.getnames()}
     left_out = {name for name in tracked - held if not name.startswith((".ci/", ".github/"))}
     assert left_out == {".gitignore", ".pre-commit-config.yaml"}
+
+
+@pytest.mark.source
+def test_make_clean_removes_all_that_is_not_under_version_control():
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:\n")[2]
+    removed = set(recipe.replace("radabound_fast/_kernels/", "").split())
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    assert {pattern.removesuffix("/") for pattern in ignored} <= removed
 
 
 @pytest.mark.source
