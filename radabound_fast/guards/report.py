@@ -16,7 +16,7 @@ from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
 from radabound_fast._extras import needs
 from radabound_fast.metrics import COUNTED
-from radabound_fast.spaces.messages import shortened
+from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -325,15 +325,6 @@ def scored(value: float, low: float, high: float) -> tuple[str, str]:
     digits = _digits(value, low, high)
     between = f"between {_outward(low, -1, digits)} and {_outward(high, 1, digits)}"
     return shown(value, digits), between
-
-
-def shown_key(key: Any) -> str:
-    """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
-    if isinstance(key, dict):
-        text = ", ".join(f"{name}={value!r}" for name, value in key.items())
-    else:
-        text = repr(key)
-    return shortened(text)
 
 
 def _digits(value: float, *limits: float) -> int:

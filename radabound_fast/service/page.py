@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from itertools import count, takewhile
 
 from radabound_fast._checks import counted
-from radabound_fast.guards.report import shown_key
 from radabound_fast.service.state import PageContent, Point
 from radabound_fast.service.tokens import Team
+from radabound_fast.spaces.messages import shown_key
 
 _COLOURS = 6  # of teams; the others are grey
 _LAST = 15  # answers in the table

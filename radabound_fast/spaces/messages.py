@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from radabound_fast.rows.packing import is_number
-from radabound_fast.spaces.numbers import as_float, len_of
+from radabound_fast.spaces.numbers import as_float, nearest_of
 
 _FEW = 6  # values that a message shows
 _MOST_QUOTED = 200  # characters of one
+_LONG_FLOAT = 12  # characters; a longer one was drawn by chance
 
 
 def outside(name: str, value: Any, values: Any) -> ValueError:
@@ -20,18 +21,22 @@ def outside(name: str, value: Any, values: Any) -> ValueError:
     if isinstance(value, (bool, np.bool_)):
         hint = "; True and False are no numbers here"
     elif is_number(value) and math.isfinite(as_float(value)):
-        nearest = _nearest(float(value), values)
+        nearest = nearest_of(float(value), values)
         hint = "" if nearest is None else f"; the nearest is {nearest!r}"
     return ValueError(f"{name} must be one of {shown(values)}, got {quoted(value)}{hint}")
 
 
-def _nearest(value: float, values: Any) -> Any:
-    if isinstance(values, list):
-        numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
-        numbers = [one for one in numbers if math.isfinite(as_float(one))]
-        return min(numbers, key=lambda one: abs(one - value), default=None)
-    place = round((value - values[0]) / values.step)
-    return values[min(max(place, 0), len_of(values) - 1)]
+def shown_key(key: Any) -> str:
+    """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
+    if isinstance(key, dict):
+        return shortened(", ".join(f"{name}={_in_words(value)}" for name, value in key.items()))
+    return quoted(key) if not isinstance(key, float) else _in_words(key)
+
+
+def _in_words(value: Any) -> str:
+    """The repr of a value; a float of more than a dozen characters has six digits."""
+    text = repr(value)
+    return f"{value:.6g}" if isinstance(value, float) and len(text) > _LONG_FLOAT else text
 
 
 def quoted(value: Any) -> str:
