@@ -12,7 +12,7 @@ from setuptools.command.build_ext import build_ext
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "guard", "search")
+MODULES = ("support", "rows", "guard", "search", "limits")
 FOLDER = "radabound_fast/_kernels"
 HEADERS = sorted(glob("src/kernels/*.h") + glob("src/scan/*.h") + glob(f"{FOLDER}/*.h"))
 SOURCES = sorted(glob("src/kernels/*.c") + glob("src/scan/*.c"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from radabound_fast._checks import counted
 from radabound_fast._extras import needs
 
 with needs("plot"):
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
     from matplotlib.ticker import (
         FixedLocator,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 INK, FAINT = "#222222", "#6b6b6b"
 BLUE, RED = "#1b62c4", "#c62f2a"  # what the holdout says; what is true, or the limit
-LIGHT_BLUE = "#7aa9e6"
+LIGHT_BLUE, PALE_BLUE = "#5b93dd", "#c3d9f5"
 BAND, INNER_BAND, ALARM = "#e4e9e2", "#cdd8ca", "#f6b39f"
 
 _LINE_HEIGHT = 0.055  # of a line of text, as a share of the height of the axes
@@ -206,7 +207,7 @@ def report_figure(
     Parameters
     ----------
     values, lows, highs : array_like of float, shape (n_queries,)
-        Of each answer.
+        Of each answer.  A side that an interval does not have ends at the value.
     best : array_like of int, shape (n_queries,)
         After each query, the place (0 is the first) of the best answer so far.
     baseline : float, optional
@@ -217,6 +218,8 @@ def report_figure(
     Returns
     -------
     matplotlib.figure.Figure
+        More than 2,000 scores are drawn as a density, without their single intervals.  Scores far
+        from all others, other than the best, are marked at the edge, and their number is told.
 
     Raises
     ------
@@ -224,34 +227,73 @@ def report_figure(
         A curve is empty or not one-dimensional, or lengths differ.
     """
     scores = _curve(values=values)
-    low, high = (
-        _curve(lows=lows, length=len(scores)),
-        _curve(highs=highs, length=len(scores)),
-    )
-    place = _curve(best=best, length=len(scores)).astype(np.int64)
-    figure, axes = _figure(title, subtitle, len(scores), "models, in the order asked")
+    n_models = len(scores)
+    low, high = _curve(lows=lows, length=n_models), _curve(highs=highs, length=n_models)
+    place = _curve(best=best, length=n_models).astype(np.int64)
+    last = place[-1]
+    figure, axes = _figure(title, subtitle, n_models, "models, in the order asked", log=False)
     axes.set_ylabel(metric, color=INK)
-    number = np.arange(1, len(scores) + 1) + 0.5  # in the middle of its step
-    queries, below, above = _steps(low[place], high[place])
-    axes.fill_between(queries, below, above, color=INNER_BAND, linewidth=0)
-    axes.vlines(number, low, high, color=BAND, linewidth=_thin(len(scores)), zorder=0)
-    axes.plot(number, scores, "o", color=LIGHT_BLUE, markersize=1.5 * _thin(len(scores)))
-    axes.plot(*_steps(scores[place]), color=BLUE, linewidth=2.2)
-    ends = [
-        (scores[place[-1]], "the best so far", BLUE),
-        (high[place[-1]], "its interval", FAINT),
-    ]
+    number = np.arange(1, n_models + 1)
+    bottom, top = _sight(scores, low, high, last)
+    seen = (scores >= bottom) & (scores <= top)
+    axes.axhspan(low[last], high[last], color=BAND, linewidth=0)
+    if n_models > _MOST_MARKS:
+        shades = LinearSegmentedColormap.from_list("models", [PALE_BLUE, LIGHT_BLUE])
+        extent = (0.5, n_models + 0.5, bottom, top)
+        axes.hexbin(number, scores, gridsize=(90, 36), extent=extent, mincnt=1, cmap=shades)
+        ends = [(float(np.median(scores)), "models (darker:\nmore of them)", LIGHT_BLUE)]
+    else:
+        thin = min(2.0, max(0.25, 230 / n_models))  # so that they stay apart
+        axes.vlines(number[seen], low[seen], high[seen], color=PALE_BLUE, linewidth=thin)
+        axes.plot(number[seen], scores[seen], "o", color=LIGHT_BLUE, markersize=1 + 1.5 * thin)
+        ends = [(float(np.clip(scores[-1], bottom, top)), "each model,\nits interval", LIGHT_BLUE)]
+        ends = ends if n_models > 1 else []
+    queries, so_far = _steps(scores[place])
+    axes.plot(queries - 0.5, so_far, color=BLUE, linewidth=1.8)  # a model in the middle of its step
+    axes.vlines(last + 1, low[last], high[last], color=BLUE, linewidth=2.6, zorder=4)
+    ring: dict[str, Any] = {"color": "white", "mec": BLUE, "mew": 2, "ms": 8, "zorder": 5}
+    axes.plot([last + 1], scores[last], "o", clip_on=False, **ring)
+    ends.append((scores[last], f"the best:\nmodel {last + 1:,}", BLUE))
+    edge = high[last] if high[last] > scores[last] else low[last]
+    ends.append((edge, "interval of\nthe best", FAINT))
     if baseline is not None:
-        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
-        ends.append((baseline, "the baseline", INK))
-    _pad_below_and_above(axes)
+        inside = bottom <= baseline <= top
+        if inside:
+            axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        arrow = "" if inside else f" {baseline:.3g} {'↑' if baseline > top else '↓'}"
+        ends.append((float(np.clip(baseline, bottom, top)), f"the baseline{arrow}", INK))
+    for beyond, edge, mark, arrow in (
+        (scores > top, top, "^", "↑"),
+        (scores < bottom, bottom, "v", "↓"),
+    ):
+        if beyond.any():
+            axes.plot(number[beyond], np.full(beyond.sum(), edge), mark, color=LIGHT_BLUE, ms=6)
+            furthest = scores[beyond].max() if edge == top else scores[beyond].min()
+            models = counted(int(beyond.sum()), "model")
+            ends.append((edge, f"{models}\nto {furthest:.3g} {arrow}", LIGHT_BLUE))
+    room = 0.06 * (top - bottom)
+    axes.set_ylim(bottom - room, top + room)
     _label_ends(axes, ends)
     return figure
 
 
-def _thin(n_marks: int) -> float:
-    """A line width at which so many marks stay apart."""
-    return 2.0 if n_marks <= 500 else 0.8
+# more models than this are drawn as a density
+_MOST_MARKS = 2000
+
+
+def _sight(
+    scores: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], best: int
+) -> tuple[float, float]:
+    """The least and the largest value to draw, so that a few bad models do not flatten the rest.
+
+    Tukey's outer fences: models further from the quartiles than three times their distance, or
+    than three half intervals, are left out; the best never is.
+    """
+    first, third = np.quantile(scores, [0.25, 0.75])
+    fence = 3 * max(third - first, float(np.median(np.maximum(high - scores, scores - low))))
+    seen = (scores >= first - fence) & (scores <= third + fence)
+    seen[best] = True
+    return float(low[seen].min()), float(high[seen].max())
 
 
 def plan_figure(
@@ -365,19 +407,27 @@ def _check_halts(halts: Mapping[str, int | None], n_queries: int) -> None:
             raise ValueError(f"halts must be in [1, {n_queries}], got {halt} for {bound}")
 
 
-def _figure(title: str, subtitle: str, n_queries: int, what: str) -> tuple[Figure, Axes]:
-    """The style of all figures: one pair of axes, queries from left to right."""
+def _figure(
+    title: str, subtitle: str, n_queries: int, what: str, *, log: bool = True
+) -> tuple[Figure, Axes]:
+    """The style of all figures: one pair of axes, queries from left to right.
+
+    On a log scale there is room for halts above the axes.
+    """
     figure = Figure(figsize=(9, 5.2), dpi=160, facecolor="white")
-    axes = figure.add_axes((0.085, 0.12, 0.735, 0.64))
+    axes = figure.add_axes((0.085, 0.12, 0.735, 0.64 if log else 0.72))
     figure.text(0.018, 0.935, title, fontsize=15, fontweight="bold", color=INK)
     figure.text(0.018, 0.885, subtitle, fontsize=10.5, color=FAINT)
-    axes.set_xscale("log")
-    axes.set_xlim(0.9, n_queries + 1)  # room for a bar at query 1
-    axes.set_xlabel(f"{what} (log scale)", color=INK)
+    if log:
+        axes.set_xscale("log")
+    axes.set_xlim(0.9 if log else 0.5, n_queries + (1 if log else 0.5))  # room for a bar at 1
+    axes.set_xlabel(f"{what} (log scale)" if log else what, color=INK)
     if n_queries < 10:
         axes.xaxis.set_major_locator(FixedLocator(range(1, n_queries + 1)))
-    else:
+    elif log:
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if n_queries < 100 else (1,)))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))

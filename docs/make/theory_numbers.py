@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
+from scipy.special import rel_entr
 from scipy.stats import binom, multinomial, norm
 
 from radabound_fast import bounds
@@ -309,10 +310,47 @@ def paired() -> Iterator[Number]:
     yield Number("two scores apart, 10^6 keys", "0.0917", apart)
 
 
+def kl_divergence(p: float, q: float) -> float:
+    return float(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
+
+
+def maurer(n: int) -> float:
+    """xi(n)."""
+    c = np.arange(n + 1)
+    return float(binom.pmf(c, n, c / n).sum())
+
+
+def by_all_at_once(mean: float, m: int, k: int, nats: float) -> float:
+    """The upper limit by Result 27 (c), for folds of equal size."""
+    budget = k * (nats - math.log(2) + math.log(maurer(m // k))) / m
+    return float(brentq(lambda q: kl_divergence(mean, q) - budget, mean, 1 - 1e-12))
+
+
 def cross_validation() -> Iterator[Number]:
-    low, high = bounds.cross_validation_interval(0.5, 100_000, 5, math.log(2e6 / DELTA))
-    yield Number("5 folds, 100,000 rows, 10^6 keys", "0.0205", (high - low) / 2)
+    nats = math.log(2e6 / DELTA)
+    rows = (
+        (100_000, 0.02, "0.0205", "0.0072", "0.0068"),
+        (M, 0.02, "0.1025", "0.0479", "0.0459"),
+        (M, 0.1, "0.1025", "0.0793", "0.0767"),
+        (M, 0.2, "0.1025", "0.0977", "0.0936"),
+        (M, 0.5, "0.1025", "0.1096", "0.1047"),
+    )
+    for m, mean, *texts in rows:
+        highs = (
+            bounds.weighted_cross_validation_interval(mean, m, 5, nats)[1],
+            by_all_at_once(mean, m, 5, nats),
+            bounds.cross_validation_interval(mean, m, 5, nats)[1],
+        )
+        for name, text, high in zip("acb", texts, highs, strict=True):
+            yield Number(f"5 folds, {m} rows, {mean}, ({name})", text, high - mean)
     yield Number("rows", "100,000", 100_000)
+    yield Number("xi(800)", "36.1", maurer(800))
+    yield Number("its logarithm", "3.59", math.log(maurer(800)))
+    # the mean of five |2 Bin(40, 1/2) - 40| / 80, which has one sign in all folds
+    heads = np.arange(41)
+    size = binom.pmf(heads, 40, 0.5) @ np.abs(heads / 40 - 0.5)
+    variance = 1 / 160 / 5 + 4 / 5 * size**2
+    yield Number("rows of a holdout worth five folds", "57", 1 / (4 * variance))
 
 
 def exact_numbers() -> Iterator[Number]:

@@ -5,6 +5,7 @@
 `rows`       what an array becomes: bits, units of 2**-24, signs, sums, fingerprints
 `guard`      signed sums of rows through a guard's state, behind its gate, and the answers
 `search`     what a declared search stores of its queries, and the binomial tails of its limits
+`limits`     confidence limits that are a root of a capital
 ===========  =====================================================================================
 
 Calls go downwards only: `guard` uses `rows` and `support`, `search` uses `support`, and all of them

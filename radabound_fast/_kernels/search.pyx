@@ -142,8 +142,14 @@ cdef class QueryTable:
     ----------
     n_values : int
         Numbers of 64 bits that are kept of a query.
+
+    Attributes
+    ----------
+    n_added : int
+        How often a query was added, whether it was there before or not.
     """
 
+    cdef readonly int64_t n_added
     cdef QuickLock _lock
     cdef _Cells _cells
     cdef dict _names  # the codes that are no int in [0, 2**63): cells have -1, -2, ... for them
@@ -199,6 +205,7 @@ cdef class QueryTable:
             n_queries = n_before if n_odd else table.n_rows
             answer = n_queries, numbers, odd  # for which there may be no memory
             done = n_odd == 0
+            self.n_added += n_rows if done else 0
         finally:
             if not done:
                 take_back_rows(table, n_before)
@@ -244,6 +251,7 @@ cdef class QueryTable:
                 before = [<int64_t>cell_at(&table.columns[N_KEYS + column], place)
                           for column in range(len(values))]
             answer = table.n_rows, before  # for which there may be no memory
+            self.n_added += before is None
             done = True
         finally:
             if not done:
@@ -273,7 +281,7 @@ cdef class QueryTable:
         return make(*told)
 
     def __reduce__(self):
-        return table_of_columns, self._columns()
+        return table_of_columns, (self.n_added, *self._columns())
 
     cdef tuple _columns(self):
         cdef query_table *table = &self._cells.table
@@ -358,12 +366,13 @@ cdef bint are_numbers(cnp.ndarray codes):
     return True
 
 
-def table_of_columns(names, *columns):
+def table_of_columns(n_added, names, *columns):
     """A `QueryTable` as it was pickled, maybe where bytes have another order."""
     codes, reruns, *values = [np.asarray(column, np.int64) for column in columns]
     cdef QueryTable table = QueryTable(len(values))
     table._names = {name: place for place, name in enumerate(names)}
     table._add(codes, True, reruns, values)
+    table.n_added = n_added
     return table
 
 

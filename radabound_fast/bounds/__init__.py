@@ -44,7 +44,7 @@ from .fixed import (
     symmetrised_excess,
     symmetrised_log_tail,
 )
-from .folds import cross_validation_interval
+from .folds import cross_validation_interval, weighted_cross_validation_interval
 from .free import Free, Stage, union_free
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paired import paired_interval
@@ -114,6 +114,7 @@ __all__ = [
     "union_free",
     "union_half_width",
     "union_queries",
+    "weighted_cross_validation_interval",
     "weighted_half_width",
     "weighted_interval",
 ]

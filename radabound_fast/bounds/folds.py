@@ -1,16 +1,21 @@
-"""Confidence interval under cross-validation, for the mean of the k fold models."""
+"""Confidence intervals under cross-validation, for the mean of the k fold models."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .._checks import check_n_folds, check_positive
+import numpy as np
+
+from .._checks import check_n_folds, check_n_samples, check_positive
+from .._kernels.limits import fold_limits
 from ._arguments import check_fractions, check_nats
 from ._limits import OUT, at_least, at_most, functions_for
 
+_MANY = 64  # means, of which several may be the same
+
 
 def cross_validation_interval(
-    means: Any, n_effective: float, n_folds: int, nats: Any
+    means: Any, n_samples: int, n_folds: int, nats: Any
 ) -> tuple[Any, Any]:
     """Confidence interval for the mean expected loss of the models of a cross-validation.
 
@@ -19,9 +24,8 @@ def cross_validation_interval(
     means : float or array_like of float
         The mean out-of-fold loss over all rows, in [0, 1]: the loss at a row is that of the model
         that was trained without the row's fold.
-    n_effective : float
-        m, how many rows there are; ``1 / sum(a**2)`` of rows, or groups of rows, that count with
-        weights a of sum 1.
+    n_samples : int
+        m rows, which all count alike.
     n_folds : int
         k, at least 2.  Folds may have any sizes.
     nats : float or array_like of float
@@ -30,14 +34,15 @@ def cross_validation_interval(
     Returns
     -------
     lows, highs : float or ndarray of float64
-        ``mean -+ sqrt(k nats / (2 n_effective))``, in [0, 1]: limits of the mean over the rows of
-        the expected loss of each row's model.  They say nothing about a model that is trained
-        again on all rows.
+        Limits in [0, 1], around the means, of the mean over the rows of the expected loss of each
+        row's model.  They say nothing about a model that is trained again on all rows.
 
     Notes
     -----
-    Hoeffding's bound for one fold of m / k rows: Result 27 of docs/explanation/theory.md, after
-    [1]_.
+    Result 27 of docs/explanation/theory.md: for every lambda fixed beforehand
+    ``exp((m/k) (lambda CV - ln(1 - T + T exp(lambda))))`` has an expectation of at most 1, and so
+    has its mean over several lambda, of which the first, with a third of the weight, is that of
+    Hoeffding's bound for one fold of m / k rows ([1]_), and the last is 3.
 
     References
     ----------
@@ -47,7 +52,52 @@ def cross_validation_interval(
     Examples
     --------
     >>> from math import log
-    >>> low, high = cross_validation_interval(0.2, 100_000, 5, nats=log(20) + log(10**6))
+    >>> low, high = cross_validation_interval(0.02, 100_000, 5, nats=log(20) + log(10**6))
+    >>> round(low, 4), round(high, 4)
+    (0.0144, 0.0268)
+    """
+    m = check_n_samples(n_samples)
+    means, nats = check_fractions(means=means), check_nats(nats)
+    n_rows = m / min(check_n_folds(n_folds), m)
+    if isinstance(means, float) and isinstance(nats, float):
+        return fold_limits(means, n_rows, nats)
+    means, nats = np.broadcast_arrays(means, nats)
+    shape, pairs = means.shape, means.ravel() + 1j * nats.ravel()
+    if pairs.size < _MANY:
+        lows, highs = fold_limits(pairs.real, n_rows, pairs.imag)
+        return lows.reshape(shape), highs.reshape(shape)
+    pairs, places = np.unique(pairs, return_inverse=True)
+    limits = np.array(fold_limits(pairs.real, n_rows, pairs.imag))[:, places.ravel()]
+    return limits[0].reshape(shape), limits[1].reshape(shape)
+
+
+def weighted_cross_validation_interval(
+    means: Any, n_effective: float, n_folds: int, nats: Any
+) -> tuple[Any, Any]:
+    """`cross_validation_interval` where rows, or groups of rows, count with different weights.
+
+    Parameters
+    ----------
+    means : float or array_like of float
+        The weighted mean out-of-fold loss, in [0, 1].
+    n_effective : float
+        ``1 / sum(a**2)`` for weights a of sum 1.
+    n_folds, nats
+        As there.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64
+        ``mean -+ sqrt(k nats / (2 n_effective))``, in [0, 1].
+
+    Notes
+    -----
+    Hoeffding's bound for one fold: Result 27 (a) of docs/explanation/theory.md.
+
+    Examples
+    --------
+    >>> from math import log
+    >>> low, high = weighted_cross_validation_interval(0.2, 1e5, 5, nats=log(20) + log(10**6))
     >>> round(low, 4), round(high, 4)
     (0.1795, 0.2205)
     """

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice
+from radabound_fast._extras import needs
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.files.formats import split_key
+from radabound_fast.files.output import check_target
 from radabound_fast.files.reading import open_losses, read_values
 from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS, choice_of
 from radabound_fast.rows.labels import Labels
 
+OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
+
+EPSILON_OR_SPACE = (
+    "--epsilon must be given, the error tolerated; or --space-size, for a search over a declared "
+    "space"
+)
+# whatever names a file that some subcommand reads
+READ = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline", "database")
 # what a Holdout measures of predictions
 OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
 
@@ -113,3 +125,31 @@ def _as_label(text: str, labels: NDArray[Any]) -> float | str:
         return float(text)
     except ValueError:
         raise ValueError(f"--pos-label must be a number, as the labels are, got {text}") from None
+
+
+def flag_of(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Find before long work what could fail after it, or would write over what is read."""
+    others = [(split_key(path)[0], "is read") for path in given(args, *READ).values()]
+    for name, path in given(args, "output", "plot").items():
+        check_target(path)
+        for other, what in others:
+            if _is_same_file(path, other):
+                raise ValueError(
+                    f"{flag_of(name)} must be a file of its own, got {path}, which {what}"
+                )
+        others.append((path, f"is that of {flag_of(name)}"))
+    if args.plot:
+        if not args.plot.lower().endswith(".png"):
+            raise ValueError(f"--plot must end in .png, got {args.plot}")
+        with needs("plot"):
+            import radabound_fast.plots  # noqa: F401
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)

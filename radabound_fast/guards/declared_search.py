@@ -15,13 +15,11 @@ from radabound_fast._checks import (
     check_bool,
     check_count,
     check_delta,
-    check_fraction,
-    check_integer,
     check_n_folds,
     counted,
     read_as,
 )
-from radabound_fast._kernels.rows import UNIT_SHIFT, sums_of_rows
+from radabound_fast._kernels.rows import sums_of_rows
 from radabound_fast._kernels.search import QueryTable
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import paired_interval
@@ -51,7 +49,7 @@ from radabound_fast.metrics import (
 )
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
-from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.messages import quoted, shown_key
 from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
@@ -116,9 +114,9 @@ class DeclaredSearch(Guard):
     floats that happen to be 0 and 1 are not.  (Theorem S, Result 20 of
     docs/explanation/theory.md; the Occam bound of Blumer et al., 1987, and Langford, 2005.)
 
-    With `n_folds` the interval is Hoeffding's for m / n_folds rows, of the mean over the rows of
-    the truth of each row's model (Result 27).  No model that is trained again on all rows is
-    covered.  What a fold reads of the rows that it is judged by joins the key.
+    With `n_folds` the interval covers the mean over the rows of the truth of each row's model, and
+    is about as wide as for m / n_folds rows (Result 27).  A refitted model is
+    not covered.  What a fold reads of the rows that it is judged by joins the key.
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
@@ -200,6 +198,11 @@ class DeclaredSearch(Guard):
     def n_answered(self) -> int:
         """Different queries answered so far: keys, or with `allow_reruns` keys and reruns."""
         return len(self._asked) if self._record is None else len(self._record)
+
+    @property
+    def n_queries(self) -> int | None:
+        """How often the search was asked, repeated queries counted too; None with a database."""
+        return self._asked.n_added if self._record is None else None
 
     @property
     def halted(self) -> bool:
@@ -323,39 +326,91 @@ class DeclaredSearch(Guard):
         codes, numbers, nats = self._find_many(keys, reruns)
         return self._many(codes, numbers, nats, self._read(Y_pred, 2, nats, len(codes)))
 
-    def interval(self, value: float, *, key: Any, rerun: int = 1) -> tuple[float, float]:
-        """Return the low and high that an answer would have: for planning, and for stored scores.
+    def interval_of_value(
+        self, value: Any, key: Any, *, rerun: Any = 1
+    ) -> tuple[Floats, Floats] | tuple[float, float]:
+        """Return the low and high that an answer of this value would have.
+
+        It is for scores that other tools have kept, and for planning: nothing is queried.
 
         Parameters
         ----------
-        value : int or float
-            An int is a count: so many of the losses are 1, and they are binary.  A float is a mean
-            of real-valued losses.
-        key, rerun
+        value : float, or array_like of float, shape (k,)
+            The metric's value, or the mean loss.
+        key : object, or sequence of length k
+            The model, in the space; one a value.
+        rerun : int, or sequence of length k, default 1
             As in `query`.
+
+        Returns
+        -------
+        low, high : float, or ndarray of float64, shape (k,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            The interval of the metric rests on more than its value (F1, AUC, precision, log loss),
+            the value cannot be, or the key is not in the space.
+
+        Notes
+        -----
+        It serves error, accuracy, recall, specificity and mean losses, and with `n_folds` all
+        metrics.  **A value that is a count within its printed digits is taken as that count**:
+        of 4,000 rows .2 is 800 errors and .213 is 852, and their limits are exact.  Where losses
+        are judged, any other value is a mean of real-valued losses, which has the wider limits of
+        Chernoff; so give such a mean in full precision.  On labels any other value is an error.
 
         Examples
         --------
         >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
-        >>> [round(limit, 4) for limit in million.interval(80, key=0)]  # an error of .02
+        >>> [round(limit, 4) for limit in million.interval_of_value(0.02, key=0)]
+        [0.0103, 0.0343]
+        >>> lows, highs = million.interval_of_value([0.02, 0.2], key=[0, 1])
+        >>> highs.round(4).tolist()
+        [0.0343, 0.2352]
+        """
+        return self._interval_of(self._terms.interval_of_value, value, key, rerun)
+
+    def interval_of_count(
+        self, count: Any, key: Any, *, rerun: Any = 1
+    ) -> tuple[Floats, Floats] | tuple[float, float]:
+        """Return the low and high that an answer of this count would have.
+
+        Parameters
+        ----------
+        count : int, or array_like of int, shape (k,)
+            How many of the losses are 1, or rows are wrong; of the metrics accuracy, recall and
+            specificity, how many rows are right.
+        key, rerun
+            As in `interval_of_value`, one a count.
+
+        Returns
+        -------
+        low, high : float, or ndarray of float64, shape (k,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            The metric is no share of rows, the count cannot be, or the key is not in the space.
+
+        Examples
+        --------
+        >>> million = DeclaredSearch(4000, 10**6, delta=0.1)
+        >>> [round(limit, 4) for limit in million.interval_of_count(80, key=0)]
         [0.0103, 0.0343]
         """
-        measure = self._terms.measure
-        if isinstance(measure, Measure) and (
-            measure.name != "error" or measure.is_weighted or measure.is_paired
-        ):
-            raise ValueError(f"interval is for errors and losses, this search has {measure.name!r}")
-        _, nats = self._find(key, rerun)
-        if isinstance(value, (float, np.floating)):
-            mean = check_fraction(value=value)
-            total, shift = round(mean * (self.n_samples << UNIT_SHIFT)), UNIT_SHIFT
-        else:
-            total, shift = check_integer(value=value), 0
-            if not 0 <= total <= self.n_samples:
-                raise ValueError(f"value must be in [0, {self.n_samples}], got {total}")
-        losses = MeanLoss(self.n_samples, self.n_folds)
-        low, high = self._terms._replace(measure=losses).interval((total, shift, nats))
-        return float(low), float(high)
+        return self._interval_of(self._terms.interval_of_count, count, key, rerun)
+
+    def _interval_of(self, limits: Any, given: Any, key: Any, rerun: Any) -> tuple[Any, Any]:
+        if np.ndim(given) == 0:
+            low, high = limits(given, self._find(key, rerun)[1])
+            return float(low), float(high)
+        reruns = None if np.ndim(rerun) == 0 and rerun == 1 else rerun
+        _, _, nats = self._find_many(key, reruns)
+        if len(nats) != len(given):
+            raise ValueError(f"key must be one a number, {len(given)}, got {len(nats)}")
+        lows, highs = limits(given, nats)
+        return lows, highs
 
     def forget(self) -> None:
         """Forget which queries were answered, so that memory stays flat where none comes again.
@@ -799,13 +854,14 @@ class DeclaredSearch(Guard):
             if before is not None:
                 stored = self._as_kept(list(np.array(before)[:, np.newaxis]))
                 self._check_same(query, tuple(column.item() for column in stored), rows, 0)
+                self._asked.add_one(packed, rerun, *before)
         else:
             n_answered = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
         answer = answer_of(self._terms, query, asked[:-1], n_answered)
         if self._logs:
-            key = f", key {answer.key!r:.200}"
+            key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
             note_answer(self.kind, n_answered, value, key)
         return answer

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,10 +33,12 @@ if TYPE_CHECKING:
     )
 
 _SHOWN = 10  # models in a table
+_GAINS = ("gain", "gain_low", "gain_high")
 _PAGE = """<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>{title}</title>
-<style>body {{font-family: sans-serif; max-width: 50em; margin: 2em auto}} img {{max-width: 100%}}
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title><style>:root {{color-scheme: light dark}}
+body {{font-family: sans-serif; max-width: 50em; margin: 2em auto; padding: 0 1em}}
 td, th {{padding: .2em .6em; text-align: left}}</style></head>
 <body>{body}</body>
 </html>
@@ -57,6 +60,8 @@ class Report:
         m, the size of the holdout.
     n_models : int
         Different models that were queried.
+    n_queries : int or None
+        Queries, those of a model that was queried before counted too; None: nobody counted.
     space_size : int or None
         N, how many configurations were declared; None: without end, or nobody knows.
     delta : float
@@ -71,17 +76,21 @@ class Report:
         The metric of the baseline, if there is one.
     n_folds : int or None
         Of the cross-validation, if it was one: limits are of its fold models, on average.
+    name_of_best : str or None
+        What the sentence calls the best model; None: by its key.
     """
 
     metric: str
     n_samples: int
     n_models: int
+    n_queries: int | None
     space_size: int | None
     delta: float
     guarantee: str
     answers: DeclaredSearchAnswers
     baseline: float | None
     n_folds: int | None
+    name_of_best: str | None
 
     @property
     def best(self) -> DeclaredSearchAnswer:
@@ -93,6 +102,8 @@ class Report:
         search: DeclaredSearch,
         answers: DeclaredSearchAnswers | None = None,
         n_models: int | None = None,
+        n_queries: int | None = None,
+        name_of_best: str | None = None,
     ) -> Report:
         """Make the report of a search so far.
 
@@ -101,8 +112,10 @@ class Report:
         search : DeclaredSearch
         answers : DeclaredSearchAnswers, optional
             Its answers, or the best of them; by default all that it remembers.
-        n_models : int, optional
-            How many models these are, or are the best of.
+        n_models, n_queries : int, optional
+            How many models these are, or are the best of, and in how many queries.
+        name_of_best : str, optional
+            As the attribute.
 
         Raises
         ------
@@ -110,6 +123,7 @@ class Report:
             Nothing was asked yet.
         """
         if answers is None:
+            n_queries = search.n_queries
             answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
             raise ValueError("there is nothing to report: no model was asked about")
@@ -118,24 +132,17 @@ class Report:
             metric=measure.name,
             n_samples=search.n_samples,
             n_models=len(answers) if n_models is None else n_models,
+            n_queries=n_queries,
             space_size=search.size,
             delta=search.delta,
             guarantee=search.guarantee,
             answers=answers,
             baseline=measure.baseline_value(answers.kept),
             n_folds=search.n_folds,
+            name_of_best=name_of_best,
         )
 
     def __str__(self) -> str:
-        best = self.best
-        key = shown_key(best.key)
-        called = key if isinstance(best.key, dict) else f"key {key}"
-        if self._shows is not None:  # the key is all that was shown before
-            called = f"number {best.number}"
-        return self.sentence_for(f"{called}, training {best.rerun}" if best.rerun > 1 else called)
-
-    def sentence_for(self, called: str) -> str:
-        """To paste, where the best model is called so."""
         best, folds = self.best, ""
         if self.n_folds is not None:
             folds = (
@@ -147,7 +154,7 @@ class Report:
             used, where = f"what it was shown, {self._shows}", "that"
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
-            f"The best of {counted(self.n_models, 'model')} is {called}",
+            f"The best of {self._models} is {self._called}",
             f"{self.metric} {score} {self._rows}",
             f"{place} in the population{folds}",
             self.delta,
@@ -155,20 +162,57 @@ class Report:
         )
         if self.baseline is None:
             return text
-        told = best.to_dict()
-        gain, limits = told["gain"], (told["gain_low"], told["gain_high"])
-        is_worse = gain < 0 and self.answers.terms.two_sided
+        return f"{text} {self._compared(*map(best.to_dict().__getitem__, _GAINS))}"
+
+    def _compared(self, gain: float, low: float, high: float) -> str:
+        """The sentence on a gain over the baseline, in the direction that it has."""
+        is_worse = gain < 0
+        less, more = ("less often", "more often") if self.metric in COUNTED else ("lower", "higher")
+        says, where = (more, less) if is_worse else (less, more)
         if is_worse:
-            gain, limits = -gain, (-limits[1], -limits[0])
-        if self.metric in COUNTED:
-            how = f"It errs {'more' if is_worse else 'less'} often than the baseline"
+            gain, low, high = -gain, -high, -low
+        if self.answers.terms.two_sided:
+            score, place = scored(gain, low, high)
+            place = f"by {place}"
+        elif is_worse:
+            digits = _digits(gain, high)
+            score, place = shown(gain, digits), f"by at most {_outward(high, 1, digits)}"
         else:
-            how = f"Its mean loss is {'higher' if is_worse else 'lower'} than that of the baseline"
-        score, place = self._told(gain, *limits, is_gain=True)
-        return text + (
-            f" {how} by {score}, and in the population by {place}, if the baseline was fixed "
-            "before any holdout score was seen."
+            digits = _digits(gain, low)
+            score, place = shown(gain, digits), f"by at least {_outward(low, -1, digits)}"
+            if low < 0:
+                place = f"{where} by at most {_outward(-low, 1, digits)}"
+        if self.metric in COUNTED:
+            how = f"It errs {says} than the baseline"
+        else:
+            how = f"Its mean loss is {says} than that of the baseline"
+        return (
+            f"{how} by {score}, and in the population {place}, if the baseline was fixed before "
+            "any holdout score was seen."
         )
+
+    @property
+    def _called(self) -> str:
+        """What the best model is called."""
+        if self.name_of_best is not None:
+            return self.name_of_best
+        best = self.best
+        if self._shows is not None:  # the key is all that was shown before
+            called = f"number {best.number}"
+        elif isinstance(best.key, Mapping):
+            called = shown_key(best.key)
+        else:
+            called = f"key {shown_key(best.key)}"
+        return f"{called}, training {best.rerun}" if best.rerun > 1 else called
+
+    @property
+    def _models(self) -> str:
+        """How many models, and in how many queries where these are more."""
+        n_queries = self.n_queries
+        if n_queries == self.n_models or n_queries is None and self.n_models == 1:
+            return counted(self.n_models, "model")
+        models = counted(self.n_models, "different model")
+        return models if n_queries is None else f"{models} ({n_queries:,} queries)"
 
     @property
     def _shows(self) -> str | None:
@@ -183,14 +227,12 @@ class Report:
         rows = f"{counted(self.n_samples, 'row')}{weighted}"
         return f"in {self.n_folds}-fold cross-validation on {rows}"
 
-    def _told(
-        self, value: float, low: float, high: float, *, is_gain: bool = False
-    ) -> tuple[str, str]:
-        """A number, and where its truth is."""
+    def _told(self, value: float, low: float, high: float) -> tuple[str, str]:
+        """A score, and where its truth is."""
         terms = self.answers.terms
         if terms.two_sided:
             return scored(value, low, high)
-        if is_gain or terms.measure.greater_is_better:
+        if terms.measure.greater_is_better:
             digits = _digits(value, low)
             return shown(value, digits), f"at least {_outward(low, -1, digits)}"
         digits = _digits(value, high)
@@ -224,7 +266,7 @@ class Report:
 
     def to_json(self) -> str:
         """All of the report, with every answer under "answers"; keys as they are, or as text."""
-        told = {"version": __version__} | self.as_json(str(self))
+        told = {"version": __version__} | self.as_json()
         told["answers"] = [answer.to_dict() for answer in self.answers]
         return json.dumps(told, indent=2, default=plain)
 
@@ -234,17 +276,19 @@ class Report:
             title=html.escape(f"{self.metric} of {self.n_models:,} models"), body=self._repr_html_()
         )
 
-    def as_json(self, said: str) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers, keys as they are."""
         return {
             "metric": self.metric,
             "n_samples": self.n_samples,
             "n_models": self.n_models,
+            "n_queries": self.n_queries,
             "space_size": self.space_size,
             "delta": self.delta,
             "n_folds": self.n_folds,
             "baseline": self.baseline,
             "best": self.best.to_dict(),
-            "sentence": said,
+            "sentence": str(self),
             "guarantee": self.guarantee,
         }
 
@@ -259,16 +303,22 @@ class Report:
         from radabound_fast.plots import report_figure
 
         answers = self.answers
+        lows, highs = answers.lows, answers.highs
+        if not answers.terms.two_sided:  # a side that has no limit has nothing to show
+            if answers.terms.measure.greater_is_better:
+                highs = answers.values
+            else:
+                lows = answers.values
         used = "the scores" if self._shows is None else "what it was shown"
         whose = "" if self.n_folds is None else " of the fold models"
         return report_figure(
             answers.values,
-            answers.lows,
-            answers.highs,
+            lows,
+            highs,
             _best_so_far(answers),
             baseline=self.baseline,
             metric=self.metric,
-            title=f"{counted(self.n_models, 'model')} {self._rows}",
+            title=f"{self._models} {self._rows}",
             subtitle=f"Every interval{whose} holds, with probability {certainty(self.delta)}, "
             f"however the search used {used}",
         )
@@ -288,7 +338,8 @@ class Report:
         )
         return (
             f"<p>{html.escape(str(self))}</p>{self._picture()}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
             f"<p><small>{html.escape(self.guarantee)}</small></p>"
         )
 
@@ -302,7 +353,8 @@ class Report:
         figure.savefig(png, format="png")
         data = base64.b64encode(png.getvalue()).decode()
         text = html.escape(f"Scores of {self.n_models:,} models with their intervals", quote=True)
-        return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+        style = "max-width: 100%; height: auto"
+        return f'<img width="720" style="{style}" alt="{text}" src="data:image/png;base64,{data}">'
 
 
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:

@@ -47,6 +47,12 @@ class Terms(NamedTuple):
     def intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
         return self._side(*self.measure.intervals(kept, self.nats + nats))
 
+    def interval_of_value(self, value: Any, nats: Any) -> tuple[Any, Any]:
+        return self._side(*self.measure.interval_of_value(value, self.nats + nats))
+
+    def interval_of_count(self, count: Any, nats: Any) -> tuple[Any, Any]:
+        return self._side(*self.measure.interval_of_count(count, self.nats + nats))
+
     def _side(self, lows: Any, highs: Any) -> tuple[Any, Any]:
         """Both limits; with one side alone, the one that says how good it is at least."""
         if self.two_sided:

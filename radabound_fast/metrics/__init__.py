@@ -13,7 +13,7 @@ fixed in advance on independent rows::
     neg_mean_absolute_error,
     neg_mean_squared_error              numbers        betting
 
-Of a cross-validation the means among them have Hoeffding's limits for one fold.
+Under cross-validation the means among them have the limits of Result 27.
 
 `Truth` has the labels of one holdout, and reads predictions; `Measure` is what may leave it: the
 metric and how many labels each class has, from which kept counts become values and intervals.

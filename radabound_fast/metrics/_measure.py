@@ -14,17 +14,25 @@ from radabound_fast.bounds import (
     cross_validation_interval,
     kl_interval,
     paired_interval,
+    weighted_cross_validation_interval,
 )
 
 from ._classes import around
 from ._table import METRICS
+from ._values import counts_of, read_counts, read_values
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Limits = tuple[Any, Any]
 
 INDEPENDENT = "independent held-out examples"
-OF_FOLDS = "Result 27: Hoeffding's bound for the rows of one fold"
+OF_FOLDS = "Result 27: capital that is bet on the rows of one fold"
+OF_WEIGHTED_FOLDS = "Result 27 (a): Hoeffding's bound for one fold"
+
+
+def as_floats(values: Any) -> Any:
+    """A float for a number, an ndarray of float64 for an array."""
+    return np.asarray(values, np.float64) if np.ndim(values) else float(values)
 
 
 def ends_of(name: str, least: float, most: float) -> tuple[float, float]:
@@ -76,6 +84,24 @@ class MeanLoss:
         if shift == 0:
             return binomial_interval(totals, self.n_samples, nats)
         return kl_interval(totals / (self.n_samples << shift), self.n_samples, nats)
+
+    def interval_of_value(self, value: Any, nats: Any) -> Limits:
+        """Limits of the truth, given the mean loss, or one a nats."""
+        values = read_values(value, 0.0, 1.0)
+        if self.n_folds is not None:
+            return cross_validation_interval(as_floats(values), self.n_samples, self.n_folds, nats)
+        counts, found = counts_of(values, self.n_samples)
+        if np.ndim(values) == 0:
+            if found[0]:
+                return binomial_interval(int(counts[0]), self.n_samples, nats)
+            return kl_interval(float(values), self.n_samples, nats)
+        lows, highs = kl_interval(as_floats(values), self.n_samples, nats)
+        lows[found], highs[found] = binomial_interval(counts[found], self.n_samples, nats[found])
+        return lows, highs
+
+    def interval_of_count(self, count: Any, nats: Any) -> Limits:
+        """Limits of the truth, given how many of the losses are 1, or one number a nats."""
+        return self.interval(read_counts(count, self.n_samples), 0, nats)
 
     def baseline_value(self, kept: NDArray[Any]) -> None:
         """None: there is no baseline."""
@@ -155,7 +181,9 @@ class Measure(NamedTuple):
         given = f" given {row.given}" if row.given else ""
         if self.n_folds is not None:
             weighted = "weighted " if self.weighting is not None else ""
-            return f"population's {weighted}{self.name}", OF_FOLDS + given
+            equal = self.weighting is None and row.counts_alike
+            limits = OF_FOLDS if equal else OF_WEIGHTED_FOLDS
+            return f"population's {weighted}{self.name}", limits + given
         if self.weighting is not None:
             return (
                 f"expected weighted {self.name}",
@@ -195,15 +223,61 @@ class Measure(NamedTuple):
         if self.n_folds is None:
             return row.interval(self, summary, nats)
         assert row.n_effective is not None  # a Truth has checked it
-        return self.fold_limits(row.value(self, summary), row.n_effective(self), nats)
+        return self.fold_limits(
+            row.value(self, summary), row.n_effective(self), nats, row.counts_alike
+        )
 
-    def fold_limits(self, values: Any, n_effective: float, nats: Any) -> Limits:
-        """Limits of the metric of fold models, given that of a cross-validation."""
+    def interval_of_value(self, value: Any, nats: Any) -> Limits:
+        """Limits of the population's metric, given its value on the rows, or one a nats."""
+        values, row = read_values(value, *self.ends), METRICS[self.name]
+        if self.n_folds is not None and not self.is_weighted and row.n_effective is not None:
+            n_rows = row.n_effective(self)
+            return self.fold_limits(as_floats(values), n_rows, nats, row.counts_alike)
+        n_rows = self._n_counted
+        counts, found = counts_of(values, n_rows)
+        if not found.all():
+            raise ValueError(
+                f"value must be a number of rows over {n_rows}, within its printed digits, got "
+                f"{np.atleast_1d(values)[~found][0]!s}"
+            )
+        return self.interval_of_count(counts if np.ndim(values) else int(counts[0]), nats)
+
+    def interval_of_count(self, count: Any, nats: Any) -> Limits:
+        """Limits of the population's metric, given the count that it is the share of."""
+        n_rows = self._n_counted
+        counts = read_counts(count, n_rows)
+        if self.n_folds is not None:
+            return self.fold_limits(counts / n_rows, n_rows, nats, True)
+        return binomial_interval(counts, n_rows, nats)
+
+    @property
+    def _n_counted(self) -> int:
+        """Rows of which the metric is a share."""
+        row = METRICS[self.name]
+        if row.keeps != "errors" or row.n_effective is None or not row.counts_alike:
+            raise ValueError(
+                f"metric must be a share of rows that the labels fix (error, accuracy, recall, "
+                f"specificity), got {self.name!r}, whose interval takes more than its value"
+            )
+        if self.is_weighted:
+            raise ValueError("sample_weight and groups must be left out: limits take more here")
+        return int(row.n_effective(self))
+
+    def fold_limits(self, values: Any, n_effective: float, nats: Any, equal: bool) -> Limits:
+        """Limits of the metric of fold models, given that of a cross-validation.
+
+        `equal`: all rows that count, which are so many, count alike.
+        """
         assert self.n_folds is not None
         least, most = self.ends
         span = most - least
         shares = np.clip((values - least) / span, 0.0, 1.0)
-        lows, highs = cross_validation_interval(shares, n_effective, self.n_folds, nats)
+        if equal:
+            lows, highs = cross_validation_interval(shares, int(n_effective), self.n_folds, nats)
+        else:
+            lows, highs = weighted_cross_validation_interval(
+                shares, n_effective, self.n_folds, nats
+            )
         return around(values, least + span * lows, least + span * highs)
 
     def gains(self, kept: Array) -> Floats:

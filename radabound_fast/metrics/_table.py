@@ -43,6 +43,8 @@ class Metric(NamedTuple):
     n_effective : callable, optional
         ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
         counts being fixed by the labels; None: the metric is no such mean.
+    counts_alike : bool
+        Whether the rows of such a mean all count the same.
     given : str
         What the coverage is conditional on, if on anything.
     needs : str
@@ -63,6 +65,7 @@ class Metric(NamedTuple):
     keeps: str
     theorem: str
     n_effective: Callable[[Measure], float] | None = None
+    counts_alike: bool = True
     given: str = ""
     needs: str = ""
     options: tuple[str, ...] = ()
@@ -114,6 +117,7 @@ _ROWS = (
         value=_classes.balanced_accuracy,
         interval=_classes.balanced_interval,
         n_effective=_classes.n_balanced,
+        counts_alike=False,
         theorem="Result 23: Chernoff",
         given="the labels",
     ),

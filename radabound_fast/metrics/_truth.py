@@ -184,7 +184,7 @@ class Truth:
         if self.n_folds is not None:
             means = np.array([np.average(one, weights=weighting.weights) for one in losses])
             values = -means if negative else means
-            lows, highs = measure.fold_limits(values, weighting.n_effective, nats)
+            lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
         kept = np.empty((len(losses), 3))
         span = self.most - self.least

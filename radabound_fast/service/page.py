@@ -246,7 +246,7 @@ def _answer_table(team: Team, content: PageContent) -> str:
         row += [html.escape(point.team)] * team.is_owner
         row.append(time.strftime("%b %d, %H:%M:%S", time.gmtime(point.second)))
         if keyed:
-            row.append(html.escape(shown_key(point.key).removeprefix("key ")))
+            row.append(html.escape(shown_key(point.key)))
         rows.append(row)
     last = f"The last {counted(len(rows), 'answer')}"
     return f"<h2>{last}</h2>{_html_table(names, rows, numbers=(0, 1, 2, 3))}"

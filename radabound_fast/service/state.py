@@ -84,7 +84,7 @@ def team_report(guard: Any, report: Report, replies: list[str] | None) -> dict[s
     """
     if replies is not None:
         report = Report.of(guard, _answers_in(replies, report.answers, guard))
-    told = {"version": __version__} | report.as_json(str(report))
+    told = {"version": __version__} | report.as_json()
     told["ranking"] = [answer.to_dict() for answer in report.ranking(10)]
     fields: dict[str, Any] = json.loads(json.dumps(told, default=plain))
     return fields | {"html": report._repr_html_()}

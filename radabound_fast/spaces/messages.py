@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,12 @@ def _in_words(value: Any) -> str:
 
 def quoted(value: Any) -> str:
     """A key, or a part of one, as it appears in a message: a line or two at most."""
+    return _written(repr, value)
+
+
+def _written(write: Callable[[Any], str], value: Any) -> str:
     try:
-        text = repr(value)
+        text = write(value)
     except (RecursionError, ValueError):  # too deep; or an integer of thousands of digits
         return f"a value of type {type(value).__name__}"
     return shortened(text)
@@ -60,3 +65,28 @@ def shown(values: Any) -> str:
     first = ", ".join(map(repr, values[:_FEW]))
     rest = f", ... {len(values)} values" if len(values) > _FEW else ""
     return f"[{first}{rest}]"
+
+
+def shown_key(key: Any) -> str:
+    """A key for people: ``depth=5, rate=0.1`` of a mapping, else its value; cut if it is long."""
+    return _written(_key, key)
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, Mapping):
+        return ", ".join(f"{name}={_plain(value)}" for name, value in key.items())
+    return _plain(key)
+
+
+def _plain(value: Any) -> str:
+    """A value as Python writes it, without NumPy's types and without the dust of rounding."""
+    if isinstance(value, (np.number, np.bool_, np.str_)):
+        value = value.item()
+    if isinstance(value, float):
+        return repr(float(f"{value:.15g}"))
+    if isinstance(value, dict):
+        items = (f"{_plain(name)}: {_plain(one)}" for name, one in value.items())
+        return f"{{{', '.join(items)}}}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_plain, value))}{',' if len(value) == 1 else ''})"
+    return f"[{', '.join(map(_plain, value))}]" if isinstance(value, list) else repr(value)

@@ -10,7 +10,7 @@ import pytest
 
 from radabound_fast import DeclaredSearch, Holdout, cli, pack_losses
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.cli.auditing import GuardReplay
+from radabound_fast.cli.replay import GuardReplay
 from radabound_fast.files import reading as files
 from radabound_fast.guards.by_bound import guard_by_bound
 from radabound_fast.metrics import choice_of
@@ -74,7 +74,7 @@ def test_json_has_what_a_report_has(run):
     assert best.pop("query") == int(answers.highs.argmin()) + 1
     assert best == {name: report["best"][name] for name in best}
     assert {"value", "low", "high", "half_width"} < best.keys()
-    same = [name for name in report if name not in ("version", "best", "sentence")]
+    same = [name for name in report if name not in ("version", "best", "sentence", "answers")]
     assert {name: told[name] for name in same} == {name: report[name] for name in same}
     assert told.keys() == {*same, "sentence"} and told["sentence"] in run(*PREDICTIONS)[1]
     assert outcome["n_queries"] == K and outcome["file"] == "p.npy"
@@ -124,9 +124,12 @@ def test_losses_and_packed_rows_have_the_same_scores(run, what):
 def test_a_named_configuration_is_one_model_however_often_it_comes(run):
     outcome = json.loads(run(*PREDICTIONS, "--keys", "keys.txt", "--json")[1])["search"]
     best = int(asked()[1].highs.argmin())
-    assert outcome["n_models"] == 40 and outcome["space_size"] == SIZE
+    assert (outcome["n_models"], outcome["n_queries"], outcome["space_size"]) == (40, 90, SIZE)
     assert outcome["best"]["key"] == KEYS[best] and outcome["best"]["query"] == best + 1
-    assert f"The best of 40 models is {KEYS[best]}: error " in outcome["sentence"]
+    assert (
+        f"The best of 40 different models (90 queries) is {KEYS[best]}: error "
+        in outcome["sentence"]
+    )
     # a row of another model under a key that was there, blocks earlier
     predictions = np.load("p.npy")
     predictions[45] ^= 1
@@ -248,9 +251,9 @@ def test_a_picture_shows_all_scores(run):
 
 def test_nothing_is_remembered_of_rows_that_have_no_names(run, monkeypatch):
     searches = []
-    replays = cli.SearchReplay
+    replays = cli.audit.SearchReplay
     monkeypatch.setattr(
-        cli, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
+        cli.audit, "SearchReplay", lambda *a, **o: searches.append(replays(*a, **o)) or searches[-1]
     )
     run(*PREDICTIONS)
     assert searches[0].search.n_answered == 0 and len(searches[0]._kept) == 1

@@ -193,14 +193,14 @@ def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
         "from radabound_fast.files import reading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "reading.BLOCK_BYTES = 7000\n"
-        "whole = cli._with_progress\n"
+        "whole = cli.audit._with_progress\n"
         "def slow(rows, quiet):\n"
         "    for number, block in enumerate(whole(rows, quiet)):\n"
         "        if number == 5:\n"
         "            print('waiting', flush=True)\n"
         "            time.sleep(60)\n"
         "        yield block\n"
-        "cli._with_progress = slow\n"
+        "cli.audit._with_progress = slow\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]
@@ -227,18 +227,18 @@ def test_a_signal_waits_until_what_is_counted_is_written_and_a_second_does_not(r
     counts = (
         "import os, signal, sys\n"
         "from radabound_fast import cli\n"
-        "from radabound_fast.cli import auditing\n"
+        "from radabound_fast.cli import replay\n"
         "from radabound_fast.files import reading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "reading.BLOCK_BYTES = 7000\n"
-        "whole = auditing.GuardReplay._ask\n"
+        "whole = replay.GuardReplay._ask\n"
         "def ask(self, block):\n"
         "    told = whole(self, block)\n"
         "    if self.guard.n_answered == 35:\n"
         f"        for _ in range({1 + second}):\n"
         f"            os.kill(os.getpid(), signal.{name})\n"
         "    return told\n"
-        "auditing.GuardReplay._ask = ask\n"
+        "replay.GuardReplay._ask = ask\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
     command = [*LOSSES, "--bound", "fixed-sequence", "--state", "g.db", "--quiet"]

@@ -1,5 +1,6 @@
 """The command line: subcommands, exit codes, and what a terminal sees."""
 
+import io
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import radabound_fast
-from radabound_fast import RadaBound, cli, experiments
+from radabound_fast import RadaBound, cli, experiments, spaces
 from radabound_fast._kernels.rows import active_kernel, kernels
 from radabound_fast.cli import selfcheck
 from radabound_fast.rows import reference
@@ -133,7 +134,7 @@ def test_an_interrupt_is_not_a_traceback(run, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "replay", interrupt)
+    monkeypatch.setattr(cli.audit, "replay", interrupt)
     assert run(*AUDIT) == (130, "", "")
 
 
@@ -228,3 +229,31 @@ def test_a_terminal_sees_a_progress_bar_on_stderr(folder, quiet):
         os.close(terminal)
     assert done.returncode == 3
     assert (b"0/400 " in shown) == (not quiet)
+
+
+# ---- terminals -----------------------------------------------------------------------------------
+
+NAMES = ["模型-β", "é\N{LEFTWARDS ARROW}", "\udcff", "plain"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+@pytest.mark.parametrize("command", ["audit", "report"])
+def test_a_key_that_a_terminal_cannot_show_is_escaped(folder, monkeypatch, encoding, command):
+    names = NAMES if command == "report" else [name for name in NAMES if name != "\udcff"]
+    rows = np.arange(20) % 5 < np.arange(len(names))[:, np.newaxis]
+    if command == "audit":
+        np.save("l.npy", rows)
+        Path("k.txt").write_text("\n".join(names), encoding="utf-8")
+        given = ["audit", "--losses", "l.npy", "--keys", "k.txt", "--space-size", "9"]
+        given += ["--delta", "0.1", "--no-transpose"]
+    else:
+        with radabound_fast.DeclaredSearch.open("s.db", 20, spaces.Choice(names), delta=0.1) as s:
+            s.query_many(rows, keys=names)
+        given = ["report", "s.db"]
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    assert cli.main([*given, *["--plot", "a.png"]]) == 0
+    said = written.getvalue().decode(encoding)
+    shown = NAMES[0].encode(encoding, "backslashreplace").decode(encoding)
+    assert f"{shown}: mean loss 0.0000" in said.replace("'", "")
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")

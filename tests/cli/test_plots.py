@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import PolyCollection
 from numpy.testing import assert_allclose, assert_array_equal
 
-from radabound_fast.plots import audit_figure, search_figure
+from radabound_fast.plots import audit_figure, report_figure, search_figure
 
 HOLDOUT = [0.30, 0.28, 0.28, 0.20, 0.18]
 TRUTH = [0.31, 0.27, 0.27, 0.26, 0.26]
@@ -155,6 +155,10 @@ def test_labels_neither_overlap_nor_leave_the_figure(draw, n_queries, halts):
     else:
         figure = draw(named, n_queries)
     figure.draw_without_rendering()
+    check_labels(figure)
+
+
+def check_labels(figure):
     (axes,) = figure.axes
     artists = [*figure.texts, *axes.texts, axes.xaxis.label, axes.yaxis.label]
     boxes = {artist.get_text(): artist.get_window_extent() for artist in artists}
@@ -205,3 +209,72 @@ def test_a_figure_is_saved_without_pyplot(tmp_path):
     )
     subprocess.run([sys.executable, "-c", program, path], check=True)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+# ---- the scores of a search ----------------------------------------------------------------------
+
+
+def draw_report(scores, half_width=0.03, **options):
+    """The picture of errors in this order, all with one width."""
+    values = np.asarray(scores, float)
+    lowest = np.minimum.accumulate(values)
+    best = np.array([np.flatnonzero(values == value)[0] for value in lowest])
+    return report_figure(
+        values,
+        values - half_width,
+        values + half_width,
+        best,
+        metric="error",
+        title="A title",
+        subtitle="More",
+        **options,
+    )
+
+
+GOOD = 0.2 + 0.05 * np.sin(np.arange(40))
+
+
+# a share of one bad model, of many, a first one that is the best so far, on the better side too
+@pytest.mark.parametrize("bad", [{7: 1.0}, dict.fromkeys(range(0, 40, 8), 0.9), {0: 0.8, 1: 0.7}])
+def test_a_bad_model_does_not_flatten_the_others(bad):
+    scores = GOOD.copy()
+    scores[list(bad)] = list(bad.values())
+    figure = draw_report(scores, baseline=0.95)
+    (axes,) = figure.axes
+    bottom, top = axes.get_ylim()
+    assert bottom <= scores.min() - 0.03 and scores[scores < 0.3].max() + 0.03 <= top < 0.4
+    (marks,) = [line for line in axes.lines if line.get_marker() == "^"]
+    assert list(marks.get_xdata() - 1) == list(bad) and marks.get_ydata().max() < top
+    models = "1 model" if len(bad) == 1 else f"{len(bad)} models"
+    assert {f"{models}\nto {max(bad.values()):.3g} ↑", "the baseline 0.95 ↑"} <= set(texts(figure))
+
+
+def test_the_best_is_seen_however_far_it_is_from_the_others():
+    scores = GOOD.copy()
+    scores[30] = 0.001
+    (axes,) = draw_report(scores).axes
+    assert axes.get_ylim()[0] <= 0.001 - 0.03
+    assert "the best:\nmodel 31" in [text.get_text() for text in axes.texts]
+
+
+@pytest.mark.parametrize(("n_models", "dense"), [(2000, False), (2001, True)])
+def test_more_models_than_can_be_told_apart_are_a_density(n_models, dense):
+    rng = np.random.default_rng(1)
+    (axes,) = draw_report(0.2 + 0.1 * rng.random(n_models)).axes
+    hexagons = [c for c in axes.collections if isinstance(c, PolyCollection) and len(c.get_array())]
+    assert len(hexagons) == dense
+    if dense:
+        assert hexagons[0].get_array().sum() == n_models
+
+
+# one; two; equals; a second digit; the last that are marked, and the first that are not
+@pytest.mark.parametrize("n_models", [1, 2, 8, 9, 40, 59, 2000, 2001, 50_000])
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_labels_of_a_report_neither_overlap_nor_leave_the_figure(n_models, spread):
+    scores = 0.2 + spread * np.random.default_rng(2).random(n_models)
+    figure = draw_report(scores, baseline=0.21)
+    figure.draw_without_rendering()
+    check_labels(figure)
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "linear" and all(tick % 1 == 0 for tick in axes.get_xticks())
+    assert axes.get_position().y1 > 0.83  # no empty strip below the title

@@ -162,7 +162,7 @@ def test_where_nothing_can_be_written_is_told_before_the_replay(
     folder, capsys, monkeypatch, target, message
 ):
     os.symlink("l.npy", "link.csv")
-    monkeypatch.setattr(cli, "replay", lambda *_: pytest.fail("it was replayed"))
+    monkeypatch.setattr(cli.audit, "replay", lambda *_: pytest.fail("it was replayed"))
     assert cli.main([*AUDIT, "--output", target]) == 2
     assert capsys.readouterr() == ("", f"radabound audit: {message}\n")
 
@@ -187,7 +187,7 @@ def slow(name, blocks, replays, write, n_before):
     print("writing", flush=True)
     time.sleep(60)
 
-cli.replay = slow
+cli.audit.replay = slow
 sys.exit(cli.main(sys.argv[1:]))
 """
 

@@ -145,9 +145,7 @@ def test_a_search_names_the_key(caplog, rng):
     with caplog.at_level(logging.DEBUG, "radabound_fast"):
         search = DeclaredSearch(M, {"depth": range(5)}, delta=0.1)
         search.query(np.arange(M) < 200, key={"depth": 3})
-    assert lines(caplog, logging.DEBUG) == [
-        "DeclaredSearch answered query 1, key {'depth': 3}: 0.2"
-    ]
+    assert lines(caplog, logging.DEBUG) == ["DeclaredSearch answered query 1, key depth=3: 0.2"]
 
 
 def test_no_line_has_a_value_that_the_search_is_not_shown(caplog, rng):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from support import search_of
 from radabound_fast import DeclaredSearch, Holdout, RadaBound
 from radabound_fast.cli import main
 from radabound_fast.spaces import Choice
+from radabound_fast.spaces.messages import shown_key
 
 M = 2000
 RNG = np.random.default_rng(5)
@@ -57,19 +59,86 @@ def test_one_side_alone_is_told_as_one_side():
     assert "and at least 0." in said and "at most" not in said
 
 
-@pytest.mark.parametrize(("baseline", "how"), [(BASELINE, "less"), (LABELS, "more")])
-def test_a_gain_over_the_baseline_is_told_in_its_direction(baseline, how):
-    report = asked(search_by_depth(baseline=baseline)).report()
-    best, said = report.best, str(report).rpartition("It errs ")[2]
-    sign = 1 if how == "less" else -1
-    assert said.startswith(f"{how} often than the baseline by {sign * best.gain:.4f}, and ")
-    condition = ", if the baseline was fixed before any holdout score was seen."
-    assert said.endswith(condition) and "baseline was fixed before" in report.guarantee
-    found = re.search(r"between (-?\d\.\d+) and (-?\d\.\d+)$", said.removesuffix(condition))
-    low, high = map(float, found.groups())
-    ends = sorted([sign * best.gain_low, sign * best.gain_high])
-    assert low <= ends[0] < low + 1e-4 and high - 1e-4 < ends[1] <= high
-    assert report.baseline == np.mean(baseline != LABELS)
+@pytest.mark.parametrize("two_sided", [True, False])
+# the model is better, hardly better, as good, hardly worse, and wrong everywhere
+@pytest.mark.parametrize("n_wrong", [100, 480, 500, 520, M])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ("It errs less often", "It errs more often", "more often")),
+        (
+            {"metric": "mean_cost", "costs": [[0, 1], [1, 0]]},
+            ("Its mean loss is lower", "Its mean loss is higher", "higher"),
+        ),
+    ],
+)
+def test_a_gain_over_the_baseline_is_told_in_its_direction(two_sided, n_wrong, options, words):
+    """Its sentence, turned back into numbers, is the gain and its limits rounded outward."""
+    wrong = np.arange(M)
+    search = search_of(LABELS, 30, baseline=LABELS ^ (wrong < 500), two_sided=two_sided, **options)
+    best = search.query(LABELS ^ (wrong >= M - n_wrong), key=0)
+    said = str(search.report()).rpartition(" rows")[2].partition("beforehand). ")[2]
+    better, worse, opposite = words
+    direction = better if best.gain >= 0 else worse
+    assert (best.gain >= 0) == (n_wrong <= 500)
+    assert said.startswith(f"{direction} than ") and said.endswith(
+        ", if the baseline was fixed before any holdout score was seen."
+    )
+    assert "baseline was fixed before" in search.guarantee
+    numbers = [float(number) for number in re.findall(r"-?\d\.\d{4}", said)]
+    sign = 1 if best.gain >= 0 else -1
+    assert numbers[0] == pytest.approx(sign * best.gain, abs=5.1e-5) and numbers[0] >= 0
+    if two_sided:
+        assert " by between " in said
+        ends = sorted([sign * best.gain_low, sign * best.gain_high])
+        assert numbers[1] <= ends[0] < numbers[1] + 1e-4
+        assert numbers[2] - 1e-4 < ends[1] <= numbers[2]
+    elif best.gain_low >= 0:
+        assert " in the population by at least " in said
+        assert numbers[1] <= best.gain_low < numbers[1] + 1e-4
+    else:
+        turned = f" {opposite}" if best.gain >= 0 else ""
+        assert f" in the population{turned} by at most " in said
+        assert numbers[1] - 1e-4 < -best.gain_low <= numbers[1]
+    assert search.report().baseline == 0.25
+
+
+def test_a_model_asked_about_twice_is_told_as_one(tmp_path):
+    search = search_by_depth()
+    for depth in (1, 2, 1, 1, 2):
+        search.query(PREDICTIONS[depth], key={"depth": depth})
+    with pytest.raises(ValueError, match="one model"):
+        search.query(PREDICTIONS[3], key={"depth": 1})  # which is no answer
+    search.query_many([PREDICTIONS[1]] * 2, keys=[{"depth": 1}] * 2)
+    report = search.report()
+    assert str(report).startswith("The best of 2 different models (7 queries) is ")
+    assert (report.n_models, report.n_queries) == (2, 7)
+    again = pickle.loads(pickle.dumps(search))
+    again.query(PREDICTIONS[1], key={"depth": 1})
+    assert (search.n_queries, again.n_queries) == (7, 8)
+    with DeclaredSearch.open(tmp_path / "s.db", LABELS, {"depth": DEPTHS}, delta=0.1) as shared:
+        for _ in range(2):
+            shared.query(PREDICTIONS[1], key={"depth": 1})
+        assert str(shared.report()).startswith("The best of 1 model is depth=1: ")
+        shared.query(PREDICTIONS[2], key={"depth": 2})
+        assert str(shared.report()).startswith("The best of 2 different models is depth=")
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ({"C": np.float64(1.56), "kind": np.str_("x")}, "C=1.56, kind='x'"),
+        ({"rate": 0.1 + 0.2, "log": -1.5999999999999996}, "rate=0.3, log=-1.6"),
+        ({"on": np.bool_(True), "n": np.int64(3), "none": None}, "on=True, n=3, none=None"),
+        (({"depth": np.int64(4)}, np.float32(0.5)), "({'depth': 4}, 0.5)"),
+        ([np.str_("a"), (np.int8(1),)], "['a', (1,)]"),
+        (1e300, "1e+300"),
+        ("x" * 500, "'" + "x" * 196 + "..."),
+        ((10**5000,), "a value of type tuple"),
+    ],
+)
+def test_a_key_is_shown_in_plain_values(key, said):
+    assert shown_key(key) == said
 
 
 @pytest.mark.parametrize(
@@ -238,8 +307,11 @@ def test_weights_and_groups_are_told_with_the_rows(folds):
 def test_the_picture_has_every_score_and_the_best_so_far():
     report = asked(search_by_depth(baseline=BASELINE)).report()
     (axes,) = report.plot().axes
-    dots, best, baseline = axes.lines
+    dots, best, ring, baseline = axes.lines
     np.testing.assert_array_equal(dots.get_ydata(), report.answers.values)
+    assert list(dots.get_xdata()) == list(range(1, 31))
+    (number,), (value,) = ring.get_xdata(), ring.get_ydata()
+    assert (number, value) == (report.best.number, report.best.value)
     so_far = np.array([report.answers.highs[: n + 1].argmin() for n in range(30)])
     assert best.get_ydata()[-1] == report.answers.values[so_far[-1]] == report.best.value
     assert sorted(set(best.get_ydata())) == sorted(set(report.answers.values[so_far]))

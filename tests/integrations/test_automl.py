@@ -21,7 +21,8 @@ reports = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(reports)
 
 SENTENCE = (
-    r"The best of (\d+) models is .*: (error|accuracy) (0\.\d+) on 900 held-out rows, and between"
+    r"The best of (\d+) (?:different )?models(?: \([\d,]+ queries\))? is .*: (error|accuracy) "
+    r"(0\.\d+) on 900 held-out rows, and between"
 )
 
 

@@ -123,8 +123,11 @@ def test_one_by_one_is_as_all_at_once():
     for code, whole, real in zip(codes, *(column.tolist() for column in values), strict=True):
         assert one_by_one.add_one(code, 1, whole, real)[1] is None
     assert at_once.columns()[0] == one_by_one.columns()[0] == [3, 7, "a", ("b", 1), -1, 2**63, 0, 1]
+    assert (
+        one_by_one.n_added == at_once.n_added == pickle.loads(pickle.dumps(at_once)).n_added == 10
+    )
     assert one_by_one.add_one("a", 1, 8, 0.5) == (8, [9, np.float64(0.5).view(np.int64)])
-    assert one_by_one.add_one("a", 2, 8, 0.5) == (9, None)
+    assert one_by_one.add_one("a", 2, 8, 0.5) == (9, None) and one_by_one.n_added == 11
     for one, other in zip(at_once.columns()[2], one_by_one.columns()[2], strict=True):
         assert_array_equal(one, other[:8])
 
@@ -150,7 +153,7 @@ def test_what_is_refused_leaves_nothing_not_even_a_name():
         table.add_one("c", 1, "2")
     with pytest.raises(TypeError, match="unhashable"):
         table.add_one([], 1, 2)
-    assert pickle.dumps(table) == before and len(table) == 2
+    assert pickle.dumps(table) == before and len(table) == table.n_added == 2
 
 
 def test_copies_go_their_own_way():
@@ -247,9 +250,8 @@ def test_without_memory_nothing_changes():
         ones = np.ones(k, np.int64)
         calls = (table.add_one, one), (table.add, (codes, ones, values))
         for add, given in (*calls, (table.add, (listed, ones, values))):
-            before = pickle.dumps(table)
             for n in range(1000):
-                failed = False
+                before, failed = pickle.dumps(table), False
                 testing.set_nomemory(n, n + 1)
                 try:
                     add(*given)
@@ -350,6 +352,8 @@ def test_codes_in_any_array_are_what_they_are_in_a_list(codes):
 def test_a_pickle_of_a_machine_of_the_other_byte_order_is_read():
     table = QueryTable(1)
     table.add(["a", 5, -3], np.array([1, 2, 3]), [np.array([7, 8, -(2**40)])])
-    make, (names, *columns) = table.__reduce__()
-    again = make(names, *(column.astype(column.dtype.newbyteorder()) for column in columns))
+    make, (n_added, names, *columns) = table.__reduce__()
+    again = make(
+        n_added, names, *(column.astype(column.dtype.newbyteorder()) for column in columns)
+    )
     assert pickle.dumps(again) == pickle.dumps(table)

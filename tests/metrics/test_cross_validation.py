@@ -42,38 +42,10 @@ def answer_by(name, n_folds=K, **given):
     return by_folds(judged, n_folds=n_folds).query(SAYS[METRICS[name].takes], key=7)
 
 
-# ---- the bound ---------------------------------------------------------------------------------
-
-
-def test_the_interval_is_hoeffding_s_for_the_rows_of_one_fold():
-    low, high = bounds.cross_validation_interval(0.3, 1000, 5, 2.5)
-    assert high - 0.3 == pytest.approx(math.sqrt(2.5 / (2 * 200)), rel=1e-12)
-    assert 0.3 - low == pytest.approx(high - 0.3, rel=1e-12)
-    lows, highs = bounds.cross_validation_interval(np.array([0.01, 0.3, 0.99]), 1000, 5, 2.5)
-    assert lows[0] == 0.0 and highs[2] == 1.0 and (lows[1], highs[1]) == (low, high)
-    # a nat more a row, and no rows but one a fold
-    several = bounds.cross_validation_interval(0.5, 10, 10, np.array([0.0, 0.125]))
-    assert several[1] == pytest.approx([0.5, 0.75])
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((1.5, 100, 5, 1.0), "means must be in \\[0, 1\\], got 1.5"),
-        ((0.5, 0, 5, 1.0), "n_effective must be positive, got 0.0"),
-        ((0.5, 100, 1, 1.0), "n_folds must be at least 2, got 1"),
-        ((0.5, 100, 5, -1.0), "nats must be finite and at least 0, got -1.0"),
-    ],
-)
-def test_the_bound_refuses_bad_arguments_by_name(given, message):
-    with pytest.raises(ValueError, match=message):
-        bounds.cross_validation_interval(*given)
-
-
 # ---- what a search answers ----------------------------------------------------------------------
 
 
-def test_losses_have_the_interval_of_one_fold_s_rows():
+def test_losses_have_the_interval_of_the_bound():
     losses = SAYS["classes"] != Y
     for given in (losses, losses * 0.75):
         answer = by_folds().query(given, key=3)
@@ -81,28 +53,30 @@ def test_losses_have_the_interval_of_one_fold_s_rows():
         expected = bounds.cross_validation_interval(answer.value, M, K, NATS)
         assert (answer.low, answer.high) == expected
     search = by_folds()
-    assert search.interval(int(losses.sum()), key=3) == search.interval(losses.mean(), key=3)
+    by_count = search.interval_of_count(int(losses.sum()), key=3)
+    assert by_count == search.interval_of_value(losses.mean(), key=3)
     many = search.query_many(np.stack([losses, losses]), keys=[3, 4])
     assert [(one.low, one.high) for one in many] == list(zip(many.lows, many.highs, strict=True))
 
 
-ROWS_WORTH = {
-    "recall": Y.sum(),
-    "specificity": M - Y.sum(),
-    "balanced_accuracy": 4 / (1 / Y.sum() + 1 / (M - Y.sum())),
-}
+N_ROWS = {"recall": int(Y.sum()), "specificity": int(M - Y.sum())}
 
 
 @pytest.mark.parametrize("name", FOLDED)
-def test_a_value_is_as_ever_and_its_limits_are_of_one_fold(name):
+def test_a_value_is_as_ever_and_its_limits_are_those_of_folds(name):
     answer = answer_by(name)
     plain = answer_by(name, n_folds=None)
     assert answer.value == plain.value
-    ends = (-1.0, 0.0) if name.startswith("neg_") else (0.0, 1.0)
-    ends = {"neg_log_loss": (math.log(0.01), 0.0), "mean_cost": (0.0, 5.0)}.get(name, ends)
-    reach = (ends[1] - ends[0]) * math.sqrt(K * NATS / (2 * ROWS_WORTH.get(name, M)))
-    assert answer.low == pytest.approx(max(ends[0], answer.value - reach), rel=1e-9)
-    assert answer.high == pytest.approx(min(ends[1], answer.value + reach), rel=1e-9, abs=1e-12)
+    least, most = (-1.0, 0.0) if name.startswith("neg_") else (0.0, 1.0)
+    if name in ("neg_log_loss", "mean_cost"):
+        least, most = {"neg_log_loss": (math.log(0.01), 0.0), "mean_cost": (0.0, 5.0)}[name]
+    share = (answer.value - least) / (most - least)
+    low, high = bounds.cross_validation_interval(share, N_ROWS.get(name, M), K, NATS)
+    if name == "balanced_accuracy":
+        worth = 4 / (1 / Y.sum() + 1 / (M - Y.sum()))
+        low, high = bounds.weighted_cross_validation_interval(share, worth, K, NATS)
+    assert answer.low == pytest.approx(least + (most - least) * low, rel=1e-9)
+    assert answer.high == pytest.approx(least + (most - least) * high, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", sorted(set(METRICS) - set(FOLDED)))
@@ -225,7 +199,7 @@ def test_the_recipe_for_flaml_gives_every_trial_its_interval(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"error (\S+), between (\S+) and (\S+)", done.stdout)
     assert len(lines) == 10
-    reach = math.sqrt(5 * math.log(2 * 16 / 0.1) / 600)  # five folds of 60 rows at least
-    for error, low, high in np.array(lines, float):
-        assert low == pytest.approx(max(0, error - reach), abs=0.0011)
-        assert high == pytest.approx(min(1, error + reach), abs=0.0011)
+    nats = math.log(2 * 16 / 0.1)
+    for error, low, high in np.array(lines, float):  # five folds of 60 rows at least
+        expected = bounds.cross_validation_interval(error, 300, 5, nats)
+        assert [low, high] == pytest.approx(expected, abs=0.0015)

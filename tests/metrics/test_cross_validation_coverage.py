@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support import most_failures, search_of
 
-from radabound_fast import DeclaredSearch
+from radabound_fast import DeclaredSearch, bounds
 from radabound_fast.spaces import Choice, Product, epoch_of
 
 pytestmark = pytest.mark.thorough
@@ -167,3 +167,40 @@ def test_rows_of_all_folds_taken_for_independent_miss():
         naive += abs(answer.value - 0.5) > of_rows
     assert missed <= most_failures(2000, 0.2)
     assert naive > most_failures(2000, 0.2)
+
+
+def worst_case(own, m, k, n_runs):
+    """Scores and truths where every fold's deviation has one sign: what theory calls worst.
+
+    Fold j's model predicts x times the signs of the other folds' correlations of x with the label,
+    both fair coins, so that all of its folds are lucky together or unlucky together.
+    """
+    heads = own.binomial(m // k, 0.5, (n_runs, k)) / (m // k)
+    sign = np.where(heads >= 0.5, 1, -1).prod(axis=1)
+    return 0.5 - sign * np.abs(heads - 0.5).mean(axis=1), np.full(n_runs, 0.5)
+
+
+def one_of_two(own, m, k, n_runs):
+    """Two models that err on different rows, .03 each: a fold takes one by the others' signs."""
+    n, rate = m // k, 0.03
+    first = own.binomial(n, rate, (n_runs, k))
+    second = own.binomial(n - first, rate / (1 - rate))
+    sign = np.where(first >= second, 1, -1)
+    others = sign.prod(axis=1, keepdims=True) * sign
+    errors = np.where(others > 0, first, second)
+    return errors.sum(axis=1) / m, np.full(n_runs, rate)
+
+
+@pytest.mark.parametrize("learner", [worst_case, one_of_two])
+@pytest.mark.parametrize(("m", "k"), [(40, 2), (200, 5), (1000, 10)])
+def test_learners_that_multiply_the_other_folds_are_covered(learner, m, k):
+    """200,000 runs, seed 67, delta .3; the worst case's rows taken for independent miss."""
+    scores, truths = learner(np.random.default_rng(67), m, k, 200_000)
+    delta = 0.3
+    lows, highs = bounds.cross_validation_interval(scores, m, k, math.log(2 / delta))
+    missed = (lows > truths) | (highs < truths)
+    assert missed.sum() <= most_failures(200_000, delta)
+    if learner is worst_case and k > 2:
+        lows, highs = bounds.kl_interval(scores, m, math.log(2 / delta))
+        naive = (lows > truths) | (highs < truths)
+        assert naive.sum() > most_failures(200_000, delta)

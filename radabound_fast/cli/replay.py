@@ -351,19 +351,23 @@ class SearchReplay(Replay):
     @property
     def report(self) -> Report:
         """The report on all rows that were audited."""
-        n_models = self._n_rows if self._keys is None else self.search.n_answered
-        return Report.of(self.search, DeclaredSearchAnswers.joined(self._kept), n_models)
+        answers = DeclaredSearchAnswers.joined(self._kept)
+        named = self._keys is not None
+        return Report.of(
+            self.search,
+            answers,
+            n_models=self.search.n_answered if named else self._n_rows,
+            n_queries=self._n_rows,
+            name_of_best=answers.best.key if named else f"query {self._best_query:,}",
+        )
 
     @property
     def sentence(self) -> str:
-        report = self.report
-        return report.sentence_for(
-            f"query {self._best_query:,}" if self._keys is None else report.best.key
-        )
+        return str(self.report)
 
     def record(self) -> dict[str, Any]:
         """The outcome, as JSON values."""
-        told = self.report.as_json(self.sentence)
+        told = self.report.as_json()
         own = ("number", "rerun") if self._keys else ("number", "rerun", "key")
         best = {name: value for name, value in told["best"].items() if name not in own}
         return told | {"best": {"query": self._best_query} | best}

@@ -1,0 +1,13 @@
+"""Types of limits.pyx."""
+
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+@overload
+def fold_limits(means: float, n_rows: float, nats: float) -> tuple[float, float]: ...
+@overload
+def fold_limits(
+    means: NDArray[np.float64], n_rows: float, nats: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

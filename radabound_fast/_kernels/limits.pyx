@@ -1,0 +1,139 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True, freethreading_compatible=True, auto_pickle=False, autotestdict=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""Confidence limits that are a root of a capital: what is bet, and where the capital is reached."""
+
+import numpy as np
+
+cimport numpy as cnp
+from libc.math cimport ceil, exp, expm1, fabs, log, log1p, sqrt
+from libc.stddef cimport ptrdiff_t
+
+cdef extern from "kernels/cpu.h":  # which refuses a build that cannot see nan
+    pass
+
+cnp.import_array()
+
+cdef enum:
+    MOST_BETS = 64
+    MOST_STEPS = 100
+
+cdef double ROUNDING = 2.0**-50  # more than rounding moves a term of the logarithm of a capital
+cdef double NEAR = 2.0**-44  # of a limit: a step of Newton's method is no longer worth taking
+
+# ---- cross-validation: bets that are fixed, since the truth is random ----------------------------
+
+cdef double LARGEST_BET = 3.0
+cdef double SHARE_OF_FIRST = 1.0 / 3.0
+cdef double RATIO = 1.5
+cdef double LEAST_NATS = 0.01  # where fewer are paid, bets are made as for these
+
+
+cdef struct fold_bets:
+    int n
+    double nats
+    double bet[MOST_BETS]
+    double above[MOST_BETS]  # exp(bet) - 1
+    double below[MOST_BETS]  # 1 - exp(-bet)
+    double log_share[MOST_BETS]
+
+
+cdef void make_bets(fold_bets *bets, double n_rows, double nats) noexcept nogil:
+    """Bets for one fold of so many rows, from Hoeffding's, which has a third of the capital, on."""
+    cdef double first = sqrt(8.0 * max(nats, LEAST_NATS) / n_rows), steps
+    cdef int i
+    steps = max(0.0, ceil(log(LARGEST_BET / first) / log(RATIO)))
+    bets.n, bets.nats = min(MOST_BETS, 1 + <int>steps), nats
+    for i in range(bets.n):
+        bets.bet[i] = first * exp(i / max(1.0, steps) * log(LARGEST_BET / first))
+        bets.above[i], bets.below[i] = expm1(bets.bet[i]), -expm1(-bets.bet[i])
+        bets.log_share[i] = log((1.0 - SHARE_OF_FIRST) / (bets.n - 1)) if i else (
+            log(SHARE_OF_FIRST) if bets.n > 1 else 0.0)
+
+
+cdef double capital(const fold_bets *bets, double n_rows, double mean, double truth, bint is_low,
+                    double *slope) noexcept nogil:
+    """Logarithm of the capital against so small, or so large, a truth; rounded down."""
+    cdef double logs[MOST_BETS]
+    cdef double most = -1e300, total = 0.0, weighted = 0.0, share, change, worth
+    cdef int i
+    for i in range(bets.n):
+        if is_low:
+            logs[i] = bets.bet[i] * mean - log1p(truth * bets.above[i])
+        else:
+            logs[i] = -bets.bet[i] * mean - log1p(-truth * bets.below[i])
+        logs[i] = n_rows * (logs[i] - ROUNDING * bets.bet[i] * (mean + truth)) + bets.log_share[i]
+        most = max(most, logs[i])
+    for i in range(bets.n):
+        share = exp(logs[i] - most)
+        change = (-bets.above[i] / (1.0 + truth * bets.above[i]) if is_low
+                  else bets.below[i] / (1.0 - truth * bets.below[i]))
+        total += share
+        weighted += share * change
+    slope[0] = n_rows * weighted / total
+    return most + log(total)
+
+
+cdef double fold_limit(const fold_bets *bets, double n_rows, double mean, bint is_low) noexcept nogil:
+    """Where the capital is exp(nats).
+
+    Its logarithm is convex in the truth, so that a step of Newton's method leaves the truth on the
+    far side of the limit, wherever it starts.
+    """
+    cdef double end = 0.0 if is_low else 1.0, nats = bets.nats * (1.0 + ROUNDING), slope, step
+    cdef double spread = sqrt(2.0 * (mean + nats / n_rows) * nats / n_rows)
+    cdef double truth = max(0.0, mean - spread) if is_low else min(1.0, mean + spread)
+    cdef int i
+    if capital(bets, n_rows, mean, end, is_low, &slope) <= nats:
+        return end
+    for i in range(MOST_STEPS):
+        step = (nats - capital(bets, n_rows, mean, truth, is_low, &slope)) / slope
+        truth += step
+        truth = max(truth, 0.0) if is_low else min(truth, 1.0)
+        if i and fabs(step) <= NEAR * truth:
+            break
+    if is_low:
+        return min(mean, truth * (1.0 - 4.0 * NEAR))
+    return max(mean, min(1.0, truth * (1.0 + 4.0 * NEAR)))
+
+
+def fold_limits(means, double n_rows, nats):
+    """Limits of the truth of a cross-validation's models, rounded outwards.
+
+    Parameters
+    ----------
+    means, nats : float or ndarray of float64, shape (n,)
+        In [0, 1], and at least 0.
+    n_rows : float
+        Rows of one fold, on average.
+
+    Returns
+    -------
+    lows, highs : float or ndarray of float64, shape (n,)
+    """
+    cdef fold_bets bets
+    cdef double mean
+    cdef const double *given
+    cdef const double *paid
+    cdef double *low
+    cdef double *high
+    cdef cnp.ndarray values, prices, lows, highs
+    cdef ptrdiff_t i, n
+    if isinstance(means, float):
+        mean = means
+        make_bets(&bets, n_rows, nats)
+        return fold_limit(&bets, n_rows, mean, True), fold_limit(&bets, n_rows, mean, False)
+    values, prices = np.ascontiguousarray(means, np.float64), np.ascontiguousarray(nats, np.float64)
+    if values.ndim != 1 or prices.ndim != 1 or len(values) != len(prices):
+        raise ValueError("means and nats must be of one dimension and of equal length")
+    n = len(values)
+    lows, highs = np.empty(n), np.empty(n)
+    given, paid = <const double *>cnp.PyArray_DATA(values), <const double *>cnp.PyArray_DATA(prices)
+    low, high = <double *>cnp.PyArray_DATA(lows), <double *>cnp.PyArray_DATA(highs)
+    with nogil:
+        for i in range(n):
+            if i == 0 or paid[i] != bets.nats:
+                make_bets(&bets, n_rows, paid[i])
+            low[i] = fold_limit(&bets, n_rows, given[i], True)
+            high[i] = fold_limit(&bets, n_rows, given[i], False)
+    return lows, highs

@@ -1,0 +1,400 @@
+"""``radabound audit``: how far the scores in a file can be trusted, and which model is best."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from radabound_fast import __version__
+from radabound_fast._checks import check_choice, check_count, counted
+from radabound_fast._extras import check_installed
+from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
+from radabound_fast.cli.options import (
+    EPSILON_OR_SPACE,
+    HALTED,
+    OF_PREDICTIONS,
+    OK,
+    add_option,
+    check_outputs,
+    flag_of,
+    given,
+    judged,
+    takes_classes,
+)
+from radabound_fast.cli.replay import (
+    GuardReplay,
+    NamedKeys,
+    Replay,
+    SearchReplay,
+    read_keys,
+    record,
+    replay,
+    shortfalls,
+    table,
+)
+from radabound_fast.files.answers import answers_file
+from radabound_fast.files.output import write_figure
+from radabound_fast.files.progress import progress
+from radabound_fast.files.reading import FileRows, open_losses, open_predictions
+from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
+from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.metrics import METRICS
+from radabound_fast.rows.labels import Labels
+
+# of an audit that halts, beside epsilon, delta and bound
+GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
+IN_FULL = "What is guaranteed and assumed, in full, is in the output of --json."
+
+# whether the first line is a header, of the labels and of the rest
+HEADERS = {
+    None: (None, None),
+    "yes": (True, True),
+    "no": (False, False),
+    "labels": (True, False),
+    "predictions": (False, True),
+}
+
+
+def add_audit(commands: Any) -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="how far the scores of many models on one holdout can be trusted, and which is best",
+        description="Judge predictions or losses, one row a model: with --space-size each score "
+        "has an interval, however the search went about its space; with --epsilon a guard answers "
+        "models in a fixed order until the holdout is spent. "
+        "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
+    )
+    parser.set_defaults(run=_audit)
+    what = parser.add_mutually_exclusive_group(required=True)
+    formats = ".npy, .npz (or .npz:key), .csv or .parquet"
+    what.add_argument("--predictions", metavar="FILE", help=f"k x m predictions: {formats}")
+    what.add_argument("--losses", metavar="FILE", help="k x m losses in [0, 1] instead")
+    parser.add_argument("--labels", metavar="FILE", help="the m labels that predictions are for")
+    parser.add_argument(
+        "--transpose",
+        action=argparse.BooleanOptionalAction,
+        help="the file is m x k: a query is a column; a square file needs one of the two",
+    )
+    parser.add_argument(
+        "--packed",
+        nargs="?",
+        const=True,
+        choices=("little", "big"),
+        help="rows are bits: words of pack_losses, or bytes of numpy.packbits with this bitorder",
+    )
+    parser.add_argument(
+        "--header",
+        choices=[name for name in HEADERS if name],
+        help="which .csv files begin with a header: both, none, or one (default: none, and a first "
+        "line 0, 1, 2, ... and a first text label that is like no other are refused)",
+    )
+    parser.add_argument(
+        "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
+    )
+    add_option(parser, "delta")
+    guard = parser.add_argument_group("for models in an order fixed before any score was seen")
+    add_option(guard, "epsilon")
+    add_option(
+        guard,
+        "bound",
+        action="append",
+        help=f"{', '.join(BOUNDS)}; may be repeated (default: fixed-sequence)",
+    )
+    for name in GUARD_OPTIONS:
+        add_option(guard, name)
+    search = parser.add_argument_group(
+        "for a search over a space declared before any score was seen"
+    )
+    add_option(search, "space_size")
+    search.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="a line of text for each row: which configuration it is (default: one of its own)",
+    )
+    for name in OF_PREDICTIONS:
+        add_option(search, name)
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write every answer: .parquet, or CSV by any other name (needs the extra files)",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE.png",
+        help="draw complexity against queries; of a search, all scores with their intervals",
+    )
+    guard.add_argument(
+        "--state",
+        metavar="FILE.db",
+        help="keep the guard here, of one bound, and go on where it stopped; --output has the "
+        "answers of this run",
+    )
+    guard.add_argument("--threads", type=int, metavar="N", help="threads at most (default: 1)")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
+
+
+def _audit(args: argparse.Namespace) -> int:
+    _check_audit(args)
+    labels, rows, n_samples = _open_files(args)
+    with contextlib.ExitStack() as kept:
+        if args.space_size is None:
+            return _audit_guards(args, rows, labels, _guards(args, labels, n_samples, kept))
+        return _audit_search(args, rows, labels, _search(args, labels, rows.shape[0], n_samples))
+
+
+def _guards(
+    args: argparse.Namespace,
+    labels: NDArray[Any] | None,
+    n_samples: int,
+    kept: contextlib.ExitStack,
+) -> list[GuardReplay]:
+    """A guard a bound; one that is kept in a database is closed with `kept`."""
+    drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
+    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
+    replays = []
+    for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
+        parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
+        if bound not in PAPER_BOUNDS:  # which has one estimator
+            parameters.pop("estimator", None)
+        if drawn is not None:
+            parameters["seed"] = drawn
+        judged = n_samples if labels is None else _known(args, labels)
+        if args.state is None:
+            guard = guard_by_bound(bound, judged, **parameters)
+        else:
+            guard = kept.enter_context(open_by_bound(bound, args.state, judged, **parameters))
+        replays.append(
+            GuardReplay(
+                guard,
+                packed=bool(args.packed),
+                trace=bool(args.output or args.plot),
+                keep=bool(args.plot),
+                n_threads=n_threads,
+            )
+        )
+    return replays
+
+
+def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
+    try:
+        return Labels(labels)
+    except ValueError as error:
+        raise ValueError(f"{args.labels}: {error}") from error
+
+
+def _search(
+    args: argparse.Namespace, labels: NDArray[Any] | None, n_rows: int, n_samples: int
+) -> SearchReplay:
+    size = check_count(space_size=args.space_size)
+    keys = None if args.keys is None else read_keys(args.keys, n_rows)
+    if keys is None and n_rows > size:
+        raise ValueError(
+            f"--space-size must be at least the number of rows, {n_rows:,}, got {size:,}: if a "
+            "configuration comes more than once, say with --keys which rows are of it"
+        )
+    space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
+    what: Any = n_samples
+    baseline = None
+    if labels is not None:
+        _known(args, labels)  # which names the file if they are no labels
+        what, baseline = judged(args, labels)
+    search = DeclaredSearch(what, space, delta=args.delta, baseline=baseline)
+    return SearchReplay(search, keys, packed=bool(args.packed), keep=bool(args.plot))
+
+
+def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
+    n_before = max(each.n_before for each in replays)
+    if n_before > rows.shape[0]:
+        raise ValueError(
+            f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
+            f"{rows.name} has {rows.shape[0]:,}"
+        )
+    write = None
+    with contextlib.ExitStack() as written:
+        if args.output:
+            columns, keep = replays[0].columns, args.state is not None
+            write = written.enter_context(answers_file(args.output, columns, keep=keep))
+        replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
+
+
+def _check_audit(args: argparse.Namespace) -> None:
+    if args.space_size is None:
+        for option in given(args, "keys", *OF_PREDICTIONS):
+            raise ValueError(
+                f"{flag_of(option)} is for a search over a declared space: give --space-size, the "
+                "number of configurations that could have been asked about"
+            )
+        if args.epsilon is None:
+            raise ValueError(EPSILON_OR_SPACE)
+    else:
+        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
+            raise ValueError(
+                f"{flag_of(option)} is for a guard, which halts; a search over a declared space "
+                "does not: leave it or --space-size out"
+            )
+        if args.labels is None:
+            for option in given(args, *OF_PREDICTIONS):
+                raise ValueError(f"{flag_of(option)} is for --predictions, got --losses")
+        if args.metric is not None:
+            check_choice(METRICS, metric=args.metric)
+    if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
+        raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
+    if args.estimator is not None and not set(args.bound or []) & set(PAPER_BOUNDS):
+        raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
+    check_outputs(args)
+    if args.output:
+        check_installed("files", "pyarrow")
+    if args.state is not None and len(set(args.bound or [""])) != 1:
+        raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
+    if args.state is not None and args.plot:
+        raise ValueError("--plot needs the whole replay: leave out --state")
+
+
+def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows, int]:
+    """The labels of predictions, or None; predictions or losses; and m."""
+    if (args.predictions is None) != (args.labels is None):
+        raise ValueError("--labels must be given with --predictions, and only with them")
+    paths = [path for path in (args.labels, args.predictions, args.losses) if path]
+    if args.header and not any(path.lower().endswith(".csv") for path in paths):
+        raise ValueError("--header is for .csv files, got none")
+    labels_header, header = HEADERS[args.header]
+    how = {
+        "transpose": args.transpose,
+        "packed": bool(args.packed),
+        "bitorder": args.packed if isinstance(args.packed, str) else None,
+        "header": header,
+    }
+    if args.losses:
+        rows = open_losses(args.losses, n_samples=args.n_samples, **how)
+        return None, rows, rows.shape[1] if args.n_samples is None else args.n_samples
+    labels, rows = open_predictions(
+        args.labels,
+        args.predictions,
+        labels_header=labels_header,
+        classes=takes_classes(args.metric),
+        **how,
+    )
+    if args.n_samples not in (None, len(labels)):
+        raise ValueError(
+            f"--n-samples must be the number of labels, {len(labels)}, got {args.n_samples}"
+        )
+    return labels, rows, len(labels)
+
+
+def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
+    with progress(rows.shape[0], "queries", quiet=quiet) as advance:
+        for block in rows:
+            yield block
+            advance(len(block))
+
+
+def _told(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, n_samples: int
+) -> dict[str, Any]:
+    """What --json says of any audit."""
+    return {
+        "version": __version__,
+        "file": rows.name,
+        "labels": args.labels,
+        "transpose": bool(args.transpose),
+        "packed": bool(args.packed),
+        "bitorder": rows.bitorder,
+        "header": args.header,
+        "compared_as": _compared_as(labels),
+        "n_samples": n_samples,
+        "n_queries": rows.shape[0],
+        "queries_counted_from": 1,
+        "delta": args.delta,
+    }
+
+
+def _asked(rows: FileRows, n_samples: int) -> str:
+    return f"{counted(rows.shape[0], 'query', 'queries')} on {counted(n_samples, 'sample')}"
+
+
+def _audit_guards(
+    args: argparse.Namespace,
+    rows: FileRows,
+    labels: NDArray[Any] | None,
+    replays: list[GuardReplay],
+) -> int:
+    """Replay, print what came out, then draw the picture that was asked for."""
+    _replay(args, rows, replays)
+    guard, n_before = replays[0].guard, replays[0].n_before
+    seed_drawn = args.seed is None and args.state is None
+    halted = any(each.halted for each in replays)
+    if args.json:
+        outcome = _told(args, rows, labels, guard.n_samples) | {
+            "epsilon": args.epsilon,
+            "n_vectors": guard.n_vectors,
+            "seed": guard.seed,
+            "seed_drawn": seed_drawn,
+            "state": args.state,
+            "bounds": [record(each) for each in replays],
+        }
+        print(json.dumps(outcome, indent=2))
+    elif not args.quiet:
+        drawn = " (drawn)" if seed_drawn else ""
+        print(
+            f"{_asked(rows, guard.n_samples)}: epsilon {args.epsilon:g}, delta {args.delta:g}, "
+            f"{counted(guard.n_vectors, 'sign vector')}, seed {guard.seed}{drawn}"
+        )
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
+        if n_before:
+            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
+        print()
+        print(table(replays))
+        if halted:
+            print("\nA bound that halted vouches neither for that query nor for any after it.")
+        for line in shortfalls(replays):
+            print(line)
+        for best in filter(None, (each.sentence for each in replays)):
+            print(f"\n{best}")
+        print(f"\n{IN_FULL}")
+    if args.plot:
+        from radabound_fast.plots import audit_figure
+
+        figure = audit_figure(
+            {each.guard.bound: each.complexities() for each in replays},
+            {each.guard.bound: each.guard.budget for each in replays},
+            {each.guard.bound: each.halting_query for each in replays},
+            without_signs={each.guard.bound: each.n_without_signs for each in replays},
+        )
+        write_figure(args.plot, figure)
+    return HALTED if halted else OK
+
+
+def _audit_search(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, made: SearchReplay
+) -> int:
+    """Replay, print what came out, then draw the picture that was asked for."""
+    _replay(args, rows, [made])
+    n_samples = made.search.n_samples
+    if args.json:
+        outcome = _told(args, rows, labels, n_samples) | {"search": made.record()}
+        print(json.dumps(outcome, indent=2))
+    elif not args.quiet:
+        print(
+            f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of "
+            f"{counted(args.space_size, 'configuration')}"
+        )
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
+        print(f"\n{made.sentence}\n\n{IN_FULL}")
+    if args.plot:
+        write_figure(args.plot, made.report.plot())
+    return OK
+
+
+def _compared_as(labels: NDArray[Any] | None) -> str | None:
+    if labels is None:
+        return None
+    return "numbers" if labels.dtype.kind in "biuf" else "text"

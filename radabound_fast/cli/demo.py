@@ -1,0 +1,29 @@
+"""``radabound demo``: searches on real flights, and what each guard says of them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from radabound_fast._extras import needs
+from radabound_fast.cli.options import OK
+
+
+def add_demo(commands: Any) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="an adaptive search on real flights, and where each bound halts it",
+        description="Search for a model of late flights with a holdout of 4,000, replay the "
+        "search through a guard per bound, and draw two pictures. Takes about a minute.",
+    )
+    parser.set_defaults(run=_demo)
+    parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")
+    parser.add_argument("--quiet", action="store_true", help="no text and no progress")
+
+
+def _demo(args: argparse.Namespace) -> int:
+    with needs("demo"):
+        from radabound_fast.experiments import demo
+
+        demo.main(args.output, quiet=args.quiet)
+    return OK

@@ -1,0 +1,34 @@
+"""``radabound report``: what a search kept in a database came to."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from radabound_fast.cli.options import OK, check_outputs
+from radabound_fast.files.output import write_figure
+from radabound_fast.guards.declared_search import DeclaredSearch
+
+
+def add_report(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="what a search kept in a database came to: its best model, and how far to trust it",
+        description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
+        "DeclaredSearch.open.",
+    )
+    parser.set_defaults(run=_report)
+    parser.add_argument("database", metavar="FILE", help="of the search")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw all scores with their intervals, and the best"
+    )
+
+
+def _report(args: argparse.Namespace) -> int:
+    check_outputs(args)
+    made = DeclaredSearch.open(args.database).report()
+    print(made.to_json() if args.json else made)
+    if args.plot:
+        write_figure(args.plot, made.plot())
+    return OK
