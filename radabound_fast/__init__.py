@@ -16,6 +16,7 @@ _HOMES = {
     "Answers": "guards.answers",
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
+    "Gate": "guards.gate",
     "GuessAndCheck": "guards.guess_and_check",
     "Holdout": "holdout",
     "HoldoutExhausted": "guards.exhausted",

@@ -13,6 +13,7 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
+    histories           claims that are made one after another, in view of the verdicts
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
     theorem7, weighted,
@@ -46,6 +47,7 @@ from .fixed import (
 )
 from .folds import cross_validation_interval, weighted_cross_validation_interval
 from .free import Free, Stage, union_free
+from .histories import gain_needed, history_nats
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paired import paired_interval
 from .paper import (
@@ -87,7 +89,9 @@ __all__ = [
     "dyadic_code",
     "f1_interval",
     "failure_code",
+    "gain_needed",
     "guess_and_check_code",
+    "history_nats",
     "kl_free",
     "kl_interval",
     "kl_minus",

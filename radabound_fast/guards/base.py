@@ -33,6 +33,7 @@ class Guard:
 
         Guard
         |-- DeclaredSearch            an interval for every score in a declared space; never halts
+        |-- Gate                      verdicts on candidates for a release, and nothing else
         `-- HaltingGuard              one count of answers: one owner, or one database
             |-- RadaBound             the paper: Algorithm 1 by its bounds
             |-- FixedSequence         every answer within epsilon, in an order fixed beforehand

@@ -117,6 +117,14 @@ class Labels:
         digest.update(codes.astype("<i8").tobytes())
         return f"{salt}${digest.hexdigest()}"
 
+    def hash_of_classes(self) -> str:
+        """Return a hash of the classes in order; of hashable objects their number alone."""
+        import hashlib
+        import json
+
+        classes = len(self._classes) if self._kind == OBJECTS else self._classes
+        return hashlib.blake2b(json.dumps(classes).encode(), digest_size=8).hexdigest()
+
     def match(self, y_pred: Any, ndim: int = 1) -> tuple[NDArray[Any], LabelRow]:
         """Predictions, and the labels in the form in which the packers compare them.
 

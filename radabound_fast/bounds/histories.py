@@ -1,0 +1,100 @@
+"""What a claim costs that is made after others were decided in view of the same rows."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+
+from .._checks import check_count, check_fraction, check_integer, check_n_samples, check_real
+from ._arguments import check_not_negative
+from .paired import paired_interval
+
+
+def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> float:
+    """Nats of the next candidate of a release gate, given the verdicts that were told before it.
+
+    If every claim is made at ``ln(1/delta)`` and so many nats more, one-sided, then with
+    probability at least 1 - delta no claim is ever wrong, however each candidate was chosen in the
+    light of the verdicts before it (Result 35 of docs/explanation/theory.md).
+
+    Parameters
+    ----------
+    counts : sequence of int
+        How often each of the possible verdicts was told: (passes, failures), or three numbers.
+    n_candidates : int, optional
+        H, how many candidates were declared beforehand; by default there is no end.
+
+    Returns
+    -------
+    float
+        ``ln(1/u) + ln(1/w)``: u is 1/H, or ``1/(t(t+1))`` for candidate t without H; and
+        ``w = (k-1)! prod(counts!) / (sum(counts) + k - 1)!`` with k possible verdicts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No counts, or more candidates than were declared.
+
+    Notes
+    -----
+    The weights w of the histories of one length sum to 1: they are their probabilities where the
+    probabilities of the verdicts are drawn uniformly (Laplace).  What costs is the rarer verdict:
+    a candidate that fails, as nearly all do, costs next to nothing.
+
+    Examples
+    --------
+    >>> round(history_nats([0, 0], n_candidates=32), 4)
+    3.4657
+    >>> [round(history_nats([b, 31 - b], n_candidates=32), 4) for b in (0, 1, 4)]
+    [6.9315, 10.3655, 17.2881]
+    """
+    told = [check_integer(counts=count) for count in counts]
+    if not told or min(told) < 0:
+        raise ValueError(f"counts must be one number a verdict, at least 0, got {counts!r}")
+    candidate, k = sum(told) + 1, len(told)
+    if n_candidates is None:
+        nats = math.log(candidate) + math.log(candidate + 1)
+    elif candidate > check_count(n_candidates=n_candidates):
+        raise ValueError(f"counts must sum to less than n_candidates = {n_candidates}")
+    else:
+        nats = math.log(n_candidates)
+    history = math.lgamma(candidate + k - 1) - math.lgamma(k)
+    return nats + history - sum(math.lgamma(count + 1) for count in told)
+
+
+def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: float = 0.0) -> float:
+    """Return the least observed gain whose lower limit exceeds a margin.
+
+    Parameters
+    ----------
+    n_samples : int
+        m independent samples.
+    disagreement : float
+        The share of samples on which the losses of the two models differ, in [0, 1]; losses are
+        0 or 1.
+    nats : float
+        The limit is wrong with probability at most exp(-nats); at least 0.
+    margin : float, default 0.0
+        The gain that the limit is to exceed.
+
+    Returns
+    -------
+    float
+        A multiple of 1/m, at most `disagreement` rounded to one; inf where not even that does.
+
+    Examples
+    --------
+    >>> gain_needed(4000, 0.1, math.log(20) + history_nats([0, 0], n_candidates=32))
+    0.021
+    """
+    m = check_n_samples(n_samples)
+    n_differ = round(check_fraction(disagreement=disagreement) * m)
+    # one limit of two takes two of the three events of the interval
+    nats, margin = check_not_negative(nats=nats) + math.log(4 / 3), check_real(margin=margin)
+
+    def passes(n_plus: int) -> bool:
+        return paired_interval(n_plus, n_differ - n_plus, m, nats)[0] > margin
+
+    n_plus = bisect.bisect_left(range(n_differ + 1), True, key=passes)
+    return math.inf if n_plus > n_differ else (2 * n_plus - n_differ) / m

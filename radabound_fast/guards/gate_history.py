@@ -1,0 +1,134 @@
+"""What happened to a `Gate` so far, as its verdicts alone show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from radabound_fast.store.events import Event
+
+VERDICTS = {"pass": ("pass", "fail"), "three": ("better", "worse", "neither")}
+PASSES = ("pass", "better")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a `Gate` says of a candidate.
+
+    Attributes
+    ----------
+    verdict : {"pass", "fail"} or {"better", "worse", "neither"}
+    number : int
+        Which candidate of the gate it is, from 1.
+    n_passes : int
+        Candidates that have passed so far, this one included.
+    compared_with : int or None
+        The candidate that it was compared with, 0 for the baseline; None: with none.
+    value : float or None
+        With `Rounded`: the gain over that, rounded, or without a baseline the metric.
+    """
+
+    verdict: str
+    number: int
+    n_passes: int
+    compared_with: int | None
+    value: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every condition is met; wrong with probability at most delta over all."""
+        return self.verdict in PASSES
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as JSON values."""
+        told = {} if self.value is None else {"value": self.value}
+        return {
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "number": self.number,
+            "n_passes": self.n_passes,
+            "compared_with": self.compared_with,
+        } | told
+
+
+class History:
+    """The events of a gate, read in order.
+
+    Parameters
+    ----------
+    events : sequence of dict
+        The first is the baseline's, if there is one.
+    verdicts : sequence of str
+        Those that the gate can give.
+    promote : bool
+        Whether what passes becomes the baseline.
+
+    Attributes
+    ----------
+    verdicts : list of Verdict
+        One a candidate, in order.
+    path : list of int
+        The candidates that are or were in production, the last of them now; 0: the baseline.
+    is_closed : bool
+        Whether the gate's intervals were told.
+    """
+
+    def __init__(self, events: Sequence[Event], verdicts: Sequence[str], promote: bool) -> None:
+        self.verdicts: list[Verdict] = []
+        self.path: list[int] = []
+        self.is_closed = False
+        self._kinds, self._promote, n_passes = verdicts, promote, 0
+        # the place of each candidate's event, and of the event that has its predictions' digest
+        self._place_of: dict[int, int] = {}
+        self._asked: dict[tuple[str, int | None], int] = {}
+        self._digest_of: dict[int, str] = {}
+        for place, event in enumerate(events):
+            what = event["event"]
+            if what == "baseline":
+                self._note(0, place, event)
+                self.path.append(0)
+            elif what == "candidate":
+                number, compared_with = len(self.verdicts) + 1, self.compared_with
+                self._note(number, place, event)
+                self._asked[event["digest"], compared_with] = number
+                n_passes += event["verdict"] in PASSES
+                self.verdicts.append(
+                    Verdict(event["verdict"], number, n_passes, compared_with, event.get("value"))
+                )
+                if event["verdict"] in PASSES and promote and self.path:
+                    self.path.append(number)
+            elif what == "revoked":
+                self.path.pop()
+            elif what == "restored":
+                self.path.append(event["number"])
+            else:
+                self.is_closed = True
+
+    def _note(self, number: int, place: int, event: Event) -> None:
+        self._place_of[number], self._digest_of[number] = place, event["digest"]
+
+    @property
+    def compared_with(self) -> int | None:
+        """What the next candidate is compared with; None: with nothing."""
+        return self.path[-1] if self.path else None
+
+    def place_of(self, number: int) -> int:
+        """Return the place of a candidate's event among all."""
+        return self._place_of[number]
+
+    def find(self, digest: str) -> int | None:
+        """Return the candidate whose verdict answers these predictions now, if there is one."""
+        current = self.compared_with
+        if current and self._digest_of[current] == digest:  # it is in production: it has passed
+            return current
+        return self._asked.get((digest, current))
+
+    def takes_back(self, number: int) -> bool:
+        """Whether a candidate that has passed, and was revoked, is in production again."""
+        return self._promote and self.compared_with not in (None, number)
+
+    def counts(self, number: int | None = None) -> list[int]:
+        """Return how often each verdict was given, before a candidate or so far."""
+        told = [one.verdict for one in self.verdicts[: None if number is None else number - 1]]
+        return [told.count(kind) for kind in self._kinds]

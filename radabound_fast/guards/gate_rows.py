@@ -1,0 +1,223 @@
+"""Candidates of a `Gate`: what its file keeps of them, their values, and gains between two."""
+
+from __future__ import annotations
+
+import io
+import math
+import zlib
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._kernels.rows import PackedLosses, pack_rows, sums_of_rows
+from radabound_fast.bounds import betting_interval, binomial_interval, paired_interval
+from radabound_fast.holdout import Holdout, Losses
+from radabound_fast.metrics import MEANS
+from radabound_fast.rows.packing import as_array, as_values, checked_words
+
+Array = NDArray[Any]
+
+
+class Estimate(NamedTuple):
+    """A number of the test set, and its limits: each is wrong with probability exp(-nats)."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Candidate(NamedTuple):
+    """A model, compared with the labels.
+
+    Attributes
+    ----------
+    rows : ndarray
+        As the metric has them.
+    losses : ndarray of uint64, shape (n_words,), or of float64, shape (n_samples,)
+        Bits where losses are 0 or 1.
+    """
+
+    rows: Array
+    losses: Array
+
+
+class CandidateRows(ABC):
+    """How candidates of one test set are read, measured and compared.
+
+    Attributes
+    ----------
+    n_samples : int
+    span : float
+        The largest loss less the smallest.
+    ends : tuple of float
+        The least and the largest value of the metric.
+    """
+
+    n_samples: int
+    span: float
+    ends: tuple[float, float]
+
+    @abstractmethod
+    def read(self, y_pred: Any, name: str) -> Array:
+        """Return the array that is stored of predictions or losses, checked."""
+
+    @abstractmethod
+    def candidate(self, stored: Array) -> Candidate:
+        """Compare a stored array with the labels."""
+
+    @abstractmethod
+    def value(self, candidate: Candidate, nats: float) -> Estimate:
+        """Return the metric, and limits of the population's."""
+
+    def gain(
+        self,
+        before: Candidate,
+        after: Candidate,
+        nats: float,
+        where: NDArray[np.bool_] | None = None,
+    ) -> Estimate:
+        """Return how much lower the mean loss of the second candidate is, and limits of the truth.
+
+        Parameters
+        ----------
+        before, after : Candidate
+        nats : float
+        where : ndarray of bool, shape (n_samples,), optional
+            The rows of a slice, at least one.
+        """
+        n = self.n_samples if where is None else int(where.sum())
+        one, other = before.losses, after.losses
+        if one.dtype == other.dtype == np.uint64:
+            mask = np.uint64(2**64 - 1) if where is None else pack_rows(where)
+            both = np.stack([one & ~other & mask, other & ~one & mask])
+            plus, minus = sums_of_rows(both, self.n_samples, packed=True)[0].tolist()
+            # one limit of two takes two of the three events of the interval
+            low, high = paired_interval(plus, minus, n, nats + math.log(4 / 3))
+            return Estimate((plus - minus) / n, low, high)
+        less = self._floats(one) - self._floats(other)
+        if where is not None:
+            less = less[where]
+        low, high = betting_interval(np.clip(0.5 + less / (2.0 * self.span), 0.0, 1.0), nats)
+        mean = float(np.average(less))
+        low, high = (2.0 * low - 1.0) * self.span, (2.0 * high - 1.0) * self.span
+        return Estimate(mean, min(mean, low), max(mean, high))
+
+    def _floats(self, losses: Array) -> NDArray[np.float64]:
+        """Return losses row by row, given those or their bits."""
+        if losses.dtype != np.uint64:
+            return losses
+        octets = losses.astype("<u8", copy=False).view(np.uint8)
+        return np.unpackbits(octets, count=self.n_samples, bitorder="little").astype(np.float64)
+
+
+class PredictionRows(CandidateRows):
+    """Candidates that are predictions: their classes, scores or probabilities are stored.
+
+    Parameters
+    ----------
+    holdout : Holdout
+    """
+
+    def __init__(self, holdout: Holdout) -> None:
+        self._truth = holdout.truth
+        self._measure = self._truth.measure(bytes(16))
+        self._has_losses = holdout.metric in MEANS
+        self._of_classes = holdout.takes == "classes"
+        self.n_samples, self.ends = holdout.n_samples, holdout.limits_of_metric
+        self.span = self._truth.most - self._truth.least
+
+    def read(self, y_pred: Any, name: str) -> Array:
+        if isinstance(y_pred, PackedLosses):
+            raise TypeError(
+                f"{name} must be predictions, got {y_pred!r}: packed losses beside the predictions "
+                "would show the labels"
+            )
+        if self._of_classes:
+            return self._truth.labels.codes_of(y_pred)
+        return np.asarray(self._truth.read(y_pred, 1)[0])
+
+    def candidate(self, stored: Array) -> Candidate:
+        truth = self._truth
+        if self._of_classes:
+            if len(stored) != truth.n_samples or stored.max() >= truth.n_classes:
+                raise ValueError("a stored candidate does not fit the labels: the file is damaged")
+            if truth.row.keeps == "errors":
+                rows = pack_rows(stored, truth.labels.code_row)[np.newaxis]
+            else:
+                rows = stored[np.newaxis]
+        else:
+            rows = stored[np.newaxis]
+        if truth.counts_errors:
+            return Candidate(rows, rows[0])
+        losses = truth.row.summary(truth, rows)[0] if self._has_losses else np.empty(0)
+        return Candidate(rows, losses)
+
+    def value(self, candidate: Candidate, nats: float) -> Estimate:
+        paid = np.array([nats])
+        kept = self._truth.keep(self._measure, candidate.rows, paid)
+        (low,), (high,) = self._measure.intervals(kept, paid)
+        return Estimate(float(self._measure.values(kept)[0]), float(low), float(high))
+
+
+class LossRows(CandidateRows):
+    """Candidates that are losses in [0, 1], which are stored.
+
+    Parameters
+    ----------
+    holdout : Losses
+
+    Raises
+    ------
+    ValueError
+        It has weights or groups.
+    """
+
+    span, ends = 1.0, (0.0, 1.0)
+
+    def __init__(self, holdout: Losses) -> None:
+        if holdout.weighting is not None:
+            raise ValueError(
+                "sample_weight and groups must be left out where losses are judged: give labels"
+            )
+        self.n_samples = holdout.n_samples
+
+    def read(self, losses: Any, name: str) -> Array:
+        if isinstance(losses, PackedLosses):
+            words = checked_words(losses, self.n_samples, 1)
+            octets = words.astype("<u8", copy=False).view(np.uint8)
+            return np.unpackbits(octets, count=self.n_samples, bitorder="little")
+        array = as_array(losses, name)
+        values = as_values(array, self.n_samples, 1, name)
+        sums_of_rows(values[np.newaxis], self.n_samples, packed=False)  # they are in [0, 1]
+        if array.dtype.kind in "biu":
+            return values.astype(np.uint8)
+        return values.astype(np.float64) + 0.0
+
+    def candidate(self, stored: Array) -> Candidate:
+        if len(stored) != self.n_samples:
+            raise ValueError("a stored candidate has another number of rows: the file is damaged")
+        losses = pack_rows(stored) if stored.dtype == np.uint8 else stored
+        return Candidate(stored[np.newaxis], losses)
+
+    def value(self, candidate: Candidate, nats: float) -> Estimate:
+        losses, m = candidate.losses, self.n_samples
+        if losses.dtype == np.uint64:
+            total = int(sums_of_rows(losses[np.newaxis], m, packed=True)[0][0])
+            return Estimate(total / m, *binomial_interval(total, m, nats))
+        mean, (low, high) = float(np.average(losses)), betting_interval(losses, nats)
+        return Estimate(mean, min(mean, low), max(mean, high))
+
+
+def to_bytes(stored: Array) -> bytes:
+    """Return an array as compressed octets, which `from_bytes` reads."""
+    file = io.BytesIO()
+    np.save(file, np.ascontiguousarray(stored, stored.dtype.newbyteorder("<")), allow_pickle=False)
+    return zlib.compress(file.getvalue(), 6)
+
+
+def from_bytes(octets: bytes) -> Array:
+    """Return the array that `to_bytes` wrote."""
+    stored: Array = np.load(io.BytesIO(zlib.decompress(octets)), allow_pickle=False)
+    return stored.astype(stored.dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,253 @@
+"""The conditions of a `Gate`: checked, described, and decided at a number of nats."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import (
+    check_bool,
+    check_choice,
+    check_count,
+    check_delta,
+    check_real,
+)
+from radabound_fast.guards.gate_history import VERDICTS
+from radabound_fast.guards.gate_rows import Candidate, CandidateRows, Estimate
+from radabound_fast.guards.release import Rounded
+from radabound_fast.rows.packing import as_array, check_shape
+
+Slices = dict[str, NDArray[np.bool_]]
+
+
+class Comparators(NamedTuple):
+    """What a candidate is compared with: the model in production, and the first baseline."""
+
+    production: Candidate | None
+    first: Candidate | None
+
+
+@dataclass(frozen=True, eq=False)
+class GateRules:
+    """The conditions of a gate; the attributes are `Gate`'s parameters.
+
+    Attributes
+    ----------
+    slices : dict of str to ndarray of bool, shape (n_samples,)
+    has_baseline : bool
+        Whether candidates are compared with another model.
+    """
+
+    delta: float
+    margin: float | None
+    total_margin: float | None
+    at_least: float | None
+    at_most: float | None
+    slices: Slices
+    slice_margin: float
+    n_candidates: int | None
+    promote: bool
+    release: str | Rounded
+    has_baseline: bool
+
+    @classmethod
+    def of(
+        cls,
+        n_samples: int,
+        *,
+        delta: Any,
+        margin: Any,
+        total_margin: Any,
+        at_least: Any,
+        at_most: Any,
+        slices: Mapping[str, Any] | None,
+        slice_margin: Any,
+        n_candidates: Any,
+        promote: Any,
+        release: Any,
+        has_baseline: bool,
+    ) -> Self:
+        """Check the arguments of a gate.
+
+        Raises
+        ------
+        TypeError, ValueError
+            One is of the wrong type or out of its range, or no condition is left.
+        """
+        if not isinstance(release, Rounded):
+            check_choice(VERDICTS, release=release)
+        real = {
+            name: None if value is None else check_real(**{name: value})
+            for name, value in (
+                ("margin", margin),
+                ("total_margin", total_margin),
+                ("at_least", at_least),
+                ("at_most", at_most),
+            )
+        }
+        rules = cls(
+            delta=check_delta(delta),
+            slices=_slices_of(slices, n_samples),
+            slice_margin=check_real(slice_margin=slice_margin),
+            n_candidates=None if n_candidates is None else check_count(n_candidates=n_candidates),
+            promote=check_bool(promote=promote),
+            release=release,
+            has_baseline=has_baseline,
+            **real,
+        )
+        rules._check_together()
+        return rules
+
+    def _check_together(self) -> None:
+        if self.slice_margin < 0.0:
+            raise ValueError(f"slice_margin must not be negative, got {self.slice_margin!r}")
+        if not self.has_baseline:
+            for name in ("total_margin", "slices"):
+                if getattr(self, name):
+                    raise ValueError(f"{name} must be left out without a baseline")
+            if self.release == "three":
+                raise ValueError("release must be 'pass' without a baseline, got 'three'")
+        if self.release == "three" and self.margin is None:
+            raise ValueError("margin must be a number with release='three', got None")
+        if not self._names():
+            raise ValueError(
+                "a gate needs a condition: give a baseline, at_least or at_most (with a baseline "
+                "and margin=None too)"
+            )
+
+    def _names(self) -> list[str]:
+        """Return the conditions that a candidate has to meet."""
+        conditions = {
+            "margin": self.has_baseline and self.margin is not None,
+            "total_margin": self.total_margin is not None,
+            "at_least": self.at_least is not None,
+            "at_most": self.at_most is not None,
+            "slices": bool(self.slices),
+        }
+        return [name for name, is_there in conditions.items() if is_there]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the conditions as JSON values, which `from_description` reads."""
+        release = self.release
+        return vars(self) | {
+            "slices": [
+                [name, base64.b64encode(np.packbits(rows).tobytes()).decode()]
+                for name, rows in self.slices.items()
+            ],
+            "release": {"step": release.step} if isinstance(release, Rounded) else release,
+        }
+
+    @classmethod
+    def from_description(cls, described: dict[str, Any], n_samples: int) -> Self:
+        """Return the conditions that `describe` described."""
+        release = described["release"]
+        slices = {
+            name: np.unpackbits(
+                np.frombuffer(base64.b64decode(rows), np.uint8), count=n_samples
+            ).astype(np.bool_)
+            for name, rows in described["slices"]
+        }
+        step = Rounded(release["step"]) if isinstance(release, dict) else release
+        return cls(**described | {"slices": slices, "release": step})
+
+    def with_changes(self, n_samples: int, changes: dict[str, Any]) -> Self:
+        """Return the conditions with some arguments of a gate in place of theirs, checked."""
+        return self.of(n_samples, **vars(self) | changes)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The verdicts that the gate can give."""
+        return VERDICTS["three" if self.release == "three" else "pass"]
+
+    def claim(self, metric: str) -> str:
+        """Return in words what holds of a candidate that passes."""
+        production = "the last that passed" if self.promote else "the baseline"
+        worse = f"loses more than {self.slice_margin:g} against {production}"
+        claims = {
+            "margin": f"a gain over {production} of more than {self.margin}",
+            "total_margin": f"a gain over the first baseline of more than {self.total_margin}",
+            "at_least": f"{metric} of at least {self.at_least}",
+            "at_most": f"{metric} of at most {self.at_most}",
+            "slices": f"no slice ({', '.join(self.slices)}) on which it {worse}",
+        }
+        return ", ".join(claims[name] for name in self._names())
+
+    @property
+    def n_estimates(self) -> int:
+        """How many estimates of a candidate there are."""
+        return 1 + self.has_baseline + (self.total_margin is not None) + len(self.slices)
+
+    def nats_a_release(self, rows: CandidateRows) -> float:
+        """Return what the value that is released of a candidate costs every later one."""
+        assert isinstance(self.release, Rounded)
+        ends = (-rows.span, rows.span) if self.has_baseline else rows.ends
+        return math.log(self.release.n_values(*ends))
+
+    def decide(
+        self, rows: CandidateRows, candidate: Candidate, others: Comparators, nats: float
+    ) -> tuple[str, float | None]:
+        """Return the verdict on a candidate at these nats, and the value that is released."""
+        estimates = self.estimates(rows, candidate, others, nats)
+        passes, better = self.verdicts[0], estimates.get("gain")
+        if all(self._holds(name, estimate) for name, estimate in estimates.items()):
+            verdict = passes
+        elif self.release != "three":
+            verdict = self.verdicts[1]
+        else:
+            assert better is not None and self.margin is not None
+            verdict = "worse" if better.high <= self.margin else "neither"
+        if not isinstance(self.release, Rounded):
+            return verdict, None
+        return verdict, self.release.of((better or estimates["value"]).value)
+
+    def estimates(
+        self, rows: CandidateRows, candidate: Candidate, others: Comparators, nats: float
+    ) -> dict[str, Estimate]:
+        """Return the estimates that the conditions are about, by name."""
+        found = {"value": rows.value(candidate, nats)}
+        if others.production is None:
+            return found
+        found["gain"] = rows.gain(others.production, candidate, nats)
+        if self.total_margin is not None:
+            assert others.first is not None
+            found["total gain"] = rows.gain(others.first, candidate, nats)
+        for name, where in self.slices.items():
+            found[f"gain on {name}"] = rows.gain(others.production, candidate, nats, where)
+        return found
+
+    def _holds(self, name: str, estimate: Estimate) -> bool:
+        """Whether the condition on an estimate holds, by its limits."""
+        if name == "value":
+            is_enough = self.at_least is None or estimate.low >= self.at_least
+            return is_enough and (self.at_most is None or estimate.high <= self.at_most)
+        if name == "gain":
+            return self.margin is None or estimate.low > self.margin
+        if name == "total gain":
+            assert self.total_margin is not None
+            return estimate.low > self.total_margin
+        return estimate.low >= -self.slice_margin
+
+
+def _slices_of(slices: Mapping[str, Any] | None, n_samples: int) -> Slices:
+    if slices is None:
+        return {}
+    if not isinstance(slices, Mapping):
+        raise TypeError(f"slices must be a mapping of names to rows, got {type(slices).__name__}")
+    masks: Slices = {}
+    for name, given in slices.items():
+        if not isinstance(name, str):
+            raise TypeError(f"slices must have names that are strings, got {name!r:.50}")
+        mask = as_array(given, f"slices[{name!r}]")
+        check_shape(mask, n_samples, 1, f"slices[{name!r}]")
+        if mask.dtype != np.bool_:
+            raise TypeError(f"slices[{name!r}] must be bool, one a row, got dtype {mask.dtype}")
+        if not mask.any():
+            raise ValueError(f"slices[{name!r}] must hold at least one row, got none")
+        masks[name] = mask.copy()
+    return masks
