@@ -27,6 +27,10 @@ with needs("optuna"):
     from optuna.samplers import RandomSampler
     from optuna.trial import FixedTrial
 
+# a path in a tree of choices: names, and the values that they were given
+_Path = tuple[tuple[str, Hashable], ...]
+_ROOT: _Path = ()
+
 _FEWEST = 50  # values of a step that an error proposes, if so few will do
 
 
@@ -223,7 +227,7 @@ class TrialSpace(Space):
 
     def __init__(self) -> None:
         # by what a trial suggested so far, with the values it got: what it suggested next
-        self._next: dict[Hashable, tuple[str | None, str | None]] = {}
+        self._next: dict[_Path, tuple[str | None, str | None]] = {}
         self._accepted = AcceptedWeights()
 
     @property
@@ -242,7 +246,7 @@ class TrialSpace(Space):
 
     def _check_tree(self, values: Mapping[str, Hashable], trial: Any) -> None:
         """ValueError if the trial has left the tree of choices that others have shown."""
-        left, path = dict(values), ()
+        left, path = dict(values), _ROOT
         while True:
             name, known = next(iter(left), None), self._next.get(path)
             if not isinstance(trial, (Trial, FixedTrial)):  # in no order
@@ -265,9 +269,9 @@ class TrialSpace(Space):
 
     def key_of(self, code: Any) -> dict[str, Any]:
         """``trial.params``, in the order in which trials suggest them, if one of them was found."""
-        left, path = dict(as_tuple(code)), ()
-        while (name := self._next.get(path, (None, None))[0]) in left:
-            path = (*path, (name, left.pop(name)))
+        left, path = dict(as_tuple(code)), _ROOT
+        while path in self._next and (name := self._next[path][0]) in left:
+            path = (*path, (str(name), left.pop(name)))
         return {name: value_from(value) for name, value in (*path, *left.items())}
 
     def describe(self) -> dict[str, Any]:

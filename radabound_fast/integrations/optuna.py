@@ -60,7 +60,7 @@ class GuardedObjective:
         _check_direction(trial, guard.holdout)
         if guard.halted:  # nothing to fit for
             raise _ended(guard, trial)
-        judged = trial if self._space is None else _JudgedTrial(trial, self._space)
+        judged: Any = trial if self._space is None else _JudgedTrial(trial, self._space)
         predictions, guess = predictions_of(self._fit_predict(judged), self._guesses)
         key = trial if isinstance(self._space, TrialSpace) else judged.params
         try:
@@ -69,7 +69,9 @@ class GuardedObjective:
             raise _ended(guard, trial, spent, guess) from None
         self.answers.append((trial.number, answer))
         told = answer.to_dict()
-        for name in USER_ATTRS if not isinstance(self._space, TrialPoints) else (*USER_ATTRS, "key"):
+        # a trial's own parameters are not those of its point
+        names = (*USER_ATTRS, "key") if isinstance(self._space, TrialPoints) else USER_ATTRS
+        for name in names:
             if name in told:
                 trial.set_user_attr(f"holdout_{name}", told[name])
         return float(answer.value)

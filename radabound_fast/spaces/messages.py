@@ -13,7 +13,6 @@ from radabound_fast.spaces.numbers import as_float, nearest_of
 
 _FEW = 6  # values that a message shows
 _MOST_QUOTED = 200  # characters of one
-_LONG_FLOAT = 12  # characters; a longer one was drawn by chance
 
 
 def outside(name: str, value: Any, values: Any) -> ValueError:
@@ -25,19 +24,6 @@ def outside(name: str, value: Any, values: Any) -> ValueError:
         nearest = nearest_of(float(value), values)
         hint = "" if nearest is None else f"; the nearest is {nearest!r}"
     return ValueError(f"{name} must be one of {shown(values)}, got {quoted(value)}{hint}")
-
-
-def shown_key(key: Any) -> str:
-    """A key for people: ``depth=5, leaf=10`` of a mapping, else its repr, cut if it is long."""
-    if isinstance(key, dict):
-        return shortened(", ".join(f"{name}={_in_words(value)}" for name, value in key.items()))
-    return quoted(key) if not isinstance(key, float) else _in_words(key)
-
-
-def _in_words(value: Any) -> str:
-    """The repr of a value; a float of more than a dozen characters has six digits."""
-    text = repr(value)
-    return f"{value:.6g}" if isinstance(value, float) and len(text) > _LONG_FLOAT else text
 
 
 def quoted(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from itertools import islice
 from typing import Any
 
@@ -109,7 +109,7 @@ def _listed_by(declared: Any) -> dict[Any, tuple[Any, float]] | None:
 
     Raises ValueError if the weights sum to more than 1.
     """
-    if not isinstance(declared, Iterable):
+    if not hasattr(declared, "__iter__"):
         return None
     listed: dict[Any, tuple[Any, float]] = {}
     weight, keys = 0.0, iter(declared)
