@@ -22,6 +22,7 @@ _HOMES = {
     "HoldoutExhausted": "guards.exhausted",
     "Ladder": "guards.ladder",
     "Losses": "holdout",
+    "ModelPool": "pool.model_pool",
     "PackedLosses": "_kernels.rows",
     "Plan": "planning",
     "RadaBound": "guards.radabound",

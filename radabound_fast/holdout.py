@@ -161,10 +161,13 @@ class Holdout(_Judged):
         wrong predictions, and the one metric that every guard answers; the others need a
         `DeclaredSearch` or a `FixedSequence`.
     classes : array_like, optional
-        What a prediction may be; by default the values in `y_true`.
+        What a prediction may be; by default the values in `y_true`.  Recall, specificity, balanced
+        accuracy and AUC need a row of each.
     sample_weight : array_like of float, shape (n_samples,), optional
         For metrics that are means, over a `DeclaredSearch` or a `FixedSequence`: how much each row
-        counts, positive, and fixed before any score was seen.
+        counts, positive, and fixed before any score was seen.  The population value is then that at
+        these weights, given which rows weigh how much.  Weights that depend on the rows (importance
+        weights) do not make it E[w loss] / E[w], which no interval here covers.
     groups : array_like, shape (n_samples,), optional
         For the same: rows of one group (patient, video) may depend on each other.
 

@@ -296,6 +296,68 @@ def _sight(
     return float(low[seen].min()), float(high[seen].max())
 
 
+def pool_figure(
+    values: ArrayLike,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    may_be_best: ArrayLike,
+    *,
+    baseline: float | None = None,
+    metric: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The scores of a pool of models, the best first, with their intervals, and a baseline.
+
+    Parameters
+    ----------
+    values, lows, highs : array_like of float, shape (n_models,)
+        Of each model.
+    may_be_best : array_like of bool, shape (n_models,)
+        Which models may be the best.
+    baseline : float, optional
+        A dashed line.
+    metric, title, subtitle : str
+        What stands beside and above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Of more than 2,000 models so many, spread over the axis.
+
+    Raises
+    ------
+    ValueError
+        A curve is empty or not one-dimensional, or lengths differ.
+    """
+    scores = _curve(values=values)
+    low, high = _curve(lows=lows, length=len(scores)), _curve(highs=highs, length=len(scores))
+    best = _curve(may_be_best=may_be_best, length=len(scores)) > 0
+    figure, axes = _figure(title, subtitle, len(scores), "models, the best on the holdout first")
+    axes.set_ylabel(metric, color=INK)
+    places = np.arange(len(scores))
+    if len(scores) > _MOST_MARKS:
+        places = np.unique(np.geomspace(1, len(scores), 2 * _MOST_MARKS).astype(np.int64)) - 1
+    thin = 2.0 if len(places) <= 500 else 0.8
+    for which, line, mark in ((~best[places], BAND, LIGHT_BLUE), (best[places], INNER_BAND, BLUE)):
+        shown = places[which]
+        axes.vlines(shown + 1.0, low[shown], high[shown], color=line, linewidth=thin)
+        axes.plot(shown + 1.0, scores[shown], "o", color=mark, markersize=1.6 * thin)
+    ends = []
+    if best[0]:
+        ends.append((scores[0], "may be the best", BLUE))
+    if not best[-1]:
+        ends.append((scores[-1], "not the best", LIGHT_BLUE))
+    if baseline is not None:
+        axes.axhline(baseline, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        ends.append((baseline, "the baseline", INK))
+    bottom, top = _sight(scores, low, high, 0)
+    axes.set_ylim(bottom, top)
+    ends = [(float(np.clip(end, bottom, top)), name, shade) for end, name, shade in ends]
+    _label_ends(axes, ends)
+    return figure
+
+
 def plan_figure(
     sizes: ArrayLike,
     searches: Mapping[int, ArrayLike],

@@ -56,11 +56,14 @@ if len(sys.argv) > 1:
 
 
 def recipe(name):
-    """Return the first program of a page, or below a heading of it: ``"optuna#In processes"``."""
-    page, _, heading = name.partition("#")
+    """Return a program of a page: the first, or below a heading, or the n-th below it.
+
+    ``"flaml"``, ``"optuna#In processes"``, ``"optuna#In processes#2"``.
+    """
+    page, heading, nth = (*name.split("#"), "", "1")[:3] if "#" in name else (name, "", "1")
     text = (PAGES / f"{page}.md").read_text("utf-8")
     below = text.partition(f"\n## {heading}\n")[2] if heading else text
-    return re.search(r"^```python\n(?!>>>)(.*?)^```", below, re.S | re.M)[1]
+    return re.findall(r"^```python\n(?!>>>)(.*?)^```", below, re.S | re.M)[int(nth or 1) - 1]
 
 
 def program(body):

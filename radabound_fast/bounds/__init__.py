@@ -31,7 +31,7 @@ from .adaptive import (
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
-from .betting import betting_interval
+from .betting import betting_interval, betting_p_value
 from .binomial import (
     binomial_free,
     binomial_interval,
@@ -76,6 +76,7 @@ __all__ = [
     "Stage",
     "auc_interval",
     "betting_interval",
+    "betting_p_value",
     "bernstein_excess",
     "bernstein_log_tail",
     "bernstein_split_excess",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import check_probability
 from ._arguments import check_not_negative
 
 # standard deviations, one bet each, from the largest that losses in [0, 1] can have
@@ -67,19 +68,66 @@ def betting_interval(losses: Any, nats: float) -> tuple[float, float]:
     >>> round(low, 4), round(float(losses.mean()), 4), round(high, 4)
     (0.0483, 0.05, 0.0515)
     """
-    values = np.asarray(losses, np.float64)
+    values = _checked(losses)
     nats = check_not_negative(nats=nats)
+    counts = _shared(values)
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    mean = float(np.mean(values))
+    low = _lower_limit(edges, counts, mean, nats)
+    return low, 1.0 - _lower_limit(edges, counts[::-1], 1.0 - mean, nats)
+
+
+def betting_p_value(losses: Any, expectation: float, nats: float) -> float:
+    """How surprising losses are if their expectation is no larger than this.
+
+    For one loss function fixed in advance whose expectation is at most `expectation`, the result is
+    at most a with probability at most a, for every a in (0, 1), at any m.
+
+    Parameters
+    ----------
+    losses : array_like, shape (n_samples,)
+        Losses in [0, 1], one a sample.
+    expectation : float
+        In (0, 1).
+    nats : float
+        Above 0, and fixed beforehand: the bets are the best ones for a result of ``exp(-nats)``.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        No losses, or one outside [0, 1].
+
+    Notes
+    -----
+    One over the capital of `betting_interval`, whose expectation is at most 1 (Markov).
+
+    Examples
+    --------
+    >>> losses = np.arange(4000) % 5 / 40
+    >>> f"{betting_p_value(losses, 0.048, nats=3.0):.0e}"
+    '1e-02'
+    """
+    counts = _shared(_checked(losses))
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    bets = _best_bets(counts.sum(), check_not_negative(nats=nats))
+    capital = _log_capital(edges, counts, check_probability(expectation=expectation), bets)
+    return math.exp(-max(capital, 0.0))
+
+
+def _checked(losses: Any) -> NDArray[np.float64]:
+    values = np.asarray(losses, np.float64)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"losses must be one number per sample, got shape {values.shape}")
     outside = ~((values >= 0.0) & (values <= 1.0))
     if outside.any():
         first = int(outside.argmax())
         raise ValueError(f"losses must be in [0, 1], got one outside at sample {first}")
-    counts = _shared(values)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    mean = float(np.mean(values))
-    low = _lower_limit(edges, counts, mean, nats)
-    return low, 1.0 - _lower_limit(edges, counts[::-1], 1.0 - mean, nats)
+    return values
 
 
 def _shared(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,15 +146,27 @@ def _lower_limit(
     """The largest mu, at most the mean, at which the capital reaches exp(nats)."""
     held = counts > 0.0
     edges, counts = edges[held], counts[held]
-    best = math.sqrt(2.0 * nats / counts.sum()) / SPREADS
+    bets = _best_bets(counts.sum(), nats)
 
     def wins(mu: float) -> bool:
-        bets = np.minimum(best, LARGEST_STAKE / mu)
-        grown = np.log1p(bets[:, None] * (edges - mu)) @ counts
-        most = float(grown.max())
-        return most + math.log(np.exp(grown - most).mean()) >= nats
+        return _log_capital(edges, counts, mu, bets) >= nats
 
     low, high = 0.0, mean
     while low < (middle := (low + high) / 2.0) < high and high - low > 2.0**-40 * high:
         low, high = (middle, high) if wins(middle) else (low, middle)
     return low
+
+
+def _best_bets(n_samples: float, nats: float) -> NDArray[np.float64]:
+    """The best bet for each of the standard deviations, if so many nats are to be won."""
+    return np.asarray(math.sqrt(2.0 * nats / n_samples) / SPREADS)
+
+
+def _log_capital(
+    edges: NDArray[np.float64], counts: NDArray[np.float64], mu: float, bets: NDArray[np.float64]
+) -> float:
+    """The logarithm of what the bets against mu come to, on average."""
+    bets = np.minimum(bets, LARGEST_STAKE / mu)
+    grown = np.log1p(bets[:, None] * (edges - mu)) @ counts
+    most = float(grown.max())
+    return most + math.log(np.exp(grown - most).mean())

@@ -219,7 +219,8 @@ def _provided(guard: SignedGuard) -> str:
     """On which condition the intervals of a guard's answers hold."""
     bound = BOUNDS[guard.bound]
     if bound.proved:
-        return "if the order of the models was fixed before any holdout score was seen"
+        order = "the order of the models was fixed before any holdout score was seen"
+        return f"if {order} and no model was trained on these rows"
     if isinstance(bound, PaperBound) and bound.asymptotic:
         return "by a heuristic"
     return "as the paper claims, which is not proved"

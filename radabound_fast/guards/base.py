@@ -51,9 +51,12 @@ class Guard:
         ``query(y_pred, guess=...)``.
     kind : str
         The name of the guard's public class.
+    allow_reruns : bool
+        Whether a query may bring ``rerun=``, which training of its key it is.
     """
 
     delta: float
+    allow_reruns: bool = False
     kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
     _holdout: Holdout | Losses

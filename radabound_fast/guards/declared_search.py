@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -31,6 +31,7 @@ from radabound_fast.guards.search_answers import (
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
     Floats,
+    Kept,
     Terms,
     answer_of,
 )
@@ -50,7 +51,7 @@ from radabound_fast.metrics import (
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
-from radabound_fast.spaces.space import Codes
+from radabound_fast.spaces.space import Codes, same_description
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
@@ -68,7 +69,9 @@ class DeclaredSearch(Guard):
     All intervals hold at once, with probability 1 - delta, however the search goes about it: TPE,
     evolution, by hand, with every score in view.  What counts is the size of the space, not the
     number of queries.  So nothing halts and nothing is secret, and it may be copied, pickled,
-    forked, and used as a scorer by any worker.
+    forked, and used as a scorer by any worker, if a key stands for one model in all copies: copies
+    do not know of each other, and no error is raised where a learner that tosses coins gives them
+    different ones.  A search that is opened from a database (`open`) knows of all.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ class DeclaredSearch(Guard):
         has all combinations of them, as scikit-learn's `ParameterGrid`; see `radabound_fast.spaces`
         for lists in a fixed order, products, ensembles, and priors of your own.
     delta : float
-        The probability that any interval misses, in (0, 1).
+        The probability that any answer's interval misses, in (0, 1).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before any holdout score
         was seen.  Every answer then has `gain`, `gain_low` and `gain_high` over it; values and
@@ -120,8 +123,12 @@ class DeclaredSearch(Guard):
 
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
-    whole lineage.  Not covered: a space that is changed after scores were seen, and whatever else
-    was fitted to the holdout.
+    whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
+    because of scores are not, unless each training is a rerun (Result 38).  A holdout that was
+    stratified by its labels is covered for means and for what is proved given the labels, not for
+    precision and F1 (Result 39).  Not covered: a space that is changed after scores were seen,
+    data or features that are changed after a look at the rows that fail, and whatever else was
+    fitted to the holdout.
 
     What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
     when one key stands for two models.  The intervals never rest on that.
@@ -170,6 +177,7 @@ class DeclaredSearch(Guard):
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
         self._asked = QueryTable(self._terms.measure.n_kept + 2)
+        self._last_reruns: dict[Hashable, int] = {}  # of each key, which "next" has come to
         self._holdout.note_guard(None)
 
     def _truth_beside(self, baseline: Any) -> Truth | None:
@@ -242,9 +250,10 @@ class DeclaredSearch(Guard):
         size = "" if self.size is None else f" of {self.size:,} keys"
         whose = "of every answer"
         assumed = (
-            f"{measure.assumed}; models trained from their key and from data "
-            "independent of the holdout, so that whatever else of a model was chosen by holdout "
-            "scores is part of its key."
+            f"{measure.assumed}; models trained from their key and from data independent of the "
+            f"holdout, one a key{' and rerun' if self.allow_reruns else ''}, so that whatever else "
+            "of a model was chosen by holdout scores, or after a look at holdout rows, is part of "
+            "its key."
         )
         seen = (
             f"looks at every score, as long as it stays in the space{size} that was declared "
@@ -263,7 +272,8 @@ class DeclaredSearch(Guard):
                 "Of a model trained again on all rows nothing is said."
             )
         return (
-            f"With probability at least {certainty(self.delta)} the {what} {whose} is {side}"
+            f"With probability at least {certainty(self.delta)} the {what} {whose} {measure.where} "
+            f"is {side}"
             f"{gains}, of all answers at once. Finite-sample, valid for any search that {seen}; "
             f"proved by the union bound over its keys, with {limits}. Assumed: {assumed}"
         )
@@ -271,7 +281,9 @@ class DeclaredSearch(Guard):
     # ---- asking ----------------------------------------------------------------------------
 
     @sealed
-    def query(self, y_pred: Any, *, key: Any, rerun: int = 1) -> DeclaredSearchAnswer:
+    def query(
+        self, y_pred: Any, *, key: Any, rerun: int | Literal["next"] = 1
+    ) -> DeclaredSearchAnswer:
         """Return the metric of the model of a key, and limits of its population value.
 
         Parameters
@@ -284,8 +296,9 @@ class DeclaredSearch(Guard):
             they say which predictions are wrong.
         key : object
             The model, in the space.
-        rerun : int, default 1
-            With `allow_reruns`: which training of this key it is.
+        rerun : int or "next", default 1
+            With `allow_reruns`: which training of this key it is; "next": the first that was not
+            queried yet, in the database if the search was opened from one.
 
         Returns
         -------
@@ -295,9 +308,12 @@ class DeclaredSearch(Guard):
         Raises
         ------
         TypeError, ValueError
-            The key is not in the space, was queried with other predictions, or they are not such an
-            array; nothing has changed then.
+            The key is not in the space, was queried with other predictions (whose answer is then
+            the error's attribute `answer`), or they are not such an array; nothing has changed
+            then.
         """
+        if isinstance(rerun, str) and rerun == "next" and self.allow_reruns:
+            return self._next(y_pred, key)
         query, nats = self._find(key, rerun)
         return self._one(query, nats, self._read(y_pred, 1, np.array([nats])))
 
@@ -498,7 +514,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         Both are queried, if they were not yet.  The limits of all comparisons hold at once, with
-        probability 1 - delta: an event of their own, beside that of the answers.  Each pays for
+        probability 1 - delta: an event of their own, beside that of the answers, so that answers
+        and comparisons hold together with probability 1 - 2 delta (and with ROC bands as well,
+        1 - 3 delta).  Each pays for
         both keys, two-sided ln 2 less, since a pair then has no order (Result 25 of
         docs/explanation/theory.md).  The fewer the rows on which the models differ, the narrower
         they are.
@@ -588,7 +606,9 @@ class DeclaredSearch(Guard):
         Notes
         -----
         The key is queried, if it was not yet.  All bands hold at once with probability 1 - delta,
-        an event of their own, beside that of the answers (Result 26 of docs/explanation/theory.md).
+        an event of their own, beside that of the answers, so that answers and bands hold together
+        with probability 1 - 2 delta (and with comparisons as well, 1 - 3 delta).  Result 26 of
+        docs/explanation/theory.md.
         """
         if self._truth is None or self._truth.row.name != "roc_auc":
             raise ValueError(f"roc_band needs metric='roc_auc', got {self._holdout.metric!r}")
@@ -685,7 +705,7 @@ class DeclaredSearch(Guard):
             whose.take_stored_metric(record.description["metric"])
             made = cls(whose.apart(), baseline=baseline, **arguments)
         for parameter, value in made._parameters().items():
-            if value != stored.get(parameter):
+            if not same_description(value, stored.get(parameter)):
                 raise ValueError(
                     f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
                     f"made, got {value!r:.200}"
@@ -760,7 +780,9 @@ class DeclaredSearch(Guard):
         """Do nothing: the database of an opened search is open for the length of a query."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_asked": self._asked.copy()}  # a copy goes its own way
+        # a copy goes its own way
+        own = {"_asked": self._asked.copy(), "_last_reruns": dict(self._last_reruns)}
+        return vars(self) | own
 
     def __repr__(self) -> str:
         options = "".join(
@@ -815,7 +837,7 @@ class DeclaredSearch(Guard):
         kept = truth.keep(measure, rows, paid, self._terms.nats_of_gains)
         return Rows(kept, fingerprints_of(rows, self._secret))
 
-    def _find(self, key: Any, rerun: int) -> tuple[Query, float]:
+    def _find(self, key: Any, rerun: Any) -> tuple[Query, float]:
         code, nats = self.space.find(key)
         nats = float(nats)
         if not self.allow_reruns:
@@ -859,7 +881,41 @@ class DeclaredSearch(Guard):
             n_answered = self._record.add(
                 {query: asked}, lambda query, before: self._check_same(query, before, rows, 0)
             )
-        answer = answer_of(self._terms, query, asked[:-1], n_answered)
+        return self._noted(query, asked[:-1], n_answered)
+
+    def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
+        """Query the first training of a key that nobody has queried, however many ask at once."""
+        code, _ = self.space.find(key)
+        rerun = self._last_reruns.get(code, 0) if self._record is None else 0
+        while True:
+            rerun = max(rerun, 0 if self._record is None else self._record.last_rerun(code)) + 1
+            query, nats = self._find(key, rerun)
+            rows = self._read(y_pred, 1, np.array([nats]))
+            n_answered = self._add_new(query, nats, rows)
+            if n_answered is not None:
+                return self._noted(query, (*rows.first(), nats), n_answered)
+
+    def _add_new(self, query: Query, nats: float, rows: Rows) -> int | None:
+        """Add a query, and return how many there are then; None if it was there before."""
+        code, rerun = query
+        if self._record is None:
+            self._last_reruns[code] = rerun
+            values = [*rows.columns, np.array([nats]), rows.fingerprints]
+            packed = self.space.pack_codes([code])
+            n_answered, numbers, _ = self._asked.add(packed, np.array([rerun]), values)
+            return n_answered if numbers is None else None
+        is_new = True
+
+        def note(query: Query, before: Entry) -> None:
+            nonlocal is_new
+            is_new = False
+
+        asked = *rows.first(), nats, rows.fingerprints.item(0)
+        n_answered = self._record.add({query: asked}, note)
+        return n_answered if is_new else None
+
+    def _noted(self, query: Query, kept: Kept, n_answered: int) -> DeclaredSearchAnswer:
+        answer = answer_of(self._terms, query, kept, n_answered)
         if self._logs:
             key = f", key {shown_key(answer.key)}"
             value = answer.value if self.space.shows is None else None
@@ -929,10 +985,14 @@ class DeclaredSearch(Guard):
             if self.allow_reruns
             else "if its training tosses coins, make the search with allow_reruns=True, pass rerun="
         )
-        raise ValueError(
+        error = ValueError(
             f"key must stand for one model, got {quoted(self.space.key_of(code))} (rerun {rerun}) "
             f"a second time with other {rows.of}: {again}"
         )
+        if self.space.shows is None:
+            first = answer_of(self._terms, query, before[:-1], self.n_answered)
+            error.answer = first  # type: ignore[attr-defined]
+        raise error
 
 
 def _not_one_a_row(n_keys: int, n_rows: int) -> ValueError:

@@ -398,11 +398,11 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         what, limits = self._measure.told
         return (
             f"With probability at least {certainty(self.delta)} every answer is within "
-            f"{self.epsilon} of the {what}, and that is between its low and high. Two-sided, "
-            f"finite-sample, for queries in an order fixed in advance (before any score on this "
-            f"holdout was seen), up to a halting time that depends on the data; proved by the "
-            f"union bound, with {limits}. Assumed: {self._measure.assumed}. Never for an adaptive "
-            f"analyst: DeclaredSearch stays valid there."
+            f"{self.epsilon} of the {what} {self._measure.where}, and that is between its low and "
+            f"high. Two-sided, finite-sample, for queries in an order fixed in advance (before any "
+            f"score on this holdout was seen), up to a halting time that depends on the data; "
+            f"proved by the union bound, with {limits}. Assumed: {self._measure.assumed}. Never "
+            f"for an adaptive analyst: DeclaredSearch stays valid there."
         )
 
     def _answers_all(self, mean: float | None, binary: bool, nats: float) -> bool:

@@ -126,7 +126,11 @@ class Report:
             n_queries = search.n_queries
             answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
-            raise ValueError("there is nothing to report: no model was asked about")
+            raise ValueError(
+                "there is nothing to report: no model was asked about by this search; answers of "
+                "its copies, as in other processes, stay with them: DeclaredSearch.open(path, ...) "
+                "has those of all"
+            )
         measure = answers.terms.measure
         return cls(
             metric=measure.name,
@@ -149,16 +153,20 @@ class Report:
                 f" for its {self.n_folds} fold models on average (a refitted model is another one)"
             )
         size = "" if self.space_size is None else f" of {self.space_size:,} configurations"
-        used, where = "its scores", f"a space{size} that was declared beforehand"
+        used, first = "its scores", f"its space{size} was declared before them"
         if self._shows is not None:
-            used, where = f"what it was shown, {self._shows}", "that"
+            used, first = f"what it was shown, {self._shows}", "it saw nothing else of these rows"
+        unseen = "no model was trained on these rows"
+        if self.n_folds is not None:
+            unseen = "each fold's rows were judged by a model that was trained without them"
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
             f"The best of {self._models} is {self._called}",
             f"{self.metric} {score} {self._rows}",
-            f"{place} in the population{folds}",
+            f"{place} {self.answers.terms.measure.where}{folds}",
             self.delta,
-            f"however the search used {used} (radabound_fast.DeclaredSearch over {where})",
+            f"however the search used {used}, if {first} and {unseen} "
+            "(radabound_fast.DeclaredSearch)",
         )
         if self.baseline is None:
             return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
 from radabound_fast.integrations._estimators import Response, as_score
+from radabound_fast.integrations._owner import Fitted
 
 if TYPE_CHECKING:
     from radabound_fast.integrations._owner import AnyHoldout
@@ -21,16 +23,42 @@ with needs("sklearn"):
     from sklearn.utils.validation import _num_samples, check_is_fitted
 
 
-def fit_predict(
-    estimator: Any, X: Any, y: Any, X_holdout: Any, cv: Any, response: Response, params: Any
-) -> Any:
-    """What a worker does: predictions for the holdout, with a guess of their error if cv is set."""
-    candidate = with_params(estimator, params)
-    if cv is None:
-        return response.of(candidate.fit(X, y), X_holdout)
-    predictions = response.of(clone(candidate).fit(X, y), X_holdout)
-    accuracy = cross_val_score(candidate, X, y, cv=cv, scoring="accuracy", error_score="raise")
-    return predictions, 1.0 - float(accuracy.mean())
+@dataclass(frozen=True)
+class Worker:
+    """What a worker needs to fit a candidate: the training part, and the rows to predict.
+
+    Attributes
+    ----------
+    estimator, X, y, fit_params
+        What is fitted, to what, with what else.
+    X_holdout, response
+        The rows to predict, and as what.
+    cv : splitter, int or None
+        What a guess is made with; None: no guess is needed.
+    keeps_models : bool
+        Whether models are sent beside their predictions.
+    """
+
+    estimator: Any
+    X: Any
+    y: Any
+    fit_params: dict[str, Any]
+    X_holdout: Any
+    response: Response
+    cv: Any
+    keeps_models: bool
+
+    def __call__(self, params: dict[str, Any]) -> Fitted:
+        candidate, guess = with_params(self.estimator, params), None
+        model = clone(candidate).fit(self.X, self.y, **self.fit_params)
+        y_pred = self.response.of(model, self.X_holdout)
+        if self.cv is not None:
+            accuracy = cross_val_score(
+                candidate, self.X, self.y, cv=self.cv, scoring="accuracy", error_score="raise",
+                params=self.fit_params,
+            )  # fmt: skip
+            guess = 1.0 - float(accuracy.mean())
+        return Fitted(y_pred, guess, model if self.keeps_models else None)
 
 
 def with_params(estimator: Any, params: dict[str, Any]) -> Any:

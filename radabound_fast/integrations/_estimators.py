@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from radabound_fast.integrations._owner import AnyHoldout
@@ -37,22 +38,52 @@ class Response(NamedTuple):
     def of(self, estimator: Any, X: Any) -> Any:
         """Return what a fitted estimator says of these rows.
 
-        Raises ValueError if its classes are not the holdout's, where their order counts.
+        Raises ValueError if its classes are not the holdout's, where their order counts, and
+        TypeError if it has no such method.
         """
         if self.takes in ("classes", "numbers"):
-            return estimator.predict(X)
-        known = np.asarray(estimator.classes_).tolist()
+            return _flat(self._ask(estimator, "predict")(X))
+        known = np.asarray(self._ask(estimator, "classes_")).tolist()
         if len(known) != len(self.classes) or set(known) != set(self.classes):
             raise ValueError(
                 f"estimator must have the classes {self.classes!r:.200}, got {known!r:.200}"
             )
+        if self.takes == "scores" and hasattr(estimator, "decision_function"):
+            scores = np.asarray(_flat(estimator.decision_function(X)))  # of the second class
+            return scores if known.index(self.pos_label) == 1 else -scores
+        shares = _by_class(self._ask(estimator, "predict_proba")(X), known)
         if self.takes == "probabilities":
-            return estimator.predict_proba(X)[:, [known.index(label) for label in self.classes]]
-        place = known.index(self.pos_label)
-        if not hasattr(estimator, "decision_function"):
-            return estimator.predict_proba(X)[:, place]
-        scores = estimator.decision_function(X)  # of the second class
-        return scores if place == 1 else -scores
+            return shares[:, [known.index(label) for label in self.classes]]
+        return shares[:, known.index(self.pos_label)]
+
+    def _ask(self, estimator: Any, name: str) -> Any:
+        if not hasattr(estimator, name):
+            raise TypeError(
+                f"estimator must have {name} for a metric of {self.takes}, "
+                f"got {type(estimator).__name__}, which has none"
+            )
+        return getattr(estimator, name)
+
+
+def _flat(y_pred: Any) -> Any:
+    """One prediction a row, of tools that return a column."""
+    if getattr(y_pred, "ndim", 1) == 2 and y_pred.shape[1] == 1:
+        return np.asarray(y_pred)[:, 0]
+    return y_pred
+
+
+def _by_class(shares: Any, known: list[Any]) -> NDArray[Any]:
+    """Probabilities as an array with the classes in this order; those of a frame have names."""
+    names = list(getattr(shares, "columns", known))
+    if names != known and len(names) == len(known) and set(names) == set(known):
+        shares = shares[known]
+    array = np.asarray(shares)
+    if array.ndim != 2 or array.shape[1] != len(known):
+        raise ValueError(
+            f"predict_proba must return a column for each of {len(known)} classes, "
+            f"got shape {array.shape}"
+        )
+    return array
 
 
 def as_score(holdout: AnyHoldout, value: Any) -> Any:

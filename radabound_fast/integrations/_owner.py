@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, cast
 
 from radabound_fast.guards.exhausted import HoldoutExhausted
 
@@ -44,6 +44,8 @@ class AnyGuard(Protocol):
     def kind(self) -> str: ...
     @property
     def needs(self) -> Literal["key", "guess"] | None: ...
+    @property
+    def allow_reruns(self) -> bool: ...
     @property
     def halted(self) -> bool: ...
     @property
@@ -97,9 +99,33 @@ def is_search_here(guard: AnyGuard) -> TypeGuard[DeclaredSearch]:
 
 
 def beside(guard: AnyGuard, *, key: Any, guess: float | None = None) -> dict[str, Any]:
-    """What a query of this guard brings beside predictions, by name."""
+    """What a query of this guard brings beside predictions, by name.
+
+    Where a key may be trained again, each query is a training of its own: a tool does not say
+    whether its learner tosses coins.
+    """
+    if guard.needs is None:
+        return {}
     arguments = {"key": key, "guess": guess}
-    return {} if guard.needs is None else {guard.needs: arguments[guard.needs]}
+    rerun = {"rerun": "next"} if guard.allow_reruns else {}
+    return {guard.needs: arguments[guard.needs]} | rerun
+
+
+def ask(
+    guard: AnyGuard, y_pred: Any, *, key: Any = None, guess: float | None = None
+) -> tuple[Answer, bool]:
+    """Return the answer for a tool that may try a key again, and whether it is of `y_pred`.
+
+    Where a key has one model, a second one, of a learner that tosses coins, is not judged: the
+    answer is the first one's.
+    """
+    try:
+        return guard.query(y_pred, **beside(guard, key=key, guess=guess)), True
+    except ValueError as error:
+        first = getattr(error, "answer", None)
+        if first is None:
+            raise
+        return first, False
 
 
 def first_withheld(
@@ -119,12 +145,22 @@ def _exhausted(guard: AnyGuard, reason: str, guess: float | None = None) -> Hold
     return HoldoutExhausted(reason + hint, n_answered=n_answered)
 
 
-def predictions_of(output: Any, guesses: bool) -> tuple[Any, Any]:
+class Fitted(NamedTuple):
+    """What a worker returns of a candidate whose model may be kept."""
+
+    y_pred: Any
+    guess: float | None
+    model: Any
+
+
+def fitted_of(output: Any, guesses: bool) -> Fitted:
     """Predictions, and a guess or None, from what `fit_predict` returned."""
+    if isinstance(output, Fitted):
+        return output
     if not guesses:
-        return output, None
+        return Fitted(output, None, None)
     if not isinstance(output, tuple) or len(output) != 2:
         raise TypeError(
             f"fit_predict must return (predictions, guess), got {type(output).__name__}"
         )
-    return output
+    return Fitted(*output, None)

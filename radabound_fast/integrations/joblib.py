@@ -7,18 +7,18 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from radabound_fast._extras import needs
 from radabound_fast.files import progress as _progress
 from radabound_fast.guards.answers import hand_over
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
-    beside,
+    ask,
     check_guard,
     check_guesses,
     first_withheld,
-    predictions_of,
+    fitted_of,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ with needs("joblib"):
     from joblib import Parallel, delayed, effective_n_jobs
 
 Candidate = TypeVar("Candidate")
+
+
+class Judged(NamedTuple, Generic[Candidate]):
+    """A candidate, its answer, the model that its worker sent, and whether the answer is of it."""
+
+    candidate: Candidate
+    answer: Any
+    model: Any
+    is_judged: bool
 
 
 def guarded_map(
@@ -51,7 +60,8 @@ def guarded_map(
         (n_samples,).  It runs in a worker and must not hold the labels of the holdout.
     candidates : iterable
         What to try; read as workers become free, so it may have no end.  For a `DeclaredSearch`
-        each is the key of its query.
+        each is the key of its query; one that comes again is another training with
+        ``allow_reruns=True``, and else has the answer of its first.
     n_jobs, backend : optional
         As in `joblib.Parallel`; None takes what `joblib.parallel_config` says.
     guesses : bool, default False
@@ -95,10 +105,18 @@ def guarded_map(
     """
     guard = check_guard(guard)
     check_guesses(guard, guesses)
-    return _answers(guard, fit_predict, candidates, n_jobs, backend, guesses, progress)
+    return _answers(judged(guard, fit_predict, candidates, n_jobs, backend, guesses, progress))
 
 
 def _answers(
+    found: Generator[Judged[Candidate], None, None],
+) -> Generator[tuple[Candidate, Any], None, None]:
+    with contextlib.closing(found):
+        for one in found:
+            yield one.candidate, one.answer
+
+
+def judged(
     guard: AnyGuard,
     fit_predict: Callable[[Candidate], Any],
     candidates: Iterable[Candidate],
@@ -106,7 +124,8 @@ def _answers(
     backend: str | None,
     guesses: bool,
     progress: bool,
-) -> Generator[tuple[Candidate, Any], None, None]:
+) -> Generator[Judged[Candidate], None, None]:
+    """`guarded_map`, of a guard that was checked, with the models of workers that send them."""
     sent: deque[Candidate] = deque()  # to the workers, and not yet judged
     answers: list[tuple[Candidate, Any]] = []
 
@@ -123,16 +142,16 @@ def _answers(
         total = len(candidates) if isinstance(candidates, Sized) else None
         advance = shown.enter_context(_progress.progress(total, "answers", quiet=not progress))
         for output in outputs:
-            predictions, guess = predictions_of(output, guesses)
+            y_pred, guess, model = fitted_of(output, guesses)
             try:
-                answer = guard.query(predictions, **beside(guard, key=sent[0], guess=guess))
+                answer, is_judged = ask(guard, y_pred, key=sent[0], guess=guess)
             except HoldoutExhausted as spent:
                 if guard.n_answered == 0:
                     raise first_withheld(guard, spent, guess) from None
                 return
             answers.append((sent.popleft(), answer))
             advance(1)
-            yield answers[-1]
+            yield Judged(*answers[-1], model, is_judged)
     except GeneratorExit:  # closed by the caller, who has all answers
         raise
     except BaseException as error:

@@ -34,7 +34,7 @@ class GuardedRounds:
     """
 
     def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
+        self._rounds, self._n_threads = rounds, 0
         # after LightGBM's own, early stopping among them, which has 30; it looks in __dict__
         self.order = 40
 
@@ -45,10 +45,13 @@ class GuardedRounds:
     def __call__(self, env: Any) -> None:
         rounds, n_rounds = self._rounds, env.iteration + 1
         if env.iteration == env.begin_iteration:
-            rounds.start(_n_classes(env.model))
+            n_classes, self._n_threads = _checked(env.model)
+            rounds.start(n_classes)
         answered = True
         if rounds.is_due(n_rounds):
-            answered = rounds.ask(n_rounds, _codes(env.model.predict(rounds.X_holdout)))
+            # without a number it takes all cores, and training goes on with them
+            scores = env.model.predict(rounds.X_holdout, num_threads=self._n_threads)
+            answered = rounds.ask(n_rounds, _codes(scores))
         ends = not answered or n_rounds == env.end_iteration
         if ends and rounds.best is not None:
             best, error = rounds.best
@@ -102,8 +105,11 @@ def guarded_rounds(
     return GuardedRounds(Rounds(guard, X_holdout, every, classes, key))
 
 
-def _n_classes(model: Any) -> int:
-    """Return the number of classes of a booster; TypeError or ValueError if it cannot be judged."""
+def _checked(model: Any) -> tuple[int, int]:
+    """Return a booster's number of classes, and of threads.
+
+    Raises TypeError or ValueError if it cannot be judged.
+    """
     if not isinstance(model, Booster):
         raise TypeError(
             "guarded_rounds is for lightgbm.train and LGBMClassifier, got lightgbm.cv: its folds "
@@ -112,8 +118,9 @@ def _n_classes(model: Any) -> int:
         )
     # the model's text is where every alias of a parameter has one name
     text = model.model_to_string(num_iteration=1)
-    objective, boosting = (
-        _setting(text, pattern) for pattern in (r"^objective=(\w+)", r"^\[boosting: (\w+)\]")
+    objective, boosting, n_threads = (
+        _setting(text, pattern)
+        for pattern in (r"^objective=(\w+)", r"^\[boosting: (\w+)\]", r"^\[num_threads: (-?\d+)\]")
     )
     if objective not in BINARY + MULTICLASS:
         raise ValueError(
@@ -125,7 +132,8 @@ def _n_classes(model: Any) -> int:
             "boosting must not be dart: its later rounds change the earlier trees, so that the "
             "model of the best round would not be the one that was asked about"
         )
-    return 2 if objective in BINARY else model.num_model_per_iteration()
+    n_classes = 2 if objective in BINARY else model.num_model_per_iteration()
+    return n_classes, int(n_threads or 0)
 
 
 def _setting(text: str, pattern: str) -> str | None:

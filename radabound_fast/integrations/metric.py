@@ -15,7 +15,7 @@ from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.improvements import BestSoFar
 from radabound_fast.integrations._estimators import Response, as_score
-from radabound_fast.integrations._owner import AnyGuard, beside, check_guard, is_search_here
+from radabound_fast.integrations._owner import AnyGuard, ask, check_guard, is_search_here
 from radabound_fast.spaces import Choice, Grid, Improvements, Space
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from radabound_fast.store.record import SearchRecord
 
 __all__ = ["HoldoutMetric", "HoldoutScorer"]
+
+# parameters that no model depends on; values that are compared
+_NO_CHOICE, _PLAIN = ("n_jobs", "verbose"), (str, int, float, bool, type(None))
 
 OtherRows = Literal["refuse", "plain"]
 Withheld = Literal["raise", "worst", "stop"]
@@ -76,6 +79,10 @@ class HoldoutMetric:
     Over `spaces.Improvements` a search needs no keys and may be any program: the value that is
     returned is then the best so far, rounded, while ``search.report()`` has every model's own
     value and interval.
+
+    *The same key again* is another training with ``allow_reruns=True``.  Else its answer is the
+    first one's, whatever the predictions: a second model of a learner that tosses coins is not
+    judged.
 
     *Other processes.*  Labels are needed wherever a metric is computed, so a pickled metric holds
     them: send it to workers that you trust.  With a `DeclaredSearch` each worker has a copy that
@@ -186,7 +193,7 @@ class HoldoutMetric:
         if self._best_so_far is not None:
             return self._best_so_far.query(y_pred)
         try:
-            return float(self.guard.query(y_pred, **beside(self.guard, key=key, guess=guess)).value)
+            return float(ask(self.guard, y_pred, key=key, guess=guess)[0].value)
         except HoldoutExhausted as spent:
             if self.withheld == "worst":
                 return self._worst
@@ -244,6 +251,12 @@ class HoldoutMetric:
                 "a HoldoutMetric over spaces.Improvements cannot be pickled: what its search was "
                 "shown has one owner; DeclaredSearch.open stores it for several processes"
             )
+        if database is None and guard.allow_reruns:
+            raise TypeError(
+                "a HoldoutMetric over a search with allow_reruns cannot be pickled: the trainings "
+                "of a key are counted in one place; DeclaredSearch.open counts them for several "
+                "processes"
+            )
         options = self.other_rows, self.withheld
         if database is None or is_search_here(guard):  # a search is sent with the path of its own
             return _restored, (type(self), guard, *options)
@@ -282,6 +295,9 @@ class HoldoutScorer:
     The estimator is asked for what the metric takes: classes, numbers, probabilities, or scores
     (``decision_function``, or the probability of the positive class).  An error rate becomes an
     accuracy, and other metrics of which less is better are negated.
+
+    Where the space's names make the key, models may differ in nothing else: a tuned parameter that
+    the space lacks is an error, as far as this object sees both models.
     """
 
     def __init__(self, metric: HoldoutMetric, key: Callable[[Any], Any] | None) -> None:
@@ -295,6 +311,8 @@ class HoldoutScorer:
         if metric.needs == "key" and key is None and is_search_here(metric.guard):
             self._space = metric.guard.space
             self._names = _names_of(self._space)
+        # by the names of a key: what else the first such model was
+        self._beside: dict[tuple[str, ...], dict[str, Any]] = {}
 
     @property
     def __name__(self) -> str:
@@ -317,6 +335,7 @@ class HoldoutScorer:
         keys = [{name: params[name] for name in names if name in params} for names in self._names]
         inside = [key for key in keys if key in space]
         if len(inside) == 1:
+            self._check_says_all(inside[0], params | {"class": type(estimator).__name__})
             return inside[0]
         if len(keys) == 1:
             return keys[0]  # whose fault the search will name
@@ -324,6 +343,21 @@ class HoldoutScorer:
             f"the estimator's parameters must be one key of the space, they are {len(inside)}: "
             "pass key= to metric.scorer"
         )
+
+    def _check_says_all(self, key: dict[str, Any], params: dict[str, Any]) -> None:
+        """ValueError if two models with keys of these names differ in something else."""
+        beside = {
+            name: value
+            for name, value in params.items()
+            if name not in key and name not in _NO_CHOICE and isinstance(value, _PLAIN)
+        }
+        first = self._beside.setdefault(tuple(sorted(key)), beside)
+        for name in sorted(beside.keys() & first.keys()):
+            if beside[name] != first[name]:
+                raise ValueError(
+                    f"key must say all that is tuned, got models with {name}={first[name]!r:.100} "
+                    f"and {beside[name]!r:.100}, and the space has no {name}"
+                )
 
     def __repr__(self) -> str:
         return f"HoldoutScorer({self.metric!r})"

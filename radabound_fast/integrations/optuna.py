@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from radabound_fast._extras import needs
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.integrations._owner import (
-    beside,
+    ask,
     check_guard,
     check_guesses,
     first_withheld,
+    fitted_of,
     is_search_here,
-    predictions_of,
 )
 from radabound_fast.spaces import Choice, Grid
 
@@ -61,10 +61,10 @@ class GuardedObjective:
         if guard.halted:  # nothing to fit for
             raise _ended(guard, trial)
         judged: Any = trial if self._space is None else _JudgedTrial(trial, self._space)
-        predictions, guess = predictions_of(self._fit_predict(judged), self._guesses)
+        y_pred, guess, _ = fitted_of(self._fit_predict(judged), self._guesses)
         key = trial if isinstance(self._space, TrialSpace) else judged.params
         try:
-            answer = guard.query(predictions, **beside(guard, key=key, guess=guess))
+            answer, _ = ask(guard, y_pred, key=key, guess=guess)
         except HoldoutExhausted as spent:
             raise _ended(guard, trial, spent, guess) from None
         self.answers.append((trial.number, answer))

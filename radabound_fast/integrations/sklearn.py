@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from functools import partial
+import contextlib
 from typing import Any, Self
 
 import numpy as np
 
 from radabound_fast._extras import needs
 from radabound_fast.integrations._candidates import (
+    Worker,
     check_length,
     delegated,
-    fit_predict,
     listed_candidates,
     results_of,
-    with_params,
 )
-from radabound_fast.integrations._estimators import Response
+from radabound_fast.integrations._estimators import Response, as_score
 from radabound_fast.integrations._owner import check_guard, first_withheld
 
 with needs("sklearn"):
@@ -26,7 +24,7 @@ with needs("sklearn"):
     from sklearn.utils.validation import check_is_fitted
 
     from radabound_fast.integrations._sklearn_space import space_of
-    from radabound_fast.integrations.joblib import guarded_map
+    from radabound_fast.integrations.joblib import judged
 
 __all__ = ["HoldoutSearchCV", "space_of"]
 
@@ -45,11 +43,16 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         A parameter grid or several, or what yields parameters: `ParameterGrid`, `ParameterSampler`,
         `spaces.Choice`.
     guard : guard made on labels, or RemoteGuard
-        A `DeclaredSearch` is made over the candidates (`space_of`).
+        A `DeclaredSearch` is made over the candidates (`space_of`).  Parameters that come again, in
+        a second `fit` too, are another training with ``allow_reruns=True``, and else have the
+        answer of their first.
     n_jobs : int, optional
         As in `joblib.Parallel`.  The answers and the halt do not depend on it.
     refit : bool, default True
-        Whether to fit the best candidate on all of `X` as `best_estimator_`.
+        Whether to have `best_estimator_`, as in scikit-learn.  It is the very model that was
+        judged, and nothing is fitted again: of a learner that tosses coins another fit is another
+        model, of which the answer says nothing.  Workers then send their models beside the
+        predictions.
     cv : int, splitter or iterable, default 5
         For a `GuessAndCheck`: the guess is the cross-validation error on `X` and `y`.  Not used
         otherwise.
@@ -60,8 +63,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     best_estimator_ (with ``refit=True``), best_params_, best_index_, best_answer_, best_score_
-        Of the best answer, the first of equals.  `best_estimator_` is fitted to `X` alone, like
-        the model that was judged.
+        Of the best answer, the first of equals.  `best_estimator_` is the model that was judged.
     cv_results_ : dict of sequences, one entry per candidate
         For ``pandas.DataFrame(cv_results_)``, with scikit-learn's names.  "params" and a masked
         array ``param_*`` for each; "mean_test_score", the score on the holdout, and
@@ -74,8 +76,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         the interval says how far the score may be off.
     halted_ : bool
         Whether the guard halted in this search.
-    n_splits_, multimetric_, refit_time_
-        1, False, and the seconds of the last fit, as scikit-learn's searches have them.
+    n_splits_, multimetric_
+        1 and False, as scikit-learn's searches have them.
     classes_, n_features_in_, feature_names_in_
         Of `best_estimator_`.
 
@@ -111,11 +113,10 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         "best_answer_",
         "best_score_",
         "cv_results_",
-        "refit_time_",
     )
     n_splits_, multimetric_ = 1, False
 
-    def fit(self, X: Any, y: Any, *, X_holdout: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, X_holdout: Any, **fit_params: Any) -> Self:
         """Fit candidates on X and y, and ask the guard about their predictions for X_holdout.
 
         Parameters
@@ -124,6 +125,9 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             Training part.
         X_holdout : array_like or dataframe, shape (guard.holdout.n_samples, n_features)
             In the order of the guard's labels, which stay with it.
+        **fit_params
+            Passed to the estimator's `fit`, as `sample_weight` of the training part.  How rows of
+            the holdout count, the holdout says.
 
         Raises
         ------
@@ -132,7 +136,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             message says what would work.
         TypeError, ValueError
             The guard is none that was made on labels, X_holdout has another length, or there are
-            no candidates.
+            no candidates; or, with `refit`, the best answer is of an earlier fit's model, and all
+            but `best_estimator_` is there.
 
         Notes
         -----
@@ -145,22 +150,21 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         candidates = listed_candidates(self.candidates)
         if not isinstance(self.refit, (bool, np.bool_)):  # no name of a metric: there is one
             raise TypeError(f"refit must be True or False, got {self.refit!r}")
-        guesses = guard.needs == "guess"
-        cv, response = self.cv if guesses else None, Response.to(holdout)
-        judged = guarded_map(
-            guard,
-            partial(fit_predict, self.estimator, X, y, X_holdout, cv, response),
-            candidates,
-            n_jobs=self.n_jobs,
-            guesses=guesses,
-            progress=self.verbose > 0,
-        )
+        guesses, response = guard.needs == "guess", Response.to(holdout)
+        cv = self.cv if guesses else None
+        work = Worker(self.estimator, X, y, fit_params, X_holdout, response, cv, bool(self.refit))
+        found = judged(guard, work, candidates, self.n_jobs, None, guesses, self.verbose > 0)
         for name in self._fitted:  # by an earlier fit
             self.__dict__.pop(name, None)
         answers: list[Any] = []
+        best_so_far, model, is_judged = -np.inf, None, True
         try:
-            for _, answer in judged:
-                answers.append(answer)
+            with contextlib.closing(found):
+                for one in found:
+                    answers.append(one.answer)
+                    score = as_score(holdout, one.answer.value)
+                    if score > best_so_far:  # the first of equals
+                        best_so_far, model, is_judged = score, one.model, one.is_judged
         finally:
             self.halted_: bool = guard.halted
             self.cv_results_ = results_of(holdout, candidates, answers)
@@ -170,10 +174,15 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         best = self.best_index_ = int(np.argmax(scores[: len(answers)]))
         self.best_answer_, self.best_params_ = answers[best], candidates[best]
         self.best_score_ = float(scores[best])
-        if self.refit:
-            began = time.perf_counter()
-            self.best_estimator_ = with_params(self.estimator, self.best_params_).fit(X, y)
-            self.refit_time_ = time.perf_counter() - began
+        if not self.refit:
+            return self
+        if not is_judged:
+            raise ValueError(
+                "best_estimator_ must be a model that the guard has judged, and the answer of "
+                f"{self.best_params_!r:.200} is that of an earlier training: make the search with "
+                "allow_reruns=True, so that each is judged, or set refit=False"
+            )
+        self.best_estimator_: Any = model
         return self
 
     predict = delegated("predict")

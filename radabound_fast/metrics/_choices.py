@@ -224,6 +224,26 @@ CHOICES: tuple[type[MetricChoice], ...] = (
     SquaredError,
 )
 _CHOICE_OF = {choice.name: choice for choice in CHOICES}
+# what other tools call them
+_SYNONYMS = {
+    other: known
+    for known, others in {
+        "error": "error_rate zero_one_loss 0-1 misclassification",
+        "accuracy": "acc accuracy_score",
+        "balanced_accuracy": "bac balanced_acc balanced_accuracy_score",
+        "precision": "ppv precision_score",
+        "recall": "tpr sensitivity recall_score",
+        "specificity": "tnr",
+        "f1": "f1_score",
+        "mean_cost": "cost",
+        "roc_auc": "auc auroc roc-auc rocauc roc_auc_score",
+        "neg_log_loss": "log_loss logloss cross_entropy",
+        "neg_brier_score": "brier brier_score brier_score_loss",
+        "neg_mean_absolute_error": "mae mean_absolute_error absolute_error",
+        "neg_mean_squared_error": "mse mean_squared_error squared_error",
+    }.items()
+    for other in others.split()
+}
 
 
 def as_choice(metric: Any) -> MetricChoice:
@@ -249,7 +269,13 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
     TypeError, ValueError
         No such metric, an option that it does not have, or one missing that it needs.
     """
-    name = check_choice(METRICS, metric=metric)
+    try:
+        name = check_choice(METRICS, metric=metric)
+    except ValueError as error:
+        known = _SYNONYMS.get(metric.lower()) if isinstance(metric, str) else None
+        if known is None:
+            raise
+        raise ValueError(f"{error}: write {known!r}") from None
     choice, row = _CHOICE_OF[name], METRICS[name]
     for option, value in options.items():
         if option not in row.options:

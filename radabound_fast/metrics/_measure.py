@@ -55,13 +55,14 @@ class MeanLoss:
     is_paired: ClassVar[bool] = False
     is_weighted: ClassVar[bool] = False
     assumed: ClassVar[str] = INDEPENDENT
+    where: ClassVar[str] = "in the population"
 
     @property
     def told(self) -> tuple[str, str]:
         if self.n_folds is not None:
-            return "true mean loss", OF_FOLDS
+            return self.name, OF_FOLDS
         return (
-            "true mean loss",
+            self.name,
             "exact binomial limits for losses declared 0 or 1 and the Chernoff bound for others",
         )
 
@@ -183,13 +184,18 @@ class Measure(NamedTuple):
             weighted = "weighted " if self.weighting is not None else ""
             equal = self.weighting is None and row.counts_alike
             limits = OF_FOLDS if equal else OF_WEIGHTED_FOLDS
-            return f"population's {weighted}{self.name}", limits + given
+            return f"{weighted}{self.name}", limits + given
         if self.weighting is not None:
-            return (
-                f"expected weighted {self.name}",
-                "the limits of Result 23: Chernoff given the weights and the groups' sizes",
-            )
-        return f"population's {self.name}", f"the limits of {row.theorem}{given}"
+            return f"weighted {self.name}", "the limits of Result 23: Chernoff"
+        return self.name, f"the limits of {row.theorem}{given}"
+
+    @property
+    def where(self) -> str:
+        """Where the value is that the limits are limits of."""
+        over = METRICS[self.name].over
+        if self.weighting is not None:
+            over = "given the weights and the groups' sizes"
+        return f"in the population ({over})" if over else "in the population"
 
     @property
     def assumed(self) -> str:
@@ -199,7 +205,8 @@ class Measure(NamedTuple):
         where = "" if self.n_folds is None else ", each in one fold"
         return (
             f"{INDEPENDENT}, or groups of them where groups are given{where}, and weights that "
-            f"were fixed before any holdout score was seen"
+            f"were fixed before any holdout score was seen (where they depend on the rows, as "
+            f"importance weights do, E[w loss]/E[w] is another number, and is not covered)"
         )
 
     @property

@@ -47,8 +47,10 @@ class Metric(NamedTuple):
         Whether the rows of such a mean all count the same.
     given : str
         What the coverage is conditional on, if on anything.
+    over : str
+        What the population's value is taken over, if that is not the whole population.
     needs : str
-        Of the labels: "", "two classes", "both classes" of two, or "numbers".
+        Of the labels: "", "two classes", "both classes" of two, "every class", or "numbers".
     options : tuple of str
         Of `Holdout`, that this metric has.
     required : tuple of str
@@ -67,6 +69,7 @@ class Metric(NamedTuple):
     n_effective: Callable[[Measure], float] | None = None
     counts_alike: bool = True
     given: str = ""
+    over: str = ""
     needs: str = ""
     options: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -120,6 +123,8 @@ _ROWS = (
         counts_alike=False,
         theorem="Result 23: Chernoff",
         given="the labels",
+        over="over the classes that the holdout has",
+        needs="every class",
     ),
     _of_two_classes(
         name="precision",

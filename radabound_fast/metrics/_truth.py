@@ -252,13 +252,14 @@ class Truth:
 
     def _set_sizes(self, order: list[int]) -> None:
         row, counts = self.row, np.bincount(self._codes, minlength=self.n_classes)
-        if row.needs == "both classes" and not counts.all():
-            raise ValueError(f"y_true must hold both classes with metric={row.name!r}")
+        if row.needs in ("both classes", "every class") and not counts.all():
+            raise ValueError(
+                f"y_true must hold {row.needs} with metric={row.name!r}, got no row of "
+                f"{counted(int((counts == 0).sum()), 'class', 'classes')}"
+            )
         if row.name in MEANS:
             self.sizes = (self.n_samples,)
             return
-        if row.name == "balanced_accuracy":  # as scikit-learn: of the classes in y_true
-            order = [code for code in order if counts[code]]
         self.sizes = tuple(counts[order].tolist())
         # of all classes but the last, whose errors are the rest
         self.masks = [pack_rows(self._codes == code) for code in order[:-1]]
@@ -324,7 +325,8 @@ class Truth:
         if self.row.name not in MEANS:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
-                f"means, {', '.join(MEANS)}"
+                f"means, {', '.join(MEANS)}; give the baseline a key of its own, and compare two "
+                "intervals"
             )
         with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)

@@ -65,3 +65,21 @@ def radabound(
             break
         answers.append(np.sum(weighted) / np.sum(weights))
     return np.array(answers), np.array(complexities)
+
+
+def studentised(
+    signs: NDArray[np.int64], losses: NDArray[np.generic], baseline: NDArray[np.generic] | None
+) -> NDArray[np.float64]:
+    """Centred signed sums over their standard deviations: shape (n_queries, n_vectors).
+
+    Of the losses (k, m), or of their differences to a baseline's losses (m,); 0 without spread.
+    """
+    differences = np.asarray(losses).astype(np.float64)
+    if baseline is not None:
+        differences -= np.asarray(baseline).astype(np.float64)
+    centred = differences - differences.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centred**2).sum(axis=1))
+    sums: NDArray[np.float64] = centred @ signs.T
+    sums[spread < 1e-9] = 0.0
+    sums /= np.where(spread < 1e-9, 1.0, spread)[:, np.newaxis]
+    return sums

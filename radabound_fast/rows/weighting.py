@@ -64,17 +64,14 @@ class Weighting:
         shares = self.of_groups / float(self.counts @ self.of_groups)
         self.n_effective = 1.0 / float(self.counts @ (shares * shares))
 
-    @property
-    def is_of_rows(self) -> bool:
-        """Whether each row is a group of its own."""
-        return int(self.counts.sum()) == len(self.codes)
-
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
-        """None without either."""
+        """None where all rows are independent and count alike: equal weights are no weights."""
         if sample_weight is None and groups is None:
             return None
-        return cls(n_samples, sample_weight, groups)
+        weighting = cls(n_samples, sample_weight, groups)
+        has_groups = int(weighting.counts.sum()) < n_samples
+        return weighting if has_groups or len(weighting.of_groups) > 1 else None
 
     def fingerprint(self, secret: bytes) -> int:
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights
@@ -145,10 +142,8 @@ class Units:
 
     @classmethod
     def of(cls, weighting: Weighting | None) -> Units | None:
-        """None where all rows are independent and weigh the same."""
-        if weighting is None or len(weighting.of_groups) == 1 and weighting.is_of_rows:
-            return None
-        return cls(weighting)
+        """None without weights and groups."""
+        return None if weighting is None else cls(weighting)
 
     def fingerprint(self) -> str:
         """A hash of the weights and groups, equal for equal ones."""

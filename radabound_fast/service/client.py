@@ -300,6 +300,11 @@ class RemoteGuard:
         return self._needs
 
     @property
+    def allow_reruns(self) -> bool:
+        """Whether a query may bring ``rerun=``, which training of its key it is."""
+        return bool(self._parameters.get("allow_reruns", False))
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The guard's parameters, as JSON values by name."""
         return dict(self._parameters)
@@ -344,7 +349,12 @@ class RemoteGuard:
     # ---- queries -------------------------------------------------------------------------------
 
     def query(
-        self, y_pred: Any, *, guess: float | None = None, key: Any = None, rerun: int | None = None
+        self,
+        y_pred: Any,
+        *,
+        guess: float | None = None,
+        key: Any = None,
+        rerun: int | Literal["next"] | None = None,
     ) -> RemoteAnswer:
         """Query one model; see the guard's `query`.
 

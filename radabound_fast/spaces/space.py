@@ -85,7 +85,7 @@ class Space(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The space as JSON values: `same_space` says whether they describe equal spaces."""
+        """The space as JSON values: `same_description` of those of equal spaces."""
 
     def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
         """`find` for every key in order; codes that are small ints may come as an array."""
@@ -122,15 +122,15 @@ class Space(ABC):
         return Product(other, self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and same_space(self.describe(), other.describe())
+        return isinstance(other, Space) and same_description(self.describe(), other.describe())
 
     def __hash__(self) -> int:
         return hash(json.dumps(_without_order(self.describe()), sort_keys=True))
 
 
-def same_space(description: Any, other: Any) -> bool:
-    """Whether two descriptions are of equal spaces, in whatever order their names were declared."""
-    return bool(_without_order(description) == _without_order(other))
+def same_description(one: Any, other: Any) -> bool:
+    """Whether two descriptions, as JSON, are equal but for the order of declared names."""
+    return bool(_without_order(one) == _without_order(other))
 
 
 def _without_order(description: Any) -> Any:

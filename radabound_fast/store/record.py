@@ -206,6 +206,11 @@ class SearchRecord(Record):
 
         return self._do(work, "IMMEDIATE")
 
+    def last_rerun(self, code: Hashable) -> int:
+        """Return the largest rerun of a key so far; 0 if it was never queried."""
+        ask = "SELECT coalesce(max(rerun), 0) FROM query WHERE code = ?"
+        return self._do(lambda database: int(database.execute(ask, (text_of(code),)).fetchone()[0]))
+
     def all(self) -> dict[Query, Entry]:
         """Return every query so far, in the order in which they were first made."""
         return self._do(

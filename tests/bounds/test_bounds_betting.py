@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from radabound_fast.bounds import betting, betting_interval
+from radabound_fast.bounds import betting, betting_interval, betting_p_value
 
 RNG = np.random.default_rng(7)
 SCORES = RNG.beta(2, 2, 4000)
@@ -103,3 +103,22 @@ def test_the_interval_holds_the_truth(n_samples, law):
 def test_bad_losses_are_refused_by_place(losses, error):
     with pytest.raises(ValueError, match=error):
         betting_interval(losses, 1.0)
+
+
+def test_a_p_value_says_what_the_interval_of_its_bets_says():
+    """At error exp(-nats) the lower limit is where the p-value of the same bets is exp(-nats)."""
+    losses = np.random.default_rng(2).beta(2, 9, 500)
+    for nats in (1.0, 3.0, 9.0):
+        low, _ = betting_interval(losses, nats)
+        assert betting_p_value(losses, low - 1e-9, nats) <= math.exp(-nats)
+        assert betting_p_value(losses, low + 1e-6, nats) >= math.exp(-nats)
+    assert betting_p_value(losses, 0.9, 3.0) == 1.0
+    assert betting_p_value(np.ones(4000), 0.01, 3.0) == 0.0  # below the smallest float
+
+
+def test_p_values_are_rarely_small():
+    """2,000 runs, seed 4: more than 130 at .05 or less have probability 1 e-3 if they hold it."""
+    rng = np.random.default_rng(4)
+    found = [betting_p_value(rng.beta(2, 6, 100), 0.25, 3.0) for _ in range(2000)]
+    assert sum(p <= 0.05 for p in found) <= 130
+    assert sum(p <= 0.05 for p in found) > 0

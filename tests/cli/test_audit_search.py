@@ -324,7 +324,8 @@ def test_a_guard_names_the_first_with_the_lowest_upper_limit(bound, max_queries,
 
 def test_each_sentence_says_what_its_interval_rests_on(run):
     said = {
-        "fixed-sequence": "if the order of the models was fixed before any holdout score was seen",
+        "fixed-sequence": "if the order of the models was fixed before any holdout score was seen "
+        "and no model was trained on these rows",
         "mclt": "by a heuristic",
         "bernstein": "as the paper claims, which is not proved",
         "bernstein-split": "as the paper claims, which is not proved",

@@ -42,8 +42,8 @@ def test_the_sentence_has_the_best_model_and_its_interval(metric):
     found = re.fullmatch(
         r"The best of 30 models is depth=(\d+): (\w+) (\d\.\d{4}) on 2,000 held-out rows, and "
         r"between (\d\.\d{4}) and (\d\.\d{4}) in the population, with probability 0\.9, however "
-        r"the search used its scores \(radabound_fast\.DeclaredSearch over a space of 30 "
-        r"configurations that was declared beforehand\)\.",
+        r"the search used its scores, if its space of 30 configurations was declared before them "
+        r"and no model was trained on these rows \(radabound_fast\.DeclaredSearch\)\.",
         str(report),
     )
     depth, name, value, low, high = found.groups()
@@ -77,7 +77,7 @@ def test_a_gain_over_the_baseline_is_told_in_its_direction(two_sided, n_wrong, o
     wrong = np.arange(M)
     search = search_of(LABELS, 30, baseline=LABELS ^ (wrong < 500), two_sided=two_sided, **options)
     best = search.query(LABELS ^ (wrong >= M - n_wrong), key=0)
-    said = str(search.report()).rpartition(" rows")[2].partition("beforehand). ")[2]
+    said = str(search.report()).partition("DeclaredSearch). ")[2]
     better, worse, opposite = words
     direction = better if best.gain >= 0 else worse
     assert (best.gain >= 0) == (n_wrong <= 500)
@@ -319,8 +319,11 @@ def test_the_picture_has_every_score_and_the_best_so_far():
 
 
 def test_a_report_needs_an_answer():
-    with pytest.raises(ValueError, match="nothing to report: no model was asked about"):
-        search_by_depth().report()
+    search = search_by_depth()
+    copied = pickle.loads(pickle.dumps(search))  # as to a worker
+    copied.query(PREDICTIONS[1], key={"depth": 1})
+    with pytest.raises(ValueError, match=r"nothing to report.*copies.*DeclaredSearch.open\(path"):
+        search.report()
 
 
 def test_the_command_reports_what_all_processes_asked(tmp_path, capsys):

@@ -73,7 +73,9 @@ for withheld in ("raise", "stop", "worst"):
 
 def test_a_halt_in_flaml_is_what_the_table_says():
     skip_without("flaml", "lightgbm")
-    recipe = reports.recipe("flaml").partition("AutoML().fit(")[0].replace(", key=others[5]", "")
+    recipe = (
+        reports.recipe("flaml").partition("automl = AutoML()")[0].replace(", key=others[5]", "")
+    )
     assert reports.run(reports.program(recipe + HALTS)).splitlines() == [
         "raise HoldoutExhausted True True",
         "stop KeyboardInterrupt True True",
@@ -113,6 +115,51 @@ AFTER_GRID = """
 best = search.cv_results_["mean_test_score"].max()
 print(abs(best - (1 - min(declared.answers.values))) < 1e-12)
 """
+
+
+SHARED = """
+grid = {"max_depth": [2, 4, 8], "min_samples_leaf": [1, 4]}
+model = DecisionTreeClassifier(random_state=0)
+"""
+AFTER_SHARED = """
+again = DecisionTreeClassifier(random_state=0, **found.best_params_).fit(X, y)
+error = 1 - found.best_score_
+print(hasattr(found, "best_estimator_"), low < error < high)
+print(round(900 * error) == (again.predict(X_holdout) != y_holdout).sum())
+try:
+    declared.report()
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_a_search_in_memory_is_scored_by_workers_and_names_what_keeps_their_answers():
+    printed = reports.run(reports.script("../share-a-search", SHARED, AFTER_SHARED))
+    first, same, error = printed.splitlines()
+    assert first.split() == ["False", "True"] and same == "True"
+    assert error.startswith("there is nothing to report") and "DeclaredSearch.open(path" in error
+
+
+# ---- what a key leaves out -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [("flaml", "criterion"), ("scikit-learn-searches#GridSearchCV", "min_samples_leaf")],
+)
+def test_a_recipe_refuses_a_tuned_parameter_that_the_space_lacks(name, left_out):
+    """The tool tunes all of the recipe's grid, and one parameter of it is not declared."""
+    skip_without(*(["flaml", "lightgbm"] if name == "flaml" else []))
+    text = reports.recipe(name)
+    lesser = f"{{name: grid[name] for name in grid if name != {left_out!r}}}"
+    text = re.sub(
+        r"DeclaredSearch\(y_holdout, (?:space_of\(grid\)|grid), delta=0.1\)",
+        f"DeclaredSearch(y_holdout, {lesser}, delta=0.1)",
+        text,
+    )
+    assert lesser in text
+    with pytest.raises(RuntimeError, match=f"key must (have the names|say all).*{left_out}"):
+        reports.run(reports.program(text.replace("max_iter=100", "max_iter=9")))
 
 
 def test_make_scorer_in_two_processes_is_one_guard():
@@ -172,6 +219,7 @@ def suggest(trial):
 storage = STORAGE
 """
 OPTUNA_AFTER = "print(len(study.trials), declared.n_answered, len(declared.answers.keys))"
+OPTUNA_PAGE = "optuna#Optuna in several processes"
 
 WORKERS = """
 import subprocess, sys, time
@@ -182,6 +230,7 @@ if PORT:
     served = subprocess.Popen([sys.executable, "served.py", str(PORT)])
     import grpc
     grpc.channel_ready_future(grpc.insecure_channel(f"localhost:{PORT}")).result(timeout=60)
+subprocess.run([sys.executable, "once.py"], check=True)
 workers = [subprocess.Popen([sys.executable, "worker.py"], stdout=subprocess.PIPE, text=True)
            for _ in range(2)]
 print([worker.communicate()[0].split() for worker in workers])
@@ -196,19 +245,26 @@ def free_port():
         return one.getsockname()[1]
 
 
-@pytest.mark.parametrize("grpc", [False, True])
-def test_processes_share_an_optuna_study_and_one_record(grpc, tmp_path):
-    skip_without("optuna", *(["grpc"] if grpc else []))
-    port = free_port() if grpc else 0
-    journal = 'JournalStorage(JournalFileBackend("journal.log"))'
-    storage = f'GrpcStorageProxy(host="localhost", port={port})' if grpc else journal
+JOURNAL = 'JournalStorage(JournalFileBackend("journal.log"))'
+STORAGES = {
+    "journal": JOURNAL,
+    "grpc": 'GrpcStorageProxy(host="localhost", port=PORT)',
+    "rdb": '"sqlite:///study.db"',
+}
+
+
+@pytest.mark.parametrize("kind", STORAGES)
+def test_processes_share_an_optuna_study_and_one_record(kind, tmp_path):
+    skip_without("optuna", *(["grpc"] if kind == "grpc" else []))
+    port = free_port() if kind == "grpc" else 0
+    storage = STORAGES[kind].replace("PORT", str(port))
     before = OPTUNA_BEFORE.replace("STORAGE", storage)
-    worker = reports.script("optuna#Optuna in several processes", before, OPTUNA_AFTER)
-    (tmp_path / "worker.py").write_text(worker)
+    (tmp_path / "once.py").write_text(reports.script(OPTUNA_PAGE, before, ""))
+    (tmp_path / "worker.py").write_text(reports.script(f"{OPTUNA_PAGE}#2", before, OPTUNA_AFTER))
     (tmp_path / "served.py").write_text(
         "import sys\nfrom optuna.storages import JournalStorage, run_grpc_proxy_server\n"
         "from optuna.storages.journal import JournalFileBackend\n"
-        f"run_grpc_proxy_server({journal}, host='localhost', port=int(sys.argv[1]))\n"
+        f"run_grpc_proxy_server({JOURNAL}, host='localhost', port=int(sys.argv[1]))\n"
     )
     (tmp_path / "all.py").write_text(WORKERS)
     done = subprocess.run(

@@ -1,5 +1,8 @@
 """LightGBM and XGBoost: rounds in order, each asked once, and training ends at the halt."""
 
+import os
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import numpy as np
@@ -593,6 +596,73 @@ def test_a_holdout_may_lack_a_class_of_the_model(tool):
     n_rounds, value = told(hook)[-1]
     predicted = boosting.scores(booster, X_holdout[keep], n_rounds).argmax(axis=1)
     assert value == np.mean(predicted != y_holdout[keep])
+
+
+# ---- threads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "n_threads"),
+    [
+        ({"num_threads": 1}, 1),
+        ({"nthread": 2}, 2),
+        ({"n_jobs": 1}, 1),
+        ({"num_threads": 0}, 0),
+    ],
+)
+def test_lightgbm_predicts_with_as_many_threads_as_it_trains(
+    lightgbm, monkeypatch, given, n_threads
+):
+    """What `predict` is told holds for the rounds after it as well: 0 is all cores."""
+    X, X_holdout, y, y_holdout = split("two classes")
+    told, predict = [], lightgbm.Booster.predict
+
+    def spy(booster, rows, **options):
+        told.append(options["num_threads"])
+        return predict(booster, rows, **options)
+
+    monkeypatch.setattr(lightgbm.Booster, "predict", spy)
+    boosting = Lightgbm(2)
+    del boosting.parameters["num_threads"]
+    boosting.parameters |= given
+    boosting.fit(X, y, [boosting.hook(guard_of(y_holdout), X_holdout, every=4)])
+    model = lightgbm.LGBMClassifier(n_estimators=8, verbosity=-1, **given)
+    model.fit(X, y, callbacks=[boosting.hook(guard_of(y_holdout), X_holdout, every=4)])
+    assert told == 5 * [n_threads]
+
+
+def n_threads_here():
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+def test_a_training_with_one_thread_starts_no_other(name):
+    """In a process of its own: a thread of OpenMP never ends."""
+    if not find_spec(name):
+        pytest.skip(f"{name} is not installed")
+    program = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+sys.argv = ["-"]
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("boosting", {__file__!r})
+boosting = module_from_spec(spec)
+spec.loader.exec_module(boosting)
+tool = boosting.{name.capitalize()}(2)
+X, X_holdout, y, y_holdout = boosting.split("two classes")
+tool.fit(X, y, n_rounds=2)
+before = boosting.n_threads_here()
+hook = tool.hook(boosting.guard_of(y_holdout), X_holdout, every=1)
+tool.fit(X, y, [hook], n_rounds=4)
+print(boosting.n_threads_here() - before, len(hook.answers))
+"""
+    environment = os.environ | {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.split() == ["0", "4"], done.stderr
 
 
 # ---- the tools' classifiers and data -------------------------------------------------------

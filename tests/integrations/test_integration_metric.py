@@ -533,6 +533,79 @@ def test_probabilities_come_in_the_order_of_the_classes_or_not_at_all(rng):
         score(Fitted([2, 0, 4], depth=1), X, y)
 
 
+class OfAnyKind:
+    """A fitted estimator that has what it is given."""
+
+    def __init__(self, **has):
+        self.__dict__.update(has)
+
+    def get_params(self):
+        return {"depth": 1}
+
+
+def answered(y, metric, estimator, **options):
+    search = searched(y, {"depth": [1]}, metric=metric, **options)
+    HoldoutMetric(search).scorer()(estimator, None, y)
+    return search.answers[0].value
+
+
+@pytest.mark.skipif(not find_spec("pandas"), reason="pandas is not installed")
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["c", "a", "b"], [0, 1, 2]], ids=str)
+@pytest.mark.parametrize("metric", ["neg_brier_score", "roc_auc"])
+def test_probabilities_may_be_a_frame(rng, names, metric):
+    """By name where its columns are the classes, else in the order of `classes_`."""
+    import pandas
+
+    classes = ["a", "b", "c"] if metric == "neg_brier_score" else ["a", "b"]
+    y = np.array(classes)[rng.integers(0, len(classes), M)]
+    shares = rng.dirichlet(np.ones(len(classes)), M)
+    names = [name for name in names if name in classes] or list(range(len(classes)))
+    order = [classes.index(name) for name in names] if names[0] in classes else slice(None)
+    frame = pandas.DataFrame(shares[:, order], columns=names, index=range(7, M + 7))
+    known = np.array(classes)
+    plain = OfAnyKind(classes_=known, predict_proba=lambda X: shares)
+    framed = OfAnyKind(classes_=known, predict_proba=lambda X: frame)
+    options = {"pos_label": "b"} if metric == "roc_auc" else {}
+    assert answered(y, metric, framed, **options) == answered(y, metric, plain, **options)
+
+
+def test_predictions_may_be_a_column(y, rng):
+    y_pred = spoilt(y, 0.2, rng)
+    for metric, column in (("error", y_pred[:, None]), ("roc_auc", rng.random((M, 1)))):
+        of = {"error": "predict", "roc_auc": "decision_function"}[metric]
+        flat, as_column = (
+            OfAnyKind(classes_=np.array([0, 1]), **{of: lambda X, told=told: told})
+            for told in (column[:, 0], column)
+        )
+        assert answered(y, metric, flat) == answered(y, metric, as_column)
+    targets = rng.random(M)
+    numbers = OfAnyKind(predict=lambda X: targets[:, None])
+    assert answered(targets, "neg_mean_squared_error", numbers, y_range=(0, 1)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "has", "message"),
+    [
+        ("error", {}, "estimator must have predict for a metric of classes, got OfAnyKind"),
+        ("roc_auc", {}, "must have classes_ for a metric of scores"),
+        ("roc_auc", {"classes_": [0, 1]}, "must have predict_proba for a metric of scores"),
+        ("neg_brier_score", {"predict": len}, "must have classes_ for a metric of probabilities"),
+        ("neg_brier_score", {"classes_": [0, 1]}, "must have predict_proba for a metric of pro"),
+    ],
+)
+def test_an_estimator_that_lacks_something_is_told_what(y, metric, has, message):
+    with pytest.raises(TypeError, match=message):
+        answered(y, metric, OfAnyKind(**has))
+
+
+@pytest.mark.parametrize("shape", [(M,), (M, 1), (M, 3)])
+def test_probabilities_of_another_shape_are_an_error(y, shape):
+    shares = np.full(shape, 0.5)
+    with pytest.raises(ValueError, match="predict_proba must return a column for each of 2 clas"):
+        estimator = OfAnyKind(classes_=[0, 1], predict_proba=lambda X: shares)
+        answered(y, "neg_brier_score", estimator)
+
+
 def test_a_search_by_folds_shows_no_best_so_far(y):
     search = DeclaredSearch(y, Improvements(11), delta=0.1, n_folds=5)
     with pytest.raises(ValueError, match="guard must be a search without n_folds"):

@@ -40,11 +40,14 @@ from radabound_fast import (
     Ladder,
     RadaBound,
 )
+from radabound_fast.integrations import sklearn as module
+from radabound_fast.integrations._candidates import Worker
 from radabound_fast.integrations.sklearn import HoldoutSearchCV, space_of
 from radabound_fast.metrics import AbsoluteError, Cost, LogLoss
 
 TREE = DecisionTreeClassifier(random_state=0)
 DEPTHS = {"max_depth": [1, 2, 3, 4, 6, 8]}
+DEPTHS_KEYS = list(ParameterGrid(DEPTHS))
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +292,6 @@ def test_the_results_make_a_frame_with_scikit_learns_names(cancer):
     assert ours.best_index_ == theirs.best_index_ and ours.best_params_ == theirs.best_params_
     assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-12)
     assert (ours.n_splits_, ours.multimetric_) == (theirs.n_splits_, theirs.multimetric_)
-    assert ours.refit_time_ > 0.0
     assert (frame.low_test_score <= frame.mean_test_score).all()
     assert (frame.mean_test_score <= frame.high_test_score).all()
     assert "std_test_score" not in frame
@@ -373,6 +375,75 @@ def test_verbose_says_how_far_it_has_come(cancer, capsys, monkeypatch, verbose, 
     search = HoldoutSearchCV(TREE, DEPTHS, guard=guard_of(y_holdout), verbose=verbose)
     search.fit(X, y, X_holdout=X_holdout)
     assert capsys.readouterr().err.strip().splitlines()[-1:] == ([told] if told else [])
+
+
+class Tosses(DecisionTreeClassifier):
+    """A tree that is another in each fit; it counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        type(self).n_fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("metric", ["error", "roc_auc"])
+def test_the_best_estimator_is_the_judged_one(cancer, metric, n_jobs):
+    X, X_holdout, y, y_holdout = cancer
+    grid = {"max_features": [1, 2, 3], "max_depth": [2, 4]}
+    guard = searched(y_holdout, grid, metric)
+    Tosses.n_fits = 0
+    search = HoldoutSearchCV(Tosses(splitter="random"), grid, guard=guard, n_jobs=n_jobs)
+    with parallel_config(backend="threading"):
+        search.fit(X, y, X_holdout=X_holdout)
+    assert Tosses.n_fits == 6  # nothing is fitted again
+    if metric == "error":
+        judged = np.mean(search.predict(X_holdout) != y_holdout)
+    else:
+        judged = roc_auc_score(y_holdout, search.predict_proba(X_holdout)[:, 1])
+    assert judged == pytest.approx(search.best_answer_.value, abs=1e-12)
+    assert search.best_params_.items() <= search.best_estimator_.get_params().items()
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_workers_send_models_only_where_one_is_kept(cancer, refit, monkeypatch):
+    X, X_holdout, y, y_holdout = cancer
+    sent = []
+
+    def worker(*given):
+        work = Worker(*given)
+        return lambda params: sent.append(work(params)) or sent[-1]
+
+    monkeypatch.setattr(module, "Worker", worker)
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=searched(y_holdout, DEPTHS), refit=refit)
+    search.fit(X, y, X_holdout=X_holdout)
+    assert [one.model is not None for one in sent] == 6 * [refit]
+    assert hasattr(search, "best_estimator_") == refit and search.best_params_ in DEPTHS_KEYS
+    if not refit:
+        with pytest.raises(NotFittedError):
+            search.predict(X_holdout)
+
+
+@pytest.mark.parametrize("guess", [False, True])
+def test_fit_takes_what_the_estimator_s_fit_takes(cancer, guess):
+    X, X_holdout, y, y_holdout = cancer
+    weight = np.random.default_rng(0).exponential(size=len(y))
+    if guess:
+        guard = GuessAndCheck(y_holdout, epsilon=0.4, delta=0.1)
+    else:
+        guard = searched(y_holdout, DEPTHS)
+    search = HoldoutSearchCV(TREE, DEPTHS, guard=guard, cv=3)
+    search.fit(X, y, X_holdout=X_holdout, sample_weight=weight)
+    for params, answer in zip(DEPTHS_KEYS, search.cv_results_["answer"], strict=True):
+        tree = clone(TREE).set_params(**params)
+        expected = np.mean(tree.fit(X, y, sample_weight=weight).predict(X_holdout) != y_holdout)
+        if guess:
+            given = {"params": {"sample_weight": weight}}
+            expected = 1 - cross_val_score(clone(tree), X, y, cv=3, **given).mean()
+        assert answer == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sample_wait'"):
+        search.fit(X, y, X_holdout=X_holdout, sample_wait=weight)
 
 
 # ---- what it refuses -----------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_the_recipe_for_flaml_gives_every_trial_its_interval(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"error (\S+), between (\S+) and (\S+)", done.stdout)
     assert len(lines) == 10
-    nats = math.log(2 * 16 / 0.1)
+    nats = math.log(2 * 96 / 0.1)
     for error, low, high in np.array(lines, float):  # five folds of 60 rows at least
         expected = bounds.cross_validation_interval(error, 300, 5, nats)
         assert [low, high] == pytest.approx(expected, abs=0.0015)

@@ -11,9 +11,11 @@ from support import holdout_of, search_of
 
 from radabound_fast import (
     DeclaredSearch,
+    FixedSequence,
     GuessAndCheck,
     Holdout,
     Ladder,
+    Losses,
     RadaBound,
     bounds,
     pack_losses,
@@ -242,13 +244,39 @@ def test_without_predicted_positives_precision_is_0():
     assert (nobody.value, nobody.low, nobody.high) == (0.0, 0.0, 1.0)
 
 
-def test_a_balanced_accuracy_is_of_the_classes_that_there_are():
-    search = search_by("balanced_accuracy", THREE, classes=[0, 1, 2, 3])
-    predictions = np.where(RNG.random(M) < 0.1, 3, THREE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected = metrics.balanced_accuracy_score(THREE, predictions)
-    assert search.query(predictions, key=0).value == pytest.approx(expected, abs=1e-12)
+# of a class without a row nothing is known; means need no class at all
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_named_class_without_a_row_is_refused_where_its_rows_are_divided_by(metric):
+    by_class = ("balanced_accuracy", "recall", "specificity", "roc_auc")
+    options = {
+        "recall": {"pos_label": 1}, "specificity": {"pos_label": 1}, "roc_auc": {"pos_label": 1},
+        "precision": {"pos_label": 1}, "f1": {"pos_label": 1}, "neg_log_loss": {"clip": 0.1},
+        "neg_mean_absolute_error": {"y_range": (0, 4)}, "mean_cost": {"costs": np.eye(2)},
+        "neg_mean_squared_error": {"y_range": (0, 4)},
+    }.get(metric, {})  # fmt: skip
+    for y_true in (np.zeros(M, int), np.ones(M, int)):
+        if metric in by_class:
+            with pytest.raises(ValueError, match=f"with metric={metric!r}, got no row of 1 class"):
+                search_by(metric, y_true, classes=[0, 1], **options)
+        else:
+            chances = METRICS[metric].takes == "probabilities"
+            given = np.full((M, 2), 0.5) if chances else y_true
+            assert search_by(metric, y_true, classes=[0, 1], **options).query(given, key=0)
+
+
+def test_a_balanced_accuracy_is_over_the_classes_that_there_are_and_says_so():
+    with pytest.raises(ValueError, match="y_true must hold every class with metric='balanced_accu"):
+        search_by("balanced_accuracy", THREE, classes=[0, 1, 2, 3, 4])
+    searches = {name: search_by(name) for name in ("balanced_accuracy", "accuracy")}
+    searches["fixed"] = FixedSequence(
+        holdout_of(Y, metric="balanced_accuracy"), epsilon=0.9, delta=0.1
+    )
+    over = "in the population (over the classes that the holdout has)"
+    for name, guard in searches.items():
+        assert (over in guard.guarantee) == (name != "accuracy")
+        if name != "fixed":
+            guard.query(CLASSES, key=0)
+            assert (over in str(guard.report())) == (name != "accuracy")
 
 
 def test_labels_may_be_strings_beside_probabilities_of_both():
@@ -267,7 +295,9 @@ def test_labels_may_be_strings_beside_probabilities_of_both():
 @pytest.mark.parametrize(
     ("metric", "options", "y_true", "error", "message"),
     [
-        ("auc", {}, Y, ValueError, "metric must be one of 'error', 'accuracy'.*got 'auc'"),
+        ("oops", {}, Y, ValueError, "metric must be one of 'error', .*_error', got 'oops'$"),
+        ("auc", {}, Y, ValueError, "metric must be one of.*got 'auc': write 'roc_auc'$"),
+        ("MSE", {}, Y, ValueError, "got 'MSE': write 'neg_mean_squared_error'$"),
         ("f1", {"pos_label": 2}, Y, ValueError, r"one of the classes \[0, 1\], got 2"),
         ("f1", {}, Y + 1, ValueError, "pos_label must be given with metric='f1'"),
         ("f1", {}, THREE, ValueError, "metric='f1' needs two classes, got 3 classes"),
@@ -758,12 +788,47 @@ def test_weights_and_groups_have_the_limits_of_the_groups_weights():
     assert "weighted error" in search.guarantee
     of_objects = search_by("error", sample_weight=WEIGHTS.astype(object), groups=groups)
     assert of_objects.query(CLASSES, key=0).to_dict() == answer.to_dict()
-    alone = search_by("error", groups=[f"patient {row}" for row in range(M)])
-    told = alone.query(CLASSES, key=0)
-    assert told.value == np.mean(CLASSES != Y)
-    exact = bounds.binomial_interval(int((CLASSES != Y).sum()), M, nats)
-    assert told.low < exact[0] and exact[1] < told.high  # a little: values may be any in [0, 1]
-    assert told.high - told.low < 1.15 * (exact[1] - exact[0])
+    given = "in the population (given the weights and the groups' sizes)"
+    assert given in search.guarantee and given in str(search.report())
+    assert "E[w loss]/E[w] is another number" in search.guarantee
+
+
+# equal weights are no weights, and groups of one row are no groups
+ALIKE = {
+    "ones": {"sample_weight": np.ones(M)},
+    "floats": {"sample_weight": np.full(M, 0.1)},
+    "objects": {"sample_weight": [7] * M},
+    "groups": {"groups": [f"patient {row}" for row in range(M)]},
+    "both": {"sample_weight": np.full(M, 1e-9), "groups": RNG.permutation(M)},
+}
+
+
+@pytest.mark.parametrize("alike", ALIKE)
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case[0])
+def test_rows_that_count_alike_have_the_answers_without_weights(case, alike):
+    metric, y_true, predictions, options, _ = case
+    holdout = holdout_of(y_true, metric=metric, **options)
+    weighted = holdout_of(y_true, metric=metric, **options, **ALIKE[alike])
+    searches = [DeclaredSearch(one.apart(), 1000, delta=0.1) for one in (weighted, holdout)]
+    answers = [search.query(predictions, key=0).to_dict() for search in searches]
+    assert answers[0] == answers[1]
+    assert searches[0].guarantee == searches[1].guarantee
+    for n_vectors in (0, 32):
+        wide = {"epsilon": 0.9 if metric == "error" else 99.0, "delta": 0.1, "n_vectors": n_vectors}
+        if metric == "error" or not n_vectors:
+            guards = [FixedSequence(one.apart(), **wide) for one in (weighted, holdout)]
+            answers = [guard.query(predictions).to_dict() for guard in guards]
+            assert answers[0] == answers[1]
+    if metric == "error":  # guards that take no weights
+        assert Ladder(weighted, 0.1, delta=0.1).query(predictions).value > 0.0
+
+
+@pytest.mark.parametrize(
+    "options", [{"sample_weight": [1.0, 1.0, 1.0, 1.5]}, {"groups": [0, 0, 1, 2]}]
+)
+def test_rows_that_do_not_count_alike_are_weighted(options):
+    assert Holdout([0, 1, 0, 1], **options).weighting is not None
+    assert Losses(4, **options).weighting is not None
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from radabound_fast import (  # noqa: E402
 )
 from radabound_fast._kernels.guard import Answer  # noqa: E402
 from radabound_fast.experiments.thresholdout import Thresholdout  # noqa: E402
+from radabound_fast.integrations._owner import beside  # noqa: E402
 from radabound_fast.service import client as remote  # noqa: E402
 from radabound_fast.service.client import RemoteGuard  # noqa: E402
 
@@ -691,6 +692,9 @@ def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
                 == here.query(worse, key=key, rerun=2).high
             )
             assert asked.report().best["key"] == {"depth": 2, "leaf": 10}
+            assert asked.allow_reruns
+            assert asked.query(worse, key=key, rerun="next").rerun == 3
+            assert beside(asked, key=key) == {"key": key, "rerun": "next"}
         command.stop()
 
 

@@ -1,0 +1,123 @@
+"""Which models of a pool may be its best: each is tested against the best one on the holdout."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast.pool.front import Front
+from radabound_fast.pool.judging import Judge, Moments
+from radabound_fast.pool.levels import SELECTION, has_enough
+from radabound_fast.rows.signs import SignMatrix
+from radabound_fast.rows.studentised import raise_maxima, signed_sums, sums_of_signs
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MOST_PAIRS = 1 << 28  # of a model and another that are tried; beyond, Bonferroni's level is taken
+_ROWS = 128  # other models that are worked on at a time
+
+
+class _Candidate:
+    """A model whose place in the set the bootstrap has to decide."""
+
+    def __init__(self, number: int, row: Array, z: float, sums: Floats) -> None:
+        self.number, self.row, self.z, self.sums = number, row, z, sums
+        self.maxima = np.zeros(len(sums))
+
+
+class Comparisons:
+    """Tests of every model against the best one on the holdout.
+
+    The true best model is left out wrongly only if some model, the best on the holdout, seems
+    significantly better than it.  So its level comes from its own largest studentised difference
+    over all models: ``max_g (Z_f - Z_g) / sd(f - g)`` for each sign vector.  Models g that are
+    clearly worse than f, by twice the width of simultaneous limits at a hundredth of delta, cannot
+    be it and are left aside; twice that hundredth is paid for them.
+
+    Parameters
+    ----------
+    judge : Judge
+    signs : SignMatrix
+    front : Front
+    n_models : int
+    delta : float
+
+    Attributes
+    ----------
+    n_by_bonferroni : int
+        Models of which Bonferroni's level alone was tried.
+    """
+
+    def __init__(
+        self, judge: Judge, signs: SignMatrix, front: Front, n_models: int, delta: float
+    ) -> None:
+        from scipy.special import ndtri
+
+        self._judge, self._signs = judge, signs
+        self._sign_sums = sums_of_signs(signs)
+        self._best, self._capped = front.row, front.capped
+        self._nats, self._lowest_p = -math.log(delta), delta / max(n_models - 1, 1)
+        self._may_be, self._proved = np.zeros(n_models, np.bool_), np.zeros(n_models, np.bool_)
+        self._apart = 2.0 * float(ndtri(SELECTION * delta / n_models))
+        n_vectors = signs.n_vectors
+        self._rank = math.ceil((1.0 - delta * (1.0 - 2.0 * SELECTION)) * (n_vectors + 1))
+        self._n_pairs, self.n_by_bonferroni = 0, 0
+        self._open: list[_Candidate] = []
+        for numbers, rows in front.parts:
+            gains, p_values = self._test(numbers, rows)
+            is_open = self._may_be[numbers] & (p_values < delta) & (self._rank <= n_vectors)
+            is_open &= has_enough(gains.squares, gains.largest, judge.n_samples)
+            for place in np.flatnonzero(is_open).tolist():
+                row, z = rows[place], -float(ndtri(p_values[place]))
+                sums = signed_sums(signs, row[np.newaxis])[0]
+                self._open.append(_Candidate(int(numbers[place]), row, z, sums))
+
+    def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
+        """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
+        gains = self._judge.gains(rows, self._best)
+        p_values = self._judge.p_values_of_losses(rows, gains, self._best, self._nats)
+        self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
+        return gains, p_values
+
+    @property
+    def are_open(self) -> bool:
+        """Whether more rows may change anything."""
+        return bool(self._open) or math.isfinite(self._capped)
+
+    def compare_with(self, first: int, rows: Array) -> None:
+        """Take in rows of the pool, numbered from `first` on."""
+        if math.isfinite(self._capped):
+            means = self._judge.moments(rows).means
+            beyond = np.flatnonzero(means >= self._capped)
+            if beyond.size:
+                self._test(first + beyond, rows[beyond])
+                self.n_by_bonferroni += int(self._may_be[first + beyond].sum())
+        for start in range(0, len(rows), _ROWS):
+            others = rows[start : start + _ROWS]
+            sums = signed_sums(self._signs, others) if self._open else np.empty((0, 0))
+            self._n_pairs += len(others) * len(self._open)
+            self._open = [one for one in self._open if not self._may_stay(one, others, sums)]
+            if self._n_pairs > MOST_PAIRS:
+                self.n_by_bonferroni += len(self._open)
+                self._open = []
+
+    def _may_stay(self, one: _Candidate, others: Array, sums: Floats) -> bool:
+        """Compare a candidate with other models; whether it is in the set, whatever comes."""
+        gains, m = self._judge.gains(others, one.row), self._judge.n_samples
+        scales = gains.scales
+        near = np.flatnonzero(m * gains.means * scales > self._apart)
+        raise_maxima(
+            one.maxima, one.sums, sums[near], gains.means[near], scales[near], self._sign_sums
+        )
+        return int((one.maxima < one.z).sum()) < self._rank
+
+    def outcome(self) -> tuple[Mask, Mask]:
+        """Which models may be the best, and which by Bonferroni's level; call it last."""
+        may_be = self._may_be.copy()
+        may_be[[one.number for one in self._open]] = False
+        return may_be, self._proved

@@ -1,0 +1,228 @@
+"""What a pool comes to: sentences to paste, a table and a picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from radabound_fast import __version__
+from radabound_fast._checks import certainty, counted
+from radabound_fast._extras import needs
+from radabound_fast.guards.report import plain, scored, shown
+from radabound_fast.spaces.messages import shown_key
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from radabound_fast.pool.model_pool import ModelPool
+    from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
+
+_SHOWN = 10  # models in a table
+
+
+@dataclass(frozen=True)
+class PoolReport:
+    """The result of a `ModelPool`; `ModelPool.report` makes one.
+
+    ``str(report)`` is a paragraph to paste.  A notebook shows the picture and the ten best models
+    too.
+
+    Attributes
+    ----------
+    metric : str
+        A name in `radabound_fast.metrics.METRICS`, or "mean loss".
+    greater_is_better : bool
+    n_samples, n_models : int
+        m held-out rows, k models.
+    delta : float
+        The probability that a statement fails.
+    guarantee : str
+        What holds, when, and by what.
+    intervals : PoolIntervals
+    best_set : BestSet
+    better : BetterModels or None
+        None without a baseline.
+    baseline : float or None
+        The baseline's metric.
+    """
+
+    metric: str
+    greater_is_better: bool
+    n_samples: int
+    n_models: int
+    delta: float
+    guarantee: str
+    intervals: PoolIntervals
+    best_set: BestSet
+    better: BetterModels | None
+    baseline: float | None
+
+    @classmethod
+    def of(cls, pool: ModelPool) -> PoolReport:
+        """Make the report of a pool.
+
+        Raises
+        ------
+        ValueError
+            No model was added.
+        """
+        return cls(
+            metric=pool.judged.metric,
+            greater_is_better=pool.judged.greater_is_better,
+            n_samples=pool.n_samples,
+            n_models=pool.n_models,
+            delta=pool.delta,
+            guarantee=pool.guarantee,
+            intervals=pool.intervals(),
+            best_set=pool.best_set(),
+            better=pool.better() if pool.has_baseline else None,
+            baseline=pool.baseline_value,
+        )
+
+    def __str__(self) -> str:
+        intervals, best_set = self.intervals, self.best_set
+        best, about = best_set.best, f"with probability about {certainty(self.delta)}"
+        score, place = scored(intervals.values[best], intervals.lows[best], intervals.highs[best])
+        text = (
+            f"Of {counted(self.n_models, 'model')} {shown_key(intervals.names[best])} is the best "
+            f"on {counted(self.n_samples, 'held-out row')}: {self.metric} {score}, and {place} in "
+            f"the population, {about} for all models at once (as if they were "
+            f"{counted(round(intervals.as_if), 'independent one')}). The best model in the "
+            f"population is among {counted(int(best_set.may_be_best.sum()), 'model')}, {about} "
+            f"(proved: {int(best_set.bonferroni_may_be_best.sum()):,})."
+        )
+        if self.better is not None and self.baseline is not None:
+            found = int(self.better.is_better.sum())
+            text += (
+                f" {counted(found, 'model is', 'models are')} better than the baseline, whose "
+                f"{self.metric} is {shown(self.baseline, 4)}, {about} all of them (proved: "
+                f"{int(self.better.bonferroni_is_better.sum()):,})."
+            )
+        return (
+            f"{text} All of this is asymptotic, but for what is proved, and for models that were "
+            "fixed before any holdout score was seen (radabound_fast.ModelPool)."
+        )
+
+    def ranking(self, n: int | None = None) -> list[int]:
+        """Places of the n best models on the holdout, the best first."""
+        values = self.intervals.values
+        order = np.argsort(-values if self.greater_is_better else values, kind="stable")
+        places: list[int] = order[:n].tolist()
+        return places
+
+    def columns(self) -> dict[str, Any]:
+        """Return all columns by name, arrays of length k, in the order of the pool."""
+        better = {} if self.better is None else self.better.columns()
+        return self.intervals.columns() | better | self.best_set.columns()
+
+    def to_frame(self) -> DataFrame:
+        """Return a row for each model as a pandas DataFrame, the best on the holdout first.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is missing: it is the extra ``pandas``.
+        """
+        with needs("pandas"):
+            import pandas as pd
+        index = pd.Index(self.intervals.names, name="model")
+        return pd.DataFrame(self.columns(), index=index).iloc[self.ranking()]
+
+    def to_json(self) -> str:
+        """All but the table, as JSON, with the names of the models that may be the best."""
+        intervals, best = self.intervals, self.best_set.best
+        told: dict[str, Any] = {
+            "version": __version__,
+            "metric": self.metric,
+            "n_samples": self.n_samples,
+            "n_models": self.n_models,
+            "delta": self.delta,
+            "level": intervals.level,
+            "as_if": intervals.as_if,
+            "best": {
+                "name": intervals.names[best],
+                **{name: column[best] for name, column in intervals.columns().items()},
+            },
+            "may_be_best": self.best_set.best_names,
+            "n_may_be_best_by_bonferroni": int(self.best_set.bonferroni_may_be_best.sum()),
+        }
+        if self.better is not None:
+            told |= {
+                "baseline": self.baseline,
+                "better": self.better.better_names,
+                "n_better_by_bonferroni": int(self.better.bonferroni_is_better.sum()),
+            }
+        told |= {"sentence": str(self), "guarantee": self.guarantee}
+        return json.dumps(told, indent=2, default=plain)
+
+    def plot(self) -> Figure:
+        """All models in order of their scores with their intervals, the best set, the baseline.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is missing: it is the extra ``plot``.
+        """
+        from radabound_fast.plots import pool_figure
+
+        order = self.ranking()
+        n_best = int(self.best_set.may_be_best.sum())
+        return pool_figure(
+            self.intervals.values[order],
+            self.intervals.lows[order],
+            self.intervals.highs[order],
+            self.best_set.may_be_best[order],
+            baseline=self.baseline,
+            metric=self.metric,
+            title=f"{counted(self.n_models, 'model')} on "
+            f"{counted(self.n_samples, 'held-out row')}: {n_best:,} may be the best",
+            subtitle=f"All intervals hold with probability about {certainty(self.delta)}, and so "
+            "does the set, if all models were fixed beforehand",
+        )
+
+    def _repr_html_(self) -> str:
+        columns = {"model": self.intervals.names} | {
+            name: column
+            for name, column in self.columns().items()
+            if not name.startswith("bonferroni")
+        }
+        head = "".join(f"<th>{name}</th>" for name in columns)
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td>{_cell(column[place])}</td>" for column in columns.values())
+            + "</tr>"
+            for place in self.ranking(_SHOWN)
+        )
+        return (
+            f"<p>{html.escape(str(self))}</p>{self._picture()}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p><small>{html.escape(self.guarantee)}</small></p>"
+        )
+
+    def _picture(self) -> str:
+        """The picture as an image within the page; nothing where matplotlib is missing."""
+        try:
+            figure = self.plot()
+        except ModuleNotFoundError:
+            return ""
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        data = base64.b64encode(png.getvalue()).decode()
+        text = f"Scores of {self.n_models:,} models with their intervals"
+        return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+
+
+def _cell(value: Any) -> str:
+    """A cell of the table."""
+    if isinstance(value, np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, np.floating):
+        return "" if np.isnan(value) else shown(float(value), 4)
+    return html.escape(shown_key(value) if not isinstance(value, (int, str)) else str(value))

@@ -1,0 +1,405 @@
+"""ModelPool states what plain NumPy states, however the models are added."""
+
+import math
+
+import numpy as np
+import pytest
+import support
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binomtest, norm
+
+from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
+from radabound_fast.bounds import binomial_interval, paired_interval
+from radabound_fast.rows import reference
+
+M, K, DELTA, SEED = 600, 40, 0.1, 5
+
+
+@pytest.fixture(scope="module")
+def pool_of_40():
+    """Labels and predictions: families of alike models of several errors, two of them rare."""
+    rng = np.random.default_rng(11)
+    y_true = rng.integers(0, 2, M)
+    wrong = simulated(rng, M, np.linspace(0.12, 0.25, K), 0.2)
+    wrong[0] = np.arange(M) < 39  # an error less than the bootstrap needs, and just enough
+    wrong[1] = np.arange(M) < 40
+    wrong[2] = np.arange(M) < M - 39
+    return y_true, np.where(wrong, 1 - y_true, y_true), wrong
+
+
+def signs():
+    return reference.signs(SEED, 1000, M)
+
+
+def quantile(maxima, delta):
+    """The ceil((1 - delta)(l + 1))-th."""
+    return np.sort(maxima)[math.ceil((1 - delta) * (len(maxima) + 1) - 1e-9) - 1]
+
+
+def level(maxima, delta, n):
+    """One-sided."""
+    return max(norm.sf(quantile(maxima, delta)), delta / n)
+
+
+def enough(differences):
+    """40 errors and 40 right rows, or as much of anything else."""
+    centred = differences - differences.mean(axis=1, keepdims=True)
+    need = 40 * M / (M - 40) * np.abs(centred).max(axis=1) ** 2
+    return ((centred**2).sum(axis=1) >= need - 1e-6) & (need > 0)
+
+
+def pool(y_true, Y_pred, **options):
+    made = ModelPool(y_true, delta=DELTA, seed=SEED, **options)
+    made.add(Y_pred)
+    return made
+
+
+# ---- against plain NumPy -------------------------------------------------------------------------
+
+
+def test_intervals_are_exact_ones_at_the_bootstraps_level(pool_of_40):
+    y_true, Y_pred, wrong = pool_of_40
+    found = pool(y_true, Y_pred).intervals()
+    able = enough(wrong.astype(float))
+    assert_array_equal(np.flatnonzero(~able), [0, 2])
+    assert_array_equal(found.by_bootstrap, able)
+    maxima = np.abs(reference.studentised(signs(), wrong[able], None)).max(axis=0)
+    share = DELTA * able.mean()
+    expected = max(2 * norm.sf(quantile(maxima, share)), DELTA / K)
+    assert found.level == pytest.approx(expected, rel=1e-9)
+    assert found.as_if == pytest.approx(share / expected, rel=1e-9)
+    assert 1 < found.as_if < 0.8 * K
+    nats = np.where(able, -math.log(expected / 2), math.log(2 * K / DELTA))
+    limits = binomial_interval(wrong.sum(axis=1), M, nats)
+    assert_allclose((found.lows, found.highs), limits, rtol=1e-9)
+    proved = binomial_interval(wrong.sum(axis=1), M, math.log(2 * K / DELTA))
+    assert_array_equal((found.bonferroni_lows, found.bonferroni_highs), proved)
+    assert_array_equal(found.values, wrong.mean(axis=1))
+
+
+def better_by_numpy(wrong, base):
+    """The step-down, with a sign test of each model."""
+    gains = base.astype(float) - wrong
+    p_values = np.array(
+        [
+            binomtest(
+                int((row > 0).sum()), max(int((row != 0).sum()), 1), alternative="greater"
+            ).pvalue
+            for row in gains
+        ]
+    )
+    able = enough(gains)
+    studentised = -reference.studentised(signs(), wrong, base)
+    share = DELTA * able.mean()
+    found = np.where(able, False, p_values <= DELTA / len(wrong))
+    left, levels = able.copy(), []
+    while left.any():
+        maxima = np.maximum(studentised[left].max(axis=0), 0)
+        levels.append(level(maxima, share, left.sum()))
+        new = left & (p_values <= levels[-1])
+        if not new.any():
+            break
+        found, left = found | new, left & ~new
+    return found, levels, p_values
+
+
+def test_better_is_the_step_down(pool_of_40):
+    y_true, Y_pred, wrong = pool_of_40
+    expected, levels, p_values = better_by_numpy(wrong, wrong[31])
+    assert len(levels) > 2  # a second step finds more
+    found = pool(y_true, Y_pred, baseline=Y_pred[31]).better()
+    assert_array_equal(found.is_better, expected)
+    assert found.level == pytest.approx(levels[0], rel=1e-9)
+    assert_allclose(found.gains, wrong[31].mean() - wrong.mean(axis=1), atol=1e-15)
+    gains = wrong[31].astype(int) - wrong
+    for place in np.flatnonzero(expected):
+        plus, minus = (gains[place] > 0).sum(), (gains[place] < 0).sum()
+        nats = -math.log(levels[0] if enough(gains[[place]])[0] else DELTA / K)
+        low = paired_interval(int(plus), int(minus), M, nats)[0]
+        assert found.gain_lows[place] == pytest.approx(low, rel=1e-6, abs=1e-9)
+    assert np.isnan(found.gain_lows[~expected]).all()
+    order = np.sort(p_values)
+    holm = np.argmin(order <= DELTA / np.arange(K, 0, -1))
+    assert found.bonferroni_is_better.sum() == holm
+    assert found.better_names == np.flatnonzero(expected).tolist()
+
+
+def may_be_best_by_numpy(wrong):
+    """Every pair of models, one after the other."""
+    best, n = int(wrong.sum(axis=1).argmin()), len(wrong)
+    may_be, proved = np.ones(n, bool), np.ones(n, bool)
+    apart = 2 * norm.isf(0.01 * DELTA / n)
+    for place, row in enumerate(wrong):
+        ours = row & ~wrong[best]
+        n_both = int((row != wrong[best]).sum())
+        p = binomtest(int(ours.sum()), n_both, alternative="greater").pvalue if n_both else 1.0
+        proved[place] = may_be[place] = p >= DELTA / (n - 1)
+        differences = row.astype(float) - wrong
+        if not enough(differences[[best]])[0]:
+            continue
+        spread = np.sqrt(((differences - differences.mean(axis=1)[:, None]) ** 2).sum(axis=1))
+        near = (spread > 0) & (differences.sum(axis=1) > -apart * spread)
+        sums = -reference.studentised(signs(), wrong[near], row)
+        c = quantile(np.maximum(sums.max(axis=0), 0), DELTA * 0.98)
+        may_be[place] &= c >= norm.isf(p)
+    return may_be, proved
+
+
+def test_the_best_set_is_that_of_all_pairs(pool_of_40):
+    y_true, Y_pred, wrong = pool_of_40
+    may_be, proved = may_be_best_by_numpy(wrong[3:])
+    found = pool(y_true, Y_pred[3:]).best_set()
+    assert_array_equal(found.may_be_best, may_be)
+    assert_array_equal(found.bonferroni_may_be_best, proved)
+    assert 0 < may_be.sum() < proved.sum() < K - 3
+    assert found.best == wrong[3:].sum(axis=1).argmin()
+    assert found.n_by_bonferroni == 0
+
+
+# ---- however they are added ----------------------------------------------------------------------
+
+
+def all_columns(made):
+    return made.report().columns()
+
+
+def test_nothing_depends_on_how_models_are_added(pool_of_40, tmp_path):
+    y_true, Y_pred, wrong = pool_of_40
+    np.save(tmp_path / "wrong.npy", wrong)
+    np.save(tmp_path / "words.npy", pack_losses(wrong).words)
+    mapped = np.load(tmp_path / "wrong.npy", mmap_mode="r")
+    words = np.load(tmp_path / "words.npy", mmap_mode="r")
+    expected = all_columns(pool(y_true, Y_pred, baseline=Y_pred[31]))
+    ways = {
+        "losses": [wrong],
+        "one by one": list(wrong),
+        "blocks": [wrong[:7], wrong[7:8], wrong[8:]],
+        "floats of 0 and 1 as ints": [wrong.astype(np.int64).tolist()],
+        "packed": [pack_losses(wrong)],
+        "packed rows": [pack_losses(wrong[:39]), pack_losses(wrong[39])],
+        "a memory map": [mapped],
+        "packed in a memory map": [PackedLosses(words, M)],
+        "a file": [tmp_path / "wrong.npy"],
+    }
+    for name, blocks in ways.items():
+        made = ModelPool(M, delta=DELTA, seed=SEED, baseline=wrong[31])
+        for block in blocks:
+            made.add(block)
+        assert made.n_models == K
+        for column, values in all_columns(made).items():
+            assert_array_equal(values, expected[column], err_msg=f"{name}, {column}")
+
+
+def test_models_may_be_added_between_questions(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    made = ModelPool(y_true, delta=DELTA, seed=SEED, baseline=Y_pred[31])
+    made.add(Y_pred[:20])
+    all_columns(made)
+    made.add(Y_pred[20:])
+    expected = all_columns(pool(y_true, Y_pred, baseline=Y_pred[31]))
+    for column, values in all_columns(made).items():
+        assert_array_equal(values, expected[column])
+
+
+def test_names(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    made = ModelPool(y_true, seed=SEED)
+    made.add(Y_pred[:2])
+    made.add(Y_pred[2:4], names=["svm", ("tree", 3)])
+    assert list(made.names) == [0, 1, "svm", ("tree", 3)]
+    with pytest.raises(ValueError, match="names must be different ones, got 'svm' twice"):
+        made.add(Y_pred[4], names=["svm"])
+    with pytest.raises(ValueError, match="names must be one a model, 2, got 1"):
+        made.add(Y_pred[4:6], names=["a"])
+    assert made.n_models == 4
+
+
+# ---- odd pools -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_equal_models_are_one(k):
+    """As many as they are, no bootstrap tells them apart: the level is that of a single model."""
+    row = np.arange(M) % 4 == 0
+    made = pool(M, np.array([row] * k), baseline=np.arange(M) % 3 == 0)
+    assert made.intervals().as_if == pytest.approx(1, rel=0.3)
+    assert made.best_set().may_be_best.all() and made.best_set().bonferroni_may_be_best.all()
+    assert made.better().is_better.all()
+
+
+def test_models_without_errors_or_right_rows():
+    rows = np.array([np.zeros(M), np.ones(M), np.arange(M) < 4], np.uint8)
+    made = pool(M, rows, baseline=np.zeros(M, np.uint8))
+    found = made.intervals()
+    assert not found.by_bootstrap.any()
+    assert found.as_if == 3 and found.level == DELTA / 3
+    assert_array_equal(found.lows, found.bonferroni_lows)
+    assert_array_equal(found.highs, found.bonferroni_highs)
+    assert made.better().better_names == []
+    assert made.best_set().best_names == [0, 2]
+    assert "3 models" in str(made.report())
+
+
+def test_accuracy_is_one_less_the_error(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    error = pool(y_true, Y_pred, baseline=Y_pred[31])
+    other = support.holdout_of(y_true, metric="accuracy")
+    accuracy = pool(other, Y_pred, baseline=Y_pred[31])
+    assert_allclose(accuracy.intervals().lows, 1 - error.intervals().highs)
+    assert_allclose(accuracy.intervals().values, 1 - error.intervals().values)
+    assert_array_equal(accuracy.better().gain_lows, error.better().gain_lows)
+    assert_array_equal(accuracy.best_set().may_be_best, error.best_set().may_be_best)
+    assert accuracy.report().ranking() == error.report().ranking()
+    assert accuracy.baseline_value == pytest.approx(1 - error.baseline_value)
+
+
+@pytest.mark.parametrize("metric", ["neg_brier_score", "neg_log_loss"])
+def test_real_valued_losses(metric):
+    rng, m = np.random.default_rng(3), 3000
+    y_true = rng.integers(0, 2, m)
+    noise = np.linspace(0.5, 2.0, 12)[:, np.newaxis]
+    logits = (2 * y_true - 1) * 1.5 + noise * rng.normal(size=m) + 0.3 * rng.normal(size=(12, m))
+    probabilities = 1 / (1 + np.exp(-logits))
+    options = {"clip": 0.01} if metric == "neg_log_loss" else {}
+    holdout = support.holdout_of(y_true, metric=metric, **options)
+    made = pool(holdout, probabilities, baseline=probabilities[8])
+    found, better, best = made.intervals(), made.better(), made.best_set()
+    assert found.by_bootstrap.all()
+    assert (found.lows < found.values).all() and (found.values < found.highs).all()
+    assert (found.bonferroni_lows <= found.lows).all()
+    assert (found.highs <= found.bonferroni_highs).all()
+    assert found.as_if < 10
+    assert best.may_be_best[best.best] and not best.may_be_best.all()
+    assert best.best == found.values.argmax()
+    assert 0 < better.is_better.sum() < 9 and not better.is_better[8:].any()
+    assert (better.gain_lows[better.is_better] <= better.gains[better.is_better]).all()
+    assert made.report().ranking(1) == [best.best]
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delta": 0}, "delta must be in"),
+        ({"n_vectors": 999}, "n_vectors must be at least 1000 with delta = 0.1, got 999"),
+        ({"delta": 1e-3}, "n_vectors must be at least 10000 with delta = 0.001, got 1000"),
+        ({"seed": -1}, "seed must be in"),
+        ({"baseline": [0, 1]}, "baseline must have length 4, got shape"),
+        ({"baseline": [0, 1, 1, 7]}, "baseline must hold only known classes, got 7"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        ModelPool([0, 1, 1, 0], **options)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "f1", "balanced_accuracy"])
+def test_metrics_that_are_no_means_are_refused(metric):
+    with pytest.raises(ValueError, match="metric must be a mean of losses in a pool, error"):
+        ModelPool(support.holdout_of([0, 1, 1, 0], metric=metric))
+
+
+def test_weights_and_groups_are_refused():
+    for judged in (Losses(4, sample_weight=[1, 2, 3, 4]), Losses(4, groups=[0, 0, 1, 1])):
+        with pytest.raises(ValueError, match="sample_weight and groups must be left out"):
+            ModelPool(judged)
+
+
+def test_bad_rows_change_nothing(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    made = pool(y_true, Y_pred, baseline=Y_pred[31])
+    expected = all_columns(made)
+    spoilt = Y_pred[::-1].copy()
+    spoilt[30, 7] = 3
+    for bad, message in [
+        (spoilt, "got 3 at row 30, sample 7"),
+        (Y_pred[:, 1:], "y_pred must have length 600"),
+        (np.full((2, M), "a"), "y_pred must be numbers"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            made.add(bad)
+    with pytest.raises(ValueError, match="names must be one a model"):
+        made.add(spoilt[:2], names=["a"])
+    for column, values in all_columns(made).items():
+        assert_array_equal(values, expected[column])
+
+
+def test_an_empty_pool_says_so(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    made = ModelPool(y_true, baseline=Y_pred[0])
+    for ask in (made.intervals, made.better, made.best_set, made.report):
+        with pytest.raises(ValueError, match="no model was added"):
+            ask()
+    with pytest.raises(ValueError, match="baseline must be given to the pool"):
+        pool(y_true, Y_pred).better()
+
+
+def test_a_pool_shows_no_labels(pool_of_40):
+    y_true, Y_pred, _ = pool_of_40
+    made = pool(y_true, Y_pred)
+    assert repr(made) == "ModelPool(Holdout(n_samples=600), 40 models, delta=0.1)"
+    assert "0.9" in made.guarantee and "asymptotic" in made.guarantee
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+
+def test_the_report(pool_of_40):
+    pytest.importorskip("pandas")
+    y_true, Y_pred, wrong = pool_of_40
+    made = pool(y_true, Y_pred, baseline=Y_pred[31])
+    report = made.report()
+    n_best = int(report.best_set.may_be_best.sum())
+    assert f"among {n_best} models, with probability about 0.9" in str(report)
+    assert "better than the baseline" in str(report) and "asymptotic" in str(report)
+    frame = report.to_frame()
+    assert frame.index[0] == wrong.sum(axis=1).argmin()
+    assert (frame["value"].diff().dropna() >= 0).all()
+    assert int(frame["may_be_best"].sum()) == n_best
+    assert made.intervals().to_frame().index.tolist() == list(range(K))
+    assert '"may_be_best": [' in report.to_json()
+
+
+def test_the_picture(pool_of_40):
+    pytest.importorskip("matplotlib")
+    y_true, Y_pred, _ = pool_of_40
+    report = pool(y_true, Y_pred, baseline=Y_pred[31]).report()
+    assert report.plot().axes[0].get_ylabel() == "error"
+    assert "<img" in report._repr_html_() and "<td>yes</td>" in report._repr_html_()
+
+
+# ---- statistics ----------------------------------------------------------------------------------
+
+
+def simulated(rng, n_samples, truths, own=0.4):
+    """Alike models with these errors: a row is hard for all of them."""
+    hard = rng.random(n_samples)
+    return (hard + own * rng.random((len(truths), n_samples))) % 1 < truths[:, np.newaxis]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_samples", [1000, 4000])
+def test_every_statement_holds_as_often_as_it_says(n_samples):
+    """300 pools, seeds 0 to 299: of each statement at most 50 fail; 1 e-4 would if it held .9.
+
+    With a failure in 12 of a hundred, which asymptotics allow, one program in 250 would fail here.
+    """
+    truths = np.sort(np.random.default_rng(1).uniform(0.08, 0.2, 60))
+    failures = np.zeros(4, int)
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        base = rng.random(n_samples) < truths[20]
+        wrong = simulated(rng, n_samples, truths)
+        made = ModelPool(n_samples, delta=0.1, seed=seed, baseline=base)
+        made.add(wrong)
+        found, better, best = made.intervals(), made.better(), made.best_set()
+        gains = truths[20] - truths
+        failures += [
+            bool(((truths < found.lows) | (found.highs < truths)).any()),
+            bool(better.is_better[20:].any()),
+            bool((better.gain_lows > gains)[better.is_better].any()),
+            not best.may_be_best[0],
+        ]
+    assert (failures <= 50).all(), failures
