@@ -14,6 +14,7 @@ from typing import Any
 _HOMES = {
     "Answer": "_kernels.guard",
     "Answers": "guards.answers",
+    "ConfirmedSearch": "guards.confirmed_search",
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
     "Gate": "guards.gate",

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from radabound_fast._checks import check_n_samples
 from radabound_fast._kernels.support import sealed
@@ -139,6 +140,11 @@ class Losses(_Judged):
         """None: there are no labels."""
         return None
 
+    def part(self, rows: NDArray[np.bool_]) -> Losses:
+        """Return some of the rows as a holdout of their own."""
+        weights, groups = _parts(self._weighting, rows)
+        return Losses(int(rows.sum()), sample_weight=weights, groups=groups)
+
     def __repr__(self) -> str:
         weighted = "" if self._weighting is None else ", weighted"
         return f"Losses({self.n_samples}{weighted})"
@@ -262,6 +268,12 @@ class Holdout(_Judged):
             return None
         return self._labels.classes[self._truth.options["pos_label"]]
 
+    def part(self, rows: NDArray[np.bool_]) -> Holdout:
+        """Return some of the rows as a holdout of their own, with the same classes and metric."""
+        weights, groups = _parts(self._weighting, rows)
+        metric = choice_of(self.metric, self._options())
+        return Holdout(self._labels[rows], metric=metric, sample_weight=weights, groups=groups)
+
     def of_other_rows(self, y_true: Any) -> Holdout:
         """A holdout of other rows with the same classes and metric, each row counting alike."""
         labels = Labels(y_true, self._labels.classes if self.takes != "numbers" else None)
@@ -286,6 +298,14 @@ class Holdout(_Judged):
     def __repr__(self) -> str:
         metric = "" if self.metric == "error" else f", metric={self.metric!r}"
         return f"Holdout(n_samples={self.n_samples}{metric})"
+
+
+def _parts(weighting: Weighting | None, rows: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """The weights and the groups of some rows; None where there are none."""
+    if weighting is None:
+        return None, None
+    groups = None if weighting.is_of_rows else weighting.codes[rows]
+    return None if weighting.weights is None else weighting.weights[rows], groups
 
 
 def as_judged(judged: Any) -> Holdout | Losses:

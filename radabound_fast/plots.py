@@ -277,6 +277,64 @@ def report_figure(
     return figure
 
 
+def finalists_figure(
+    names: Sequence[str],
+    values: ArrayLike,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    search_values: Sequence[float | None],
+    *,
+    metric: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """Finalists one below the other, with their intervals and their scores on the search rows.
+
+    Parameters
+    ----------
+    names : sequence of str, length n
+        The first is drawn on top, as the best; more than 30 are left out.
+    values, lows, highs : array_like of float, shape (n,)
+    search_values : sequence of float or None, length n
+        Drawn as hollow marks.
+    metric, title, subtitle : str
+        What stands beside and above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    n_shown = min(len(names), 30)
+    value = _curve(values=values)[:n_shown]
+    low, high = _curve(lows=lows)[:n_shown], _curve(highs=highs)[:n_shown]
+    figure, axes = _figure(title, subtitle, n_shown, metric, log=False)
+    figure.set_size_inches(9, 2.6 + 0.32 * n_shown)
+    axes.set_position((0.22, 0.9 / figure.get_figheight(), 0.74, 1 - 1.9 / figure.get_figheight()))
+    for text, inches in zip(figure.texts, (0.38, 0.66), strict=True):
+        text.set_y(1 - inches / figure.get_figheight())
+    places = range(n_shown)
+    colors = [BLUE if place == 0 else LIGHT_BLUE for place in places]
+    axes.hlines(places, low, high, color=colors, linewidth=2.6)
+    axes.scatter(value, places, color=colors, s=42, zorder=3, label="on the confirmation rows")
+    known = [
+        (one, place) for one, place in zip(search_values, places, strict=False) if one is not None
+    ]
+    if known:
+        scores, beside = zip(*known, strict=True)
+        axes.scatter(
+            scores, beside, facecolors="white", edgecolors=FAINT, zorder=4, label="in the search"
+        )
+        axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=INK)
+    axes.set_yticks(
+        places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names[:n_shown]]
+    )
+    axes.set_ylim(n_shown - 0.3 + 0.7 * bool(known), -0.7)
+    axes.autoscale(axis="x")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    return figure
+
+
 # more models than this are drawn as a density
 _MOST_MARKS = 2000
 

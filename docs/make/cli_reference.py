@@ -14,7 +14,7 @@ from pathlib import Path
 from marked import fill
 
 PAGE = Path(__file__).parents[1] / "reference" / "cli.md"
-COMMANDS = ("plan", "audit", "report", "serve", "edge", "demo", "reproduce", "info")
+COMMANDS = ("plan", "audit", "gate", "report", "serve", "edge", "demo", "reproduce", "info")
 EDGE = ("new-state", "show", "header", "intervals")
 LINES = {
     **{command: (command,) for command in COMMANDS},

@@ -13,6 +13,7 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
+    confirmation        finalists on rows that were kept for the end
     histories           claims that are made one after another, in view of the verdicts
     adaptive            transcript codes, and Thresholdout's sample size
     bound, table        the type of a row, and the rows
@@ -40,6 +41,7 @@ from .binomial import (
 )
 from .bound import Bound
 from .conditional import auc_interval, f1_interval, rate_interval, roc_band, weighted_interval
+from .confirmation import confirmation_nats
 from .fixed import (
     mcdiarmid_excess,
     symmetrised_excess,
@@ -86,6 +88,7 @@ __all__ = [
     "binomial_log_failure",
     "binomial_queries",
     "code_width",
+    "confirmation_nats",
     "cross_validation_interval",
     "dyadic_code",
     "f1_interval",

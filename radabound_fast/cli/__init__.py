@@ -1,4 +1,4 @@
-"""The command ``radabound``: audit | report | plan | serve | edge | demo | reproduce | info.
+"""The command ``radabound``: audit | gate | report | plan | serve | edge | demo | reproduce | info.
 
 A subcommand is two functions: one adds its parser to `commands` and says which function runs
 it, the other takes the parsed arguments and returns the exit code.  Bad input is one line on
@@ -12,17 +12,19 @@ import argparse
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from radabound_fast import __version__
 from radabound_fast.cli.audit import add_audit
 from radabound_fast.cli.demo import add_demo
 from radabound_fast.cli.edge import add_edge
+from radabound_fast.cli.gate import add_gate
 from radabound_fast.cli.info import add_info
 from radabound_fast.cli.options import BAD_INPUT, INTERRUPTED, PIPE_CLOSED
 from radabound_fast.cli.plan import add_plan
@@ -31,7 +33,8 @@ from radabound_fast.cli.reproduce import add_reproduce
 from radabound_fast.cli.serve import add_serve
 
 COMMANDS = (
-    add_audit, add_report, add_plan, add_serve, add_edge, add_demo, add_reproduce, add_info,
+    add_audit, add_gate, add_report, add_plan, add_serve,
+    add_edge, add_demo, add_reproduce, add_info,
 )  # fmt: skip
 
 
@@ -41,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0: done; 1: a self-check failed; 2: bad input; 3: an audited guard halted;
+        0: done; 1: a self-check failed, or a candidate did not pass; 2: bad input; 3: a guard
+        halted;
         130: interrupted; 141: nobody reads the output any more; 143: terminated.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -108,7 +112,11 @@ def _drop_stdout() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a bad argument in one line, without the usage."""
+    """Reports a bad argument in one line, without the usage; -1e3 is a number to it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"-\.?\d")  # as Python 3.14 has it
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")

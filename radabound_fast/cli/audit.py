@@ -22,22 +22,23 @@ from radabound_fast.cli.options import (
     OK,
     add_option,
     check_outputs,
+    declared_space,
     flag_of,
     given,
+    integer,
     judged,
     takes_classes,
 )
 from radabound_fast.cli.replay import (
     GuardReplay,
-    NamedKeys,
     Replay,
     SearchReplay,
-    read_keys,
     record,
     replay,
     shortfalls,
     table,
 )
+from radabound_fast.cli.spaces import NamedKeys, keys_in, read_keys
 from radabound_fast.files.answers import answers_file
 from radabound_fast.files.output import write_figure
 from radabound_fast.files.progress import progress
@@ -46,6 +47,7 @@ from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.metrics import METRICS
 from radabound_fast.rows.labels import Labels
+from radabound_fast.spaces import Space, as_space
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
@@ -65,9 +67,9 @@ def add_audit(commands: Any) -> None:
     parser = commands.add_parser(
         "audit",
         help="how far the scores of many models on one holdout can be trusted, and which is best",
-        description="Judge predictions or losses, one row a model: with --space-size each score "
-        "has an interval, however the search went about its space; with --epsilon a guard answers "
-        "models in a fixed order until the holdout is spent. "
+        description="Judge predictions or losses, one row a model: over a declared space "
+        "(--space-size, --space) each score has an interval, however the search went about it; "
+        "with --epsilon a guard answers models in a fixed order until the holdout is spent. "
         "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
     )
     parser.set_defaults(run=_audit)
@@ -95,7 +97,7 @@ def add_audit(commands: Any) -> None:
         "line 0, 1, 2, ... and a first text label that is like no other are refused)",
     )
     parser.add_argument(
-        "--n-samples", type=int, metavar="M", help="m, which packed losses do not tell"
+        "--n-samples", type=integer, metavar="M", help="m, which packed losses do not tell"
     )
     add_option(parser, "delta")
     guard = parser.add_argument_group("for models in an order fixed before any score was seen")
@@ -112,10 +114,12 @@ def add_audit(commands: Any) -> None:
         "for a search over a space declared before any score was seen"
     )
     add_option(search, "space_size")
+    add_option(search, "space")
     search.add_argument(
         "--keys",
         metavar="FILE",
-        help="a line of text for each row: which configuration it is (default: one of its own)",
+        help="a line for each row, which configuration it is: any text, or with --space its "
+        "values as JSON (default: one of its own)",
     )
     for name in OF_PREDICTIONS:
         add_option(search, name)
@@ -136,17 +140,19 @@ def add_audit(commands: Any) -> None:
         help="keep the guard here, of one bound, and go on where it stopped; --output has the "
         "answers of this run",
     )
-    guard.add_argument("--threads", type=int, metavar="N", help="threads at most (default: 1)")
+    guard.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="no text and no progress")
 
 
 def _audit(args: argparse.Namespace) -> int:
     _check_audit(args)
+    space = declared_space(args)
     labels, rows, n_samples = _open_files(args)
     with contextlib.ExitStack() as kept:
-        if args.space_size is None:
+        if space is None:
             return _audit_guards(args, rows, labels, _guards(args, labels, n_samples, kept))
-        return _audit_search(args, rows, labels, _search(args, labels, rows.shape[0], n_samples))
+        search = _search(args, space, labels, rows.shape[0], n_samples)
+        return _audit_search(args, rows, labels, search)
 
 
 def _guards(
@@ -190,16 +196,29 @@ def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
 
 
 def _search(
-    args: argparse.Namespace, labels: NDArray[Any] | None, n_rows: int, n_samples: int
+    args: argparse.Namespace,
+    space: Space,
+    labels: NDArray[Any] | None,
+    n_rows: int,
+    n_samples: int,
 ) -> SearchReplay:
-    size = check_count(space_size=args.space_size)
-    keys = None if args.keys is None else read_keys(args.keys, n_rows)
-    if keys is None and n_rows > size:
+    name = "--space-size" if args.space is None else "the number of configurations in --space"
+    keys: list[Any] | None = None
+    if args.keys is not None:
+        keys = read_keys(args.keys, n_rows)
+    if space.size is None:
+        raise ValueError("--space must hold a number of configurations, got a space without end")
+    if keys is None and n_rows > space.size:
         raise ValueError(
-            f"--space-size must be at least the number of rows, {n_rows:,}, got {size:,}: if a "
+            f"{name} must be at least the number of rows, {n_rows:,}, got {space.size:,}: if a "
             "configuration comes more than once, say with --keys which rows are of it"
         )
-    space = size if keys is None else NamedKeys(list(dict.fromkeys(keys)), size)
+    if keys is not None and args.space is None:
+        space = NamedKeys(list(dict.fromkeys(keys)), space.size)
+    elif keys is not None:
+        keys = keys_in(space, args.keys, keys)
+    else:
+        space = as_space(space.size)  # a row is a configuration, and nobody knows which
     what: Any = n_samples
     baseline = None
     if labels is not None:
@@ -225,11 +244,11 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    if args.space_size is None:
+    if args.space_size is None and args.space is None:
         for option in given(args, "keys", *OF_PREDICTIONS):
             raise ValueError(
                 f"{flag_of(option)} is for a search over a declared space: give --space-size, the "
-                "number of configurations that could have been asked about"
+                "number of configurations that could have been asked about, or --space"
             )
         if args.epsilon is None:
             raise ValueError(EPSILON_OR_SPACE)
@@ -237,7 +256,7 @@ def _check_audit(args: argparse.Namespace) -> None:
         for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
             raise ValueError(
                 f"{flag_of(option)} is for a guard, which halts; a search over a declared space "
-                "does not: leave it or --space-size out"
+                "does not: leave it or the space out"
             )
         if args.labels is None:
             for option in given(args, *OF_PREDICTIONS):
@@ -382,10 +401,8 @@ def _audit_search(
         outcome = _told(args, rows, labels, n_samples) | {"search": made.record()}
         print(json.dumps(outcome, indent=2))
     elif not args.quiet:
-        print(
-            f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of "
-            f"{counted(args.space_size, 'configuration')}"
-        )
+        size = counted(made.search.size or 0, "configuration")
+        print(f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of {size}")
         if rows.note:
             print(f"Cells are compared as text: {rows.note}.")
         print(f"\n{made.sentence}\n\n{IN_FULL}")

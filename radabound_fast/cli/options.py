@@ -5,45 +5,69 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_choice
+from radabound_fast._checks import check_choice, check_count
 from radabound_fast._extras import needs
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.cli.spaces import read_space
 from radabound_fast.files.formats import split_key
 from radabound_fast.files.output import check_target
 from radabound_fast.files.reading import open_losses, read_values
 from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS, choice_of
 from radabound_fast.rows.labels import Labels
+from radabound_fast.spaces import Space, as_space
 
 OK, FAILED, BAD_INPUT, HALTED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 130, 141
 
 EPSILON_OR_SPACE = (
-    "--epsilon must be given, the error tolerated; or --space-size, for a search over a declared "
-    "space"
+    "--epsilon must be given, the error tolerated; or --space-size or --space, for a search over a "
+    "declared space"
 )
 # whatever names a file that some subcommand reads
-READ = ("labels", "predictions", "losses", "state", "keys", "costs", "baseline", "database")
+READ = (
+    "labels", "predictions", "losses", "state", "space", "keys", "costs", "baseline", "database",
+)  # fmt: skip
 # what a Holdout measures of predictions
 OF_PREDICTIONS = ("metric", "pos_label", "clip", "y_range", "costs", "baseline")
 
+
+def integer(text: str) -> int:
+    """A whole number as an option has it: 1000, 1e6 or 1,000,000."""
+    try:
+        number = Decimal(text.replace(",", "_"))
+        whole = number.is_finite() and number.adjusted() < _MOST_DIGITS
+        if whole and number == number.to_integral_value():
+            return int(number)
+    except InvalidOperation:
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r:.50}")
+
+
+_MOST_DIGITS = 400
+
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "n_samples": {"type": int, "metavar": "M", "help": "the holdout"},
+    "n_samples": {"type": integer, "metavar": "M", "help": "the holdout"},
     "epsilon": {"type": float, "help": "the error tolerated"},
     "delta": {"type": float, "required": True, "help": "probability of failure"},
-    "n_vectors": {"type": int, "metavar": "L", "help": "sign vectors (default: 32)"},
+    "n_vectors": {"type": integer, "metavar": "L", "help": "sign vectors (default: 32)"},
     "bound": {"metavar": "NAME", "help": ", ".join(BOUNDS)},
     "estimator": {"metavar": "NAME", "help": "plain or half-range"},
     "max_queries": {
-        "type": int,
+        "type": integer,
         "metavar": "K",
         "help": "of a sequence in a fixed order: how many share delta alike",
     },
-    "space_size": {"type": int, "metavar": "N", "help": "configurations in a declared space"},
+    "space_size": {"type": integer, "metavar": "N", "help": "configurations in a declared space"},
+    "space": {
+        "metavar": "FILE.json",
+        "help": "a declared space: names with lists, or with intervals {from, to, step}",
+    },
     "metric": {
         "metavar": "NAME",
         "help": f"of predictions: {', '.join(METRICS)} (default: error)",
@@ -64,7 +88,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "m predictions of a model fixed beforehand: each model's gain over it is told too",
     },
-    "seed": {"type": int, "help": "of the signs, for reproduction (default: drawn)"},
+    "seed": {"type": integer, "help": "of the signs, for reproduction (default: drawn)"},
 }
 
 
@@ -81,6 +105,15 @@ def add_option(
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
+
+
+def declared_space(args: argparse.Namespace) -> Space | None:
+    """The space of --space or --space-size; None without either."""
+    if None not in (args.space, args.space_size):
+        raise ValueError("--space must be given without --space-size: it has one")
+    if args.space is not None:
+        return read_space(args.space)
+    return None if args.space_size is None else as_space(check_count(space_size=args.space_size))
 
 
 def takes_classes(metric: str | None) -> bool:

@@ -10,6 +10,7 @@ from radabound_fast.cli.options import (
     OK,
     add_option,
     check_outputs,
+    declared_space,
     flag_of,
     given,
 )
@@ -30,7 +31,7 @@ def add_plan(commands: Any) -> None:
     add_option(
         parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
     )
-    for name in ("delta", "n_vectors", "space_size", "max_queries"):
+    for name in ("delta", "n_vectors", "space_size", "space", "max_queries"):
         add_option(parser, name)
     parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
@@ -39,9 +40,12 @@ def add_plan(commands: Any) -> None:
 
 def _plan(args: argparse.Namespace) -> int:
     check_outputs(args)
-    options = given(args, "n_vectors", "error_rate", "space_size", "max_queries")
+    options = given(args, "n_vectors", "error_rate", "max_queries")
+    space = declared_space(args)
+    if space is not None:
+        options["space_size"] = space.size
     if args.epsilon is None:
-        if args.space_size is None:
+        if space is None:
             raise ValueError(EPSILON_OR_SPACE)
         for option in given(args, "n_vectors", "max_queries"):
             raise ValueError(f"{flag_of(option)} is for a guard, which halts: give --epsilon too")

@@ -7,9 +7,10 @@ query is nowhere: a guard returns the answered prefix only.
 from __future__ import annotations
 
 import contextlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf, log
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +33,7 @@ from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan
 from radabound_fast.rows.packing import as_words
-from radabound_fast.spaces.space import Found, Space
+from radabound_fast.spaces.messages import shortened, shown_key
 from radabound_fast.store.folder import undisturbed
 
 SCORES = ("query", "value", "low", "high")
@@ -226,65 +227,6 @@ def _provided(guard: SignedGuard) -> str:
     return "as the paper claims, which is not proved"
 
 
-class NamedKeys(Space):
-    """A space of so many configurations, of which some are known, by their names.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Different ones.
-    size : int
-        How many configurations were declared: at least as many.
-    """
-
-    def __init__(self, names: Sequence[str], size: int) -> None:
-        self._names, self._size = list(names), size
-        self._codes = {name: code for code, name in enumerate(names)}
-        if len(names) > size:
-            raise ValueError(
-                f"--space-size must be at least the number of different keys, {len(names):,}, "
-                f"got {size:,}"
-            )
-
-    @property
-    def size(self) -> int:
-        return self._size
-
-    def find(self, key: Any) -> Found:
-        return self._codes[key], log(self._size)
-
-    def key_of(self, code: Any) -> str:
-        name: str = self._names[code]
-        return name
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "NamedKeys", "size": self._size, "names": self._names}
-
-
-def read_keys(path: str, n_rows: int) -> list[str]:
-    """The lines of a file, one a row.
-
-    Raises
-    ------
-    ValueError
-        There are more or fewer, one is empty, or they are no text.
-    OSError
-        Of the system.
-    """
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            keys = file.read().split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must hold text in UTF-8: {error}") from error
-    if keys[-1] == "":
-        del keys[-1]
-    if len(keys) != n_rows:
-        raise ValueError(f"{path} must have a line a row, {n_rows:,}, got {len(keys):,}")
-    if "" in keys:
-        raise ValueError(f"{path}: line {keys.index('') + 1:,} must not be empty")
-    return keys
-
-
 class SearchReplay(Replay):
     """A search over a declared space, which never halts.
 
@@ -292,9 +234,9 @@ class SearchReplay(Replay):
     ----------
     search : DeclaredSearch
         Made on labels or on losses.
-    keys : sequence of str, optional
-        Of every row, in the search's `NamedKeys`.  None: each row is a configuration of its own,
-        and nothing is remembered of it but the best.
+    keys : sequence, optional
+        Of every row, in the search's space.  None: each row is a configuration of its own, and
+        nothing is remembered of it but the best.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     keep : bool
@@ -310,7 +252,7 @@ class SearchReplay(Replay):
     def __init__(
         self,
         search: DeclaredSearch,
-        keys: Sequence[str] | None,
+        keys: Sequence[Any] | None,
         *,
         packed: bool = False,
         keep: bool = False,
@@ -340,8 +282,9 @@ class SearchReplay(Replay):
             self._kept.append(answers)
         elif is_best:
             self._kept = [answers.only(best)]
+        named = self._keys is not None
         return lambda: {
-            "key": keys,
+            **({"key": [_as_text(key) for key in keys]} if named else {}),
             "query": numbers + 1,
             "value": answers.values,
             "low": answers.lows,
@@ -354,12 +297,14 @@ class SearchReplay(Replay):
         """The report on all rows that were audited."""
         answers = DeclaredSearchAnswers.joined(self._kept)
         named = self._keys is not None
+        key = answers.best.key
+        name = shortened(key) if isinstance(key, str) else shown_key(key)
         return Report.of(
             self.search,
             answers,
             n_models=self.search.n_answered if named else self._n_rows,
             n_queries=self._n_rows,
-            name_of_best=answers.best.key if named else f"query {self._best_query:,}",
+            name_of_best=name if named else f"query {self._best_query:,}",
         )
 
     @property
@@ -372,6 +317,10 @@ class SearchReplay(Replay):
         own = ("number", "rerun") if self._keys else ("number", "rerun", "key")
         best = {name: value for name, value in told["best"].items() if name not in own}
         return told | {"best": {"query": self._best_query} | best}
+
+
+def _as_text(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key)
 
 
 def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:

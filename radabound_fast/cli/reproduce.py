@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from radabound_fast._extras import needs
-from radabound_fast.cli.options import OK
+from radabound_fast.cli.options import OK, integer
 
 
 def add_reproduce(commands: Any) -> None:
@@ -19,7 +19,7 @@ def add_reproduce(commands: Any) -> None:
     )
     parser.set_defaults(run=_reproduce)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--figure", type=int, choices=range(1, 7), metavar="N", help="1 to 6")
+    what.add_argument("--figure", type=integer, choices=range(1, 7), metavar="N", help="1 to 6")
     what.add_argument("--table", choices=["vi"], help="the sample sizes of Section VI")
     what.add_argument(
         "--attack", action="store_true", help="the weighted vote, and the hill-climb on flights"
@@ -28,12 +28,14 @@ def add_reproduce(commands: Any) -> None:
     what.add_argument("--all", action="store_true", help="everything")
     parser.add_argument(
         "--repeats",
-        type=int,
+        type=integer,
         default=200,
         metavar="R",
         help="of Figures 1-6 and of the vote (default: 200)",
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes (default: 1)")
+    parser.add_argument(
+        "--jobs", type=integer, default=1, metavar="J", help="processes (default: 1)"
+    )
     parser.add_argument(
         "--output", metavar="DIR", default="reproduction", help="folder (default: reproduction)"
     )

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import inspect
 import ipaddress
-import json
 import logging
 import os
 import ssl
@@ -18,7 +17,14 @@ from typing import Any
 from radabound_fast._checks import check_count, counted
 from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
-from radabound_fast.cli.options import OF_PREDICTIONS, add_option, given, judged
+from radabound_fast.cli.options import (
+    OF_PREDICTIONS,
+    add_option,
+    declared_space,
+    given,
+    integer,
+    judged,
+)
 from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.declared_search import DeclaredSearch
@@ -58,10 +64,12 @@ def add_serve(commands: Any) -> None:
         help="address to listen on; beyond loopback a reverse proxy is expected in front "
         "(default: 127.0.0.1)",
     )  # fmt: skip
-    parser.add_argument("--port", type=int, default=8000, help="0: a free one (default: 8000)")
+    parser.add_argument("--port", type=integer, default=8000, help="0: a free one (default: 8000)")
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
     parser.add_argument("--tls-key", metavar="FILE", help="its key")
-    parser.add_argument("--max-body", type=int, metavar="N", help="octets (default: 16,777,216)")
+    parser.add_argument(
+        "--max-body", type=integer, metavar="N", help="octets (default: 16,777,216)"
+    )
     parser.add_argument(
         "--durability", choices=("power", "process"), default="power",
         help="what answers survive (default: power)",
@@ -75,11 +83,9 @@ def add_serve(commands: Any) -> None:
         ("n_vectors", "sign vectors of radabound and fixed-sequence (default: 32)"),
         ("max_queries", "of ladder and fixed-sequence"),
         ("space_size", "of declared-search: keys are whole numbers below it"),
+        ("space", "of declared-search: names with lists, or with intervals {from, to, step}"),
     ):
         add_option(guard, name, help=of, **({"required": False} if name == "delta" else {}))
-    guard.add_argument(
-        "--space", metavar="FILE.json", help="of declared-search: a grid, names with lists"
-    )
     guard.add_argument(
         "--allow-reruns", action="store_true", default=None, help="of declared-search"
     )
@@ -163,12 +169,9 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
         if option.removesuffix("_size") not in takes:
             raise ValueError(f"--{option.replace('_', '-')} must be left out with {_name_of(kind)}")
     parameters = given(args, *_OPTIONS)
-    if None not in (args.space, args.space_size):
-        raise ValueError("--space must be given without --space-size: it has one")
-    if args.space is not None:
-        parameters["space"] = _grid(args.space)
-    elif args.space_size is not None:
-        parameters["space"] = check_count(space_size=args.space_size)
+    space = declared_space(args)
+    if space is not None:
+        parameters["space"] = space
     if found is None or parameters:
         _check_complete(args.database, found, kind, parameters)
     what, baseline = judged(args, labels)
@@ -219,17 +222,6 @@ def _kind_of(path: str) -> Any:
             return kind
     served = ", ".join(kind.__name__ for kind in GUARDS.values())
     raise ValueError(f"{path} holds a {name:.50}, which is not served: {served} are")
-
-
-def _grid(path: str) -> Any:
-    with open(path, encoding="utf-8-sig") as file:
-        try:
-            found = json.load(file)
-        except (ValueError, RecursionError):
-            found = None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} must be JSON, a mapping of names to lists")
-    return found
 
 
 def _check_tls(cert: str, key: str) -> None:

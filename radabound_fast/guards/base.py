@@ -33,6 +33,7 @@ class Guard:
 
         Guard
         |-- DeclaredSearch            an interval for every score in a declared space; never halts
+        |-- ConfirmedSearch           any search on some rows, its finalists on the others
         |-- Gate                      verdicts on candidates for a release, and nothing else
         `-- HaltingGuard              one count of answers: one owner, or one database
             |-- RadaBound             the paper: Algorithm 1 by its bounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -158,6 +158,8 @@ class Gate(Guard, Owned):
             has_baseline=first is not None,
         )
         self.delta = self._rules.delta
+        self._row_ids: list[str] | None = None
+        self._described_metric = self._holdout.metric
         self._events: Events = EventList()
         self._record: EventRecord | None = None  # the database it was opened from
         if first is not None:
@@ -184,20 +186,48 @@ class Gate(Guard, Owned):
         return {"n_samples": self.n_samples} | rules
 
     @property
+    def metric(self) -> str:
+        """What candidates are measured by, a name in `radabound_fast.metrics.METRICS`."""
+        return self._described_metric
+
+    @property
+    def row_ids(self) -> list[str] | None:
+        """The names of the rows that the database keeps, if it was made with them."""
+        return self._row_ids
+
+    @property
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, when, and proved by what."""
         rules = self._rules
+        other = "the last that passed" if rules.promote else "the baseline"
         worse = ""
         if rules.release == "three":
-            worse = f', and no "worse" is (the gain is then at most {rules.margin})'
+            worse = f', and no "worse" is: the gain is then at most {rules.margin:g}'
+        claim = rules.claim(self.metric, other)
         return (
-            f"With probability at least {certainty(self.delta)} no pass is ever wrong{worse}: a "
-            f"candidate that passes has {rules.claim(self._holdout.metric)} in the population. "
+            f"With probability at least {certainty(self.delta)} no pass is ever wrong{worse}. "
+            f"What a pass says of a candidate, in the population: {claim}. "
             "Finite-sample, valid for candidates that are chosen in any way by the verdicts before "
             "them; proved by the union bound over the histories of verdicts (Result 35). Assumed: "
             "independent test rows that no candidate was trained on, and whose labels, scores and "
             "errors nobody has seen who makes candidates."
         )
+
+    def explain(self, verdict: Verdict) -> str:
+        """Return a verdict in one sentence, with what a pass claims and how sure it is."""
+        production = verdict.compared_with
+        other = f"candidate {production}" if production else "the baseline"
+        claim, name = self._rules.claim(self.metric, other), f"Candidate {verdict.number}"
+        so_far = f"{counted(verdict.n_passes, 'pass', 'passes')} so far"
+        sure = f"{so_far}; with probability {certainty(self.delta)} none of this gate is ever wrong"
+        if verdict.passed:
+            told = f"{name} passed: {claim} ({sure})."
+        elif verdict.verdict == "worse":
+            gain = f"its gain over {other} is at most {self._rules.margin:g}"
+            told = f"{name} is worse: {gain} ({sure})."
+        else:
+            told = f"{name} did not pass: these rows do not prove that {claim} ({so_far})."
+        return told if verdict.value is None else f"{told} Rounded: {verdict.value:g}."
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -479,6 +509,7 @@ class Gate(Guard, Owned):
         n_candidates: int | None = _AS_STORED,
         promote: bool = _AS_STORED,
         release: str | Rounded = _AS_STORED,
+        row_ids: Sequence[str] | None = None,
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -504,6 +535,9 @@ class Gate(Guard, Owned):
             default in a new one; what is given must be what it was made with.
         release : {"pass", "three"} or Rounded, optional
             The same.
+        row_ids : sequence of str, length n_samples, optional
+            Names of the rows, all different, which a new database keeps in this order: for results
+            that come by name.
         holdout_id : str, optional
             A name for a test set without labels.
         durability : {"power", "process"}
@@ -537,12 +571,15 @@ class Gate(Guard, Owned):
         given = {one: value for one, value in given.items() if value is not _AS_STORED}
         new = None
         if judged is not None and not os.path.exists(path):
-            new = cls(whose.apart(), baseline=baseline, **given)._description(whose)
+            made = cls(whose.apart(), baseline=baseline, **given)
+            new = made._description(whose) | {"row_ids": made._checked_ids(row_ids)}
         record = open_record(EventRecord, path, durability, new)
         described = record.description
         if described.get("kind") != cls.kind:
             raise ValueError(f"{name} must hold a {cls.kind}, it holds a {described.get('kind')}")
         gate = cls._of_file(name, described, whose, given)
+        if row_ids is not None and gate._checked_ids(row_ids) != gate.row_ids:
+            raise ValueError(f"row_ids must be those with which {name} was made")
         gate._take_record(name, record, baseline)
         return gate
 
@@ -554,6 +591,19 @@ class Gate(Guard, Owned):
             "holdout": whose.new_identity(),
             "metric": self._metric(),
         }
+
+    def _checked_ids(self, row_ids: Sequence[str] | None) -> list[str] | None:
+        if row_ids is None:
+            return None
+        listed = list(row_ids)
+        if len(listed) != self.n_samples or len(set(listed)) != len(listed):
+            raise ValueError(
+                f"row_ids must be {self.n_samples} different names, got {len(listed)}, "
+                f"{len(set(listed))} of them different"
+            )
+        if not all(isinstance(one, str) for one in listed):
+            raise TypeError("row_ids must be strings")
+        return listed
 
     def _metric(self) -> dict[str, Any] | None:
         """Return what candidates are measured by, as JSON values; None: mean losses."""
@@ -593,6 +643,8 @@ class Gate(Guard, Owned):
         gate = cls.__new__(cls)
         Owned.__init__(gate)
         gate._holdout, gate._rules, gate.delta = whose.holdout, rules, rules.delta
+        gate._row_ids, metric = described["row_ids"], described["metric"]
+        gate._described_metric = "mean loss" if metric is None else metric["name"]
         gate._rows = _rows_of(whose.holdout) if is_readable else None
         if is_readable and not same_json(gate._metric(), described["metric"]):
             raise ValueError(

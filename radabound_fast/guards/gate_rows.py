@@ -1,4 +1,4 @@
-"""Candidates of a `Gate`: what its file keeps of them, their values, and gains between two."""
+"""Candidates of a `Gate` or a `ConfirmedSearch`: what is stored of them, values, and gains."""
 
 from __future__ import annotations
 
@@ -70,6 +70,19 @@ class CandidateRows(ABC):
     @abstractmethod
     def value(self, candidate: Candidate, nats: float) -> Estimate:
         """Return the metric, and limits of the population's."""
+
+    @abstractmethod
+    def n_outcomes(self, candidate: Candidate) -> int | None:
+        """Return how many values, with their limits, it may have; None: real numbers."""
+
+    def hull(
+        self, candidate: Candidate, least: float, most: float, nats: float
+    ) -> tuple[float, float] | None:
+        """Return limits that hold those of every value in [least, most].
+
+        None where limits are no function of the value.
+        """
+        return None
 
     def gain(
         self,
@@ -160,6 +173,14 @@ class PredictionRows(CandidateRows):
         (low,), (high,) = self._measure.intervals(kept, paid)
         return Estimate(float(self._measure.values(kept)[0]), float(low), float(high))
 
+    def n_outcomes(self, candidate: Candidate) -> int | None:
+        return self._measure.n_outcomes
+
+    def hull(
+        self, candidate: Candidate, least: float, most: float, nats: float
+    ) -> tuple[float, float] | None:
+        return self._measure.hull(least, most, nats)
+
 
 class LossRows(CandidateRows):
     """Candidates that are losses in [0, 1], which are stored.
@@ -208,6 +229,9 @@ class LossRows(CandidateRows):
             return Estimate(total / m, *binomial_interval(total, m, nats))
         mean, (low, high) = float(np.average(losses)), betting_interval(losses, nats)
         return Estimate(mean, min(mean, low), max(mean, high))
+
+    def n_outcomes(self, candidate: Candidate) -> int | None:
+        return self.n_samples + 1 if candidate.losses.dtype == np.uint64 else None
 
 
 def to_bytes(stored: Array) -> bytes:

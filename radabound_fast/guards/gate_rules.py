@@ -165,18 +165,17 @@ class GateRules:
         """The verdicts that the gate can give."""
         return VERDICTS["three" if self.release == "three" else "pass"]
 
-    def claim(self, metric: str) -> str:
-        """Return in words what holds of a candidate that passes."""
-        production = "the last that passed" if self.promote else "the baseline"
-        worse = f"loses more than {self.slice_margin:g} against {production}"
+    def claim(self, metric: str, other: str) -> str:
+        """Return in words what holds of a candidate that passes in comparison with another."""
         claims = {
-            "margin": f"a gain over {production} of more than {self.margin}",
-            "total_margin": f"a gain over the first baseline of more than {self.total_margin}",
-            "at_least": f"{metric} of at least {self.at_least}",
-            "at_most": f"{metric} of at most {self.at_most}",
-            "slices": f"no slice ({', '.join(self.slices)}) on which it {worse}",
+            "margin": f"it is {_better(self.margin, other)} ({metric})",
+            "total_margin": f"it is {_better(self.total_margin, 'the first baseline')}",
+            "at_least": f"its {metric} is at least {self.at_least}",
+            "at_most": f"its {metric} is at most {self.at_most}",
+            "slices": f"on no slice ({', '.join(self.slices)}) it is worse than {other} by more "
+            f"than {self.slice_margin:g}",
         }
-        return ", ".join(claims[name] for name in self._names())
+        return ", and ".join(claims[name] for name in self._names())
 
     @property
     def n_estimates(self) -> int:
@@ -232,6 +231,14 @@ class GateRules:
             assert self.total_margin is not None
             return estimate.low > self.total_margin
         return estimate.low >= -self.slice_margin
+
+
+def _better(margin: float | None, other: str) -> str:
+    if not margin:
+        return f"better than {other}"
+    if margin > 0.0:
+        return f"better than {other} by more than {margin:g}"
+    return f"worse than {other} by less than {-margin:g}, if at all"
 
 
 def _slices_of(slices: Mapping[str, Any] | None, n_samples: int) -> Slices:

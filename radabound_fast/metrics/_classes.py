@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +49,24 @@ def n_positive(measure: Measure) -> float:
 
 def n_balanced(measure: Measure) -> float:
     return len(measure.sizes) ** 2 / sum(1.0 / size for size in measure.sizes)
+
+
+def first_errors(measure: Measure) -> tuple[int, int]:
+    return 0, measure.sizes[0]
+
+
+def second_errors(measure: Measure) -> tuple[int, int]:
+    return 1, measure.sizes[1]
+
+
+def n_ratios(measure: Measure) -> int:
+    """Hits and misses, together at most all rows."""
+    return math.comb(sum(measure.sizes) + 2, 2)
+
+
+def n_tables(measure: Measure) -> int:
+    """Errors of each class."""
+    return math.prod(size + 1 for size in measure.sizes)
 
 
 def error(measure: Measure, errors: Array) -> Array:

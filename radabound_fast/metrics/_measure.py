@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -286,6 +287,36 @@ class Measure(NamedTuple):
                 shares, n_effective, self.n_folds, nats
             )
         return around(values, least + span * lows, least + span * highs)
+
+    @property
+    def n_outcomes(self) -> int | None:
+        """How many values, with their limits, a model may have; None: they are real numbers."""
+        row = METRICS[self.name]
+        if self.keeps != "errors":
+            return None
+        if row.one_count is not None:
+            return row.one_count(self)[1] + 1
+        return None if row.n_outcomes is None else row.n_outcomes(self)
+
+    def hull(self, least: float, most: float, nats: float) -> tuple[float, float] | None:
+        """Limits that hold those of every value in [least, most].
+
+        None where limits are no function of the value.
+        """
+        row = METRICS[self.name]
+        if row.one_count is None or self.keeps == "limits":
+            return None
+        column, largest = row.one_count(self)
+        ends = np.zeros((2, len(self.sizes)), np.int64)
+        ends[1, column] = largest
+        first, last = self.values(ends)
+        start, stop = (least, most) if first < last else (1.0 - most, 1.0 - least)
+        ends[:, column] = (
+            max(math.floor(start * largest), 0),
+            min(math.ceil(stop * largest), largest),
+        )
+        lows, highs = self.intervals(ends, np.full(2, nats))
+        return float(lows.min()), float(highs.max())
 
     def gains(self, kept: Array) -> Floats:
         """How much less than the baseline each model loses."""

@@ -66,6 +66,10 @@ def pairs(truth: Truth, rows: Array) -> Array:
     return kept
 
 
+def all_pairs(measure: Measure) -> tuple[int, int]:
+    return 0, 2 * math.prod(measure.sizes)
+
+
 def auc(measure: Measure, pairs: Array) -> Array:
     return pairs[:, 0] / (2 * math.prod(measure.sizes))
 

@@ -40,6 +40,12 @@ class Metric(NamedTuple):
         What is kept of a query: "errors" of each class, "pairs" in order, or the "limits".
     theorem : str
         Of docs/explanation/theory.md, and its name.
+    one_count : callable, optional
+        ``(measure)`` to the one count that value and limits are functions of: its column in the
+        summary, and its largest value; None: there is no such count.
+    n_outcomes : callable, optional
+        ``(measure)`` to how many values with their limits there are, where errors are kept and
+        there is no such count.
     n_effective : callable, optional
         ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
         counts being fixed by the labels; None: the metric is no such mean.
@@ -66,6 +72,8 @@ class Metric(NamedTuple):
     interval: Callable[[Measure, Array, Any], Limits]
     keeps: str
     theorem: str
+    one_count: Callable[[Measure], tuple[int, int]] | None = None
+    n_outcomes: Callable[[Measure], int] | None = None
     n_effective: Callable[[Measure], float] | None = None
     counts_alike: bool = True
     given: str = ""
@@ -79,7 +87,11 @@ _BINOMIAL, _BETTING = "Result 15: Clopper and Pearson", "Result 24: betting"
 
 _of_errors = partial(Metric, takes="classes", read=_predictions.losses, keeps="errors")
 _of_all = partial(
-    _of_errors, summary=_classes.errors, theorem=_BINOMIAL, n_effective=_classes.n_rows
+    _of_errors,
+    summary=_classes.errors,
+    theorem=_BINOMIAL,
+    one_count=_classes.first_errors,
+    n_effective=_classes.n_rows,
 )
 _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
 _of_two_classes = partial(
@@ -119,6 +131,7 @@ _ROWS = (
         name="balanced_accuracy",
         value=_classes.balanced_accuracy,
         interval=_classes.balanced_interval,
+        n_outcomes=_classes.n_tables,
         n_effective=_classes.n_balanced,
         counts_alike=False,
         theorem="Result 23: Chernoff",
@@ -130,6 +143,7 @@ _ROWS = (
         name="precision",
         value=_classes.precision,
         interval=_classes.precision_interval,
+        n_outcomes=_classes.n_ratios,
         given="which rows are predicted positive",
         needs="two classes",
     ),
@@ -137,6 +151,7 @@ _ROWS = (
         name="recall",
         value=_classes.recall,
         interval=_classes.recall_interval,
+        one_count=_classes.second_errors,
         n_effective=_classes.n_positive,
         given="the labels",
         needs="both classes",
@@ -145,6 +160,7 @@ _ROWS = (
         name="specificity",
         value=_classes.specificity,
         interval=_classes.specificity_interval,
+        one_count=_classes.first_errors,
         n_effective=_classes.n_rows,
         given="the labels",
         needs="both classes",
@@ -153,6 +169,7 @@ _ROWS = (
         name="f1",
         value=_classes.f1,
         interval=_classes.f1_interval,
+        n_outcomes=_classes.n_ratios,
         given="which rows are positive or predicted so",
         needs="two classes",
     ),
@@ -175,6 +192,7 @@ _ROWS = (
         summary=_scores.pairs,
         value=_scores.auc,
         interval=_scores.auc_interval,
+        one_count=_scores.all_pairs,
         keeps="pairs",
         theorem="Result 22: Hoeffding's pairs",
         given="the labels",

@@ -154,6 +154,14 @@ class Truth:
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         return summary
 
+    def values(self, measure: Measure, rows: Array) -> Array:
+        """The metric of each row of predictions, without limits."""
+        if self.weighting is None:
+            return self.row.value(measure, self.row.summary(self, rows))
+        weights = self.weighting.weights
+        means = np.array([np.average(one, weights=weights) for one in self._losses_of(rows)])
+        return -means if self.row.name.startswith("neg_") else means
+
     @property
     def counts_errors(self) -> bool:
         """Whether errors are all that is kept: `keep_errors` counts and hashes in one go."""
@@ -179,13 +187,11 @@ class Truth:
     def _keep_weighted(
         self, measure: Measure, weighting: Weighting, rows: Array, nats: Array
     ) -> Array:
-        losses = self._losses_of(rows)
-        negative = self.row.name.startswith("neg_")
         if self.n_folds is not None:
-            means = np.array([np.average(one, weights=weighting.weights) for one in losses])
-            values = -means if negative else means
+            values = self.values(measure, rows)
             lows, highs = measure.fold_limits(values, weighting.n_effective, nats, equal=False)
             return np.stack([values, lows, highs], axis=1)
+        losses, negative = self._losses_of(rows), self.row.name.startswith("neg_")
         kept = np.empty((len(losses), 3))
         span = self.most - self.least
         for place, (one, paid) in enumerate(zip(losses, nats.tolist(), strict=True)):

@@ -74,7 +74,7 @@ class Labels:
         vars(self).update(state)
         self.rows = LabelRows(self.n_samples)
 
-    def __getitem__(self, samples: slice) -> Labels:
+    def __getitem__(self, samples: slice | NDArray[np.bool_]) -> Labels:
         """Return the labels of some samples, with the same classes."""
         part = Labels.__new__(Labels)
         codes = self._codes[samples]

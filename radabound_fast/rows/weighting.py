@@ -64,14 +64,19 @@ class Weighting:
         shares = self.of_groups / float(self.counts @ self.of_groups)
         self.n_effective = 1.0 / float(self.counts @ (shares * shares))
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether each row is a group of its own."""
+        return int(self.counts.sum()) == len(self.codes)
+
     @classmethod
     def of(cls, n_samples: int, sample_weight: Any, groups: Any) -> Weighting | None:
         """None where all rows are independent and count alike: equal weights are no weights."""
         if sample_weight is None and groups is None:
             return None
         weighting = cls(n_samples, sample_weight, groups)
-        has_groups = int(weighting.counts.sum()) < n_samples
-        return weighting if has_groups or len(weighting.of_groups) > 1 else None
+        counts_alike = weighting.is_of_rows and len(weighting.of_groups) == 1
+        return None if counts_alike else weighting
 
     def fingerprint(self, secret: bytes) -> int:
         weights = np.ones(len(self.codes)) if self.weights is None else self.weights

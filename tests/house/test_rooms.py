@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "radabound_fast"
 GUARDS = {
+    "ConfirmedSearch",
     "DeclaredSearch",
     "FixedSequence",
     "GuessAndCheck",

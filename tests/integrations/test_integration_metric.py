@@ -407,6 +407,34 @@ def test_threads_have_one_transcript(y):
     assert [n for n, _ in search.answers.keys] == list(range(40))
 
 
+@pytest.mark.parametrize("kind", ["FixedSequence", "GuessAndCheck", "DeclaredSearch"])
+def test_two_threads_on_one_metric_get_each_their_own_answer(y, kind):
+    guard = {
+        "FixedSequence": lambda: FixedSequence(y, epsilon=0.4, delta=0.1, max_queries=80),
+        "GuessAndCheck": lambda: GuessAndCheck(y, epsilon=0.3, delta=0.1),
+        "DeclaredSearch": lambda: DeclaredSearch(y, 80, delta=0.1),
+    }[kind]()
+    metric, together, told = HoldoutMetric(guard), threading.Barrier(2), [{}, {}]
+
+    def ask(thread):
+        together.wait(timeout=30)
+        for step in range(40):
+            y_pred = y ^ (np.arange(M) < 10 * (40 * thread + step) % 700)
+            error = np.mean(y_pred != y)
+            brought = {"guess": error} if kind == "GuessAndCheck" else {}
+            brought |= {"key": 40 * thread + step} if kind == "DeclaredSearch" else {}
+            told[thread][step] = metric(y, y_pred, **brought), error
+
+    threads = [threading.Thread(target=ask, args=[thread]) for thread in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert guard.n_answered == 80
+    for one in told:
+        assert len(one) == 40 and all(value == error for value, error in one.values())
+
+
 def test_bad_predictions_leave_the_transcript_as_it_was(y):
     metric = HoldoutMetric(searched(y, Improvements(51)))
     with pytest.raises(ValueError, match="y_pred"):
@@ -481,6 +509,18 @@ def test_a_scorer_reads_the_key_from_the_estimator(y, rng):
         score(Fitted(depth=2, leaf=5), X, y)
     with pytest.raises(ValueError, match="key must have the names"):
         score(Fitted(depth=2), X, y)
+
+
+def test_names_in_another_order_are_the_same_key(y, rng):
+    search = searched(y, {"depth": [1, 2], "leaf": range(5)})
+    X = np.column_stack([rng.random(M), rng.random(M)])
+    metric = HoldoutMetric(search)
+    values = {
+        metric.scorer()(Fitted(depth=2, leaf=4), X, y),
+        metric.scorer()(Fitted(leaf=4, depth=2), X, y),
+        1 - metric(y, Fitted().predict(X), key={"leaf": 4, "depth": 2}),
+    }
+    assert search.n_answered == 1 and len(values) == 1
 
 
 def test_a_scorer_knows_which_of_several_grids_a_key_is_of(y, rng):

@@ -46,6 +46,16 @@ def test_who_opens_it_sees_what_all_have_asked(path):
     assert alone.query(coin(0), key={"depth": 1, "leaf": 7}).high == first.high
 
 
+@pytest.mark.parametrize(("durability", "level"), [("power", 2), ("process", 0)])
+def test_sqlite_is_asked_to_wait_for_the_disk_or_not(path, durability, level):
+    """2 is FULL: a commit is on the disk before the answer; 0 is OFF.  Of writes and of reads."""
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1, durability=durability)
+    again = DeclaredSearch.open(path, durability=durability)
+    for record in (search.database, again.database, pickle.loads(pickle.dumps(again)).database):
+        for do in (record.look, record.transact):
+            assert do(lambda db: db.execute("PRAGMA synchronous").fetchone()) == (level,)
+
+
 def test_one_key_is_one_model_for_all(path):
     one = DeclaredSearch.open(path, M, GRID, delta=0.1)
     two = DeclaredSearch.open(path, M, GRID, delta=0.1)

@@ -1,0 +1,239 @@
+"""``radabound gate``: whether a candidate may be released."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import counted
+from radabound_fast.cli.options import (
+    FAILED,
+    HALTED,
+    OF_PREDICTIONS,
+    OK,
+    add_option,
+    flag_of,
+    given,
+    judged,
+    takes_classes,
+)
+from radabound_fast.files.reading import open_labels, read_values
+from radabound_fast.files.results import losses_of, read_results
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.gate import Gate
+from radabound_fast.guards.gate_history import Verdict
+from radabound_fast.holdout import Losses
+
+# conditions, as `Gate` takes them
+_CONDITIONS = (
+    "delta", "margin", "total_margin", "at_least", "at_most", "slice_margin", "n_candidates",
+    "release",
+)  # fmt: skip
+# shares of rows on which two models differ, for which the status says what passes
+_SHARES = (0.02, 0.05, 0.1, 0.2)
+
+
+def add_gate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "gate",
+        help="whether a candidate may be released, on a test set that stays right",
+        description="Compare a candidate with the model in production on a fixed test set, and say "
+        "whether it passes: nothing else leaves. Exit code 0: passed; 1: not; 2: bad input; 3: the "
+        "gate answers no more. Without a candidate: where the gate stands.",
+    )
+    parser.set_defaults(run=_gate)
+    parser.add_argument("database", metavar="FILE", help="of the gate; made by the first call")
+    what = parser.add_argument_group("the candidate")
+    what.add_argument("--labels", metavar="FILE", help="the m labels, needed for each candidate")
+    what.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+    what.add_argument("--candidate", metavar="FILE", help="its m predictions")
+    what.add_argument(
+        "--results", metavar="FILE", help="or its results, a case a line: .jsonl or .csv"
+    )
+    what.add_argument("--id", default="id", metavar="FIELD", help="of a case (default: id)")
+    what.add_argument(
+        "--score", default="score", metavar="FIELD",
+        help="in [0, 1], 1 is best, or true or false (default: score)",
+    )  # fmt: skip
+    rules = parser.add_argument_group("the gate, where FILE is made; FILE has them afterwards")
+    add_option(rules, "delta", required=False, help="probability that any pass is wrong (.05)")
+    rules.add_argument("--margin", type=float, help="gain over production that a pass exceeds (0)")
+    rules.add_argument("--total-margin", type=float, help="the same over the first baseline")
+    rules.add_argument("--at-least", type=float, help="what the metric must reach")
+    rules.add_argument("--at-most", type=float, help="what the metric must not exceed")
+    rules.add_argument(
+        "--slice", action="append", metavar="NAME=FILE",
+        help="rows, 1 a row of the slice and 0 another, on which no candidate may be worse",
+    )  # fmt: skip
+    rules.add_argument("--slice-margin", type=float, help="by how much it may (0)")
+    rules.add_argument("--n-candidates", type=int, metavar="H", help="at most so many candidates")
+    rules.add_argument("--no-promote", action="store_true", help="passes leave production as it is")
+    rules.add_argument("--release", choices=("pass", "three"), help="or: better, worse, neither")
+    for name in OF_PREDICTIONS:
+        changes = {"help": "m predictions, or results, of the model in production"}
+        add_option(rules, name, **(changes if name == "baseline" else {}))
+    other = parser.add_argument_group("instead of a candidate")
+    other.add_argument("--revoke", action="store_true", help="take the last pass back")
+    other.add_argument(
+        "--close-out", action="store_true", help="end the gate, and tell all values and intervals"
+    )
+    told = parser.add_argument_group("output")
+    told.add_argument("--json", action="store_true", help="print it as JSON")
+    told.add_argument("--junit", metavar="FILE.xml", help="write the verdict as a test result")
+    told.add_argument("--summary", metavar="FILE.md", help="append the verdict as Markdown")
+
+
+def _gate(args: argparse.Namespace) -> int:
+    asked = [one for one in ("candidate", "results", "revoke", "close_out") if getattr(args, one)]
+    if len(asked) > 1:
+        raise ValueError(f"{flag_of(asked[1])} must be given without {flag_of(asked[0])}")
+    gate, candidate = _open(args)
+    if args.revoke:
+        now = gate.revoke()
+        print(f"The last pass is revoked: {_model(now)} is in production again.")
+        return OK
+    if args.close_out:
+        report = gate.close_out()
+        print(json.dumps(report.to_dict()) if args.json else report)
+        return OK
+    if candidate is None:
+        print(json.dumps(_status(gate)) if args.json else _status_text(gate))
+        return OK
+    try:
+        verdict = gate.query(candidate)
+    except HoldoutExhausted as error:
+        print(error)
+        return HALTED
+    _tell(args, gate, verdict)
+    return OK if verdict.passed else FAILED
+
+
+def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
+    """Return the gate, and the candidate if there is one."""
+    options = given(args, *_CONDITIONS)
+    if args.no_promote:
+        options["promote"] = False
+    is_new = not os.path.exists(args.database)
+    known = None if is_new else Gate.open(args.database)
+    if args.results is not None or known is not None and known.row_ids is not None:
+        return _open_on_results(args, known, options)
+    if args.labels is None:
+        if is_new or args.candidate or args.close_out:
+            raise ValueError("--labels must be given" + " to make FILE" * is_new)
+        return Gate.open(args.database, **options), None
+    labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+    slices = dict(_slice(one) for one in args.slice or ())
+    if slices:
+        options["slices"] = slices
+    holdout, baseline = judged(args, labels)
+    gate = Gate.open(args.database, holdout, baseline=baseline, **options)
+    if args.candidate is None:
+        return gate, None
+    return gate, read_values(args.candidate, labels if takes_classes(gate.metric) else None)
+
+
+def _open_on_results(
+    args: argparse.Namespace, known: Gate | None, options: dict[str, Any]
+) -> tuple[Gate, NDArray[Any] | None]:
+    for name in ("labels", "candidate", "slice"):
+        if getattr(args, name):
+            raise ValueError(f"{flag_of(name)} must be left out with results")
+    read = {
+        name: read_results(getattr(args, name), args.id, args.score)
+        for name in ("baseline", "results")
+        if getattr(args, name) is not None
+    }
+    ids = known.row_ids if known is not None else sorted(next(iter(read.values()), {}))
+    if ids is None:
+        raise ValueError(f"{args.database} must be given predictions: it was made on labels")
+    losses = {name: losses_of(found, ids, getattr(args, name)) for name, found in read.items()}
+    gate = Gate.open(
+        args.database, Losses(len(ids)), baseline=losses.get("baseline"), row_ids=ids, **options
+    )
+    return gate, losses.get("results")
+
+
+def _slice(text: str) -> tuple[str, NDArray[np.bool_]]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise ValueError(f"--slice must be NAME=FILE, got {text}")
+    rows = read_values(path)
+    if not np.isin(rows, (0, 1)).all():
+        raise ValueError(f"{path} must hold 1 for a row of the slice and 0 for another")
+    return name, rows.astype(np.bool_)
+
+
+# ---- output --------------------------------------------------------------------------------------
+
+
+def _tell(args: argparse.Namespace, gate: Gate, verdict: Verdict) -> None:
+    text = gate.explain(verdict)
+    # files first: a pass that was printed must not end as an error
+    if args.junit:
+        _write_junit(args.junit, verdict, text)
+    if args.summary:
+        with open(args.summary, "a", encoding="utf-8") as file:
+            file.write(_markdown(gate, verdict, text))
+    print(json.dumps(verdict.to_dict() | {"text": text}) if args.json else text)
+
+
+def _write_junit(path: str, verdict: Verdict, text: str) -> None:
+    failures = str(int(not verdict.passed))
+    suite = ElementTree.Element("testsuite", name="radabound gate", tests="1", failures=failures)
+    case = ElementTree.SubElement(
+        suite, "testcase", classname="radabound.gate", name=f"candidate {verdict.number}"
+    )
+    if not verdict.passed:
+        ElementTree.SubElement(case, "failure", message=text)
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _markdown(gate: Gate, verdict: Verdict, text: str) -> str:
+    head = "Passed" if verdict.passed else "Not passed" if verdict.verdict != "worse" else "Worse"
+    rows = "".join(
+        f"| {one.number} | {one.verdict} | {_model(one.compared_with)} |\n" for one in gate.verdicts
+    )
+    return (
+        f"## Release gate: {head}\n\n{text}\n\n"
+        f"| candidate | verdict | compared with |\n|---|---|---|\n{rows}\n"
+    )
+
+
+def _status(gate: Gate) -> dict[str, Any]:
+    return {
+        "parameters": gate.parameters,
+        "metric": gate.metric,
+        "verdicts": [one.to_dict() for one in gate.verdicts],
+        "in_production": gate.in_production,
+        "guarantee": gate.guarantee,
+    }
+
+
+def _status_text(gate: Gate) -> str:
+    verdicts = gate.verdicts
+    lines = [
+        f"{counted(len(verdicts), 'candidate')}, "
+        f"{counted(verdicts[-1].n_passes if verdicts else 0, 'pass', 'passes')}; in production: "
+        f"{_model(gate.in_production)}.",
+        gate.guarantee,
+    ]
+    if gate.in_production is not None and gate.parameters["margin"] is not None:
+        lines.append("The least observed gain that passes, by the share of rows that differ:")
+        head = ("share", "now", "after 1 pass", "2 passes", "5 passes")
+        rows: list[tuple[str, ...]] = [head]
+        for share in _SHARES:
+            needed = gate.needed(share).values()
+            cells = ("-" if gain == np.inf else f"{gain:.4f}" for gain in needed)
+            rows.append((f"{share:g}", *cells))
+        lines += ["  ".join(cell.rjust(12) for cell in row) for row in rows]
+    return "\n".join(lines)
+
+
+def _model(number: int | None) -> str:
+    return {None: "none", 0: "the baseline"}.get(number, f"candidate {number}")

@@ -1,0 +1,288 @@
+"""Finalists on the confirmation rows of a search: what each may be told, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+from radabound_fast._checks import check_choice, check_real, counted
+from radabound_fast.bounds import confirmation_nats
+from radabound_fast.guards.confirmed_answers import Finalist
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.gate_rows import Candidate, CandidateRows, from_bytes, to_bytes
+from radabound_fast.guards.release import Rounded
+from radabound_fast.store.events import Turn
+
+Release = Literal["interval", "pass"] | Rounded
+
+# real-valued metrics are released before the last batch on a grid of so many steps
+_GRID_STEPS = 10_000
+
+
+class Question(NamedTuple):
+    """What was asked for about a finalist."""
+
+    release: Release
+    at_least: float | None
+    at_most: float | None
+
+    @classmethod
+    def of(cls, release: Any, at_least: Any, at_most: Any) -> Question:
+        """Check the arguments of `ConfirmedSearch.confirm`."""
+        if not isinstance(release, Rounded):
+            check_choice(("interval", "pass"), release=release)
+        bars = {"at_least": at_least, "at_most": at_most}
+        bars = {
+            name: bar if bar is None else check_real(**{name: bar}) for name, bar in bars.items()
+        }
+        has_bar = any(bar is not None for bar in bars.values())
+        if has_bar != (release == "pass"):
+            rule = "be left out" if has_bar else "be given, one of them,"
+            raise ValueError(f"at_least and at_most must {rule} with release={release!r}")
+        return cls(release, **bars)
+
+    def stored(self) -> list[Any]:
+        """Return the question as JSON values."""
+        step = self.release.step if isinstance(self.release, Rounded) else self.release
+        return [step, self.at_least, self.at_most]
+
+    def passes(self, low: float, high: float) -> bool | None:
+        """Whether the whole interval clears the bar; None: there is none."""
+        if self.release != "pass":
+            return None
+        return (self.at_least is None or low >= self.at_least) and (
+            self.at_most is None or high <= self.at_most
+        )
+
+    def answered_by(self, finalist: Finalist, stored: list[Any], ended: bool) -> Finalist | None:
+        """Return what an earlier release answers; None: it is a new question."""
+        _, low, high = finalist.value
+        if stored == self.stored():
+            return finalist
+        if self.release != "pass":
+            return finalist if ended or stored[0] == "interval" else None
+        if low is None or high is None or not (ended or stored[0] == "interval"):
+            return None
+        return finalist._replace(passed=self.passes(low, high))
+
+
+class Model(NamedTuple):
+    """A finalist as it was passed to `confirm`."""
+
+    name: str
+    stored: NDArray[Any]
+    fingerprint: int
+    search_value: float | None
+
+
+class History:
+    """What the events say: who was confirmed, what that costs later batches, and whether it ended.
+
+    Attributes
+    ----------
+    finalists : list of Finalist
+    n_batches : int
+    log_outcomes : float
+        ``ln M``, over all batches.
+    ended : bool
+    """
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        self.ended = any("end" in event for event in events)
+        self.events = [event for event in events if "end" not in event]
+        self.finalists = [_finalist(event["finalist"]) for event in self.events]
+        self.n_batches = self.finalists[-1].batch if self.finalists else 0
+        self.log_outcomes = sum(event["log_outcomes"] for event in self.events)
+        if self.ended:
+            self.finalists = [_finalist(told) for told in events[-1]["end"]]
+
+    def find(self, model: Model, question: Question) -> Finalist | None:
+        """Return what was released of this very model that answers the question; None: nothing."""
+        found = None
+        for event, finalist in zip(self.events, self.finalists, strict=True):
+            if event["fingerprint"] == model.fingerprint:
+                found = found or question.answered_by(finalist, event["question"], self.ended)
+            elif finalist.name == model.name:
+                raise ValueError(
+                    f"finalists must have a name each, and {model.name!r} was confirmed with other "
+                    "predictions: give this model another name"
+                )
+        return found and found._replace(name=model.name or found.name)
+
+
+def _finalist(told: dict[str, Any]) -> Finalist:
+    """The finalist whose fields JSON holds."""
+    gain = told["gain"]
+    return Finalist(
+        **told
+        | {
+            "value": tuple(told["value"]),
+            "gain": None if gain is None else tuple(gain),
+            "over": {name: tuple(limits) for name, limits in told["over"].items()},
+        }
+    )
+
+
+class Confirmation:
+    """The confirmation rows, and what batches of finalists pay for claims about them.
+
+    Parameters
+    ----------
+    rows : CandidateRows
+    baseline : Candidate or None
+        What finalists have gains over.
+    pairs : bool
+        Whether finalists of a batch have gains over each other.
+    delta, n_batches : float, int or None
+        As for `ConfirmedSearch`.
+    """
+
+    def __init__(
+        self,
+        rows: CandidateRows,
+        baseline: Candidate | None,
+        pairs: bool,
+        delta: float,
+        n_batches: int | None,
+    ) -> None:
+        self._rows, self._baseline, self._pairs = rows, baseline, pairs
+        self._delta, self._n_batches = delta, n_batches
+
+    def take_turn(
+        self, turn: Turn, models: list[Model], question: Question
+    ) -> tuple[list[Finalist], History]:
+        """Confirm the models that are new, and return what is released of all of them.
+
+        Raises
+        ------
+        HoldoutExhausted
+            Some are new, and no batch is left.
+        ValueError
+            A name stands for two models.
+        """
+        history = History(turn.events)
+        new: dict[int, Model] = {}
+        for model in models:
+            if history.find(model, question) is None:
+                new.setdefault(model.fingerprint, model)
+        if new:
+            self._confirm(turn, history, list(new.values()), question)
+            history = History(turn.events)
+        released = (history.find(model, question) for model in models)
+        return [finalist for finalist in released if finalist is not None], history
+
+    def _confirm(
+        self, turn: Turn, history: History, models: list[Model], question: Question
+    ) -> None:
+        batch = history.n_batches + 1
+        if history.ended:
+            raise self._exhausted(history, len(models))
+        nats = self._nats(batch, len(models), history.log_outcomes)
+        candidates = [self._rows.candidate(model.stored) for model in models]
+        finalists = [
+            Finalist(model.name or f"finalist {number}", number, batch, nats, model.search_value)
+            for number, model in enumerate(models, len(history.finalists) + 1)
+        ]
+        outcomes = []
+        for place, candidate in enumerate(candidates):
+            finalists[place], n_outcomes = self._in_part(finalists[place], candidate, question)
+            outcomes.append(math.log(n_outcomes))
+        is_last = batch == self._n_batches
+        if is_last:
+            finalists = self._in_full(finalists, candidates, history.log_outcomes)
+        for model, finalist, log_outcomes in zip(models, finalists, outcomes, strict=True):
+            event = {
+                "fingerprint": model.fingerprint,
+                "question": question.stored(),
+                "log_outcomes": log_outcomes,
+                "finalist": finalist._asdict(),
+            }
+            turn.append(event, b"" if is_last else to_bytes(model.stored))
+        if is_last:
+            self.end(turn, finalists)
+
+    def _in_part(
+        self, finalist: Finalist, candidate: Candidate, question: Question
+    ) -> tuple[Finalist, int]:
+        """What is released of a finalist that others may follow, and of how many outcomes."""
+        value, low, high = self._rows.value(candidate, finalist.nats)
+        if question.release == "pass":
+            return finalist._replace(passed=question.passes(low, high)), 2
+        n_outcomes, (least, most) = self._rows.n_outcomes(candidate), self._rows.ends
+        grid = question.release
+        if not isinstance(grid, Rounded):
+            if n_outcomes is not None:
+                return finalist._replace(value=(value, low, high)), n_outcomes
+            grid = Rounded((most - least) / _GRID_STEPS)
+        rounded, half = grid.of(value), 0.5 * grid.step
+        hull = self._rows.hull(candidate, rounded - half, rounded + half, finalist.nats)
+        limits = (None, None) if hull is None else hull
+        return finalist._replace(value=(rounded, *limits)), grid.n_values(least, most)
+
+    def _in_full(
+        self, finalists: list[Finalist], candidates: list[Candidate], log_outcomes: float
+    ) -> list[Finalist]:
+        """All of the finalists of one batch: values, gains, and gains of pairs."""
+        full = []
+        for finalist, candidate in zip(finalists, candidates, strict=True):
+            value, over_baseline = self._rows.value(candidate, finalist.nats), None
+            if self._baseline is not None:
+                over_baseline = self._rows.gain(self._baseline, candidate, finalist.nats)
+            full.append(finalist._replace(value=value, gain=over_baseline))
+        n_pairs = math.comb(len(full), 2)
+        if self._pairs and n_pairs:
+            nats = self._nats(full[0].batch, n_pairs, log_outcomes)
+            over: list[dict[str, Any]] = [{} for _ in full]
+            for one, other in combinations(range(len(full)), 2):
+                gain, low, high = self._rows.gain(candidates[other], candidates[one], nats)
+                over[one][full[other].name] = gain, low, high, nats
+                over[other][full[one].name] = -gain, -high, -low, nats
+            full = [one._replace(over=gains) for one, gains in zip(full, over, strict=True)]
+        return full
+
+    def end(self, turn: Turn, last: list[Finalist]) -> None:
+        """Release all of every finalist; of the last batch it is known already."""
+        history = History(turn.events)
+        full: list[Finalist] = []
+        log_outcomes = 0.0
+        for batch in range(1, history.n_batches + 1 - bool(last)):
+            places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
+            candidates = [self._rows.candidate(from_bytes(turn.content(at))) for at in places]
+            full += self._in_full(
+                [history.finalists[at] for at in places], candidates, log_outcomes
+            )
+            log_outcomes += sum(history.events[at]["log_outcomes"] for at in places)
+        turn.append({"end": [finalist._asdict() for finalist in full + last]})
+
+    def _nats(self, batch: int, n_claims: int, log_outcomes: float) -> float:
+        return confirmation_nats(
+            n_claims,
+            self._delta,
+            batch=batch,
+            n_batches=self._n_batches,
+            log_outcomes=log_outcomes,
+            n_families=1 + (self._baseline is not None) + self._pairs,
+        )
+
+    def _exhausted(self, history: History, n_finalists: int) -> HoldoutExhausted:
+        """Why nothing more is confirmed; what one more batch costs, and how it is declared."""
+        batch, n_answered = history.n_batches + 1, len(history.finalists)
+        if history.n_batches != self._n_batches:
+            reason = "close_out() has ended this search: nothing more is confirmed on its rows"
+            return HoldoutExhausted(reason, n_answered=n_answered)
+        told, delta = history.log_outcomes, self._delta
+        declared, free = (
+            confirmation_nats(n_finalists, delta, batch=batch, n_batches=n, log_outcomes=told)
+            for n in (batch, None)
+        )
+        return HoldoutExhausted(
+            f"all {counted(batch - 1, 'batch', 'batches')} of finalists that n_batches="
+            f"{self._n_batches} allows were confirmed. One more has to be declared before the "
+            f"first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, with "
+            f"n_batches=None at {free:.1f}, and in a batch of its own alone at "
+            f"{confirmation_nats(n_finalists, delta):.1f}",
+            n_answered=n_answered,
+        )

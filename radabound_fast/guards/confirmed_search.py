@@ -1,0 +1,675 @@
+"""A search on some of the rows, and finalists that are confirmed on the others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import (
+    certainty,
+    check_bool,
+    check_count,
+    check_delta,
+    check_real,
+    check_seed,
+    counted,
+    read_as,
+)
+from radabound_fast._kernels.rows import pack_rows
+from radabound_fast._kernels.support import n_forks, sealed
+from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
+from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
+from radabound_fast.guards.gate_rows import LossRows, PredictionRows
+from radabound_fast.guards.log import hears_queries, note_answers
+from radabound_fast.guards.opening import Judged, same_json
+from radabound_fast.guards.search_answers import Comparison
+from radabound_fast.guards.search_parts import (
+    check_classes,
+    check_gains,
+    chosen_rows,
+    drawn_rows,
+    repeated_rows,
+)
+from radabound_fast.guards.search_rows import LossRows as SearchLosses
+from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
+from radabound_fast.rows.parts import Part
+from radabound_fast.store.events import EventList
+
+if TYPE_CHECKING:
+    from radabound_fast.guards.confirmed_report import ConfirmedReport
+    from radabound_fast.store import Durability, EventRecord, Path
+    from radabound_fast.store.events import Events, Turn
+    from radabound_fast.store.served import ServedDatabase
+
+
+class ConfirmedSearch(Guard):
+    """Lets any search use some of the rows freely, and confirms its finalists on the others.
+
+    The search rows may be used for anything: scored as often as one likes, trained on, looked at.
+    Nothing is declared and nothing is counted.  The confirmation rows are kept for the end: of
+    every finalist they give an interval, and all hold at once with probability 1 - delta.
+
+    Parameters
+    ----------
+    judged : array_like, Holdout, int or Losses
+        What is judged: labels, or a `Holdout` with any metric; then finalists are predictions.  Or
+        a number of rows; then they are losses.
+    delta : float
+        The probability that any interval misses, in (0, 1).
+    confirm_share : float, default 0.5
+        Which share of the rows is kept for the end, in (0, 1].  Groups are kept whole.  1: all
+        rows, for a search that scored by other means, such as cross-validation on training rows.
+    n_batches : int or None, default 1
+        How many times finalists will be confirmed: each batch has delta / n_batches, and pays for
+        what earlier ones were told.  None: any number; batch t has delta / (t (t + 1)).
+    seed : int, optional
+        Draws the confirmation rows; by default one is drawn and kept.
+    rows : array_like of bool, shape (n_samples,), optional
+        The confirmation rows, chosen elsewhere by a rule that read neither labels nor predictions:
+        the last weeks, another site.  In place of `confirm_share` and `seed`.
+    stratify : bool, default False
+        Whether both parts have the same share of every class.  The population that intervals speak
+        of then has the class shares of the confirmation rows.
+    baseline : array_like, shape (n_samples,), optional
+        For metrics that are means: predictions of a model that was fixed before the confirmation
+        rows were seen, or chosen on the search rows.  Every finalist then has a gain over it.
+    pairs : bool, default False
+        For metrics that are means: whether the finalists of a batch are compared with each other
+        (`compare`).  Values, gains and pairs, as many as there are, share delta equally.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is of the wrong type or out of its range; the message says which and why.
+
+    Notes
+    -----
+    The limits of batch t are taken at ``ln(2/delta) + ln(1/u(t)) + ln s_t`` nats, s_t its
+    finalists and u(t) its share of delta, and at ``ln M_i`` more for every earlier batch i, which
+    was told one of M_i possible outcomes (Result 36 of docs/explanation/theory.md).  They are those
+    of the metric for one model fixed in advance, on the confirmation rows.
+
+    A model may be trained again on the search rows before it is confirmed.  Trained again on the
+    confirmation rows it is another model, of which nothing is said.
+
+    A copy (copy, pickle, fork) of a search in memory scores, and confirms nothing; one that was
+    opened from a database (`open`) is shared by all who open it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.integers(0, 2, 4000)
+    >>> search = ConfirmedSearch(y_true, delta=0.1, seed=1)
+    >>> models = [y_true ^ (rng.random(4000) < error) for error in rng.uniform(0.1, 0.3, 200)]
+    >>> best = min(models, key=search.score)  # as often as you like
+    >>> answer = search.confirm(best)
+    >>> round(answer.value, 4), round(answer.low, 4), round(answer.high, 4)
+    (0.1175, 0.1058, 0.13)
+    """
+
+    needs: ClassVar[Literal["key", "guess"] | None] = None
+
+    @sealed
+    def __init__(
+        self,
+        judged: Any,
+        *,
+        delta: float,
+        confirm_share: float = 0.5,
+        n_batches: int | None = 1,
+        seed: int | None = None,
+        rows: Any = None,
+        stratify: bool = False,
+        baseline: Any = None,
+        pairs: bool = False,
+    ) -> None:
+        self._holdout = holdout = as_judged(judged)
+        self.delta = check_delta(delta)
+        self.confirm_share = check_real(confirm_share=confirm_share)
+        if not 0.0 < self.confirm_share <= 1.0:
+            raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
+        self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
+        self.stratify = check_bool(stratify=stratify)
+        self.pairs = check_bool(pairs=pairs)
+        if rows is not None and (seed is not None or confirm_share != 0.5 or stratify):
+            raise ValueError("confirm_share, seed and stratify must be left out beside rows")
+        check_gains(holdout, stratify, baseline=baseline is not None, pairs=pairs)
+        self._seed = None
+        if rows is None:
+            self._seed = check_seed(seed)
+            chosen = drawn_rows(holdout, self.confirm_share, self._seed, stratify=stratify)
+        else:
+            chosen = chosen_rows(holdout, rows)
+        check_classes(holdout, confirmation=chosen, search=~chosen)
+        self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
+        self._search_part = holdout.part(~chosen) if self._search.n_rows else None
+        self._confirmation_part = part = holdout.part(chosen)
+        self._rows = PredictionRows(part) if isinstance(part, Holdout) else LossRows(part)
+        self._baseline = None if baseline is None else self._read(baseline, "baseline")
+        self._has_gains, self._lacks_labels = baseline is not None, False
+        self._metric = _metric_of(part)
+        self._secret = os.urandom(16)
+        self._events: Events | None = EventList()
+        self._record: EventRecord | None = None  # the database it was opened from
+        self._born = n_forks()
+        self._logs = hears_queries()
+        holdout.note_guard(None)
+
+    # ---- the two parts -----------------------------------------------------------------------
+
+    @property
+    def search_rows(self) -> NDArray[np.bool_]:
+        """Whether each row may be used by the search, for anything; shape (n_samples,)."""
+        return self._search.rows.copy()
+
+    @property
+    def confirmation_rows(self) -> NDArray[np.bool_]:
+        """Whether each row is kept for the end; shape (n_samples,)."""
+        return self._confirmation.rows.copy()
+
+    def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
+        """Find confirmation rows whose features are those of a search row, and warn of them.
+
+        Rows that come twice are no independent draws, and a model that was fitted to the search
+        rows knows them: pass such rows as one group (`Holdout`).
+
+        Parameters
+        ----------
+        X : array_like, shape (n_samples, n_features)
+            The features of all rows.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples,)
+        """
+        return repeated_rows(X, self._confirmation.rows)
+
+    # ---- the search --------------------------------------------------------------------------
+
+    @sealed
+    def score(self, y_pred: Any) -> float:
+        """Return the metric on the search rows: of anything, as often as you like, no promise.
+
+        Parameters
+        ----------
+        y_pred : array_like, shape (n_samples,) or (n_search_rows,)
+            Predictions, or losses, as the metric takes them, for all rows or the search rows.
+        """
+        return float(self._score(y_pred, 1)[0])
+
+    @sealed
+    def score_many(self, Y_pred: Any) -> NDArray[np.float64]:
+        """Return the metric of several models on the search rows, shape (k,).
+
+        Parameters
+        ----------
+        Y_pred : array_like, shape (k, n_samples) or (k, n_search_rows)
+        """
+        return self._score(Y_pred, 2)
+
+    def _score(self, y_pred: Any, ndim: int) -> NDArray[np.float64]:
+        self._check_labels()
+        part = self._search_part
+        if part is None:
+            raise ValueError("score needs search rows, and all rows are kept for the end")
+        taken = self._search.take(y_pred, ndim, "y_pred")
+        if isinstance(part, Holdout):
+            truth = part.truth
+            return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(taken, ndim)))
+        losses = SearchLosses.read(taken, part.n_samples, ndim, bytes(16))
+        totals, shifts = losses.columns
+        return np.asarray(totals / (part.n_samples << shifts))
+
+    # ---- the end -----------------------------------------------------------------------------
+
+    @overload
+    def confirm(
+        self,
+        finalists: Mapping[str, Any],
+        *,
+        release: Release = ...,
+        at_least: float | None = ...,
+        at_most: float | None = ...,
+    ) -> ConfirmedAnswers: ...
+    @overload
+    def confirm(
+        self,
+        finalists: Any,
+        *,
+        release: Release = ...,
+        at_least: float | None = ...,
+        at_most: float | None = ...,
+    ) -> ConfirmedAnswer: ...
+    @sealed
+    def confirm(
+        self,
+        finalists: Any,
+        *,
+        release: Release = "interval",
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> ConfirmedAnswers | ConfirmedAnswer:
+        """Judge a batch of finalists on the confirmation rows.
+
+        Parameters
+        ----------
+        finalists : mapping of str to array_like, or array_like
+            Predictions, or losses, for all rows or the confirmation rows, by the finalist's name;
+            or those of a single finalist, which is called by its number.
+        release : {"interval", "pass"} or Rounded, default "interval"
+            How much leaves, where another batch may follow and pays for it: values and intervals,
+            real-valued metrics on a grid of 1e-4 of their range; one bit a finalist; or values on a
+            coarser grid.  Limits that are no function of the value, gains and pairs then wait for
+            the end.  In the last batch all is released.
+        at_least, at_most : float, optional
+            The bar of ``release="pass"``: a finalist passes if its whole interval is there.
+
+        Returns
+        -------
+        ConfirmedAnswers, or ConfirmedAnswer of a single finalist
+
+        Raises
+        ------
+        HoldoutExhausted
+            All batches that were declared were confirmed.
+        TypeError, ValueError
+            No finalists, or they are not such arrays, or a name stands for two models; nothing has
+            changed then.
+        RuntimeError
+            This is a copy of a search in memory.
+
+        Notes
+        -----
+        The same predictions again are the stored answer, and cost nothing.
+        """
+        question = Question.of(release, at_least, at_most)
+        events, is_one = self._own_events(), not isinstance(finalists, Mapping)
+        named = {"": finalists} if is_one else finalists
+        if not named:
+            raise ValueError("finalists must hold at least one model, got none")
+        for name in () if is_one else named:
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"finalists must have names that are strings, got {name!r:.100}")
+        models = [self._model(name, y_pred) for name, y_pred in named.items()]
+        judge = self._judge()
+        found, history = events.turn(lambda turn: judge.take_turn(turn, models, question))
+        if self._logs:
+            note_answers(self.kind, len(found), len(history.finalists))
+        answers = self._answers(found, history)
+        return answers[0] if is_one else answers
+
+    def _model(self, name: str, y_pred: Any) -> Model:
+        try:
+            stored = self._read(y_pred, "finalists")
+        except (TypeError, ValueError) as error:
+            if name:
+                error.add_note(f"the finalist is {name!r}")
+            raise
+        search_value = None
+        if self._search_part and self._confirmation.is_of_all(y_pred, 1, "finalists"):
+            search_value = self.score(y_pred)
+        return Model(name, stored, self._fingerprint(stored), search_value)
+
+    def _read(self, y_pred: Any, name: str) -> NDArray[Any]:
+        with read_as(y_pred=name, losses=name):
+            return self._rows.read(self._confirmation.take(y_pred, 1, name), name)
+
+    def _fingerprint(self, array: NDArray[Any]) -> int:
+        """A keyed hash, which tells arrays apart."""
+        return int(fingerprints_of(array[np.newaxis], self._secret)[0])
+
+    def _judge(self) -> Confirmation:
+        self._check_labels()
+        baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
+        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
+
+    def close_out(self) -> ConfirmedAnswers:
+        """End the search, and return all of every finalist: nothing more can be confirmed.
+
+        Values, intervals, gains and pairs that were not released before are released here, at the
+        nats of their batch.
+
+        Raises
+        ------
+        RuntimeError
+            This is a copy of a search in memory.
+        """
+        judge = self._judge()
+
+        def end(turn: Turn) -> History:
+            if not History(turn.events).ended:
+                judge.end(turn, [])
+            return History(turn.events)
+
+        history = self._own_events().turn(end)
+        return self._answers(history.finalists, history)
+
+    def _check_labels(self) -> None:
+        if self._lacks_labels:
+            raise TypeError("this search was opened without its labels, which are needed here")
+
+    def _own_events(self) -> Events:
+        """The events; RuntimeError in a copy of a search in memory, which would not count."""
+        if self._events is None or self._record is None and self._born != n_forks():
+            raise RuntimeError(
+                "this is a copy (copy, pickle or fork) of a ConfirmedSearch in memory: it scores, "
+                "and confirms nothing, since the original would not count it; confirm with that, "
+                "or share the search as a database (open)"
+            )
+        return self._events
+
+    # ---- a database that processes share -----------------------------------------------------
+
+    @classmethod
+    @sealed
+    def open(
+        cls,
+        path: Path,
+        judged: Any = None,
+        *,
+        delta: float | None = None,
+        confirm_share: float = 0.5,
+        n_batches: int | None = 1,
+        seed: int | None = None,
+        rows: Any = None,
+        stratify: bool = False,
+        baseline: Any = None,
+        pairs: bool = False,
+        holdout_id: str | None = None,
+        durability: Durability = "power",
+    ) -> Self:
+        """Open the search whose finalists are in a database, made now if there is none.
+
+        Any number of processes and threads on one machine may open it.  What is confirmed is
+        counted there before it is released, whatever crashes.  The file is open for the length of
+        a call.
+
+        Parameters
+        ----------
+        path : path
+            The database.  It holds what was released of every finalist and, until the end, the
+            predictions of those of which more will be released, but no label.
+        judged : array_like, Holdout, int or Losses, optional
+            As for the constructor; only for the labels that the database was made for.  May be left
+            out where it exists: the search then has its answers and its report, and nothing else.
+        delta, confirm_share, n_batches, seed, stratify, pairs
+            As for the constructor; they must be those that the database was made with.  Without
+            delta all are those of the database, which must exist.
+        rows, baseline
+            As for the constructor, each time.
+        holdout_id : str, optional
+            A name for a holdout without labels.
+        durability : {"power", "process"}
+            "power": an answer waits for the disk.  "process": it does not, and a power cut may take
+            it back.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no file and no parameters to make one.
+        ValueError
+            It was made with other parameters or for another holdout, or is no such database.
+        OSError
+            It cannot be read and written.
+        """
+        from radabound_fast.store import EventRecord, open_record
+
+        name, whose, new = os.fsdecode(path), Judged(judged, holdout_id), None
+        beside = {"rows": rows, "baseline": baseline}
+        made: Self | None = None
+        given: dict[str, Any] = {
+            "delta": delta,
+            "confirm_share": confirm_share,
+            "n_batches": n_batches,
+            "stratify": stratify,
+            "pairs": pairs,
+        }
+        if delta is not None and not os.path.exists(path):
+            made = cls(whose.apart(), seed=seed, **given, **beside)
+            new = made._description() | {"holdout": whose.new_identity()}
+        record = open_record(EventRecord, path, durability, new)
+        stored = record.description
+        if stored["kind"] != cls.kind:
+            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {stored['kind']:.50}")
+        whose.check_made_for(name, stored["holdout"])
+        if made is None or made._secret.hex() != stored["secret"]:  # somebody was faster
+            made = cls._of_file(name, stored, whose, given, beside, seed)
+        made._record = made._events = record
+        if whose.holdout is not None:
+            made._holdout = whose.holdout
+        made._holdout.note_guard(record.path)
+        return made
+
+    def _description(self) -> dict[str, Any]:
+        """What never changes, as the database has it."""
+        rows = pack_rows(self._confirmation.rows)
+        return {
+            "kind": self.kind,
+            "parameters": self.parameters,
+            "seed": self._seed,
+            "secret": self._secret.hex(),
+            "metric": self._metric_description(),
+            "n_confirmation_rows": self._confirmation.n_rows,
+            "rows": self._fingerprint(rows),
+            "baseline": None if self._baseline is None else self._fingerprint(self._baseline),
+        }
+
+    def _metric_description(self) -> dict[str, Any] | None:
+        part = self._confirmation_part
+        return part.truth.measure(self._secret).describe() if isinstance(part, Holdout) else None
+
+    @classmethod
+    def _to_read(cls, stored: dict[str, Any]) -> Self:
+        """The search of a database without its labels."""
+        arguments = stored["parameters"]
+        n_samples = arguments["n_samples"]
+        made = cls(
+            Losses(n_samples),
+            delta=arguments["delta"],
+            n_batches=arguments["n_batches"],
+            rows=np.arange(n_samples) < stored["n_confirmation_rows"],
+        )
+        made.confirm_share, made.stratify, made.pairs = (
+            arguments[name] for name in ("confirm_share", "stratify", "pairs")
+        )
+        made._has_gains, made._lacks_labels = stored["baseline"] is not None, True
+        made._metric = Measure.from_description(stored["metric"], None)
+        made._holdout = made._holdout.apart()
+        return made
+
+    @classmethod
+    def _of_file(
+        cls,
+        name: str,
+        stored: dict[str, Any],
+        whose: Judged,
+        given: dict[str, Any],
+        beside: dict[str, Any],
+        seed: int | None,
+    ) -> Self:
+        """The search of a database, if it is the one that the arguments describe."""
+        if whose.holdout is None and stored["metric"] is not None:
+            return cls._to_read(stored)
+        if whose.holdout is None:
+            whose.holdout = Losses(stored["parameters"]["n_samples"])
+        whose.take_stored_metric(stored["metric"])
+        arguments = given if given["delta"] is not None else dict(stored["parameters"])
+        arguments.pop("n_samples", None)
+        seed = stored["seed"] if seed is None and beside["rows"] is None else seed
+        made = cls(whose.apart(), seed=seed, **arguments, **beside)
+        made._secret = bytes.fromhex(stored["secret"])
+        for part, value in (made.parameters | made._description()).items():
+            if part not in ("kind", "parameters", "secret") and not same_json(
+                value, stored["parameters"].get(part, stored.get(part))
+            ):
+                what = {"metric": "metric, options, weights and groups"}.get(part, part)
+                raise ValueError(f"{what} must be that with which {name} was made")
+        return made
+
+    # ---- what it came to ---------------------------------------------------------------------
+
+    @property
+    def answers(self) -> ConfirmedAnswers:
+        """What was released of every finalist, in the order in which they were confirmed."""
+        history = self._history()
+        return self._answers(history.finalists, history)
+
+    @property
+    def best(self) -> ConfirmedAnswer | None:
+        """The answer with the best limit, as `ConfirmedAnswers.best`; None before the first."""
+        answers = self.answers
+        return answers.best if len(answers) else None
+
+    def compare(self, a: str, b: str) -> Comparison:
+        """Return how much better one finalist is than another: see `ConfirmedAnswers.compare`."""
+        return self.answers.compare(a, b)
+
+    def report(self) -> ConfirmedReport:
+        """Return the result so far: a sentence to paste, a table, JSON, a page, a picture.
+
+        Raises
+        ------
+        ValueError
+            Nothing was confirmed yet, or no interval was released.
+        """
+        from radabound_fast.guards.confirmed_report import ConfirmedReport
+
+        answers = self.answers
+        if not len(answers):
+            raise ValueError("there is nothing to report: no finalist was confirmed yet")
+        _ = answers.best  # raises where no interval was released
+        return ConfirmedReport(
+            metric=self._metric.name,
+            n_search_rows=self._search.n_rows,
+            n_confirmation_rows=self._confirmation.n_rows,
+            n_models=len(answers),
+            n_batches=self.n_batches,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            where=self._metric.where,
+        )
+
+    def _history(self) -> History:
+        return self._own_events().turn(lambda turn: History(turn.events))
+
+    def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
+        has_gains = self._has_gains
+        return ConfirmedAnswers(
+            (ConfirmedAnswer(finalist, has_gains) for finalist in finalists),
+            halted=history.ended,
+            n_answered=len(history.finalists),
+            greater_is_better=self.greater_is_better,
+        )
+
+    @property
+    def n_answered(self) -> int:
+        """Finalists that were confirmed so far."""
+        return len(self._history().finalists)
+
+    @property
+    def halted(self) -> bool:
+        """Whether all batches were confirmed, or `close_out` has ended the search."""
+        return self._history().ended
+
+    def n_left(self) -> int | None:
+        """Return how many batches more may be confirmed; None: any number."""
+        history = self._history()
+        if history.ended:
+            return 0
+        return None if self.n_batches is None else self.n_batches - history.n_batches
+
+    def outlook(self) -> Outlook:
+        """Return in words what is left, for people."""
+        left = self.n_left()
+        if left is None:
+            return Outlook("any number of batches of finalists, each dearer than the last", None)
+        batches = counted(left, "batch", "batches")
+        share = left / self.n_batches if self.n_batches else 0.0
+        return Outlook(f"{batches} of finalists" if left else "nothing: it is confirmed", share)
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether a larger value is better."""
+        return self._metric.greater_is_better
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed in this configuration, when, and proved by what."""
+        measure = self._metric
+        what, limits = measure.told
+        claims = f"the {what} of every finalist is between its low and high"
+        if self._has_gains:
+            claims += ", its true gain over the baseline between gain_low and gain_high"
+        if self.pairs:
+            claims += ", the true gain of one over another of its batch between its limits"
+        n_batches = "any number of" if self.n_batches is None else f"{self.n_batches:,}"
+        batches = "batch" if self.n_batches == 1 else "batches"
+        population = (
+            " The population has the class shares of the confirmation rows."
+            if self.stratify
+            else ""
+        )
+        return (
+            f"With probability at least {certainty(self.delta)} {claims}, of all finalists of "
+            f"{n_batches} {batches} at once. Finite-sample, valid for any search that sees "
+            f"{counted(self._confirmation.n_rows, 'confirmation row')} in the answers of earlier "
+            f"batches alone, whatever it does with the other rows; proved by Result 36, with "
+            f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
+            f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
+            f"them.{population}"
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The search's parameters as JSON values."""
+        return {
+            "n_samples": self.n_samples,
+            "delta": self.delta,
+            "confirm_share": self.confirm_share,
+            "n_batches": self.n_batches,
+            "stratify": self.stratify,
+            "pairs": self.pairs,
+        }
+
+    def close(self) -> None:
+        """Do nothing: the database of an opened search is open for the length of a call."""
+
+    def share_transactions(self) -> ServedDatabase:
+        """Have the calls of an opened search committed together from now on, with a log of them."""
+        from radabound_fast.store.served import ServedDatabase
+
+        if self._record is None:
+            raise RuntimeError("this search is in no database: share it as a database (open)")
+        return ServedDatabase(self._record)
+
+    @property
+    def database(self) -> EventRecord | None:
+        """The database that the search was opened from, if it was."""
+        return self._record
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._record is not None:
+            return vars(self)
+        return vars(self) | {"_events": None}
+
+    def __repr__(self) -> str:
+        return (
+            f"ConfirmedSearch({self.holdout!r}, delta={self.delta!r}, "
+            f"n_batches={self.n_batches!r}, n_search_rows={self._search.n_rows}, "
+            f"n_confirmation_rows={self._confirmation.n_rows})"
+        )
+
+
+def _metric_of(part: Holdout | Losses) -> MeanLoss | Measure:
+    """What finalists are measured by."""
+    if isinstance(part, Holdout):
+        return part.truth.measure(bytes(16))
+    return MeanLoss(part.n_samples)

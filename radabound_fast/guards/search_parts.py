@@ -1,0 +1,132 @@
+"""Search rows and confirmation rows: how they are chosen, and what they must hold."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast._checks import counted
+from radabound_fast.holdout import Holdout, Losses
+from radabound_fast.metrics import MEANS, METRICS
+from radabound_fast.rows.packing import as_array
+from radabound_fast.rows.parts import draw_part
+
+Mask = NDArray[np.bool_]
+
+
+def drawn_rows(holdout: Holdout | Losses, share: float, seed: int, *, stratify: bool) -> Mask:
+    """Draw the confirmation rows; groups are kept whole.
+
+    Raises
+    ------
+    ValueError
+        A part would be empty, or no limits are proved for stratified rows.
+    """
+    weighting = holdout.weighting
+    grouped = weighting is not None and not weighting.is_of_rows
+    return draw_part(
+        holdout.n_samples,
+        share,
+        seed,
+        groups=weighting.codes if weighting is not None and grouped else None,
+        strata=_strata(holdout) if stratify else None,
+    )
+
+
+def _strata(holdout: Holdout | Losses) -> NDArray[Any]:
+    """The classes of the rows, where stratified rows have limits that are proved."""
+    if not isinstance(holdout, Holdout) or holdout.takes == "numbers":
+        raise ValueError("stratify must be False where there are no classes")
+    if holdout.metric in ("precision", "f1") or holdout.weighting is not None:
+        what = "weights or groups" if holdout.weighting is not None else repr(holdout.metric)
+        raise ValueError(f"stratify must be False with {what}: no limits are proved for that")
+    return holdout.labels.codes
+
+
+def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
+    """Check confirmation rows that were chosen elsewhere.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are no boolean array over the rows, are none, or tear a group apart.
+    """
+    chosen, n_samples = as_array(rows, "rows"), holdout.n_samples
+    if chosen.dtype != np.bool_ or chosen.shape != (n_samples,):
+        raise ValueError(
+            f"rows must be a boolean array of shape ({n_samples},), True for rows that are kept "
+            f"for the end, got dtype {chosen.dtype}, shape {chosen.shape}"
+        )
+    if not chosen.any():
+        raise ValueError("rows must keep at least one row for the end, got none")
+    if holdout.weighting is not None:
+        codes = holdout.weighting.codes
+        torn = np.intersect1d(codes[chosen], codes[~chosen])
+        if len(torn):
+            raise ValueError(
+                f"rows must keep groups whole, got {counted(len(torn), 'group')} in both parts, "
+                f"one of them that of row {int(np.argmax(codes == torn[0]))}"
+            )
+    return chosen.copy()
+
+
+def check_gains(holdout: Holdout | Losses, stratify: bool, **asked: Any) -> None:
+    """ValueError where gains are asked for, by the name of the argument, that have no limits."""
+    for name, is_asked in asked.items():
+        if not is_asked:
+            continue
+        if not isinstance(holdout, Holdout) or holdout.metric not in MEANS:
+            raise ValueError(
+                f"{name} must be left out with {holdout.metric!r}: gains are of means of labelled "
+                f"rows, {', '.join(MEANS)}"
+            )
+        if holdout.weighting is not None:
+            raise ValueError(f"{name} must be left out beside sample_weight or groups")
+        if stratify:
+            raise ValueError(
+                f"{name} must be left out with stratify=True: limits of gains are proved for "
+                "independent rows"
+            )
+
+
+def check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
+    """ValueError where a part lacks a class without which the metric says something else."""
+    if not isinstance(holdout, Holdout):
+        return
+    row, codes = METRICS[holdout.metric], holdout.labels.codes
+    if row.needs != "both classes" and row.name != "balanced_accuracy":
+        return
+    least = len(np.unique(codes))
+    for name, part in parts.items():
+        n_classes = len(np.unique(codes[part]))
+        if part.any() and n_classes < least:
+            raise ValueError(
+                f"the {name} rows must hold all {least} classes with metric={row.name!r}, so at "
+                f"least {least} rows, got {int(part.sum())} of "
+                f"{counted(n_classes, 'class', 'classes')}: pass stratify=True, another share, or "
+                "other rows"
+            )
+
+
+def repeated_rows(X: Any, confirmation_rows: Mask) -> Mask:
+    """Find confirmation rows whose features are those of a search row, and warn of them."""
+    features = as_array(X, "X")
+    if features.ndim != 2 or len(features) != len(confirmation_rows):
+        raise ValueError(
+            f"X must have shape ({len(confirmation_rows)}, n_features), got {features.shape}"
+        )
+    exact = features.dtype.kind != "O"  # by their octets nan is nan
+    keys = [row.tobytes() if exact else repr(row.tolist()) for row in features]
+    seen = {keys[place] for place in np.flatnonzero(~confirmation_rows)}
+    repeated: Mask = confirmation_rows & np.array([key in seen for key in keys])
+    if repeated.any():
+        warnings.warn(
+            f"{counted(int(repeated.sum()), 'confirmation row')} of "
+            f"{int(confirmation_rows.sum()):,} repeat the features of a search row: pass "
+            "equal rows as one group (Holdout(..., groups=...))",
+            stacklevel=3,
+        )
+    return repeated

@@ -1,0 +1,224 @@
+"""A confirmed search in a database: shared, counted before it is released, for its rows alone."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from radabound_fast import ConfirmedSearch, DeclaredSearch, Holdout, HoldoutExhausted
+from radabound_fast.guards.release import Rounded
+
+M = 200
+Y = np.random.default_rng(1).integers(0, 2, M)
+
+
+def model(error, seed):
+    return Y ^ (np.random.default_rng(seed).random(M) < error)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "search.db"
+
+
+def test_what_one_confirmed_every_other_knows(path):
+    first = ConfirmedSearch.open(path, Y, delta=0.1)
+    second = ConfirmedSearch.open(path, Y)
+    assert_array_equal(first.confirmation_rows, second.confirmation_rows)
+    answers = first.confirm({"a": model(0.1, 1), "b": model(0.2, 2)})
+    assert list(second.answers) == list(answers) and second.halted
+    assert second.confirm({"a": model(0.1, 1)})["a"] == answers["a"]
+    with pytest.raises(HoldoutExhausted):
+        second.confirm(model(0.3, 3))
+    copied = pickle.loads(pickle.dumps(second))
+    assert list(copied.answers) == list(answers)
+
+
+def test_without_labels_it_is_read_and_no_more(path):
+    accuracy = Holdout(Y, metric="accuracy")
+    search = ConfirmedSearch.open(path, accuracy, delta=0.1, baseline=model(0.3, 7), pairs=True)
+    answers = search.confirm({"a": model(0.1, 1), "b": model(0.2, 2)})
+    reader = ConfirmedSearch.open(path)
+    assert list(reader.answers) == list(answers) and reader.greater_is_better
+    assert reader.best == search.best and reader.compare("a", "b") == search.compare("a", "b")
+    assert reader.guarantee == search.guarantee and reader.parameters == search.parameters
+    for call in (lambda: reader.confirm(Y), lambda: reader.score(Y), reader.close_out):
+        with pytest.raises(TypeError, match="without its labels"):
+            call()
+
+
+@pytest.mark.parametrize("metric", ["error", "roc_auc", "neg_brier_score"])
+def test_what_waits_is_found_again_at_the_end(path, metric):
+    """Batches told on a grid, and verdicts, of one process; the end of another."""
+    holdout = Holdout(Y, metric=metric)
+    make = {"error": model, "roc_auc": lambda e, s: model(e, s) + np.arange(M) % 9 / 9}.get(
+        metric, lambda e, s: 0.2 + 0.6 * model(e, s)
+    )
+    options = {"delta": 0.1, "n_batches": None, "seed": 3}
+    stored = ConfirmedSearch.open(path, holdout, **options)
+    memory = ConfirmedSearch(holdout.apart(), **options)
+    for search in (stored, memory):
+        search.confirm({"a": make(0.1, 1)}, release=Rounded(0.01))
+        search.confirm({"b": make(0.2, 2), "c": make(0.3, 3)}, release="pass", at_least=-0.5)
+    ended = ConfirmedSearch.open(path, Holdout(Y, metric=metric)).close_out()
+    assert list(ended) == list(memory.close_out())
+    assert not np.isnan(ended.lows).any()
+
+
+def test_the_file_holds_no_label_and_no_value_that_waits(path):
+    """Before the end neither the labels, nor which predictions are wrong, nor counts of them."""
+    y_true = np.random.default_rng(2).integers(0, 2, 4096)
+    search = ConfirmedSearch.open(
+        path, y_true, delta=0.1, n_batches=2, confirm_share=1.0, durability="process"
+    )
+    y_pred = np.random.default_rng(3).integers(0, 2, 4096)
+    search.confirm({"a": y_pred}, release="pass", at_most=0.5)
+    content = path.read_bytes()
+    wrong = y_pred != y_true
+    for secret in (y_true.astype(bool), wrong):
+        for order in ("big", "little"):
+            assert np.packbits(secret, bitorder=order).tobytes()[:64] not in content
+        assert secret.astype(np.uint8).tobytes()[:64] not in content
+    assert str(wrong.mean()).encode() not in content
+    assert (os.stat(path).st_mode & 0o777) == 0o600 or sys.platform == "win32"
+
+
+@pytest.mark.parametrize(
+    ("judged", "options", "said"),
+    [
+        (1 - Y, {}, "was made for another holdout"),
+        (Y, {"delta": 0.2}, "delta must be that with which"),
+        (Y, {"delta": 0.1, "n_batches": None}, "n_batches must be that"),
+        (Y, {"delta": 0.1, "confirm_share": 0.3}, "confirm_share must be that"),
+        (Y, {"delta": 0.1, "seed": 9}, "seed must be that"),
+        (Y, {"delta": 0.1, "rows": np.arange(M) < 100}, "(seed|rows) must be that"),
+        (Y, {"delta": 0.1, "stratify": True}, "stratify must be that"),
+        (Y, {"delta": 0.1, "pairs": True}, "pairs must be that"),
+        (Y, {"delta": 0.1, "baseline": Y}, "baseline must be that"),
+        (Holdout(Y, metric="accuracy"), {}, "metric, options, weights and groups must be"),
+        (Holdout(Y, groups=np.arange(M) // 2), {}, "must be that with which"),
+        (Y, {"delta": 0.1, "holdout_id": "x"}, "holdout_id must be left out"),
+    ],
+)
+def test_it_opens_for_what_it_was_made_with(path, judged, options, said):
+    ConfirmedSearch.open(path, Y, delta=0.1, seed=5)
+    with pytest.raises((ValueError, TypeError), match=said):
+        ConfirmedSearch.open(path, judged, **options)
+
+
+def test_rows_and_baseline_are_passed_each_time(path):
+    rows, baseline = np.arange(M) < 100, model(0.3, 1)
+    ConfirmedSearch.open(path, Y, delta=0.1, rows=rows, baseline=baseline)
+    again = ConfirmedSearch.open(path, Y, rows=rows, baseline=baseline)
+    assert_array_equal(again.confirmation_rows, rows)
+    with pytest.raises(ValueError, match="must be that with which"):
+        ConfirmedSearch.open(path, Y, baseline=baseline)
+    with pytest.raises(ValueError, match="baseline must be that"):
+        ConfirmedSearch.open(path, Y, rows=rows)
+    with pytest.raises(ValueError, match="baseline must be that"):
+        ConfirmedSearch.open(path, Y, rows=rows, baseline=model(0.3, 2))
+
+
+def test_another_guards_file_is_refused(path):
+    DeclaredSearch.open(path, Y, 99, delta=0.1)
+    with pytest.raises(ValueError, match="is not the database of"):
+        ConfirmedSearch.open(path, Y, delta=0.1)
+
+
+def test_there_must_be_a_file_or_a_delta(path):
+    with pytest.raises(FileNotFoundError):
+        ConfirmedSearch.open(path, Y)
+
+
+def test_losses_have_a_database_too(path):
+    losses = np.random.default_rng(1).random(M)
+    search = ConfirmedSearch.open(path, M, delta=0.1, n_batches=2, holdout_id="site 7")
+    answer = search.confirm(losses)
+    again = ConfirmedSearch.open(path, holdout_id="site 7")
+    assert again.answers[0] == answer and np.isnan(answer.low)
+    assert not np.isnan(again.close_out()[0].low)
+    with pytest.raises(ValueError, match="another holdout"):
+        ConfirmedSearch.open(path, holdout_id="site 8")
+
+
+def test_threads_confirm_one_after_another(path):
+    search = ConfirmedSearch.open(path, Y, delta=0.1, n_batches=None, durability="process")
+
+    def confirm(name):
+        search.confirm({name: model(0.2, ord(name))})
+
+    threads = [threading.Thread(target=confirm, args=(name,)) for name in "abcdef"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    answers = search.answers
+    assert sorted(answers.names) == list("abcdef")
+    assert [answer.batch for answer in answers] == [1, 2, 3, 4, 5, 6]
+    assert np.all(np.diff([answer.nats for answer in answers]) > 0)
+
+
+WRITER = """
+    import sys
+    import numpy as np
+    from radabound_fast import ConfirmedSearch
+    y_true = np.random.default_rng(1).integers(0, 2, {m})
+    search = ConfirmedSearch.open(sys.argv[1], y_true, delta=.1, n_batches=None, seed=1,
+                                  durability="process")
+    for number in range(search.n_answered, 1000):
+        y_pred = np.random.default_rng(number).integers(0, 2, {m})
+        answer = search.confirm({{str(number): y_pred}})[str(number)]
+        print(number, answer.batch, answer.nats, answer.value, flush=True)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_whatever_was_released_is_counted_after_a_kill(path):
+    """12 kills at random instants; at most one batch a kill is counted that nobody saw."""
+    released, chance = {}, np.random.default_rng(0)
+    command = [sys.executable, "-c", textwrap.dedent(WRITER.format(m=M)), str(path)]
+    for _ in range(12):
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        lines = [writer.stdout.readline() for _ in range(int(chance.integers(1, 6)))]
+        threading.Event().wait(float(chance.uniform(0, 0.02)))
+        writer.send_signal(signal.SIGKILL)
+        lines += writer.stdout.read().splitlines(keepends=True)
+        writer.wait()
+        writer.stdout.close()
+        for line in lines:
+            if line.endswith("\n"):
+                number, batch, nats, value = line.split()
+                assert number not in released
+                released[number] = int(batch), float(nats), float(value)
+    answers = ConfirmedSearch.open(path).answers
+    stored = {answer.name: (answer.batch, answer.nats, answer.value) for answer in answers}
+    assert released.items() <= stored.items() and len(stored) <= len(released) + 12
+    assert [answer.batch for answer in answers] == list(range(1, len(answers) + 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_scores_and_confirms_nothing():
+    search = ConfirmedSearch(Y, delta=0.1)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            search.score(Y)
+            search.confirm(Y)
+            os.write(write, b"confirmed")
+        except RuntimeError as error:
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    assert b"is a copy" in os.read(read, 1000)
+    os.close(read)
