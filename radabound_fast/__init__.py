@@ -18,6 +18,7 @@ _HOMES = {
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
     "Gate": "guards.gate",
+    "GatePlan": "planning",
     "GuessAndCheck": "guards.guess_and_check",
     "Holdout": "holdout",
     "HoldoutExhausted": "guards.exhausted",

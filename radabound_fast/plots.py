@@ -489,6 +489,52 @@ def plan_figure(
     return figure
 
 
+def gate_figure(
+    lines: Mapping[int, Sequence[tuple[int, float]]],
+    *,
+    height: str,
+    title: str = "What a release gate asks of a candidate",
+    subtitle: str,
+) -> Figure:
+    """What passes a release gate against the number of the candidate.
+
+    Parameters
+    ----------
+    lines : mapping of int to sequence of (int, float)
+        For each count of passes before, pairs of a candidate's number and what is needed.
+    height : str
+        What is needed.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no line.
+    """
+    if not any(lines.values()):
+        raise ValueError("lines must hold a candidate that can pass, got none")
+    last = max(candidate for line in lines.values() for candidate, _ in line)
+    figure, axes = _figure(title, subtitle, last, "candidate")
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(0.95, max(2, last))
+    axes.set_ylabel(height, color=INK)
+    ends = []
+    for passes, line in sorted(lines.items()):
+        candidates, needed = zip(*line, strict=True)
+        axes.plot(candidates, needed, color=BLUE, linewidth=1.8, marker="o", markersize=3)
+        ends.append((needed[-1], counted(passes, "pass", "passes") + " before", BLUE))
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    _label_ends(axes, ends)
+    return figure
+
+
 def _power(number: int) -> str:
     """A number as text: 1,000 as a power of ten, 1,234 as it is."""
     digits = str(number)
