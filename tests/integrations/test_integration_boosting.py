@@ -763,7 +763,7 @@ def test_lightgbm_predicts_with_as_many_threads_as_it_trains(
     del boosting.parameters["num_threads"]
     boosting.parameters |= given
     boosting.fit(X, y, [boosting.hook(guard_of(y_holdout), X_holdout, every=4)])
-    model = lightgbm.LGBMClassifier(n_estimators=8, verbosity=-1, **given)
+    model = lightgbm.LGBMClassifier(n_estimators=8, verbosity=-1, n_jobs=n_threads)
     model.fit(X, y, callbacks=[boosting.hook(guard_of(y_holdout), X_holdout, every=4)])
     assert told == 5 * [n_threads]
 
