@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from ._choices import MetricChoice
 from ._classes import around, errors
 from ._measure import Measure, ends_of
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
+from ._scores import Blocks
 from ._table import COUNTED, FOLDED, MEANS, METRICS
 
 Array = NDArray[Any]
@@ -118,6 +120,11 @@ class Truth:
         """The least and the largest value of the metric."""
         return ends_of(self.row.name, self.least, self.most)
 
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """Blocks of rows of both classes, on which AUC bets; None where its pairs are narrower."""
+        return Blocks.of(self.positive)
+
     def measure(self, secret: bytes) -> Measure:
         """What of this may leave it."""
         baseline = None
@@ -138,8 +145,8 @@ class Truth:
             self.n_folds,
         )
 
-    def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
-        """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
+    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
+        """What is kept of each row, for which so many nats are paid in all."""
         if self.weighting is not None:
             return self._keep_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
@@ -148,10 +155,8 @@ class Truth:
             kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
                 return kept
-            paid = (nats + nats_of_gains).tolist()
-            gains = [
-                self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
-            ]
+            pairs = zip(summary, nats.tolist(), strict=True)
+            gains = [self.gain(self.baseline_losses, *one) for one in pairs]
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         return summary
 
