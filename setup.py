@@ -12,10 +12,11 @@ from setuptools.command.build_ext import build_ext
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits")
+MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits", "gains")
 FOLDER = "radabound_fast/_kernels"
-HEADERS = sorted(glob("src/kernels/*.h") + glob("src/scan/*.h") + glob(f"{FOLDER}/*.h"))
-SOURCES = sorted(glob("src/kernels/*.c") + glob("src/scan/*.c"))
+C_FOLDERS = ("src/kernels", "src/scan", "src/gains")
+HEADERS = sorted(name for folder in (*C_FOLDERS, FOLDER) for name in glob(f"{folder}/*.h"))
+SOURCES = sorted(name for folder in C_FOLDERS for name in glob(f"{folder}/*.c"))
 
 FLAGS: list[str] = []
 LINED_UP: list[str] = []

@@ -330,10 +330,7 @@ class Measure(NamedTuple):
         if self.keeps == "limits":
             return kept[:, 4], kept[:, 5]
         plus, minus = self._disagreements(kept)
-        pairs = zip(plus.tolist(), minus.tolist(), nats.tolist(), strict=True)
-        found = [paired_interval(one, other, self.sizes[0], paid) for one, other, paid in pairs]
-        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
-        return lows, highs
+        return paired_interval(plus, minus, self.sizes[0], nats)
 
     def _disagreements(self, kept: Array) -> tuple[Array, Array]:
         """Rows where only the baseline errs, and where only the model does."""

@@ -145,8 +145,8 @@ class Truth:
             self.n_folds,
         )
 
-    def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
-        """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
+    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
+        """What is kept of each row, for which so many nats are paid in all."""
         if self.weighting is not None:
             return self._keep_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
@@ -155,10 +155,8 @@ class Truth:
             kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
                 return kept
-            paid = (nats + nats_of_gains).tolist()
-            gains = [
-                self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
-            ]
+            pairs = zip(summary, nats.tolist(), strict=True)
+            gains = [self.gain(self.baseline_losses, *one) for one in pairs]
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         return summary
 

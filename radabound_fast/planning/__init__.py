@@ -141,7 +141,7 @@ def plan(
     [('ConfirmedSearch, share 1', 0.029), ('DeclaredSearch', 0.073), ('FixedSequence', 0.08)]
     >>> gate = plan(4000, gate=True, disagreement=0.1, n_candidates=8, n_passes=1)
     >>> {row["candidate"]: row["gains"][1] for row in gate.rows}
-    {2: 0.02, 4: 0.0225, 8: 0.0245}
+    {2: 0.014, 4: 0.0165, 8: 0.019}
     >>> rows = {row["name"]: row for row in p.rows}
     >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
     (True, True)

@@ -225,7 +225,7 @@ BAD = {
     "mean": [(-0.1, r"in \[0, 1\], got -0.1")],
     "max_queries": [(0, "at least 1, got 0"), (2.5, "an integer, got 2.5")],
     "n_positive": [(0, "at least 1, got 0"), (1.5, "an integer, got 1.5")],
-    "n_plus": [(-1, "not be negative, got -1"), (1.5, "an integer, got 1.5")],
+    "n_plus": [(-1, r"in \[0, 4000\], got -1"), (1.5, "integers, got 1.5")],
     "auc": [(1.1, r"in \[0, 1\], got 1.1"), ("a", "real numbers, got 'a'")],
     "sizes": [(99.5, "integers, got 99.5"), (-1, "at least 0, got -1")],
     "query": [(0, "at least 1, got 0")],
