@@ -127,7 +127,7 @@ class DeclaredSearch(Guard):
     whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
     because of scores are not, unless each training is a rerun (Result 38).  A holdout that was
     stratified by its labels is covered for means and for what is proved given the labels, not for
-    precision and F1 (Result 39).  Not covered: a space that is changed after scores were seen,
+    precision, F1 and gains of accuracy or error (Result 39).  Not covered: a space that is changed after scores were seen,
     data or features that are changed after a look at the rows that fail, and whatever else was
     fitted to the holdout.
 
@@ -261,7 +261,9 @@ class DeclaredSearch(Guard):
             "before any score was seen"
         )
         if measure.is_paired:
-            assumed += " The baseline was fixed before any holdout score was seen."
+            assumed += " The baseline was fixed before any holdout score was seen"
+            one_law = "; of gains, that the rows have one law, so not of a stratified holdout."
+            assumed += one_law if measure.name in COUNTED else "."
         if self.space.shows is not None:
             seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:
