@@ -139,11 +139,11 @@ def test_points_of_finite_spaces_are_some_of_their_keys_each_once():
 
 def test_a_point_costs_the_logarithm_of_their_number_and_a_grid_of_all():
     """Half-widths at an error of .2: a grid of seven parameters, 10,000 points, 200."""
-    sizes, highs = (19 * 10**13, 10_000, 200), []
-    for size in sizes:
-        search = DeclaredSearch(4000, size, delta=0.1)
-        highs.append(round(search.interval_of_count(800, key=0)[1] - 0.2, 4))
-    assert highs == [0.0545, 0.029, 0.0228]
+    sizes = 19 * 10**13, 10_000, 200
+    for m, widths in ((4000, [0.0545, 0.029, 0.0228]), (20_000, [0.0236, 0.0127, 0.01])):
+        searches = [DeclaredSearch(m, size, delta=0.1) for size in sizes]
+        highs = [one.interval_of_count(m // 5, key=0)[1] for one in searches]
+        assert [round(high - 0.2, 4) for high in highs] == widths
     assert [round(math.log(size), 1) for size in sizes] == [32.9, 9.2, 5.3]
     space = PointSample(PARAMETERS, 10_000, seed=0)
     assert space.nats(space[17]) == math.log(10_000)
