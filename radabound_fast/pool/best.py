@@ -82,7 +82,7 @@ class Comparisons:
         self._keep_best(max(16, MOST_PAIRS // n_models))
 
     def _candidates(self, numbers: NDArray[np.int64], rows: Array) -> Iterator[_Candidate]:
-        """Those of the rows that the bootstrap may leave out and Bonferroni's level does not."""
+        """Make candidates of the rows that the bootstrap may leave out, unlike Bonferroni."""
         from scipy.special import ndtri
 
         gains, p_values = self._test(numbers, rows)
