@@ -16,6 +16,7 @@ from radabound_fast.holdout import Holdout as Holdout
 from radabound_fast.holdout import Losses as Losses
 from radabound_fast.planning import GatePlan as GatePlan
 from radabound_fast.planning import Plan as Plan
+from radabound_fast.planning import SearchPlan as SearchPlan
 from radabound_fast.planning import plan as plan
 from radabound_fast.pool.model_pool import ModelPool as ModelPool
 from radabound_fast.rows.packing import pack_losses as pack_losses

@@ -335,6 +335,50 @@ def finalists_figure(
     return figure
 
 
+def shares_figure(
+    shares: Sequence[float],
+    curves: Mapping[str, ArrayLike],
+    *,
+    level: float | None,
+    level_name: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The width of an interval against the share of the rows that is kept for the end.
+
+    Parameters
+    ----------
+    shares : sequence of float
+    curves : mapping of str to array_like of float, shape (n_shares,)
+        A width a share, by what it is of; the last is drawn boldly.
+    level, level_name : float or None, str
+        A width of all rows, as a dashed line.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _figure(title, subtitle, 1, "share of the rows that is kept", log=False)
+    ends = []
+    for place, (name, widths) in enumerate(curves.items()):
+        width = _curve(widths=widths, length=len(shares))
+        color = BLUE if place == len(curves) - 1 else LIGHT_BLUE
+        axes.plot(shares, width, color=color, linewidth=2.2)
+        ends.append((float(width[-1]), name, color))
+    if level is not None:
+        axes.axhline(level, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        ends.append((level, level_name, INK))
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, None)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set_ylabel("width of the interval", color=INK)
+    _label_ends(axes, ends)
+    return figure
+
+
 # more models than this are drawn as a density
 _MOST_MARKS = 2000
 

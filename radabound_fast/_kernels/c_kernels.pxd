@@ -47,7 +47,20 @@ cdef extern from "kernels/fingerprint.h" nogil:
                                       uint64_t *hashes, int64_t *totals) noexcept nogil
 
 
+cdef extern from "kernels/studentised.h" nogil:
+    struct studentised:
+        const double *offsets
+        const double *sign_sums
+        double *highest
+        double *lowest
+        const double *means
+        const double *scales
+
+
 cdef extern from "kernels/sliced.h" nogil:
+    const int SLICED_MOST_SAMPLES
+    enum:
+        SLICED_MOST_INTO
     struct sliced_kernel:
         int block_rows
     struct sliced_plan:

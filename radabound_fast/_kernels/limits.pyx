@@ -9,9 +9,6 @@ cimport numpy as cnp
 from libc.math cimport ceil, exp, expm1, fabs, log, log1p, sqrt
 from libc.stddef cimport ptrdiff_t
 
-cdef extern from "kernels/cpu.h":  # which refuses a build that cannot see nan
-    pass
-
 cnp.import_array()
 
 cdef enum:
@@ -137,3 +134,62 @@ def fold_limits(means, double n_rows, nats):
             low[i] = fold_limit(&bets, n_rows, given[i], True)
             high[i] = fold_limit(&bets, n_rows, given[i], False)
     return lows, highs
+
+
+# ---- betting on values: radabound_fast/_kernels/betting.h ----------------------------------------
+
+cdef extern from "radabound_fast/_kernels/betting.h" nogil:
+    ptrdiff_t share_values(const double *values, ptrdiff_t n, double *counts, double *sum)
+    void betting_limits_of(const double *counts, double n, double mean, double nats, double *low,
+                           double *high)
+    double betting_capital_of(const double *counts, double n, double mu, double nats)
+    const int BINS
+
+
+def betting_limits(values, double nats):
+    """Limits of the expectation of values in [0, 1] by `betting_interval`.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,)
+        At least one.
+    nats : float
+
+    Returns
+    -------
+    outside : int
+        The place of a value outside [0, 1]; -1 if there is none.
+    low, high : float
+    """
+    cdef cnp.ndarray array = np.ascontiguousarray(values, np.float64)
+    cdef double counts[BINS + 1]
+    cdef double total = 0.0, low = 0.0, high = 1.0
+    cdef ptrdiff_t n = array.size, outside
+    cdef const double *first = <const double *>cnp.PyArray_DATA(array)
+    with nogil:
+        outside = share_values(first, n, counts, &total)
+        if outside < 0 and n > 0:
+            betting_limits_of(counts, n, min(1.0, total / n), nats, &low, &high)
+    return outside, low, high
+
+
+def betting_capital(values, double mu, double nats):
+    """Logarithm of the capital against "the expectation is at most mu", by bets for so many nats.
+
+    Returns
+    -------
+    outside : int
+        As of `betting_limits`.
+    capital : float
+        Rounded down.
+    """
+    cdef cnp.ndarray array = np.ascontiguousarray(values, np.float64)
+    cdef double counts[BINS + 1]
+    cdef double total, capital = 0.0
+    cdef ptrdiff_t n = array.size, outside
+    cdef const double *first = <const double *>cnp.PyArray_DATA(array)
+    with nogil:
+        outside = share_values(first, n, counts, &total)
+        if outside < 0 and n > 0:
+            capital = betting_capital_of(counts, n, mu, nats)
+    return outside, capital

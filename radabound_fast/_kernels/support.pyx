@@ -49,9 +49,20 @@ def sealed(function):
         try:
             return function(*args, **kwargs)
         except BaseException as error:
+            if type(error) is TypeError and error.__traceback__.tb_next is None:  # never entered
+                error.args = (f"{error}: it is {_written_call(function)}",)
             forget_locals(error, outer)
             raise
     return call
+
+
+def _written_call(function):
+    """How a method is called: its name, and its parameters without types."""
+    import inspect  # which loads much
+
+    _, *parameters = inspect.signature(function).parameters.values()
+    bare = inspect.Signature([one.replace(annotation=one.empty) for one in parameters])
+    return f"{function.__name__}{bare}"
 
 
 # ---- forks ---------------------------------------------------------------------------------------

@@ -149,6 +149,41 @@ def auc_interval(auc: Any, n_negative: int, n_positive: int, nats: Any) -> tuple
     return kl_interval(check_fractions(auc=auc), pairs, nats)
 
 
+def auc_blocks(n_negative: int, n_positive: int) -> int:
+    """How many rows of the rarer class make a block, where blocks are narrower than `auc_interval`.
+
+    A block has so many rows of the rarer class and, for each of them, ``floor(n_0 / n_1)`` rows of
+    the other of its own, n_1 being the size of the rarer class and n_0 that of the other.  The
+    areas under the curve within blocks are independent given the labels, with the population's
+    area for their expectation, so that `betting_interval` of them has limits of that area.
+
+    Parameters
+    ----------
+    n_negative, n_positive : int
+        Rows of each class; at least 1.
+
+    Returns
+    -------
+    int
+        About ``sqrt(n_1) / 11``: in more rows of one block the noise of both classes averages out,
+        and fewer blocks have wider limits.  0 where classes of less than about 750 rows are nearly
+        as large as each other: there `auc_interval` is narrower.
+
+    Notes
+    -----
+    It depends on the numbers of labels alone.  Result 22 (b) of docs/explanation/theory.md.
+
+    Examples
+    --------
+    >>> auc_blocks(3600, 400), auc_blocks(2000, 2000), auc_blocks(200, 200)
+    (2, 4, 0)
+    """
+    sizes = check_count(n_negative=n_negative), check_count(n_positive=n_positive)
+    rarer = min(sizes)
+    size = max(1, round(math.sqrt(rarer) / 11.0))
+    return size if max(sizes) // rarer >= 2 or size >= 3 else 0
+
+
 def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tuple[float, float]:
     """Confidence interval for the expectation of a weighted mean of independent values in [0, 1].
 

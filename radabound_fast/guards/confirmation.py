@@ -279,10 +279,10 @@ class Confirmation:
             for n in (batch, None)
         )
         return HoldoutExhausted(
-            f"all {counted(batch - 1, 'batch', 'batches')} of finalists that n_batches="
-            f"{self._n_batches} allows were confirmed. One more has to be declared before the "
-            f"first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, with "
-            f"n_batches=None at {free:.1f}, and in a batch of its own alone at "
+            f"n_batches={self._n_batches} allows no further batch of finalists: "
+            f"{counted(batch - 1, 'was', 'were')} confirmed. One more has to be declared before "
+            f"the first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, "
+            f"with n_batches=None at {free:.1f}, and in a batch of its own alone at "
             f"{confirmation_nats(n_finalists, delta):.1f}",
             n_answered=n_answered,
         )

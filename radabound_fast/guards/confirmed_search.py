@@ -174,6 +174,11 @@ class ConfirmedSearch(Guard):
         """Whether each row is kept for the end; shape (n_samples,)."""
         return self._confirmation.rows.copy()
 
+    @property
+    def search_part(self) -> Holdout | Losses | None:
+        """The search rows as a holdout of their own, for anything; None where there are none."""
+        return self._search_part
+
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
         """Find confirmation rows whose features are those of a search row, and warn of them.
 

@@ -97,7 +97,7 @@ class FixedSequence(HaltingGuard):
     >>> guard = FixedSequence(Holdout(y_true, metric="roc_auc"), epsilon=0.05, delta=0.1)
     >>> answer = guard.query(y_true + rng.normal(size=4000))
     >>> round(answer.value, 4), round(answer.low, 4), round(answer.high, 4)
-    (0.7734, 0.7471, 0.7983)
+    (0.7734, 0.7474, 0.7985)
     """
 
     epsilon: float

@@ -67,6 +67,27 @@ class BaseReport:
         order = np.argsort(self.answers.ranks, kind="stable")[:n]
         return [self.answers[row] for row in order.tolist()]
 
+    def to_frame(self) -> pandas.DataFrame:
+        """All answers, one row a model in the order of the queries.
+
+        A column for each field of an answer, and ``param_*`` for each parameter where keys are
+        mappings; else ``key``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is missing: it is the extra ``pandas``.
+        """
+        with needs("pandas"):
+            import pandas
+
+        columns = self.answers.to_dict()
+        if all(isinstance(key, dict) for key in columns["key"]):
+            keys = columns.pop("key")
+            for name in dict.fromkeys(name for key in keys for name in key):
+                columns[f"param_{name}"] = [key.get(name) for key in keys]
+        return pandas.DataFrame(columns)
+
     def to_json(self) -> str:
         """All of the report, with every answer under "answers"; keys as they are, or as text."""
         told = {"version": __version__} | self.as_json()
@@ -75,11 +96,21 @@ class BaseReport:
 
     def to_html(self) -> str:
         """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
-        return _PAGE.format(
-            title=html.escape(f"{self.metric} of {self.n_models:,} models"), body=self._repr_html_()
-        )
+        return page(f"{self.metric} of {self.n_models:,} models", self._repr_html_())
 
-    def _repr_html_(self) -> str:
+    def to_markdown(self) -> str:
+        """Sentence, the ten best models and the guarantee, for a model card."""
+        names, rows = self._table()
+        lines = [
+            names,
+            ["---"] * len(names),
+            *([_in_markdown(cell) for cell in row] for row in rows),
+        ]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return f"{_in_markdown(str(self))}\n\n{table}\n\n{_in_markdown(self.guarantee)}\n"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Names and cells of the best models."""
         rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
         names = [
             name
@@ -87,9 +118,13 @@ class BaseReport:
             if name not in ("half_width", "nats")
             and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
         ]
+        return names, [list(_cells(row, names)) for row in rows]
+
+    def _repr_html_(self) -> str:
+        names, rows = self._table()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join(
-            "<tr>" + "".join(f"<td>{cell}</td>" for cell in _cells(row, names)) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in rows
         )
         return (
@@ -318,27 +353,6 @@ class Report(BaseReport):
         digits = _digits(value, high)
         return shown(value, digits), f"at most {_outward(high, 1, digits)}"
 
-    def to_frame(self) -> pandas.DataFrame:
-        """All answers, one row a model in the order of the queries.
-
-        A column for each field of an answer, and ``param_*`` for each parameter where keys are
-        mappings; else ``key``.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is missing: it is the extra ``pandas``.
-        """
-        with needs("pandas"):
-            import pandas
-
-        columns = self.answers.to_dict()
-        if all(isinstance(key, dict) for key in columns["key"]):
-            keys = columns.pop("key")
-            for name in dict.fromkeys(name for key in keys for name in key):
-                columns[f"param_{name}"] = [key.get(name) for key in keys]
-        return pandas.DataFrame(columns)
-
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers, keys as they are."""
         return {
@@ -387,6 +401,11 @@ class Report(BaseReport):
         )
 
 
+def page(title: str, body: str) -> str:
+    """A page of HTML of its own."""
+    return _PAGE.format(title=html.escape(title), body=body)
+
+
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
     """The sentence on the model that was chosen among many, by whatever guard.
 
@@ -429,19 +448,24 @@ def _outward(limit: float, side: int, digits: int) -> str:
 
 
 def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
-    """What a table has of an answer, as HTML."""
+    """What a table has of an answer."""
     usual = _digits(row["value"], row["value"] + row["half_width"])
     gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
     for name in names:
         value = row[name]
         if name == "key":
-            yield html.escape(shown_key(value))
+            yield shown_key(value)
         elif isinstance(value, float):
             yield shown(value, gains if name.startswith("gain") else usual)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:
-            yield f"{value:,}" if isinstance(value, int) else html.escape(value)
+            yield f"{value:,}" if isinstance(value, int) else value
+
+
+def _in_markdown(text: str) -> str:
+    """Text that is neither HTML nor the end of a cell."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
 
 
 def released(fields: dict[str, Any]) -> dict[str, Any]:

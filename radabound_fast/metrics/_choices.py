@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from radabound_fast._checks import check_choice
+from radabound_fast._checks import check_choice, shown
 
 from ._table import METRICS
 
@@ -281,7 +281,7 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
         if option not in row.options:
             has = f"has {', '.join(row.options)}" if row.options else "has none"
             raise TypeError(
-                f"{option} must be left out with metric={name!r}, which {has}, got {value!r:.100}"
+                f"{option} must be left out with metric={name!r}, which {has}, got {shown(value)}"
             )
     for option in row.required:
         if option not in options:

@@ -229,7 +229,7 @@ def plan_guards(
     low = high = None
     if space_size is not None:
         space_size = check_count(space_size=space_size)
-        low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
+        low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
     max_queries = None if max_queries is None else check_count(max_queries=max_queries)
     rows = []
     if epsilon is not None:
@@ -270,7 +270,7 @@ def _entries(
     ]
 
 
-def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
+def limits_at(m: int, mean: float, nats: float) -> tuple[float, float]:
     """The exact binomial limits of a mean, interpolated between those of the counts around it."""
     below = min(math.floor(mean * m), m - 1)
     share = mean * m - below
@@ -283,7 +283,7 @@ def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
 
 def _declared_search(delta: float, error_rate: float, size: int) -> Entry:
     def spare(m: int, epsilon: float, size: int = size) -> float:
-        low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(size))
+        low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(size))
         return epsilon - max(error_rate - low, high - error_rate)
 
     def n_queries(m: int, epsilon: float) -> tuple[int, str]:

@@ -197,13 +197,8 @@ class Judge:
         if len(rows) == 0:
             return np.empty(0)
         if rows.dtype == base.dtype == np.uint64:
-            given = zip(gains.plus.tolist(), gains.minus.tolist(), nats.tolist(), strict=True)
-            found: dict[tuple[int, int, float], float] = {}
-            for one in given:
-                if one not in found:
-                    found[one] = paired_interval(*one[:2], self.n_samples, one[2])[0]
-            given = zip(gains.plus.tolist(), gains.minus.tolist(), nats.tolist(), strict=True)
-            return np.array([found[one] for one in given])
+            lows, _ = paired_interval(gains.plus, gains.minus, self.n_samples, nats)
+            return np.asarray(lows)
         pairs = zip(self._halves(rows, base), nats.tolist(), strict=True)
         lows = [betting_interval(row, one)[0] for row, one in pairs]
         return np.minimum(2.0 * np.array(lows) - 1.0, gains.means)

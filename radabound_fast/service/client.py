@@ -141,6 +141,16 @@ class RemoteReport:
         """Report as JSON; see `Report.to_json`, without "answers"."""
         return json.dumps(self._fields, indent=2)
 
+    def to_html(self) -> str:
+        """Report as a page; see `Report.to_html`."""
+        from radabound_fast.guards.report import page
+
+        return page(f"{self.metric} of {self.n_models:,} models", self._html)
+
+    def to_markdown(self) -> str:
+        """Sentence and guarantee of the report, for a model card."""
+        return f"{self}\n\n{self.guarantee}\n"
+
     def __str__(self) -> str:
         return str(self._fields["sentence"])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from radabound_fast._checks import shown as as_shown
 from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.numbers import as_float, len_of
 
@@ -41,6 +42,8 @@ def quoted(value: Any) -> str:
 
 
 def _written(write: Callable[[Any], str], value: Any) -> str:
+    if getattr(value, "shape", ()):  # no key, and perhaps labels
+        return as_shown(value)
     try:
         text = write(value)
     except (RecursionError, ValueError):  # too deep; or an integer of thousands of digits

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from radabound_fast.bounds import betting, betting_interval, betting_p_value
+from radabound_fast.bounds import betting_interval, betting_p_value
+
+# standard deviations, one bet each, and the largest share that is staked
+SPREADS, LARGEST_STAKE = 2.0 ** np.arange(-1.0, -9.0, -0.5), 1.0 - 2.0**-10
 
 RNG = np.random.default_rng(7)
 SCORES = RNG.beta(2, 2, 4000)
@@ -24,8 +27,8 @@ LOSSES = {
 
 def capital(losses, mu, nats):
     """Logarithm of the mixture over the bets against "the expectation is at most mu"."""
-    best = math.sqrt(2 * nats / len(losses)) / betting.SPREADS
-    bets = np.minimum(best, betting.LARGEST_STAKE / mu)
+    best = math.sqrt(2 * nats / len(losses)) / SPREADS
+    bets = np.minimum(best, LARGEST_STAKE / mu)
     grown = np.log1p(bets[:, None] * (losses - mu)).sum(axis=1)
     return grown.max() + math.log(np.mean(np.exp(grown - grown.max())))
 
@@ -56,6 +59,39 @@ def test_the_upper_limit_is_the_lower_one_of_1_minus_the_losses(name):
 def test_the_mean_is_inside_and_the_limits_in_0_to_1(name):
     low, high = betting_interval(LOSSES[name], 4.0)
     assert 0 <= low <= LOSSES[name].mean() + 1e-12 and LOSSES[name].mean() - 1e-12 <= high <= 1
+
+
+def binned_limit(losses, nats):
+    """The lower limit by halves, of values that are shared between the edges of 256 bins."""
+    edges = np.linspace(0, 1, 257)
+    shares = np.maximum(0, 1 - np.abs(np.asarray(losses)[:, None] - edges) * 256)
+    counts, low, high = shares.sum(axis=0), 0.0, float(np.mean(losses))
+    best = math.sqrt(2 * nats / len(losses)) / SPREADS
+    for _ in range(45 if high else 0):
+        mu = (low + high) / 2
+        grown = np.log1p(np.minimum(best, LARGEST_STAKE / mu)[:, None] * (edges - mu)) @ counts
+        enough = grown.max() + math.log(np.mean(np.exp(grown - grown.max()))) >= nats
+        low, high = (mu, high) if enough else (low, mu)
+    return low
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("nats", [0.3, 3.0, 17.0, 80.0])
+def test_the_compiled_limits_are_those_of_the_binned_capital(name, nats):
+    losses = LOSSES[name]
+    low, high = betting_interval(losses, nats)
+    for limit, values in ((low, losses), (1 - high, 1 - losses)):
+        reference, mean = binned_limit(values, nats), float(np.mean(values))
+        assert limit <= reference + 1e-11
+        assert limit >= reference - 1e-5 * (mean - reference) - 1e-11
+
+
+def test_no_nats_leave_the_mean_and_a_view_is_read_as_it_is():
+    losses = LOSSES["Brier"]
+    assert betting_interval(losses, 0.0) == pytest.approx((losses.mean(), losses.mean()))
+    assert betting_interval(losses[::-1], 3.0) == pytest.approx(betting_interval(losses, 3.0))
+    assert betting_interval(losses[::3], 3.0) == betting_interval(losses[::3].copy(), 3.0)
+    assert betting_interval([0, 1, 1], 1.0) == betting_interval([0.0, 1.0, 1.0], 1.0)
 
 
 def test_the_capital_falls_in_mu():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import (
+    ConfirmedSearch,
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
@@ -650,3 +651,36 @@ def test_a_search_by_folds_shows_no_best_so_far(y):
     search = DeclaredSearch(y, Improvements(11), delta=0.1, n_folds=5)
     with pytest.raises(ValueError, match="guard must be a search without n_folds"):
         HoldoutMetric(search)
+
+
+# ---- a search that is confirmed at the end ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "duplicate", [lambda m: m, copy.copy, lambda m: pickle.loads(pickle.dumps(m))]
+)
+def test_a_confirmed_search_scores_its_search_rows_in_any_process(y, rng, duplicate):
+    search = ConfirmedSearch(holdout_of(y, "accuracy"), delta=0.1, seed=1)
+    metric = duplicate(HoldoutMetric(search, other_rows="plain"))
+    predictions, rows = spoilt(y, 0.2, rng), search.search_rows
+    right = np.mean((predictions == y)[rows])
+    assert metric(y, predictions) == metric(y[rows], predictions[rows]) == right
+    assert metric(y[:7], y[:7]) == 1.0 and metric.needs is None and metric.greater_is_better
+    with pytest.raises(TypeError, match="key must be left out"):
+        metric(y, predictions, key=3)
+    search.confirm(predictions)
+    assert metric(y, predictions) == right  # scores go on for ever
+
+
+def test_a_scorer_of_a_confirmed_search_asks_any_estimator(y, rng):
+    class Fixed:
+        def predict(self, X):
+            return X[:, 0]
+
+    predictions = spoilt(y, 0.2, rng)
+    search = ConfirmedSearch(y, delta=0.1, seed=1)
+    score = HoldoutMetric(search).scorer()(Fixed(), predictions[:, np.newaxis], y)
+    assert score == 1 - search.score(predictions)
+    losses = ConfirmedSearch(M, delta=0.1)
+    with pytest.raises(TypeError, match="labels in this process"):
+        HoldoutMetric(losses)
