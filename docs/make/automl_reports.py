@@ -22,6 +22,9 @@ TOOLS = {
     "flaml": ("flaml", ["flaml[automl]"], "report_flaml.png"),
     "tpot": ("tpot", ["tpot"], "report_tpot.png"),
     "mljar": ("supervised", ["mljar-supervised"], None),
+    "hyperopt": ("hyperopt", ["hyperopt", "scikit-learn"], None),
+    "nevergrad": ("nevergrad", ["nevergrad", "scikit-learn"], None),
+    "smac": ("smac", ["smac", "ConfigSpace"], None),
     "autogluon": ("autogluon", ["autogluon.tabular"], "report_autogluon.png"),
 }
 

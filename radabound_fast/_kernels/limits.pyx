@@ -140,9 +140,12 @@ def fold_limits(means, double n_rows, nats):
 
 cdef extern from "radabound_fast/_kernels/betting.h" nogil:
     ptrdiff_t share_values(const double *values, ptrdiff_t n, double *counts, double *sum)
-    void betting_limits_of(const double *counts, double n, double mean, double nats, double *low,
-                           double *high)
-    double betting_capital_of(const double *counts, double n, double mu, double nats)
+    void put_in_order(const double *values, ptrdiff_t n, double nats, double *ordered,
+                      double *stakes)
+    void betting_limits_of(const double *counts, const double *ordered, const double *stakes,
+                           ptrdiff_t n, double mean, double nats, double *low, double *high)
+    double betting_capital_of(const double *counts, const double *ordered, const double *stakes,
+                              ptrdiff_t n, double mu, double nats)
     const int BINS
 
 
@@ -161,15 +164,8 @@ def betting_limits(values, double nats):
         The place of a value outside [0, 1]; -1 if there is none.
     low, high : float
     """
-    cdef cnp.ndarray array = np.ascontiguousarray(values, np.float64)
-    cdef double counts[BINS + 1]
-    cdef double total = 0.0, low = 0.0, high = 1.0
-    cdef ptrdiff_t n = array.size, outside
-    cdef const double *first = <const double *>cnp.PyArray_DATA(array)
-    with nogil:
-        outside = share_values(first, n, counts, &total)
-        if outside < 0 and n > 0:
-            betting_limits_of(counts, n, min(1.0, total / n), nats, &low, &high)
+    cdef double low = 0.0, high = 1.0
+    outside = bet(values, nats, -1.0, &low, &high)
     return outside, low, high
 
 
@@ -183,13 +179,28 @@ def betting_capital(values, double mu, double nats):
     capital : float
         Rounded down.
     """
+    cdef double capital = 0.0
+    outside = bet(values, nats, mu, &capital, NULL)
+    return outside, capital
+
+
+cdef ptrdiff_t bet(values, double nats, double mu, double *low, double *high) except -2:
+    """Both limits, or in place of the first the capital against mu."""
     cdef cnp.ndarray array = np.ascontiguousarray(values, np.float64)
-    cdef double counts[BINS + 1]
-    cdef double total, capital = 0.0
     cdef ptrdiff_t n = array.size, outside
+    cdef cnp.ndarray ordered = np.empty(2 * n)
+    cdef double counts[BINS + 1]
+    cdef double total = 0.0
     cdef const double *first = <const double *>cnp.PyArray_DATA(array)
+    cdef double *own = <double *>cnp.PyArray_DATA(ordered)
+    if n == 0:
+        raise ValueError("values must be at least one")
     with nogil:
         outside = share_values(first, n, counts, &total)
-        if outside < 0 and n > 0:
-            capital = betting_capital_of(counts, n, mu, nats)
-    return outside, capital
+        if outside < 0:
+            put_in_order(first, n, nats, own, own + n)
+            if high == NULL:
+                low[0] = betting_capital_of(counts, own, own + n, n, mu, nats)
+            else:
+                betting_limits_of(counts, own, own + n, n, min(1.0, total / n), nats, low, high)
+    return outside

@@ -52,7 +52,7 @@ from radabound_fast.metrics import (
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
-from radabound_fast.spaces.space import Codes
+from radabound_fast.spaces.space import Codes, same_description
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
@@ -705,7 +705,7 @@ class DeclaredSearch(Guard):
             whose.take_stored_metric(record.description["metric"])
             made = cls(whose.apart(), baseline=baseline, **arguments)
         for parameter, value in made._parameters().items():
-            if value != stored.get(parameter):
+            if not same_description(value, stored.get(parameter)):
                 raise ValueError(
                     f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
                     f"made, got {value!r:.200}"

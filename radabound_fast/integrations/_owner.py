@@ -77,14 +77,6 @@ def check_guard(guard: Any) -> AnyGuard:
     return known
 
 
-def check_error_rates(guard: Any) -> AnyGuard:
-    """`check_guard` for adapters whose queries are classes and better the smaller the answer."""
-    known = check_guard(guard)
-    if known.holdout.metric != "error":
-        raise ValueError(f"guard must have metric='error' here, got {known.holdout.metric!r}")
-    return known
-
-
 def check_guesses(guard: AnyGuard, guesses: bool) -> None:
     """ValueError unless a guard that needs guesses gets them."""
     if guard.needs == "guess" and not guesses:

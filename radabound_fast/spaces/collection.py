@@ -43,7 +43,7 @@ class Subset(Space):
         return tuple(places), log_comb(n, s)
 
     def key_of(self, code: Any) -> tuple[Any, ...]:
-        return tuple(self._members.values[place] for place in code)
+        return tuple(map(self._members.key_of, code))
 
     def describe(self) -> dict[str, Any]:
         members = described(self._members.values)
