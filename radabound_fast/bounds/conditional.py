@@ -100,7 +100,8 @@ def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
     >>> round(low, 4), round(high, 4)
     (0.6162, 0.6823)
     """
-    lows, highs = rate_interval(true_positives, np.add(true_positives, errors), nats)
+    hits = true_positives if type(true_positives) is int else np.asarray(true_positives)
+    lows, highs = rate_interval(hits, hits + errors, nats)
     return 2.0 * lows / (1.0 + lows), 2.0 * highs / (1.0 + highs)
 
 
