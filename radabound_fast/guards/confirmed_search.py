@@ -22,9 +22,9 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.candidates import LossRows, PredictionRows
 from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
-from radabound_fast.guards.gate_rows import LossRows, PredictionRows
 from radabound_fast.guards.log import hears_queries, note_answers
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.guards.search_answers import Comparison
