@@ -17,7 +17,7 @@ _HOMES = {
     "ConfirmedSearch": "guards.confirmed_search",
     "DeclaredSearch": "guards.declared_search",
     "FixedSequence": "guards.fixed_sequence",
-    "Gate": "guards.gate",
+    "Gate": "guards.gate.gate",
     "GatePlan": "planning",
     "GuessAndCheck": "guards.guess_and_check",
     "Holdout": "holdout",

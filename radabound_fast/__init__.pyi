@@ -8,7 +8,7 @@ from radabound_fast.guards.confirmed_search import ConfirmedSearch as ConfirmedS
 from radabound_fast.guards.declared_search import DeclaredSearch as DeclaredSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted as HoldoutExhausted
 from radabound_fast.guards.fixed_sequence import FixedSequence as FixedSequence
-from radabound_fast.guards.gate import Gate as Gate
+from radabound_fast.guards.gate.gate import Gate as Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck as GuessAndCheck
 from radabound_fast.guards.ladder import Ladder as Ladder
 from radabound_fast.guards.radabound import RadaBound as RadaBound

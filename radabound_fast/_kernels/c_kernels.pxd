@@ -63,6 +63,9 @@ cdef extern from "kernels/sliced.h" nogil:
         SLICED_MOST_INTO
     struct sliced_kernel:
         int block_rows
+        void (*raise_maxima)(const double *sums, const double *others, ptrdiff_t stride,
+                             ptrdiff_t n_others, const double *means, const double *scales,
+                             const double *sign_sums, ptrdiff_t n, double *maxima) noexcept nogil
     struct sliced_plan:
         pass
     sliced_plan *sliced_plan_new(const sliced_kernel *, const uint64_t *signs, int64_t n_samples,

@@ -108,6 +108,14 @@ cdef class Answer:
     def __float__(self):
         return self.value
 
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return repr(self.to_dict()) == repr(other.to_dict())  # where a nan is like any other
+
+    def __hash__(self):
+        return hash((self.value, self.number))
+
     def to_dict(self):
         """All fields by name, as a new dict."""
         return {name: getattr(self, name) for name in self.fields}

@@ -20,4 +20,13 @@ class StudentisedScan:
         n_threads: int = ...,
     ) -> None: ...
 
+def raise_maxima(
+    maxima: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    others: NDArray[np.float64],
+    means: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    sign_sums: NDArray[np.float64],
+) -> None: ...
+
 __pyx_capi__: dict[str, object]

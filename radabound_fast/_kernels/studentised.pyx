@@ -14,7 +14,7 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t
 
 from radabound_fast._kernels.c_kernels cimport (
-    SLICED_MOST_INTO, SLICED_MOST_SAMPLES, instruction_set, studentised,
+    LANES, SLICED_MOST_INTO, SLICED_MOST_SAMPLES, instruction_set, studentised,
 )
 from radabound_fast._kernels.c_scan cimport loss_rows, sliced_pays, studentise_rows
 from radabound_fast._kernels.rows cimport SignStore, as_rows, chosen, raise_unreadable, store_of
@@ -111,6 +111,37 @@ cdef class StudentisedScan:
         if self.plan is None:
             self.plan = SlicedPlan.of(self.set.kernel, self.set.sliced, self.signs)
         return self.plan
+
+
+def raise_maxima(cnp.ndarray maxima not None, cnp.ndarray sums not None,
+                 cnp.ndarray others not None, cnp.ndarray means not None,
+                 cnp.ndarray scales not None, cnp.ndarray sign_sums not None):
+    """Raises the maxima of one model's studentised differences by those from further models.
+
+    Parameters
+    ----------
+    maxima, sums, sign_sums : ndarray of float64, shape (n_lanes,)
+        The first is changed in place; the others are the model's signed sums and those of the signs.
+    others : ndarray of float64, shape (k, n_lanes)
+        The other models' signed sums; each row contiguous.
+    means, scales : ndarray of float64, shape (k,)
+        Of the differences, the model's loss less the other's; a scale of 0 leaves a model out.
+    """
+    cdef ptrdiff_t n = cnp.PyArray_DIM(maxima, 0), k = cnp.PyArray_DIM(means, 0)
+    if (n % LANES or cnp.PyArray_NDIM(others) != 2 or cnp.PyArray_DIM(others, 0) != k
+            or cnp.PyArray_DIM(others, 1) != n or cnp.PyArray_TYPE(others) != cnp.NPY_DOUBLE
+            or k > 0 and cnp.PyArray_STRIDE(others, 1) != 8):
+        raise ValueError(f"others must be {k} contiguous rows of {n} float64, whole strips")
+    cdef double *most = doubles(maxima, n)
+    cdef double *ours = doubles(sums, n)
+    cdef double *signs = doubles(sign_sums, n)
+    cdef double *mean = doubles(means, k)
+    cdef double *scale = doubles(scales, k)
+    cdef const double *theirs = <const double *>cnp.PyArray_DATA(others)
+    cdef ptrdiff_t stride = cnp.PyArray_STRIDE(others, 0) // 8
+    cdef const instruction_set *now = chosen
+    with nogil:
+        now.sliced.raise_maxima(ours, theirs, stride, k, mean, scale, signs, n, most)
 
 
 @cython.final

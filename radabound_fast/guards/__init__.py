@@ -7,7 +7,8 @@
                        finalists, `confirmed_answers` answers, `confirmed_report` reports
 `halting_guard`        guards that count their answers, in memory or in a database (`opening`)
 `signed`               the part that `radabound` and `fixed_sequence` share; `halting` is the rule
-`mean_guard`           the part that `guess_and_check` and `ladder` share; `reader` reads
+`mean_guard`           the part that `guess_and_check` and `ladder` share: `reader` reads,
+                       `guess_guard` takes guesses, `progress` is what queries change
 `answers`, `exhausted` what queries return and raise
 `report`               what a search came to
 `log`                  the logger "radabound_fast"

@@ -22,9 +22,9 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.candidates import LossRows, PredictionRows
 from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
-from radabound_fast.guards.gate_rows import LossRows, PredictionRows
 from radabound_fast.guards.log import hears_queries, note_answers
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.guards.search_answers import Comparison
@@ -610,7 +610,7 @@ class ConfirmedSearch(Guard):
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._metric
         what, limits = measure.told
-        claims = f"the {what} of every finalist is between its low and high"
+        claims = f"the {what} of every finalist {measure.where} is between its low and high"
         if self._has_gains:
             claims += ", its true gain over the baseline between gain_low and gain_high"
         if self.pairs:

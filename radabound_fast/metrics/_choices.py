@@ -54,80 +54,57 @@ class BalancedAccuracy(MetricChoice):
     name: ClassVar[str] = "balanced_accuracy"
 
 
-@dataclass(frozen=True)
-class _TwoClasses(MetricChoice):
-    """A metric of two classes.
+_POS_LABEL = """
 
     Parameters
     ----------
     pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+        The positive class, which scores, and a single column of probabilities, are of; 1 by default
+        if the classes are 0 and 1, or -1 and 1.
     """
 
+
+@dataclass(frozen=True)
+class _TwoClasses(MetricChoice):
+    """A metric of two classes, whose subclasses are documented with its one option."""
+
     pos_label: Any = None
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = f"{cls.__doc__}{_POS_LABEL}"
 
 
 @dataclass(frozen=True)
 class Precision(_TwoClasses):
-    """The share of right predictions among those of the positive class.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The share of right predictions among those of the positive class."""
 
     name: ClassVar[str] = "precision"
 
 
 @dataclass(frozen=True)
 class Recall(_TwoClasses):
-    """The share of right predictions among the rows of the positive class.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The share of right predictions among the rows of the positive class."""
 
     name: ClassVar[str] = "recall"
 
 
 @dataclass(frozen=True)
 class Specificity(_TwoClasses):
-    """The share of right predictions among the rows of the negative class.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The share of right predictions among the rows of the negative class."""
 
     name: ClassVar[str] = "specificity"
 
 
 @dataclass(frozen=True)
 class F1(_TwoClasses):
-    """The harmonic mean of precision and recall.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The harmonic mean of precision and recall."""
 
     name: ClassVar[str] = "f1"
 
 
 @dataclass(frozen=True)
 class RocAuc(_TwoClasses):
-    """The area under the ROC curve, of scores; ties count one half.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The area under the ROC curve, of scores; ties count one half."""
 
     name: ClassVar[str] = "roc_auc"
 
@@ -168,14 +145,7 @@ class LogLoss(MetricChoice):
 
 @dataclass(frozen=True)
 class BrierScore(_TwoClasses):
-    """The negative mean Brier score, of probabilities.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The class that a single column of probabilities is of; 1 by default if the classes are 0
-        and 1, or -1 and 1.
-    """
+    """The negative mean Brier score, of probabilities."""
 
     name: ClassVar[str] = "neg_brier_score"
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+_SEED = 5904711382201936  # which nobody has drawn labels or scores with
 _PAIRS_AT_ONCE = 2**18  # compared, which stay in the cache
 
 
@@ -85,14 +86,14 @@ class Blocks(NamedTuple):
         """The blocks that `bounds.auc_blocks` asks for, by a permutation of the rows.
 
         Files are often sorted, and so each class is taken in the order of the 64-bit numbers of
-        PCG64 with the seed 0, of which NumPy guarantees that they stay the same.
+        PCG64 with a fixed seed, of which NumPy guarantees that they stay the same.
         """
         n_positive = int(is_positive.sum())
         n_negative = len(is_positive) - n_positive
         size = bounds.auc_blocks(n_negative, n_positive)
         if not size:
             return None
-        order = np.argsort(np.random.PCG64(0).random_raw(len(is_positive)), kind="stable")
+        order = np.argsort(np.random.PCG64(_SEED).random_raw(len(is_positive)), kind="stable")
         rarer, other = order[is_positive[order]], order[~is_positive[order]]
         if n_negative < n_positive:
             rarer, other = other, rarer

@@ -70,24 +70,19 @@ class StudentisedSums:
 
     def __init__(self, signs: SignMatrix) -> None:
         self.signs = signs
-        self.sign_sums = sums_of_signs(signs)
+        self._sign_sums = sums_of_signs(signs)
         self._scan = StudentisedScan(signs.store)
-        self._padded = self._of_whole_strips(self.sign_sums)
-
-    def _of_whole_strips(self, values: Floats) -> Floats:
-        return np.pad(values, (0, self._scan.n_lanes - len(values)))
 
     def extremes(self, baseline: Floats | None = None) -> StudentisedExtremes:
         """Return extremes of no rows yet.
 
         Parameters
         ----------
-        baseline : ndarray of float64, shape (n_vectors,), optional
-            The baseline's signed sums, in units of one loss.
+        baseline : ndarray of float64, shape (n_lanes,), optional
+            The baseline's `signed_sums`.
         """
-        n = self.signs.n_vectors
-        offsets = self._of_whole_strips(np.zeros(n) if baseline is None else baseline)
-        return StudentisedExtremes(n, offsets)
+        offsets = np.zeros_like(self._sign_sums) if baseline is None else baseline
+        return StudentisedExtremes(self.signs.n_vectors, offsets)
 
     def update(
         self,
@@ -110,16 +105,20 @@ class StudentisedSums:
         for extremes, means, scales in into:
             offsets, highest, lowest = extremes.arrays()
             means, scales = np.ascontiguousarray(means), np.ascontiguousarray(scales)
-            ways.append((offsets, self._padded, highest, lowest, means, scales))
+            ways.append((offsets, self._sign_sums, highest, lowest, means, scales))
         packed = rows.dtype == np.uint64
         self._scan.update(rows, ways, packed=packed, n_threads=n_threads)
 
 
 def signed_sums(signs: SignMatrix, rows: NDArray[Any]) -> Floats:
-    """S_j of rows in units of one loss: float64 of shape (k, n_vectors), exact below 2**53."""
+    """S_j of rows in units of one loss: float64 of shape (k, n_lanes), exact below 2**53.
+
+    n_lanes is n_vectors, rounded up to a multiple of 8; sums past n_vectors are 0.
+    """
     packed = rows.dtype == np.uint64
     sums, _, shift = signed_sums_of_rows(signs.store, rows, packed=packed)
-    exact: Floats = np.ldexp(sums.astype(np.float64), -shift)
+    exact = np.zeros((len(rows), -(-signs.n_vectors // 8) * 8))
+    np.ldexp(sums, -shift, out=exact[:, : signs.n_vectors], dtype=np.float64)
     return exact
 
 
@@ -135,25 +134,3 @@ def _all_ones(n_samples: int) -> NDArray[np.uint64]:
     if n_samples % 64:
         words[0, -1] = np.uint64(2 ** (n_samples % 64) - 1)
     return words
-
-
-def raise_maxima(
-    maxima: Floats, sums: Floats, others: Floats, means: Floats, scales: Floats, sign_sums: Floats
-) -> None:
-    """Raise the maxima of one model's studentised differences by those from further models.
-
-    Parameters
-    ----------
-    maxima : ndarray of float64, shape (n_vectors,)
-        Changed in place.
-    sums : ndarray of float64, shape (n_vectors,)
-        The model's signed sums.
-    others : ndarray of float64, shape (k, n_vectors)
-        Those of the other models.
-    means, scales : ndarray of float64, shape (k,)
-        Of the differences, the model's loss less the other's; a scale of 0 leaves a model out.
-    sign_sums : ndarray of float64, shape (n_vectors,)
-    """
-    if len(others):
-        centred = sums - others - means[:, np.newaxis] * sign_sums
-        np.maximum(maxima, (centred * scales[:, np.newaxis]).max(axis=0), out=maxima)

@@ -46,7 +46,7 @@ _ERRORS: dict[str, type[Exception]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteAnswer(Answer):
     """One answer of a `RemoteGuard`.
 
@@ -70,7 +70,7 @@ class RemoteAnswer(Answer):
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteSearchAnswer(RemoteAnswer):
     """One answer of a `RemoteGuard` that is a `DeclaredSearch`.
 
@@ -88,7 +88,7 @@ class RemoteSearchAnswer(RemoteAnswer):
     rerun: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
     """One answer of a `RemoteGuard` that is a `DeclaredSearch` with a baseline.
 

@@ -40,6 +40,8 @@ struct sliced_kernel {
      * SLICED_MOST_SAMPLES samples. */
     void (*studentise)(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
                        ptrdiff_t stride, int n_rows, const struct studentised *into, int n_into);
+
+    raise_maxima_fn *raise_maxima;
 };
 
 enum { SLICED_MOST_SAMPLES = 1 << 22, SLICED_MOST_INTO = 2 };

@@ -552,6 +552,36 @@ INLINE void widen_studentised(const struct studentised *into, const struct stand
     into->lowest[vector] = lowest;
 }
 
+/* As many lanes at a time as there are registers to spare: the others' sums come from the second cache
+ * in the order in which they lie. */
+TARGET static void raise_maxima(const double *sums, const double *others, ptrdiff_t stride,
+                                ptrdiff_t n_others, const double *means, const double *scales,
+                                const double *sign_sums, ptrdiff_t n, double *maxima)
+{
+    enum { REGS = 8 / LINE_WORDS };
+    for (ptrdiff_t v = 0; v < n; v += 8) {
+        reals ours[REGS], signs[REGS], most[REGS];
+        RB_UNROLL(8)
+        for (int i = 0; i < REGS; i++) {
+            memcpy(&ours[i], sums + v + i * LINE_WORDS, sizeof(reals));
+            memcpy(&signs[i], sign_sums + v + i * LINE_WORDS, sizeof(reals));
+            memcpy(&most[i], maxima + v + i * LINE_WORDS, sizeof(reals));
+        }
+        for (ptrdiff_t g = 0; g < n_others; g++) {
+            const reals mean = REALS(means[g]), scale = REALS(scales[g]);
+            RB_UNROLL(8)
+            for (int i = 0; i < REGS; i++) {
+                reals theirs;
+                memcpy(&theirs, others + g * stride + v + i * LINE_WORDS, sizeof(reals));
+                const reals expected = mean * signs[i];
+                const reals studentised = (ours[i] - theirs - expected) * scale;
+                most[i] = LARGER(most[i], studentised);
+            }
+        }
+        memcpy(maxima + v, most, 8 * sizeof *maxima);
+    }
+}
+
 /* ---- the block --------------------------------------------------------------------------- */
 
 /* What is done with the finished sums: one of the two. */

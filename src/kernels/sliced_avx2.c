@@ -30,5 +30,5 @@ RB_INLINE TARGET __m128i load(const uint64_t *words, int both)
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_avx2 = {BLOCK_ROWS, scan, studentise};
+const struct sliced_kernel sliced_avx2 = {BLOCK_ROWS, scan, studentise, raise_maxima};
 #endif

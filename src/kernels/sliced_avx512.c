@@ -46,5 +46,5 @@ RB_INLINE TARGET line load_four(const uint64_t *const *rows, int64_t w, int both
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_avx512 = {BLOCK_ROWS, scan, studentise};
+const struct sliced_kernel sliced_avx512 = {BLOCK_ROWS, scan, studentise, raise_maxima};
 #endif

@@ -26,5 +26,5 @@ RB_INLINE line load(const uint64_t *words, int both)
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_neon = {BLOCK_ROWS, scan, studentise};
+const struct sliced_kernel sliced_neon = {BLOCK_ROWS, scan, studentise, raise_maxima};
 #endif

@@ -9,6 +9,7 @@
 #ifndef RADABOUND_STUDENTISED_H
 #define RADABOUND_STUDENTISED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "cpu.h"
@@ -19,6 +20,16 @@ struct studentised {
     double *highest, *lowest;          /* of each vector; only widened */
     const double *means, *scales;      /* of each row */
 };
+
+/* For each of n lanes, a multiple of 8, the largest studentised difference between one model and n_others
+ * others, whose sums lie `stride` apart:
+ *
+ *     maxima[v] = max over g of ((sums[v] - others[g][v]) - means[g] * sign_sums[v]) * scales[g],
+ *
+ * and not less than it was. */
+typedef void raise_maxima_fn(const double *sums, const double *others, ptrdiff_t stride,
+                             ptrdiff_t n_others, const double *means, const double *scales,
+                             const double *sign_sums, ptrdiff_t n, double *maxima);
 
 /* The same from a row on. */
 RB_INLINE struct studentised studentised_from(const struct studentised *all, int64_t row)

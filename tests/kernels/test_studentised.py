@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from radabound_fast._kernels.studentised import raise_maxima
 from radabound_fast.rows import reference
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.studentised import StudentisedSums
@@ -24,8 +25,13 @@ def standards(rng, k):
     return rng.random(k), np.where(rng.random(k) < 0.2, 0.0, rng.random(k))
 
 
+def padded(sums):
+    """As `signed_sums` has them: whole strips."""
+    return None if sums is None else np.pad(sums, (0, -len(sums) % 8))
+
+
 def extremes_of(sums, rows, ways, n_threads=1):
-    into = [(sums.extremes(baseline), means, scales) for baseline, means, scales in ways]
+    into = [(sums.extremes(padded(base)), means, scales) for base, means, scales in ways]
     sums.update(rows, into, n_threads)
     return [(extremes.highest, extremes.lowest) for extremes, _, _ in into]
 
@@ -127,3 +133,17 @@ def test_arrays_of_another_shape_are_refused(pack):
     for means, scales in [(np.zeros(2), np.zeros(3)), (np.zeros(3), np.zeros(3, np.float32))]:
         with pytest.raises(ValueError, match="arrays must be contiguous float64 of length 3"):
             sums.update(words, [(sums.extremes(), means, scales)])
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 1), (1000, 37), (136, 0)])
+def test_maxima_of_differences(kernel, n, k):
+    rng = np.random.default_rng(n)
+    ours, signs = rng.normal(size=(2, n))
+    others, (means, scales) = rng.normal(size=(2 * k, n))[::2], standards(rng, k)
+    maxima = rng.normal(size=n)
+    values = ((ours - others) - means[:, None] * signs) * scales[:, None]
+    expected = np.maximum(maxima, values.max(axis=0, initial=-np.inf))
+    raise_maxima(maxima, ours, others, means, scales, signs)
+    assert_array_equal(maxima, expected)
+    with pytest.raises(ValueError, match="others must be"):
+        raise_maxima(maxima, ours, others[:, 1:], means, scales, signs)

@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -880,3 +881,53 @@ def test_the_band_is_around_scikit_learn_s_curve(scores):
         search.roc_band(scores + Y, key=5)
     with pytest.raises(ValueError, match="roc_band needs metric='roc_auc', got 'f1'"):
         search_by("f1").roc_band(scores, key=5)
+
+
+# ---- ties in great number ------------------------------------------------------------------------
+
+# how many different scores there are, and what they are: none, a class, grades, a sign of zero
+LEVELS = {
+    "one": lambda rng, m: np.full(m, 0.25),
+    "two": lambda rng, m: rng.integers(0, 2, m),
+    "three": lambda rng, m: rng.integers(0, 3, m).astype(np.float32) / 3,
+    "five, of both signs": lambda rng, m: rng.integers(-2, 3, m) * -1.0,
+    "signs of zero": lambda rng, m: np.where(rng.random(m) < 0.5, 0.0, -0.0),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("n_negative", "n_positive"), [(1, 1), (700, 3), (2, 900), (640, 640)])
+def test_areas_and_curves_of_few_different_scores_count_ties_one_half(
+    level, n_negative, n_positive
+):
+    rng = np.random.default_rng(n_negative)
+    y_true = rng.permutation(np.repeat([0, 1], [n_negative, n_positive]))
+    scores = LEVELS[level](rng, len(y_true))
+    negative, positive = scores[y_true == 0], scores[y_true == 1]
+    less = (negative[:, np.newaxis] < positive).sum()
+    same = (negative[:, np.newaxis] == positive).sum()
+    search = search_by("roc_auc", y_true)
+    answer = search.query(scores, key=0)
+    assert answer.value == (2 * less + same) / (2 * n_negative * n_positive)
+    assert search.query_many([scores, scores], keys=[1, 2]).values.tolist() == [answer.value] * 2
+    band = search.roc_band(scores, key=0)
+    fpr, tpr, thresholds = metrics.roc_curve(y_true, scores, drop_intermediate=False)
+    for found, expected in ((band.fpr, fpr), (band.tpr, tpr), (band.thresholds, thresholds)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("metric", ["error", "roc_auc", "neg_brier_score"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_of_many_equal_models_the_first_that_was_asked_about_is_best(metric, stored, tmp_path):
+    given = {"error": CLASSES, "roc_auc": SCORES, "neg_brier_score": CHANCES}[metric]
+    worse = {"error": 1 - CLASSES, "roc_auc": -SCORES, "neg_brier_score": 1 - CHANCES}[metric]
+    judged = holdout_of(Y, metric=metric)
+    make = partial(DeclaredSearch.open, tmp_path / "s.db") if stored else DeclaredSearch
+    search = make(judged, 1000, delta=0.1)
+    keys = np.random.default_rng(5).permutation(1000)[:60].tolist()
+    search.query_many([worse] * 10, keys=keys[:10])
+    for part in (keys[10:40], keys[40:]):
+        search.query_many([given] * len(part), keys=part)
+    assert search.best.key == keys[10]
+    ranked = [answer.key for answer in search.report().ranking()]
+    assert ranked == keys[10:] + keys[:10]
