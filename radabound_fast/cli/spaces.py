@@ -16,6 +16,7 @@ from math import log
 from typing import Any
 
 from radabound_fast.spaces import Space, Steps, as_space
+from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.space import Found
 
 _MOST_DIGITS = 400
@@ -148,6 +149,8 @@ class NamedKeys(Space):
         return self._size
 
     def find(self, key: Any) -> Found:
+        if key not in self._codes:
+            raise ValueError(f"key must be a row of the file, got {quoted(key)}")
         return self._codes[key], log(self._size)
 
     def key_of(self, code: Any) -> str:

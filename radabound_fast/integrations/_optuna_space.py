@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ with needs("optuna"):
         IntDistribution,
     )
     from optuna.samplers import RandomSampler
-    from optuna.trial import FixedTrial
+    from optuna.trial import FixedTrial, create_trial
 
 # a path in a tree of choices: names, and the values that they were given
 _Path = tuple[tuple[str, Hashable], ...]
@@ -81,22 +80,22 @@ def space_of(study_or_distributions: Study | Mapping[str, BaseDistribution]) -> 
 class TrialPoints(PointSample):
     """What `points_of` returns: points of a study, of which a trial is judged as the nearest."""
 
-    def __init__(self, suggest: Callable[[Any], Any], n: int, seed: int | None) -> None:
-        self._suggest = suggest
-        studies: list[Study] = []
-
-        def draw(rng: np.random.Generator) -> dict[str, Any]:
-            if not studies:
-                studies.append(create_study(sampler=RandomSampler(int(rng.integers(2**32)))))
-            trial = studies[0].ask()
-            suggest(trial)
-            return trial.params
-
-        super().__init__(draw, n, seed)
+    def __init__(
+        self,
+        declared: Mapping[str, BaseDistribution] | Callable[[Any], Any],
+        n: int,
+        seed: int | None,
+    ) -> None:
+        self._declared = declared
+        super().__init__(_RandomTrials(declared), n, seed)
 
     def point_for(self, trial: Trial) -> dict[str, Any]:
         """Have the trial suggest all parameters, and return the nearest point."""
-        self._suggest(trial)
+        if callable(self._declared):
+            self._declared(trial)
+        else:
+            for name, distribution in self._declared.items():
+                _suggest(trial, name, distribution)
         point: dict[str, Any] = self.nearest(trial.params)
         return point
 
@@ -137,21 +136,46 @@ def points_of(
     >>> round(point["C"], 1), round(space.nats(point), 2)
     (1.0, 6.91)
     """
-    if not callable(declared):
-        declared = partial(_suggest_all, dict(_distributions(declared)))
-    return TrialPoints(declared, n, seed)
+    if callable(declared):
+        return TrialPoints(declared, n, seed)
+    distributions = dict(_distributions(declared))
+    for name, distribution in distributions.items():
+        if not isinstance(distribution, BaseDistribution):
+            raise _no_distribution(name, distribution)
+    return TrialPoints(distributions, n, seed)
 
 
-def _suggest_all(distributions: Mapping[str, BaseDistribution], trial: Any) -> None:
-    for name, one in distributions.items():
-        if isinstance(one, CategoricalDistribution):
-            trial.suggest_categorical(name, one.choices)
-        elif isinstance(one, IntDistribution):
-            trial.suggest_int(name, one.low, one.high, step=one.step, log=one.log)
-        elif isinstance(one, FloatDistribution):
-            trial.suggest_float(name, one.low, one.high, step=one.step, log=one.log)
-        else:
-            raise _no_distribution(name, one)
+class _RandomTrials:
+    """Parameters as Optuna's `RandomSampler` suggests them, with a seed from a generator."""
+
+    def __init__(self, declared: Any) -> None:
+        self._declared = declared
+        self._study: Study | None = None
+
+    def __call__(self, rng: np.random.Generator) -> dict[str, Any]:
+        if self._study is None:
+            self._study = create_study(sampler=RandomSampler(int(rng.integers(2**32))))
+            self._trial = create_trial(value=0.0)  # which the sampler does not look at
+        if callable(self._declared):
+            trial = self._study.ask()
+            self._declared(trial)
+            return trial.params
+        sample = self._study.sampler.sample_independent
+        return {
+            name: sample(self._study, self._trial, name, distribution)
+            for name, distribution in self._declared.items()
+        }
+
+
+def _suggest(trial: Trial, name: str, distribution: Any) -> None:
+    if isinstance(distribution, CategoricalDistribution):
+        trial.suggest_categorical(name, distribution.choices)
+        return
+    low, high, step, log = (getattr(distribution, part) for part in ("low", "high", "step", "log"))
+    if isinstance(distribution, IntDistribution):
+        trial.suggest_int(name, low, high, step=step, log=log)
+    else:
+        trial.suggest_float(name, low, high, step=step, log=log)
 
 
 def nats(trial: Any) -> float:

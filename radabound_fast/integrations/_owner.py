@@ -85,6 +85,13 @@ def check_guesses(guard: AnyGuard, guesses: bool) -> None:
         )
 
 
+def member_of(guard: AnyGuard, candidate: Any) -> Any:
+    """What to train with for a candidate: the key that the declared space has for it, if it has."""
+    if not is_search_here(guard) or candidate not in guard.space:
+        return candidate  # which the guard will refuse, if it must
+    return guard.space.key_of(guard.space.find(candidate)[0])
+
+
 def is_search_here(guard: AnyGuard) -> TypeGuard[DeclaredSearch]:
     """Whether it is a `DeclaredSearch` in this process, whose space is known."""
     return guard.needs == "key" and guard.holdout.labels is not None

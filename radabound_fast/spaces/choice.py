@@ -78,9 +78,9 @@ class Choice(Space):
 
     def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
         values = self.values
-        # in a list NumPy would take True for 1
-        whole = hasattr(keys, "__array__") or set(map(type, keys)) == {int}
-        if whole and isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
+        # of a list NumPy would take True for 1
+        mixed = isinstance(keys, (list, tuple)) and set(map(type, keys)) != {int}
+        if not mixed and isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
             wanted = np.asarray(keys)
             if values.stop <= _INT64 and wanted.dtype.kind in "iu" and wanted.ndim == 1:
                 missing = (wanted < values.start) | (wanted >= values.stop)
@@ -124,11 +124,12 @@ class Choice(Space):
         >>> space.nearest({"C": 0.5, "kernel": "poly"}), Choice([1, 2, 4]).nearest(2.9)
         ({'C': 1, 'kernel': 'poly'}, 2)
         """
-        if isinstance(params, (Mapping, list, tuple, np.ndarray)) and isinstance(self.values, list):
+        params = plain(params)
+        if isinstance(params, (Mapping, list, tuple)) and isinstance(self.values, list):
             if self._points is None:
                 self._points = Points(self.values)
             return self.key_of(self._points.nearest(params))
-        if is_number(params) and not isinstance(params, (bool, np.bool_)):
+        if is_number(params) and not isinstance(params, bool):
             number = as_float(params)
             nearest = nearest_of(number, self.values) if math.isfinite(number) else None
             if nearest is not None:

@@ -76,9 +76,10 @@ class Prior(Space):
                     f"got {quoted(key)}"
                 )
             return code, self._listed[code][1]
-        if hasattr(type(self.declared), "__contains__") and key not in self.declared:
+        own = plain(key)
+        if hasattr(type(self.declared), "__contains__") and own not in self.declared:
             raise ValueError(f"key must be in the space, got {quoted(key)}")
-        nats = _checked(self.declared.nats(key))
+        nats = _checked(self.declared.nats(own))
         if nats == math.inf:
             raise ValueError(f"key must be in the space, got {quoted(key)}, of weight 0")
         return code, self._accepted.add(code, nats, key)
