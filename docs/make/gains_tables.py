@@ -104,7 +104,7 @@ def extremes() -> str:
     ratios = np.array([ratio for ratio, _ in found])
     least, most = min(found), max(found)
     return (
-        f"Of {len(found):,} lower sides, with m from 1 to 10^6, up to 1,000 rows that differ, and 2\n"
+        f"Of {len(found):,} lower sides, m from 1 to 10^6, up to 1,000 rows that differ, and 2\n"
         f"to 40 nats, the exact one is {least[0]:.2f} ({least[1]})\nto {most[0]:.4f} ({most[1]}) "
         f"of Chernoff's, in the median {np.median(ratios):.2f}."
     )
