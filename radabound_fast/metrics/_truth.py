@@ -338,7 +338,7 @@ class Truth:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
                 f"means, {', '.join(MEANS)}; give the baseline a key of its own, and compare two "
-                "intervals"
+                "intervals, or confirm both (ConfirmedSearch)"
             )
         with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)
