@@ -235,6 +235,18 @@ def test_a_prior_that_lists_its_keys_has_these_alone():
             space.find(wrong)
 
 
+def test_a_key_that_a_prior_lists_twice_or_at_weight_0_counts_once_or_not_at_all():
+    class Twice:
+        def nats(self, key):
+            return math.inf if key == 3 else math.log(2)
+
+        def __iter__(self):
+            return iter([1, 1.0, np.int64(1), 3, 2])
+
+    space = as_space(Twice())
+    assert space.size == 2 and [key in space for key in (1, 2, 3)] == [True, True, False]
+
+
 def test_a_prior_that_does_not_list_its_keys_has_their_weights_added_up():
     space = as_space(Unlisted())
     accepted_keys = [key for key in (2, 3, -2, 1, -1, 4, 0) if key in space]
