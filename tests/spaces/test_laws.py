@@ -235,6 +235,14 @@ def test_a_prior_that_lists_its_keys_has_these_alone():
             space.find(wrong)
 
 
+def test_a_prior_without_end_has_the_keys_that_it_contains():
+    space = as_space(Contained())
+    assert [key in space for key in (3, 3.0, np.int64(3), 40)] == [True] * 4
+    for wrong in (0, 0.5, 2.5, -1):
+        with pytest.raises(ValueError, match="key must be in the space, got"):
+            space.find(wrong)
+
+
 def test_a_key_that_a_prior_lists_twice_or_at_weight_0_counts_once_or_not_at_all():
     class Twice:
         def nats(self, key):
