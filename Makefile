@@ -112,6 +112,8 @@ faults: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv build dist wheelhouse site *.egg-info radabound_fast/_kernels/*.so
-	rm -rf .pytest_cache .hypothesis .benchmarks .mypy_cache .ruff_cache
-	find . -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf .venv build dist wheelhouse site demo *.egg-info docs/evidence/reproduction/cells
+	rm -rf radabound_fast/_kernels/*.so radabound_fast/_kernels/*.pyd
+	find . -type d \( -name __pycache__ -o -name .pytest_cache -o -name .hypothesis \
+		-o -name .benchmarks -o -name .mypy_cache -o -name .ruff_cache \
+		-o -name .ipynb_checkpoints -o -name jupyter_execute \) -prune -exec rm -rf {} +

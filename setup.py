@@ -12,10 +12,11 @@ from setuptools.command.build_ext import build_ext
 
 # "rows" has the table of the instruction sets, and with it all kernels; to link the rest of the
 # library into the others adds no byte that they do not call
-MODULES = ("support", "rows", "guard", "search", "limits")
+MODULES = ("support", "rows", "scratch", "guard", "studentised", "search", "limits", "gains")
 FOLDER = "radabound_fast/_kernels"
-HEADERS = sorted(glob("src/kernels/*.h") + glob("src/scan/*.h") + glob(f"{FOLDER}/*.h"))
-SOURCES = sorted(glob("src/kernels/*.c") + glob("src/scan/*.c"))
+C_FOLDERS = ("src/kernels", "src/scan", "src/gains")
+HEADERS = sorted(name for folder in (*C_FOLDERS, FOLDER) for name in glob(f"{folder}/*.h"))
+SOURCES = sorted(name for folder in C_FOLDERS for name in glob(f"{folder}/*.c"))
 
 FLAGS: list[str] = []
 LINED_UP: list[str] = []
@@ -25,6 +26,8 @@ if sys.platform != "win32":
     LINED_UP.append("-falign-functions=64")
     # a call from one file to another is direct, and no other library's name is taken
     FLAGS.append("-fvisibility=hidden")
+    # all kernels round alike, whether or not they have an instruction for a product and a sum
+    FLAGS.append("-ffp-contract=off")
     given = os.environ.get("CFLAGS", "").split()
     if "-g" not in given:
         FLAGS.append("-g0")  # what debuggers want is six times the rest

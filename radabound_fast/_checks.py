@@ -16,12 +16,24 @@ from typing import Any
 
 MAX_VECTORS = 2**23
 MAX_SAMPLES = 2**40
+_MOST_LISTED = 8  # values of a message
 LEAST_DELTA = 1e-300  # half of it, and its logarithm, are still numbers
 
 
 def _only(named: dict[str, Any]) -> tuple[str, Any]:
     ((name, value),) = named.items()
     return name, value
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it; many values at once, which may be labels, by their number."""
+    try:
+        n = len(value)
+    except TypeError:
+        n = 0
+    if n > _MOST_LISTED and not isinstance(value, (str, bytes)):
+        return f"{type(value).__name__} of length {n:,}"
+    return f"{value!r:.100}"
 
 
 @contextmanager
@@ -41,13 +53,13 @@ def check_real(**named: Any) -> float:
     name, value = _only(named)
     if type(value) is not float:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"{name} must be a real number, got {value!r}")
+            raise TypeError(f"{name} must be a real number, got {shown(value)}")
         try:
             value = float(value)
         except OverflowError:
-            raise ValueError(f"{name} must be finite in float64, got {value!r:.100}") from None
+            raise ValueError(f"{name} must be finite in float64, got {shown(value)}") from None
     if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}")
+        raise ValueError(f"{name} must be finite, got {shown(value)}")
     return value
 
 
@@ -56,7 +68,7 @@ def check_probability(**named: Any) -> float:
     name, _ = _only(named)
     value = check_real(**named)
     if not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+        raise ValueError(f"{name} must be in (0, 1), got {shown(value)}")
     return value
 
 
@@ -64,7 +76,7 @@ def check_delta(delta: Any) -> float:
     """The delta of a guard or a plan: `LEAST_DELTA` or more, and below 1."""
     value = check_probability(delta=delta)
     if value < LEAST_DELTA:
-        raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {value!r}")
+        raise ValueError(f"delta must be at least {LEAST_DELTA:g}, got {shown(value)}")
     return value
 
 
@@ -73,7 +85,7 @@ def check_fraction(**named: Any) -> float:
     name, _ = _only(named)
     value = check_real(**named)
     if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+        raise ValueError(f"{name} must be in [0, 1], got {shown(value)}")
     return value
 
 
@@ -82,7 +94,7 @@ def check_positive(**named: Any) -> float:
     name, _ = _only(named)
     value = check_real(**named)
     if value <= 0.0:
-        raise ValueError(f"{name} must be positive, got {value!r}")
+        raise ValueError(f"{name} must be positive, got {shown(value)}")
     return value
 
 
@@ -93,11 +105,11 @@ def check_integer(**named: Any) -> int:
         return value
     # numpy.bool_ has no __index__; Python's bool has one, and is refused by name
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
+        raise TypeError(f"{name} must be an integer, got {shown(value)}")
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+        raise TypeError(f"{name} must be an integer, got {shown(value)}") from None
 
 
 def check_count(*, at_most: int | None = None, **named: Any) -> int:
@@ -143,7 +155,7 @@ def check_bool(**named: Any) -> bool:
     """True or False, and nothing that counts as one."""
     name, value = _only(named)
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return value
 
 
@@ -153,7 +165,7 @@ def check_choice(choices: Iterable[str], **named: Any) -> str:
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         listed = ", ".join(repr(choice) for choice in known)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
     return value
 
 

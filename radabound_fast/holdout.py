@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_n_samples
+from radabound_fast._checks import check_n_samples, shown
 from radabound_fast._kernels.support import sealed
 from radabound_fast.metrics import METRICS, MetricChoice, Truth, as_choice, choice_of
 from radabound_fast.rows.labels import Labels
@@ -206,7 +206,7 @@ class Holdout(_Judged):
     >>> scores = (y_true == "dog") + rng.normal(size=4000)
     >>> answer = search.query(scores, key={"depth": 3})
     >>> round(answer.value, 4), round(answer.low, 4), round(answer.high, 4)
-    (0.7734, 0.7417, 0.8031)
+    (0.7734, 0.7373, 0.7941)
     """
 
     @sealed
@@ -327,6 +327,6 @@ def as_judged(judged: Any) -> Holdout | Losses:
         return Losses(judged)  # type: ignore[arg-type]  # which says what is wrong with a float
     if isinstance(judged, (type, str)) or judged is None:
         raise TypeError(
-            f"judged must be labels, a Holdout, Losses or the number of rows, got {judged!r:.100}"
+            f"judged must be labels, a Holdout, Losses or the number of rows, got {shown(judged)}"
         )
     return Holdout(judged)

@@ -277,6 +277,108 @@ def report_figure(
     return figure
 
 
+def finalists_figure(
+    names: Sequence[str],
+    values: ArrayLike,
+    lows: ArrayLike,
+    highs: ArrayLike,
+    search_values: Sequence[float | None],
+    *,
+    metric: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """Finalists one below the other, with their intervals and their scores on the search rows.
+
+    Parameters
+    ----------
+    names : sequence of str, length n
+        The first is drawn on top, as the best; more than 30 are left out.
+    values, lows, highs : array_like of float, shape (n,)
+    search_values : sequence of float or None, length n
+        Drawn as hollow marks.
+    metric, title, subtitle : str
+        What stands beside and above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    n_shown = min(len(names), 30)
+    value = _curve(values=values)[:n_shown]
+    low, high = _curve(lows=lows)[:n_shown], _curve(highs=highs)[:n_shown]
+    figure, axes = _figure(title, subtitle, n_shown, metric, log=False)
+    figure.set_size_inches(9, 2.6 + 0.32 * n_shown)
+    axes.set_position((0.22, 0.9 / figure.get_figheight(), 0.74, 1 - 1.9 / figure.get_figheight()))
+    for text, inches in zip(figure.texts, (0.38, 0.66), strict=True):
+        text.set_y(1 - inches / figure.get_figheight())
+    places = range(n_shown)
+    colors = [BLUE if place == 0 else LIGHT_BLUE for place in places]
+    axes.hlines(places, low, high, color=colors, linewidth=2.6)
+    axes.scatter(value, places, color=colors, s=42, zorder=3, label="on the confirmation rows")
+    known = [
+        (one, place) for one, place in zip(search_values, places, strict=False) if one is not None
+    ]
+    if known:
+        scores, beside = zip(*known, strict=True)
+        axes.scatter(
+            scores, beside, facecolors="white", edgecolors=FAINT, zorder=4, label="in the search"
+        )
+        axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=INK)
+    axes.set_yticks(
+        places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names[:n_shown]]
+    )
+    axes.set_ylim(n_shown - 0.3 + 0.7 * bool(known), -0.7)
+    axes.autoscale(axis="x")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    return figure
+
+
+def shares_figure(
+    shares: Sequence[float],
+    curves: Mapping[str, ArrayLike],
+    *,
+    level: float | None,
+    level_name: str,
+    title: str,
+    subtitle: str,
+) -> Figure:
+    """The width of an interval against the share of the rows that is kept for the end.
+
+    Parameters
+    ----------
+    shares : sequence of float
+    curves : mapping of str to array_like of float, shape (n_shares,)
+        A width a share, by what it is of; the last is drawn boldly.
+    level, level_name : float or None, str
+        A width of all rows, as a dashed line.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _figure(title, subtitle, 1, "share of the rows that is kept", log=False)
+    ends = []
+    for place, (name, widths) in enumerate(curves.items()):
+        width = _curve(widths=widths, length=len(shares))
+        color = BLUE if place == len(curves) - 1 else LIGHT_BLUE
+        axes.plot(shares, width, color=color, linewidth=2.2)
+        ends.append((float(width[-1]), name, color))
+    if level is not None:
+        axes.axhline(level, color=INK, linewidth=1.4, linestyle=(0, (5, 3)))
+        ends.append((level, level_name, INK))
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, None)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set_ylabel("width of the interval", color=INK)
+    _label_ends(axes, ends)
+    return figure
+
+
 # more models than this are drawn as a density
 _MOST_MARKS = 2000
 
@@ -427,6 +529,52 @@ def plan_figure(
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
+    _label_ends(axes, ends)
+    return figure
+
+
+def gate_figure(
+    lines: Mapping[int, Sequence[tuple[int, float]]],
+    *,
+    height: str,
+    title: str = "What a release gate asks of a candidate",
+    subtitle: str,
+) -> Figure:
+    """What passes a release gate against the number of the candidate.
+
+    Parameters
+    ----------
+    lines : mapping of int to sequence of (int, float)
+        For each count of passes before, pairs of a candidate's number and what is needed.
+    height : str
+        What is needed.
+    title, subtitle : str
+        What stands above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no line.
+    """
+    if not any(lines.values()):
+        raise ValueError("lines must hold a candidate that can pass, got none")
+    last = max(candidate for line in lines.values() for candidate, _ in line)
+    figure, axes = _figure(title, subtitle, last, "candidate")
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(0.95, max(2, last))
+    axes.set_ylabel(height, color=INK)
+    ends = []
+    for passes, line in sorted(lines.items()):
+        candidates, needed = zip(*line, strict=True)
+        axes.plot(candidates, needed, color=BLUE, linewidth=1.8, marker="o", markersize=3)
+        ends.append((needed[-1], counted(passes, "pass", "passes") + " before", BLUE))
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     _label_ends(axes, ends)
     return figure
 

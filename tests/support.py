@@ -1,6 +1,9 @@
 """Helpers that test files of several folders share."""
 
+import math
 import os
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -139,3 +142,51 @@ def falling_losses(seed: int, n_samples: int, n_rows: int = 40) -> tuple[Any, An
 def most_failures(n_runs: int, delta: float) -> int:
     """More failures have probability at most 1e-6, if each run fails with at most delta."""
     return int(binom.isf(1e-6, n_runs, delta))
+
+
+# ---- spaces --------------------------------------------------------------------------------------
+
+
+def accepted(space: Any, keys: Any) -> dict[Any, tuple[float, list[Any]]]:
+    """Nats and keys by code, of the keys that a space accepts."""
+    found: dict[Any, tuple[float, list[Any]]] = {}
+    for key in keys:
+        try:
+            code, nats = space.find(key)
+        except (TypeError, ValueError):
+            continue
+        before, same = found.setdefault(code, (nats, []))
+        assert before == nats == space.nats(key) and key in space
+        same.append(key)
+    return found
+
+
+# what a tool, a file or a slip may hand over where 0, 1, 2, 3 or "a" is declared
+SCALARS: list[Any] = [
+    0, 1, 2, 3, 4, 5, -1, 2**53 + 1, 2**63, 10**400, 1.0, 2.0, 3.0, -0.0, 0.5, 1.0000001, 3.0000001,
+    3 + 1e-12, math.nextafter(1.0, 2.0), 1e300, math.nan, math.inf, -math.inf, True, False, None,
+    "a", "b", "1", "True", "", b"a", Decimal(1), Fraction(1), Fraction(1, 2), 1 + 0j, np.int8(1),
+    np.uint64(3), np.float32(1), np.float32(0.1), np.float64(2.0), np.longdouble(1), np.True_,
+    np.str_("a"), np.array(1), np.array([1]), np.datetime64(1, "s"), np.timedelta64(1), (1,), [1],
+    {1}, {"a": 1}, {}, (), object(),
+]  # fmt: skip
+
+
+def with_scalars(key: Any) -> list[Any]:
+    """A key, and what it becomes when one of its values is any of the scalars."""
+    changed = [key, *SCALARS]
+    if isinstance(key, dict):
+        changed += [key | {name: one} for name in key for one in _each(key[name])]
+        changed += [key | {"more": 1}, {name: key[name] for name in list(key)[1:]}]
+    if isinstance(key, (tuple, list)):
+        changed += [
+            type(key)([*key[:i], one, *key[i + 1 :]])
+            for i, part in enumerate(key)
+            for one in _each(part)
+        ]
+        changed += [key[1:], [*key, *key], key[::-1]]
+    return changed
+
+
+def _each(value: Any) -> list[Any]:
+    return with_scalars(value) if isinstance(value, (dict, tuple, list)) else SCALARS

@@ -22,6 +22,9 @@ TOOLS = {
     "flaml": ("flaml", ["flaml[automl]"], "report_flaml.png"),
     "tpot": ("tpot", ["tpot"], "report_tpot.png"),
     "mljar": ("supervised", ["mljar-supervised"], None),
+    "hyperopt": ("hyperopt", ["hyperopt", "scikit-learn"], None),
+    "nevergrad": ("nevergrad", ["nevergrad", "scikit-learn"], None),
+    "smac": ("smac", ["smac", "ConfigSpace"], None),
     "autogluon": ("autogluon", ["autogluon.tabular"], "report_autogluon.png"),
 }
 
@@ -55,15 +58,19 @@ if len(sys.argv) > 1:
 """
 
 
-def recipe(name):
-    """Return a program of a page: the first, or below a heading, or the n-th below it.
-
-    ``"flaml"``, ``"optuna#In processes"``, ``"optuna#In processes#2"``.
-    """
-    page, heading, nth = (*name.split("#"), "", "1")[:3] if "#" in name else (name, "", "1")
+def recipes(name):
+    """Return the programs of a page, or of a section of it: ``"optuna#In processes"``."""
+    page, _, heading = name.partition("#")
     text = (PAGES / f"{page}.md").read_text("utf-8")
-    below = text.partition(f"\n## {heading}\n")[2] if heading else text
-    return re.findall(r"^```python\n(?!>>>)(.*?)^```", below, re.S | re.M)[int(nth or 1) - 1]
+    if heading:
+        text = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```python\n(?!>>>)(.*?)^```", text, re.S | re.M)
+
+
+def recipe(name):
+    """Return the first program of a page or a section, or the n-th: ``"optuna#In processes#2"``."""
+    place, _, nth = name.rpartition("#")
+    return recipes(place)[int(nth) - 1] if nth.isdecimal() else recipes(name)[0]
 
 
 def program(body):

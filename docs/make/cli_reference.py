@@ -14,7 +14,9 @@ from pathlib import Path
 from marked import fill
 
 PAGE = Path(__file__).parents[1] / "reference" / "cli.md"
-COMMANDS = ("plan", "audit", "gate", "report", "serve", "edge", "demo", "reproduce", "info")
+COMMANDS = (
+    "plan", "audit", "confirm", "gate", "report", "serve", "edge", "demo", "reproduce", "info",
+)  # fmt: skip
 EDGE = ("new-state", "show", "header", "intervals")
 LINES = {
     **{command: (command,) for command in COMMANDS},

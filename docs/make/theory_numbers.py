@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from scipy.stats import binom, multinomial, norm
 
 from radabound_fast import bounds
 from radabound_fast.bounds import BOUNDS
+from radabound_fast.metrics._scores import Blocks
 
 TEXT = Path(__file__).parents[1] / "explanation" / "theory.md"
 M, DELTA, RUNS = 4000, 0.1, 200
@@ -297,9 +298,9 @@ def conditional() -> Iterator[Number]:
 
 def paired() -> Iterator[Number]:
     rows = (
-        (0.02, "0.0066", "0.0125", "0.0170"),
-        (0.05, "0.0100", "0.0184", "0.0246"),
-        (0.20, "0.0192", "0.0343", "0.0451"),
+        (0.02, "0.0038", "0.0092", "0.0129"),
+        (0.05, "0.0059", "0.0141", "0.0195"),
+        (0.20, "0.0118", "0.0278", "0.0381"),
     )
     for share, *texts in rows:
         half = round(share * M / 2)
@@ -308,6 +309,42 @@ def paired() -> Iterator[Number]:
             yield Number(f"paired, {share:.0%}, {n_keys:,} keys", text, high)
     apart = 2 * math.sqrt(math.log(2e6 / DELTA) / (2 * M))
     yield Number("two scores apart, 10^6 keys", "0.0917", apart)
+
+
+def delong_error(positive: Any, negative: Any) -> float:
+    """The standard error of the AUC by DeLong, DeLong and Clarke-Pearson (1988)."""
+    wins = positive[:, np.newaxis] > negative
+    variances = (wins.mean(axis).var(ddof=1) / wins.shape[1 - axis] for axis in (0, 1))
+    return math.sqrt(sum(variances))
+
+
+def auc_blocks() -> Iterator[Number]:
+    rows = (
+        (200, 3800, "0.0597", "0.0369", "0.0179", "0.1641", "0.0958", "0.0578"),
+        (400, 3600, "0.0407", "0.0226", "0.0130", "0.1083", "0.0809", "0.0420"),
+        (1000, 3000, "0.0248", "0.0159", "0.0090", "0.0638", "0.0489", "0.0291"),
+        (2000, 2000, "0.0172", "0.0153", "0.0078", "0.0433", "0.0418", "0.0252"),
+    )
+    for n_positive, n_negative, *texts in rows:
+        is_positive = np.arange(n_positive + n_negative) >= n_negative
+        negative, positive = (
+            norm.ppf((np.arange(n) + 0.5) / n) + shift
+            for n, shift in ((n_negative, 0.0), (n_positive, math.sqrt(2) * norm.ppf(0.9)))
+        )
+        area = float((positive[:, np.newaxis] > negative).mean())
+        blocks = Blocks.of(is_positive)
+        assert blocks is not None
+        areas = blocks.areas(np.concatenate([negative, positive]))
+        widths = []
+        for nats in (math.log(2 / DELTA), math.log(2e6 / DELTA)):
+            for low, high in (
+                bounds.auc_interval(area, n_negative, n_positive, nats),
+                bounds.betting_interval(areas, nats),
+            ):
+                widths.append(max(area - low, high - area))
+            widths.append(norm.isf(math.exp(-nats)) * delong_error(positive, negative))
+        for text, width in zip(texts, widths, strict=True):
+            yield Number(f"AUC of {n_positive} and {n_negative}", text, width)
 
 
 def kl_divergence(p: float, q: float) -> float:
@@ -356,7 +393,7 @@ def cross_validation() -> Iterator[Number]:
 def exact_numbers() -> Iterator[Number]:
     """What needs no random numbers."""
     parts = (misprints, counterexamples, beyond, self_bounding, union, fixed_sequence, intervals)
-    for part in (*parts, adaptive, conditional, paired, cross_validation):
+    for part in (*parts, adaptive, conditional, auc_blocks, paired, cross_validation):
         yield from part()
 
 

@@ -47,9 +47,25 @@ cdef extern from "kernels/fingerprint.h" nogil:
                                       uint64_t *hashes, int64_t *totals) noexcept nogil
 
 
+cdef extern from "kernels/studentised.h" nogil:
+    struct studentised:
+        const double *offsets
+        const double *sign_sums
+        double *highest
+        double *lowest
+        const double *means
+        const double *scales
+
+
 cdef extern from "kernels/sliced.h" nogil:
+    const int SLICED_MOST_SAMPLES
+    enum:
+        SLICED_MOST_INTO
     struct sliced_kernel:
         int block_rows
+        void (*raise_maxima)(const double *sums, const double *others, ptrdiff_t stride,
+                             ptrdiff_t n_others, const double *means, const double *scales,
+                             const double *sign_sums, ptrdiff_t n, double *maxima) noexcept nogil
     struct sliced_plan:
         pass
     sliced_plan *sliced_plan_new(const sliced_kernel *, const uint64_t *signs, int64_t n_samples,

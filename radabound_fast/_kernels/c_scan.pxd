@@ -3,7 +3,9 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int64_t, uint64_t
 
-from radabound_fast._kernels.c_kernels cimport kernel, packer, sliced_kernel, sliced_plan, source
+from radabound_fast._kernels.c_kernels cimport (
+    kernel, packer, sliced_kernel, sliced_plan, source, studentised,
+)
 
 
 cdef extern from "scan/scan.h" nogil:
@@ -85,3 +87,8 @@ cdef extern from "scan/scan.h" nogil:
     int sliced_pays(const kernel *, const sliced_kernel *, const sign_store *, const loss_rows *,
                     ptrdiff_t n_rows)
     ptrdiff_t scan_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last, verdict *)
+
+
+cdef extern from "scan/studentise.h" nogil:
+    ptrdiff_t studentise_rows(const work_on_rows *, ptrdiff_t first, ptrdiff_t last,
+                              const studentised *into, int n_into)

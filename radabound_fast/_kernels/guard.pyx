@@ -16,23 +16,22 @@ cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from radabound_fast._kernels.c_kernels cimport (
-    LANES, LINE_BYTES, instruction_set, kernel, sliced_kernel, sliced_plan, sliced_plan_bytes,
-    sliced_plan_free, sliced_plan_new, sliced_scratch_free, sliced_scratch_new,
+    LANES, instruction_set, kernel, sliced_plan_bytes,
 )
 from radabound_fast._kernels.c_scan cimport (
-    _UNIT_SHIFT, ANSWERED, CHUNK_ROWS, NEEDS_PRICE, NEEDS_UNITS, ROW_TILE_WORDS, TILE_WORDS,
-    UNIT_TILE_ROWS, UNREADABLE, WITHHELD, chunk_of_rows, count_any_rows, guard_state, judge_merged,
-    judge_row, judge_rows, loss_rows, merge_state, rescale_state, scan_rows, sign_store,
-    sliced_memory, sliced_pays, units_fit, verdict, work_on_rows,
+    _UNIT_SHIFT, ANSWERED, NEEDS_PRICE, NEEDS_UNITS, ROW_TILE_WORDS, TILE_WORDS, UNREADABLE,
+    WITHHELD, chunk_of_rows, count_any_rows, guard_state, judge_merged, judge_row, judge_rows,
+    loss_rows, merge_state, rescale_state, scan_rows, sign_store, sliced_pays, units_fit, verdict,
+    work_on_rows,
 )
 from radabound_fast._kernels.rows cimport (
-    LabelRows, PackedLosses, SignStore, aligned_int64, as_rows, chosen, filled_lines, lie_as_rows,
+    LabelRows, PackedLosses, SignStore, aligned_int64, as_rows, chosen, lie_as_rows,
     raise_too_large, raise_unreadable, store_of,
 )
+from radabound_fast._kernels.scratch cimport Scratch, SlicedPlan, on_a_line
 from radabound_fast._kernels.support cimport SharedState, forget_locals, handled_exception
 
 cnp.import_array()
@@ -109,6 +108,14 @@ cdef class Answer:
     def __float__(self):
         return self.value
 
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        return repr(self.to_dict()) == repr(other.to_dict())  # where a nan is like any other
+
+    def __hash__(self):
+        return hash((self.value, self.number))
+
     def to_dict(self):
         """All fields by name, as a new dict."""
         return {name: getattr(self, name) for name in self.fields}
@@ -182,116 +189,6 @@ cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t numbe
     answer._declared = declared
     answer._rule = rule
     return answer
-
-
-# ---- one thread's memory for the rows of a call, and the tables of the signs for blocks ----------
-
-cdef void *on_a_line(void *memory) noexcept nogil:
-    """The first whole cache line in `memory`: what straddles two lines takes longer."""
-    return <void *>((<size_t>memory + LINE_BYTES - 1) & ~<size_t>(LINE_BYTES - 1))
-
-
-@cython.final
-cdef class _Scratch:
-    """One thread's memory for the rows of a call: at most 1 MB, unless one row needs more.
-
-    `work` is complete but for the state, and for where totals and complexities are to go.
-    """
-
-    cdef work_on_rows work
-    cdef chunk_of_rows chunk
-    cdef SignStore _signs
-    cdef _SlicedMemory _blocks
-    cdef void *_memory
-
-    @staticmethod
-    cdef _Scratch of(const kernel *kernel, SignStore signs, const loss_rows *rows,
-                     ptrdiff_t n_rows, _SlicedPlan plan):
-        cdef _Scratch self = _Scratch.__new__(_Scratch)
-        cdef int64_t n_lanes = signs.n_lanes()
-        cdef ptrdiff_t workspace = kernel.workspace_bytes if n_rows > 1 else 0
-        cdef ptrdiff_t tile = 0
-        self.chunk.tile_rows = min(CHUNK_ROWS, n_rows)
-        if not rows.in_place:
-            tile = 8 * max(self.chunk.tile_rows * TILE_WORDS,
-                           min(UNIT_TILE_ROWS, n_rows) * ROW_TILE_WORDS)
-        cdef ptrdiff_t fits = ((1 << 20) - workspace - tile) // (8 * (n_lanes + 1))
-        cdef ptrdiff_t capacity = max(1, min(min(CHUNK_ROWS, n_rows), fits))
-        self._memory = malloc(workspace + tile + (2 * n_lanes + capacity * (n_lanes + 1)) * 8
-                              + LINE_BYTES)
-        if self._memory == NULL:
-            raise MemoryError
-        self.chunk.workspace = on_a_line(self._memory) if workspace > 0 else NULL
-        self.chunk.tile = <char *>on_a_line(self._memory) + workspace
-        self.chunk.before = <int64_t *>(<char *>self.chunk.tile + tile)
-        self.chunk.totals = self.chunk.before + 2 * n_lanes
-        self.chunk.counts = self.chunk.totals + capacity
-        self.chunk.capacity = capacity
-        self.work.kernel = kernel
-        self._signs = signs  # a thread may outlive the call, and the guard
-        self.work.signs = store_of(signs)
-        self.work.rows = rows
-        self.work.chunk = &self.chunk
-        if plan is not None:
-            self._blocks = _SlicedMemory(plan, 0 if rows.in_place else self.work.signs.n_words)
-            self.work.sliced = &self._blocks.sliced
-        return self
-
-    def __dealloc__(self):
-        free(self._memory)
-
-
-@cython.final
-cdef class _SlicedPlan:
-    """The index tables of the signs for bit-sliced blocks: read-only, shared by threads."""
-
-    cdef const sliced_kernel *kernel
-    cdef sliced_plan *plan
-
-    @staticmethod
-    cdef _SlicedPlan of(const kernel *kernel, const sliced_kernel *sliced, SignStore signs):
-        cdef _SlicedPlan self = _SlicedPlan.__new__(_SlicedPlan)
-        cdef const sign_store *store = store_of(signs)
-        cdef object buffer = None  # of signs that are not stored
-        cdef const uint64_t *lines = store.lines
-        if lines == NULL:
-            buffer = filled_lines(kernel, store)
-            lines = <const uint64_t *>cnp.PyArray_DATA(buffer)
-        self.kernel = sliced
-        with nogil:
-            self.plan = sliced_plan_new(sliced, lines, store.n_samples, store.n_vectors)
-        if self.plan == NULL:
-            raise MemoryError
-        return self
-
-    def __dealloc__(self):
-        sliced_plan_free(self.plan)
-
-
-@cython.final
-cdef class _SlicedMemory:
-    """One thread's memory for blocks; copied_words: of a row, or 0 where rows are read in place."""
-
-    cdef sliced_memory sliced
-    cdef _SlicedPlan plan
-    cdef void *_memory
-
-    def __cinit__(self, _SlicedPlan plan, int64_t copied_words):
-        cdef ptrdiff_t n = plan.kernel.block_rows
-        self.plan = plan
-        self.sliced.kernel = plan.kernel
-        self.sliced.plan = plan.plan
-        self.sliced.scratch = sliced_scratch_new(plan.plan)
-        self._memory = malloc((2 * n + n * copied_words) * 8)
-        if self.sliced.scratch == NULL or self._memory == NULL:
-            raise MemoryError
-        self.sliced.totals = <int64_t *>self._memory
-        self.sliced.growth = self.sliced.totals + n
-        self.sliced.packed = <uint64_t *>(self.sliced.growth + n)
-
-    def __dealloc__(self):
-        sliced_scratch_free(self.sliced.scratch)
-        free(self._memory)
 
 
 # ---- memory of struct guard_state ----------------------------------------------------------------
@@ -435,16 +332,16 @@ cdef class _Layout(_StateMemory):
 cdef class _Segment(_StateMemory):
     """Some rows on one thread, judged without a budget from a copy of the owner's extremes."""
 
-    cdef _Scratch scratch
+    cdef Scratch scratch
     cdef ptrdiff_t first, last
     cdef verdict verdict
     cdef object at_work  # a lock: taken from when it is to be judged until it is
 
     @staticmethod
     cdef _Segment of(const kernel *kernel, SignStore signs, const loss_rows *rows,
-                     ptrdiff_t n_rows, _SlicedPlan plan):
+                     ptrdiff_t n_rows, SlicedPlan plan):
         cdef _Segment self = _Segment(signs)
-        self.scratch = _Scratch.of(kernel, signs, rows, n_rows, plan)
+        self.scratch = Scratch.of(kernel, signs, rows, n_rows, plan)
         self.at_work = allocate_lock()
         self.at_work.acquire()
         return self
@@ -519,7 +416,7 @@ cdef class GuardCore(SharedState):
     cdef guard_state state
     cdef cnp.ndarray _memory
     cdef const instruction_set *set
-    cdef _SlicedPlan plan  # kept from the second large call on
+    cdef SlicedPlan plan  # kept from the second large call on
     cdef bint had_large_call
     cdef object price, rule, weighting
     cdef double whole
@@ -778,7 +675,7 @@ cdef class GuardCore(SharedState):
         cdef int64_t tile[ROW_TILE_WORDS + LANES]
         cdef int64_t total
         cdef chunk_of_rows chunk
-        cdef _Scratch scratch
+        cdef Scratch scratch
         cdef const sign_store *signs = store_of(self.signs)
         cdef bint is_small = signs.n_words * signs.n_strips < GIL_CELLS
         if self.weighting is not None:
@@ -793,7 +690,7 @@ cdef class GuardCore(SharedState):
             chunk.totals = &total
             chunk.capacity = 1
         else:
-            scratch = _Scratch.of(self.set.kernel, self.signs, &rows, 1, None)
+            scratch = Scratch.of(self.set.kernel, self.signs, &rows, 1, None)
             chunk = scratch.chunk
         if is_small:
             count_any_rows(self.set.kernel, signs, &rows, 0, 1, &chunk)
@@ -910,7 +807,7 @@ cdef class GuardCore(SharedState):
     cdef ptrdiff_t _judge_many(self, loss_rows *rows, object memory, ptrdiff_t n_rows, _Run run,
                                object n_threads) except -2:
         """The first row that did not pass, or n_rows; -1: none may be judged any more."""
-        cdef _SlicedPlan plan = self._plan_for(rows, n_rows)
+        cdef SlicedPlan plan = self._plan_for(rows, n_rows)
         cdef ptrdiff_t cells = n_rows * self._row_cells(rows, plan)
         cdef int n_useful = min(n_threads, 1 + cells // _thread_cells)
         cdef ptrdiff_t stop
@@ -922,14 +819,14 @@ cdef class GuardCore(SharedState):
             stop = self._join_scan(rows, n_rows, run, plan, stop)
         return stop
 
-    cdef _SlicedPlan _plan_for(self, const loss_rows *rows, ptrdiff_t n_rows):
+    cdef SlicedPlan _plan_for(self, const loss_rows *rows, ptrdiff_t n_rows):
         """A plan if so many rows go through faster as blocks; else None.
 
         It takes the time of a few blocks, and twice the memory of the signs.  So the first large
         call makes one only if it has many blocks, and the second makes one to keep.
         """
         cdef const kernel *kernel = self.set.kernel
-        cdef _SlicedPlan plan
+        cdef SlicedPlan plan
         if not sliced_pays(kernel, self.set.sliced, store_of(self.signs), rows, n_rows):
             return None
         if self.plan is not None:
@@ -937,13 +834,13 @@ cdef class GuardCore(SharedState):
         if not self.had_large_call and n_rows < PLAN_BLOCKS * self.set.sliced.block_rows:
             self.had_large_call = True
             return None
-        plan = _SlicedPlan.of(kernel, self.set.sliced, self.signs)
+        plan = SlicedPlan.of(kernel, self.set.sliced, self.signs)
         if self.had_large_call:
             self.plan = plan
         self.had_large_call = True
         return plan
 
-    cdef ptrdiff_t _join_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, _SlicedPlan plan,
+    cdef ptrdiff_t _join_scan(self, loss_rows *rows, ptrdiff_t n_rows, _Run run, SlicedPlan plan,
                               ptrdiff_t stop) except -2:
         """Begins the transaction, and lets what others committed during the scan come first.
 
@@ -959,9 +856,9 @@ cdef class GuardCore(SharedState):
         return stop
 
     cdef ptrdiff_t _scan(self, loss_rows *rows, ptrdiff_t first, ptrdiff_t last, _Run run,
-                         _SlicedPlan plan) except -1:
+                         SlicedPlan plan) except -1:
         """Rows first..last on this thread; returns the first that did not pass, or last."""
-        cdef _Scratch scratch = _Scratch.of(self.set.kernel, self.signs, rows, last - first, plan)
+        cdef Scratch scratch = Scratch.of(self.set.kernel, self.signs, rows, last - first, plan)
         cdef ptrdiff_t slab = max(1, SLAB_CELLS // self._row_cells(rows, plan))
         cdef ptrdiff_t row = first, end, priced_row = -1
         cdef int64_t priced = 0  # the price before priced_row, which raised it
@@ -988,7 +885,7 @@ cdef class GuardCore(SharedState):
         return last
 
     cdef ptrdiff_t _scan_in_threads(self, loss_rows *rows, object memory, ptrdiff_t n_rows,
-                                    _Run run, _SlicedPlan plan, int n_threads) except -1:
+                                    _Run run, SlicedPlan plan, int n_threads) except -1:
         """Each thread judges a segment from the same start; they are merged in order.
 
         A segment in which a row might not pass, or with a trace the complexity grew, is done
@@ -1023,7 +920,7 @@ cdef class GuardCore(SharedState):
             PyErr_CheckSignals()
         return n_rows
 
-    cdef ptrdiff_t _row_cells(self, loss_rows *rows, _SlicedPlan plan):
+    cdef ptrdiff_t _row_cells(self, loss_rows *rows, SlicedPlan plan):
         """The time of one row, in words times strips of packed rows: roughly, for sizing work.
 
         To pack a word takes as long as six strips, to look real-valued losses up eight times as
@@ -1036,7 +933,7 @@ cdef class GuardCore(SharedState):
             strips = (strips + 1) // 2
         return store_of(self.signs).n_words * strips
 
-    cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, _SlicedPlan plan,
+    cdef ptrdiff_t _segment_rows(self, loss_rows *rows, ptrdiff_t n_rows, SlicedPlan plan,
                                  int n_threads):
         """Rows of a segment: whole blocks if any, as even as they go into rounds of threads."""
         cdef ptrdiff_t block = 1 if plan is None or rows.may_be_real else self.set.sliced.block_rows
@@ -1213,7 +1110,7 @@ def signed_sums_of_rows(SignStore signs not None, rows, *, bint packed):
     cdef ptrdiff_t n_rows = cnp.PyArray_DIM(values, 0), row = 0
     cdef int unit_shift = 0, shift
     cdef bint narrow = store.n_samples < 1 << 31
-    cdef _Scratch scratch = _Scratch.of(chosen.kernel, signs, &losses, n_rows, None)
+    cdef Scratch scratch = Scratch.of(chosen.kernel, signs, &losses, n_rows, None)
     cdef chunk_of_rows *chunk = &scratch.chunk
     cdef cnp.ndarray totals = np.empty(n_rows, np.int64)
     cdef cnp.ndarray sums = np.empty((n_rows, store.n_vectors), np.int32 if narrow else np.int64)

@@ -49,9 +49,20 @@ def sealed(function):
         try:
             return function(*args, **kwargs)
         except BaseException as error:
+            if type(error) is TypeError and error.__traceback__.tb_next is None:  # never entered
+                error.args = (f"{error}: it is {_written_call(function)}",)
             forget_locals(error, outer)
             raise
     return call
+
+
+def _written_call(function):
+    """How a method is called: its name, and its parameters without types."""
+    import inspect  # which loads much
+
+    _, *parameters = inspect.signature(function).parameters.values()
+    bare = inspect.Signature([one.replace(annotation=one.empty) for one in parameters])
+    return f"{function.__name__}{bare}"
 
 
 # ---- forks ---------------------------------------------------------------------------------------
@@ -117,7 +128,7 @@ cdef class QuickLock:
 cdef class SharedState:
     """What queries change, behind one lock: each change is kept whole, or not at all.
 
-    `GuardCore` is one, and so is every guard that halts.  With a ledger (`keep_in`) a change begins with
+    `GuardCore` is one, and so is the `Progress` of a guard in Python.  With a ledger (`keep_in`) a change begins with
     what others have committed since, and no answer leaves before the state it leads to is committed.
 
     A subclass in Python writes its state as an array of int64 (`_lay_out`), goes on from one

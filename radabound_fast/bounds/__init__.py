@@ -40,7 +40,14 @@ from .binomial import (
     binomial_queries,
 )
 from .bound import Bound
-from .conditional import auc_interval, f1_interval, rate_interval, roc_band, weighted_interval
+from .conditional import (
+    auc_blocks,
+    auc_interval,
+    f1_interval,
+    rate_interval,
+    roc_band,
+    weighted_interval,
+)
 from .confirmation import confirmation_nats
 from .fixed import (
     mcdiarmid_excess,
@@ -76,6 +83,7 @@ __all__ = [
     "PAPER_BOUNDS",
     "Free",
     "Stage",
+    "auc_blocks",
     "auc_interval",
     "betting_interval",
     "betting_p_value",

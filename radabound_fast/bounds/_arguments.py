@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_choice, check_real
+from .._checks import check_choice, check_real, shown
 
 # c per estimator: one flipped sign moves the estimate by at most sqrt(c) / (l m).
 SENSITIVITY = {"half-range": 1.0, "plain": 4.0}
@@ -18,7 +18,7 @@ def check_log_delta(log_delta: Any) -> float:
     """The natural logarithm of a probability: a finite number below 0."""
     value = check_real(log_delta=log_delta)
     if value >= 0.0:
-        raise ValueError(f"log_delta must be negative, got {value!r}")
+        raise ValueError(f"log_delta must be negative, got {shown(value)}")
     return value
 
 
@@ -36,7 +36,7 @@ def check_flag(**named: Any) -> bool:
     """True or False, and nothing else that Python would take for either."""
     ((name, value),) = named.items()
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return value
 
 
@@ -45,7 +45,7 @@ def check_not_negative(**named: Any) -> float:
     ((name, _),) = named.items()
     value = check_real(**named)
     if value < 0.0:
-        raise ValueError(f"{name} must not be negative, got {value!r}")
+        raise ValueError(f"{name} must not be negative, got {shown(value)}")
     return value
 
 
@@ -97,14 +97,14 @@ def check_nats(nats: Any) -> Any:
 def _reals(name: str, value: Any) -> NDArray[np.float64]:
     values = np.asarray(value)
     if values.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be real numbers, got {value!r}")
+        raise TypeError(f"{name} must be real numbers, got {shown(value)}")
     return values
 
 
 def _integers(name: str, value: Any) -> NDArray[Any]:
     values = np.asarray(value)
     if values.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {value!r}")
+        raise TypeError(f"{name} must be integers, got {shown(value)}")
     return values
 
 

@@ -86,15 +86,14 @@ def gain_needed(n_samples: int, disagreement: float, nats: float, *, margin: flo
     Examples
     --------
     >>> gain_needed(4000, 0.1, math.log(20) + history_nats([0, 0], n_candidates=32))
-    0.021
+    0.015
     """
     m = check_n_samples(n_samples)
     n_differ = round(check_fraction(disagreement=disagreement) * m)
-    # one limit of two takes two of the three events of the interval
-    nats, margin = check_not_negative(nats=nats) + math.log(4 / 3), check_real(margin=margin)
+    nats, margin = check_not_negative(nats=nats), check_real(margin=margin)
 
     def passes(n_plus: int) -> bool:
-        return paired_interval(n_plus, n_differ - n_plus, m, nats)[0] > margin
+        return bool(paired_interval(n_plus, n_differ - n_plus, m, nats)[0] > margin)
 
     n_plus = bisect.bisect_left(range(n_differ + 1), True, key=passes)
     return math.inf if n_plus > n_differ else (2 * n_plus - n_differ) / m

@@ -15,6 +15,7 @@ from radabound_fast import __version__
 from radabound_fast._checks import check_choice, check_count, counted
 from radabound_fast._extras import check_installed
 from radabound_fast.bounds import BOUNDS, PAPER_BOUNDS
+from radabound_fast.cli.confirming import ConfirmReplay
 from radabound_fast.cli.options import (
     EPSILON_OR_SPACE,
     HALTED,
@@ -46,6 +47,7 @@ from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import FileRows, open_losses, open_predictions
 from radabound_fast.files.sources import CSV, SUFFIXES
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
+from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.metrics import METRICS
 from radabound_fast.rows.labels import Labels
@@ -72,6 +74,7 @@ def add_audit(commands: Any) -> None:
         help="how far the scores of many models on one holdout can be trusted, and which is best",
         description="Judge predictions or losses, one row a model: over a declared space "
         "(--space-size, --space) each score has an interval, however the search went about it; "
+        "with --confirm-share the best on some rows are confirmed on the others; "
         "with --epsilon a guard answers models in a fixed order until the holdout is spent. "
         "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
     )
@@ -132,6 +135,17 @@ def add_audit(commands: Any) -> None:
     )
     for name in OF_PREDICTIONS:
         add_option(search, name)
+    free = parser.add_argument_group("for any search at all, which used some of the rows alone")
+    free.add_argument(
+        "--confirm-share",
+        type=float,
+        metavar="P",
+        help="keep this share of the rows for the end: each model is scored on the others, and the "
+        "best is confirmed on these; with --seed as the search had it",
+    )
+    free.add_argument(
+        "--finalists", type=integer, metavar="N", help="confirm the N best (default: 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--output",
@@ -158,6 +172,8 @@ def _audit(args: argparse.Namespace) -> int:
     space = declared_space(args)
     labels, rows, n_samples = _open_files(args)
     with contextlib.ExitStack() as kept:
+        if args.confirm_share is not None:
+            return _audit_confirmed(args, rows, labels, _confirmed(args, labels, rows, n_samples))
         if space is None:
             guards = _guards(args, labels, rows, n_samples, kept)
             return _audit_guards(args, rows, labels, guards)
@@ -255,6 +271,25 @@ def _search(
     return SearchReplay(search, keys, names=rows.names, packed=packed, keep=keep)
 
 
+def _confirmed(
+    args: argparse.Namespace, labels: NDArray[Any] | None, rows: FileRows, n_samples: int
+) -> ConfirmReplay:
+    what: Any = n_samples
+    baseline = None
+    if labels is not None:
+        _known(args, labels)  # which names the file if they are no labels
+        what, baseline = judged(args, labels)
+    search = ConfirmedSearch(
+        what,
+        delta=args.delta,
+        confirm_share=args.confirm_share,
+        seed=args.seed,
+        baseline=baseline,
+    )
+    n_finalists = check_count(finalists=1 if args.finalists is None else args.finalists)
+    return ConfirmReplay(search, n_finalists, names=rows.names, packed=bool(args.packed))
+
+
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
     n_before = max(each.n_before for each in replays)
     if n_before > rows.shape[0]:
@@ -272,25 +307,36 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    if args.space_size is None and args.space is None:
+    if args.confirm_share is not None:
+        others = {"epsilon", "bound", *GUARD_OPTIONS, "state", "threads", "space_size", "space"}
+        for option in given(args, *sorted(others - {"seed"}), "keys"):
+            raise ValueError(f"{flag_of(option)} must be left out with --confirm-share")
+        if not args.confirm_share < 1:
+            raise ValueError(
+                f"--confirm-share must be below 1, by the rest the best is found, got "
+                f"{args.confirm_share:g}"
+            )
+    elif args.finalists is not None:
+        raise ValueError("--finalists must be given with --confirm-share")
+    elif args.space_size is None and args.space is None:
         for option in given(args, "keys", *OF_PREDICTIONS):
             raise ValueError(
                 f"{flag_of(option)} is for a search over a declared space: give --space-size, the "
                 "number of configurations that could have been asked about, or --space"
             )
         if args.epsilon is None:
-            raise ValueError(EPSILON_OR_SPACE)
+            raise ValueError(f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all")
     else:
         for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "threads"):
             raise ValueError(
                 f"{flag_of(option)} is for a guard, which halts; a search over a declared space "
                 "does not: leave it or the space out"
             )
-        if args.labels is None:
-            for option in given(args, *OF_PREDICTIONS):
-                raise ValueError(f"{flag_of(option)} is for --predictions, got --losses")
-        if args.metric is not None:
-            check_choice(METRICS, metric=args.metric)
+    if args.labels is None:
+        for option in given(args, *OF_PREDICTIONS):
+            raise ValueError(f"{flag_of(option)} is for --predictions, got --losses")
+    if args.metric is not None:
+        check_choice(METRICS, metric=args.metric)
     if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
         raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
     if args.estimator is not None and not set(args.bound or []) & set(PAPER_BOUNDS):
@@ -441,6 +487,25 @@ def _audit_search(
             print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
         if made.note:
             print(f"Note: {made.note}.")
+        print(f"\n{made.sentence}\n\n{IN_FULL}")
+    if args.plot:
+        write_figure(args.plot, made.report.plot())
+    return OK
+
+
+def _audit_confirmed(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, made: ConfirmReplay
+) -> int:
+    """Replay, print what came out, then draw the picture that was asked for."""
+    _replay(args, rows, [made])
+    n_samples = made.search.n_samples
+    if args.json:
+        outcome = _told(args, rows, labels, n_samples) | {"confirmed": made.report.as_json()}
+        print(json.dumps(outcome, indent=2))
+    elif not args.quiet:
+        print(f"{_asked(rows, n_samples)}: delta {args.delta:g}")
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
         print(f"\n{made.sentence}\n\n{IN_FULL}")
     if args.plot:
         write_figure(args.plot, made.report.plot())

@@ -26,8 +26,8 @@ from radabound_fast.cli.options import (
 from radabound_fast.files.reading import open_labels, read_values
 from radabound_fast.files.results import losses_of, read_results
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.gate import Gate
-from radabound_fast.guards.gate_history import Verdict
+from radabound_fast.guards.gate.gate import Gate
+from radabound_fast.guards.gate.history import Verdict
 from radabound_fast.holdout import Losses
 
 # conditions, as `Gate` takes them

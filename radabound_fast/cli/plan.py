@@ -13,9 +13,12 @@ from radabound_fast.cli.options import (
     declared_space,
     flag_of,
     given,
+    integer,
 )
 from radabound_fast.files.output import write_figure
-from radabound_fast.planning import plan
+from radabound_fast.planning import GatePlan, Plan, SearchPlan, plan
+
+_OF_GATE = ("disagreement", "margin", "n_candidates", "n_passes", "tolerance")
 
 
 def add_plan(commands: Any) -> None:
@@ -24,22 +27,53 @@ def add_plan(commands: Any) -> None:
         help="what a holdout affords, before any of it is spent",
         description="For every bound and guard: the complexity budget, whether a first query "
         "can be answered, how many can and what that takes, and the smallest epsilon and holdout "
-        "for a first one. For a space of configurations: the interval of every answer.",
+        "for a first one. For a space of configurations: the interval of every answer. For the "
+        "finalists of any search: ways to trust it, side by side. For a "
+        "release gate: the gain that a candidate needs, or the labels that a gain needs.",
     )
     parser.set_defaults(run=_plan)
-    add_option(parser, "n_samples", required=True)
+    add_option(parser, "n_samples")
     add_option(
         parser, "epsilon", help="the error tolerated; for a declared space alone it may be left out"
     )
-    for name in ("delta", "n_vectors", "space_size", "space", "max_queries"):
+    add_option(parser, "delta", required=False)
+    for name in ("n_vectors", "space_size", "space", "max_queries"):
         add_option(parser, name)
     parser.add_argument("--error-rate", type=float, metavar="P", help="of a query (default: 0.25)")
+    search = parser.add_argument_group("of a search that ends with finalists")
+    search.add_argument(
+        "--n-finalists", type=integer, metavar="S", help="compare ways to trust so many models"
+    )
+    search.add_argument(
+        "--width", type=float, help="without --n-samples: how wide their intervals may be"
+    )
+    gate = parser.add_argument_group("of a release gate")
+    gate.add_argument("--gate", action="store_true", help="what gain a candidate needs")
+    gate.add_argument("--disagreement", type=float, metavar="P", help="share of rows that differ")
+    gate.add_argument("--margin", type=float, help="gain that a pass exceeds (0)")
+    gate.add_argument("--n-candidates", type=int, metavar="H", help="how many are declared")
+    gate.add_argument("--n-passes", type=int, metavar="B", help="passes before (0, 1, 2, 4, 8)")
+    gate.add_argument(
+        "--tolerance", type=float, metavar="GAIN", help="without --n-samples: the gain to pass"
+    )
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.add_argument("--plot", metavar="FILE.png", help="draw half-widths against m")
 
 
 def _plan(args: argparse.Namespace) -> int:
     check_outputs(args)
+    if args.gate:
+        return _told(args, _gate_plan(args))
+    for name in _OF_GATE:
+        if getattr(args, name) is not None:
+            raise ValueError(f"{flag_of(name)} must be given with --gate")
+    if args.n_finalists is not None:
+        return _told(args, _search_plan(args))
+    if args.width is not None:
+        raise ValueError("--width must be given with --n-finalists")
+    for name in ("n_samples", "delta"):
+        if getattr(args, name) is None:
+            raise ValueError(f"{flag_of(name)} must be given")
     options = given(args, "n_vectors", "error_rate", "max_queries")
     space = declared_space(args)
     if space is not None:
@@ -49,7 +83,37 @@ def _plan(args: argparse.Namespace) -> int:
             raise ValueError(EPSILON_OR_SPACE)
         for option in given(args, "n_vectors", "max_queries"):
             raise ValueError(f"{flag_of(option)} is for a guard, which halts: give --epsilon too")
-    made = plan(args.n_samples, args.epsilon, args.delta, **options)
+    return _told(args, plan(args.n_samples, args.epsilon, args.delta, **options))
+
+
+def _search_plan(args: argparse.Namespace) -> SearchPlan:
+    for name in given(args, "epsilon", "n_vectors", "max_queries"):
+        raise ValueError(f"{flag_of(name)} must be left out with --n-finalists")
+    if args.delta is None:
+        raise ValueError("--delta must be given")
+    if (args.n_samples is None) == (args.width is None):
+        raise ValueError("one of --n-samples and --width must be given with --n-finalists")
+    options: dict[str, float] = given(args, "error_rate", "width")
+    space, n_finalists = declared_space(args), int(args.n_finalists)
+    size = None if space is None else space.size
+    return plan(
+        args.n_samples, delta=args.delta, n_finalists=n_finalists, space_size=size, **options
+    )
+
+
+def _gate_plan(args: argparse.Namespace) -> GatePlan:
+    for name in (
+        "epsilon", "n_vectors", "space_size", "space", "max_queries", "error_rate", "n_finalists",
+        "width",
+    ):  # fmt: skip
+        if getattr(args, name) is not None:
+            raise ValueError(f"{flag_of(name)} must be left out with --gate")
+    if args.disagreement is None:
+        raise ValueError("--disagreement must be given with --gate")
+    return plan(args.n_samples, gate=True, **given(args, "delta", *_OF_GATE))
+
+
+def _told(args: argparse.Namespace, made: Plan | SearchPlan | GatePlan) -> int:
     print(made.to_json() if args.json else made)
     if args.plot:
         write_figure(args.plot, made.plot())

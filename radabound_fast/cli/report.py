@@ -7,6 +7,7 @@ from typing import Any
 
 from radabound_fast.cli.options import OK, check_outputs
 from radabound_fast.files.output import write_figure
+from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
 
 
@@ -14,8 +15,8 @@ def add_report(commands: Any) -> None:
     parser = commands.add_parser(
         "report",
         help="what a search kept in a database came to: its best model, and how far to trust it",
-        description="Say in a sentence what a DeclaredSearch came to, whose database was made by "
-        "DeclaredSearch.open.",
+        description="Say in a sentence what a DeclaredSearch or a ConfirmedSearch came to, whose "
+        "database was made by its open.",
     )
     parser.set_defaults(run=_report)
     parser.add_argument("database", metavar="FILE", help="of the search")
@@ -27,8 +28,15 @@ def add_report(commands: Any) -> None:
 
 def _report(args: argparse.Namespace) -> int:
     check_outputs(args)
-    made = DeclaredSearch.open(args.database).report()
+    made = _opened(args.database).report()
     print(made.to_json() if args.json else made)
     if args.plot:
         write_figure(args.plot, made.plot())
     return OK
+
+
+def _opened(path: str) -> ConfirmedSearch | DeclaredSearch:
+    try:
+        return ConfirmedSearch.open(path)
+    except ValueError:
+        return DeclaredSearch.open(path)  # or it says what is wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,9 @@ from radabound_fast._checks import check_count, check_positive, check_seed, coun
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.mean_guard import (
-    MOST_ANSWERS,
-    MeanAnswer,
-    MeanGuard,
-    check_guess,
-    check_guesses,
-)
+from radabound_fast.guards.guess_guard import GuessGuard
+from radabound_fast.guards.mean_guard import MOST_ANSWERS, MeanAnswer
+from radabound_fast.guards.progress import Progress
 from radabound_fast.guards.reader import LossReader
 
 if TYPE_CHECKING:
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 _BELOW_ONE = 1 - 2**-53
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ThresholdoutAnswer(MeanAnswer):
     """One answer of `Thresholdout`.
 
@@ -56,7 +52,33 @@ class ThresholdoutAnswers(Answers[ThresholdoutAnswer]):
         return self._column("passed", np.bool_)
 
 
-class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
+class _Noise(Progress):
+    """How much of the budget is spent, the threshold in force, and where the noise comes from."""
+
+    spent = 0
+    noisy_threshold = 0.0
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.Generator(np.random.PCG64(seed))
+
+    def _lay_out(self) -> NDArray[np.int64]:
+        drawn = self.random.bit_generator.state
+        halves = [half for name in ("state", "inc") for half in divmod(drawn["state"][name], 2**64)]
+        words = np.array([*halves, drawn["has_uint32"], drawn["uinteger"]], np.uint64)
+        return np.concatenate([super()._lay_out(), words.view(np.int64)])
+
+    def _take_over(self, progress: NDArray[np.int64]) -> None:
+        words = progress[-6:].view(np.uint64).tolist()
+        super()._take_over(progress[:-6])
+        self.random.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
+            "has_uint32": words[4],
+            "uinteger": words[5],
+        }
+
+
+class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     """The reusable holdout of Dwork et al. [1]_, Figure 1; for comparison.
 
     With T^ = T + Lap(2 sigma) drawn beforehand, a query with training mean a and holdout mean
@@ -102,9 +124,9 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     (False, True, 1)
     """
 
-    needs: ClassVar[Literal["key", "guess"] | None] = "guess"
     _answers_type = ThresholdoutAnswers
     _arguments = ("threshold", "noise", "budget", "seed")
+    _progress: _Noise
 
     @sealed
     def __init__(
@@ -116,14 +138,12 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         budget: int,
         seed: int | None = None,
     ) -> None:
-        super().__init__(judged)
+        self.seed = check_seed(seed)
+        super().__init__(judged, _Noise(self.seed))
         self.threshold = check_positive(threshold=threshold)
         self.noise = check_positive(noise=noise)
         self.budget = check_count(budget=budget, at_most=MOST_ANSWERS)
-        self.seed = check_seed(seed)
-        self._random = np.random.Generator(np.random.PCG64(self.seed))
-        self._spent = 0
-        self._noisy_threshold = self._draw_threshold()
+        self._progress.noisy_threshold = self._draw_threshold()
         self.delta = nan  # none is guaranteed
         self._holdout.note_guard(None)
 
@@ -158,61 +178,6 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         others = {"seed": seed}
         return cls._open(path, judged, needed, others, durability, holdout_id)
 
-    # ---- asking ------------------------------------------------------------------------------
-
-    @sealed
-    def query(self, y_pred: Any, *, guess: float) -> ThresholdoutAnswer:
-        """Answer one query.
-
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,), or PackedLosses
-            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
-            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
-        guess : float
-            The mean loss on the training set, in [0, 1], made without the holdout.
-
-        Raises
-        ------
-        HoldoutExhausted
-            This query's answer is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not such an array, or no such guess; nothing has changed then.
-        RuntimeError
-            In a process forked after the guard was made; or in the middle of another call on this
-            very thread.
-        """
-        rows = self._reader(y_pred, many=False)
-        return self._one(rows, check_guess(guess, self.kind))
-
-    @sealed
-    def query_many(self, Y_pred: Any, *, guesses: Any) -> ThresholdoutAnswers:
-        """Answer queries in order, bit for bit as a loop of `query` would.
-
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            One query a row, as in `query`.
-        guesses : array_like, shape (k,)
-            One guess a row.
-
-        Returns
-        -------
-        Answers
-            Of the rows before the first that was withheld.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError
-            For bad rows or guesses; nothing has changed then.
-        RuntimeError
-            As in `query`.
-        """
-        rows = self._reader(Y_pred, many=True)
-        return self._many(rows, check_guesses(guesses, len(rows.means), self.kind))
-
     def n_left(self) -> int:
         """Return how many answers may still come from the holdout."""
         return 0 if self.halted else self.budget - self.spent
@@ -220,8 +185,8 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     @property
     def spent(self) -> int:
         """How many answers came from the holdout."""
-        self.refresh()
-        return self._spent
+        self._progress.refresh()
+        return self._progress.spent
 
     @property
     def guarantee(self) -> str:
@@ -250,36 +215,18 @@ class Thresholdout(MeanGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
     def _decide(
         self, rows: LossReader, row: int, guess: float, number: int
     ) -> ThresholdoutAnswer | str:
-        if self._spent == self.budget:
+        done = self._progress
+        if done.spent == self.budget:
             return f"the budget of {counted(self.budget, 'answer')} from the holdout is spent"
         mean = rows.means[row]
-        if abs(mean - guess) <= self._noisy_threshold + self._laplace(4):
+        if abs(mean - guess) <= done.noisy_threshold + self._laplace(4):
             return ThresholdoutAnswer(guess, nan, nan, nan, number, passed=True)
-        self._spent += 1
-        self._noisy_threshold = self._draw_threshold()
+        done.spent += 1
+        done.noisy_threshold = self._draw_threshold()
         return ThresholdoutAnswer(mean + self._laplace(1), nan, nan, nan, number, passed=False)
 
-    def _own(self) -> NDArray[np.int64]:
-        drawn = self._random.bit_generator.state
-        halves = [half for name in ("state", "inc") for half in divmod(drawn["state"][name], 2**64)]
-        words = np.array([*halves, drawn["has_uint32"], drawn["uinteger"]], np.uint64)
-        threshold = np.array([self._noisy_threshold])
-        return np.concatenate(
-            [np.array([self._spent], np.int64), threshold.view(np.int64), words.view(np.int64)]
-        )
-
-    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
-        self._spent, _, *words = own.view(np.uint64).tolist()
-        self._noisy_threshold = float(own[1:2].view(np.float64)[0])
-        self._random.bit_generator.state = {
-            "bit_generator": "PCG64",
-            "state": {"state": words[0] << 64 | words[1], "inc": words[2] << 64 | words[3]},
-            "has_uint32": words[4],
-            "uinteger": words[5],
-        }
-
     def _laplace(self, scale: int) -> float:
-        return float(self._random.laplace(scale=scale * self.noise))
+        return float(self._progress.random.laplace(scale=scale * self.noise))
 
     def _draw_threshold(self) -> float:
         return self.threshold + self._laplace(2)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import check_choice, check_real, counted
 from radabound_fast.bounds import confirmation_nats
+from radabound_fast.guards.candidates import Candidate, CandidateRows, from_bytes, to_bytes
 from radabound_fast.guards.confirmed_answers import Finalist
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.gate_rows import Candidate, CandidateRows, from_bytes, to_bytes
 from radabound_fast.guards.release import Rounded
 from radabound_fast.store.events import Turn
 
@@ -279,10 +279,10 @@ class Confirmation:
             for n in (batch, None)
         )
         return HoldoutExhausted(
-            f"all {counted(batch - 1, 'batch', 'batches')} of finalists that n_batches="
-            f"{self._n_batches} allows were confirmed. One more has to be declared before the "
-            f"first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, with "
-            f"n_batches=None at {free:.1f}, and in a batch of its own alone at "
+            f"n_batches={self._n_batches} allows no further batch of finalists: "
+            f"{counted(batch - 1, 'was', 'were')} confirmed. One more has to be declared before "
+            f"the first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, "
+            f"with n_batches=None at {free:.1f}, and in a batch of its own alone at "
             f"{confirmation_nats(n_finalists, delta):.1f}",
             n_answered=n_answered,
         )

@@ -22,9 +22,9 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.guards.base import Guard, Outlook
+from radabound_fast.guards.candidates import LossRows, PredictionRows
 from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
-from radabound_fast.guards.gate_rows import LossRows, PredictionRows
 from radabound_fast.guards.log import hears_queries, note_answers
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.guards.search_answers import Comparison
@@ -42,6 +42,7 @@ from radabound_fast.rows.parts import Part
 from radabound_fast.store.events import EventList
 
 if TYPE_CHECKING:
+    from radabound_fast.guards.confirmed_report import ConfirmedReport
     from radabound_fast.store import Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
     from radabound_fast.store.served import ServedDatabase
@@ -172,6 +173,11 @@ class ConfirmedSearch(Guard):
     def confirmation_rows(self) -> NDArray[np.bool_]:
         """Whether each row is kept for the end; shape (n_samples,)."""
         return self._confirmation.rows.copy()
+
+    @property
+    def search_part(self) -> Holdout | Losses | None:
+        """The search rows as a holdout of their own, for anything; None where there are none."""
+        return self._search_part
 
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
         """Find confirmation rows whose features are those of a search row, and warn of them.
@@ -529,6 +535,32 @@ class ConfirmedSearch(Guard):
     def compare(self, a: str, b: str) -> Comparison:
         """Return how much better one finalist is than another: see `ConfirmedAnswers.compare`."""
         return self.answers.compare(a, b)
+
+    def report(self) -> ConfirmedReport:
+        """Return the result so far: a sentence to paste, a table, JSON, a page, a picture.
+
+        Raises
+        ------
+        ValueError
+            Nothing was confirmed yet, or no interval was released.
+        """
+        from radabound_fast.guards.confirmed_report import ConfirmedReport
+
+        answers = self.answers
+        if not len(answers):
+            raise ValueError("there is nothing to report: no finalist was confirmed yet")
+        _ = answers.best  # raises where no interval was released
+        return ConfirmedReport(
+            metric=self._metric.name,
+            n_search_rows=self._search.n_rows,
+            n_confirmation_rows=self._confirmation.n_rows,
+            n_models=len(answers),
+            n_batches=self.n_batches,
+            delta=self.delta,
+            guarantee=self.guarantee,
+            answers=answers,
+            where=self._metric.where,
+        )
 
     def _history(self) -> History:
         return self._own_events().turn(lambda turn: History(turn.events))

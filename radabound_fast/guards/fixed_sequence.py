@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -32,6 +34,7 @@ from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.halting_guard import HaltingGuard
 from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard
+from radabound_fast.guards.progress import Progress
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth
@@ -97,15 +100,27 @@ class FixedSequence(HaltingGuard):
     >>> guard = FixedSequence(Holdout(y_true, metric="roc_auc"), epsilon=0.05, delta=0.1)
     >>> answer = guard.query(y_true + rng.normal(size=4000))
     >>> round(answer.value, 4), round(answer.low, 4), round(answer.high, 4)
-    (0.7734, 0.7471, 0.7983)
+    (0.7734, 0.7422, 0.7898)
     """
 
     epsilon: float
     max_queries: int | None
 
     @sealed
-    def __new__(
-        cls,
+    def __new__(cls, judged: Any = None, **options: Any) -> Self:
+        kind: Any = cls
+        if cls is FixedSequence:
+            n_vectors = check_integer(n_vectors=options.get("n_vectors", 32))
+            if n_vectors < 0:
+                raise ValueError(f"n_vectors must be at least 0, got {n_vectors}")
+            other_metric = isinstance(judged, Holdout) and judged.metric != "error"
+            kind = SignedSequence if n_vectors and not other_metric else UnionSequence
+        made: Self = super(FixedSequence, kind).__new__(kind)
+        return made
+
+    @sealed
+    def __init__(
+        self,
         judged: Any,
         *,
         epsilon: float,
@@ -114,30 +129,18 @@ class FixedSequence(HaltingGuard):
         max_queries: int | None = None,
         seed: int | None = None,
         signs: Literal["stored", "generated"] = "stored",
-    ) -> Self:
-        kind: Any = cls
-        if cls is FixedSequence:
-            if check_integer(n_vectors=n_vectors) < 0:
-                raise ValueError(f"n_vectors must be at least 0, got {n_vectors}")
-            union_alone = n_vectors == 0
-            other_metric = isinstance(judged, Holdout) and judged.metric != "error"
-            kind = UnionSequence if union_alone or other_metric else SignedSequence
-        made: Self = super(FixedSequence, kind).__new__(kind)
-        return made
+    ) -> None:
+        own = {"n_vectors": n_vectors, "seed": seed, "signs": signs}
+        self._set_up(judged, epsilon, delta, max_queries, own)
 
-    if TYPE_CHECKING:  # `__new__` makes one of the two classes below
+    # else it is that of `__new__`
+    __signature__ = signature(partial(__init__, None))  # type: ignore[arg-type]
 
-        def __init__(
-            self,
-            judged: Any,
-            *,
-            epsilon: float,
-            delta: float,
-            n_vectors: int = 32,
-            max_queries: int | None = None,
-            seed: int | None = None,
-            signs: Literal["stored", "generated"] = "stored",
-        ) -> None: ...
+    def _set_up(
+        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
+    ) -> None:
+        """What is left of `__init__`, of which `own` are the arguments about signs, by name."""
+        raise NotImplementedError
 
     def query(self, y_pred: Any) -> Answer:
         """Return the metric of one model, if it is known to within epsilon.
@@ -258,30 +261,19 @@ class SignedSequence(FixedSequence, SignedGuard):
     n_left = SignedGuard.n_left
     query_many = SignedGuard.query_many
 
-    @sealed
-    def __init__(
-        self,
-        judged: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        n_vectors: int = 32,
-        max_queries: int | None = None,
-        seed: int | None = None,
-        signs: Literal["stored", "generated"] = "stored",
+    def _set_up(
+        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
         SignedGuard.__init__(
             self,
             judged,
             epsilon=epsilon,
             delta=delta,
-            n_vectors=n_vectors,
             bound="fixed-sequence",
             estimator=None,
             two_sided=None,
-            seed=seed,
-            signs=signs,
             max_queries=max_queries,
+            **own,
         )
         self.max_queries = self._rule.max_queries
 
@@ -301,7 +293,7 @@ class SignedSequence(FixedSequence, SignedGuard):
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class FixedSequenceAnswer(MeanAnswer):
     """An answer of a `FixedSequence` that uses the union bound alone.
 
@@ -325,19 +317,10 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     _answers_type = Answers[FixedSequenceAnswer]
     _arguments = ("epsilon", "delta", "max_queries")
 
-    @sealed
-    def __init__(
-        self,
-        judged: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        n_vectors: int = 0,
-        max_queries: int | None = None,
-        seed: int | None = None,
-        signs: Literal["stored", "generated"] = "stored",
+    def _set_up(
+        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        MeanGuard.__init__(self, judged)
+        MeanGuard.__init__(self, judged, Progress())
         self._truth: Truth | None = None
         self._measure: Measure | MeanLoss = MeanLoss(self.n_samples)
         if isinstance(self._holdout, Holdout):
@@ -467,12 +450,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             "metric": measure.describe(),
             "weighting": weighting,
         }
-
-    def _own(self) -> NDArray[np.int64]:
-        return np.empty(0, np.int64)
-
-    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
-        """Nothing: the number of answers is all that queries change."""
 
 
 class _MeasuredRows(NamedTuple):

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, floor, log
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,12 @@ from radabound_fast.bounds._roots import root
 from radabound_fast.bounds.kl import kl_tolerance
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
+from radabound_fast.guards.guess_guard import GuessGuard
 from radabound_fast.guards.mean_guard import (
     MeanAnswer,
-    MeanGuard,
-    check_guess,
-    check_guesses,
     clip_to_unit,
 )
+from radabound_fast.guards.progress import Progress
 from radabound_fast.guards.reader import LossReader
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ _MOST_PASSES = 2**53
 _FIRST_CODE = 2 * log(2)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class GuessAndCheckAnswer(MeanAnswer):
     """One answer of `GuessAndCheck`.
 
@@ -80,7 +79,16 @@ class GuessAndCheckAnswers(Answers[GuessAndCheckAnswer]):
         return self._column("step", np.int64)
 
 
-class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
+class _Transcript(Progress):
+    """What the next query of a `GuessAndCheck` rests on."""
+
+    failures = 0
+    paid = 0.0  # nats that the steps of the failures so far cost
+    spent = _FIRST_CODE
+    last_guess = 0.5
+
+
+class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     """Checks guesses of mean losses on a holdout; valid whatever the analyst does.
 
     Every query brings a guess of its mean loss, made from earlier answers and from data
@@ -150,23 +158,18 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     (False, -3, 0.2569)
     """
 
-    needs: ClassVar[Literal["key", "guess"] | None] = "guess"
     _answers_type = GuessAndCheckAnswers
     _arguments = ("epsilon", "delta", "low_error")
+    _progress: _Transcript
 
     @sealed
     def __init__(
         self, judged: Any, *, epsilon: float, delta: float, low_error: bool = True
     ) -> None:
-        super().__init__(judged)
+        super().__init__(judged, _Transcript())
         self.epsilon = check_probability(epsilon=epsilon)
         self.delta = check_delta(delta)
         self.low_error = check_bool(low_error=low_error)
-        self._failures = 0
-        # nats that the steps of the failures so far cost
-        self._paid = 0.0
-        self._spent = _FIRST_CODE
-        self._last_guess = 0.5
         self._holdout.note_guard(None)
 
     @classmethod
@@ -199,66 +202,11 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         others = {"low_error": low_error}
         return cls._open(path, judged, needed, others, durability, holdout_id)
 
-    # ---- asking ------------------------------------------------------------------------------
-
-    @sealed
-    def query(self, y_pred: Any, *, guess: float) -> GuessAndCheckAnswer:
-        """Answer one query.
-
-        Parameters
-        ----------
-        y_pred : array_like, shape (n_samples,), or PackedLosses
-            Predicted classes, in the order of the holdout's rows; losses in [0, 1] for a guard
-            made on `Losses`, which are rounded to multiples of 2**-24 unless they are 0 or 1.
-        guess : float
-            A guess of the answer, in [0, 1], made without the holdout.
-
-        Raises
-        ------
-        HoldoutExhausted
-            This query's answer is withheld, or an earlier one's was.
-        TypeError, ValueError
-            Not such an array, or no such guess; nothing has changed then.
-        RuntimeError
-            In a process forked after the guard was made; or in the middle of another call on this
-            very thread.
-        """
-        rows = self._reader(y_pred, many=False)
-        return self._one(rows, self._checked_guess(guess))
-
-    @sealed
-    def query_many(self, Y_pred: Any, *, guesses: Any) -> GuessAndCheckAnswers:
-        """Answer queries in order, bit for bit as a loop of `query` would.
-
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            One query a row, as in `query`.
-        guesses : array_like, shape (k,)
-            One guess a row.
-
-        Returns
-        -------
-        Answers
-            Of the rows before the first that was withheld.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError
-            For bad rows or guesses; nothing has changed then.
-        RuntimeError
-            As in `query`.
-        """
-        rows = self._reader(Y_pred, many=True)
-        return self._many(rows, self._checked_guesses(guesses, len(rows.means)))
-
     @property
     def failures(self) -> int:
         """How many guesses failed and were answered."""
-        self.refresh()
-        return self._failures
+        self._progress.refresh()
+        return self._progress.failures
 
     @property
     def spent(self) -> float:
@@ -266,8 +214,8 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
         ln 4 before the first query, the price of having a code at all.
         """
-        self.refresh()
-        return self._spent
+        self._progress.refresh()
+        return self._progress.spent
 
     @property
     def tolerance(self) -> float:
@@ -277,8 +225,8 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         below epsilon/10 for its guess. With ``low_error=False`` it is the same for every
         guess. Negative or 0: no room at all.
         """
-        self.refresh()
-        return self._tolerance(self._last_guess, self._spent)
+        self._progress.refresh()
+        return self._tolerance(self._progress.last_guess, self._progress.spent)
 
     def affordable(self, guess: float | None = None) -> int:
         """Passes left if all goes well: if every guess from here on is this one and passes.
@@ -297,12 +245,13 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         if guess is not None:
             guess = check_fraction(guess=guess)
         self._check_owner()
-        self.refresh()
-        wanted = self._last_guess if guess is None else guess
-        with self.lock:
-            if self.has_halted:
+        done = self._progress
+        done.refresh()
+        with done.lock:
+            if done.has_halted:
                 return 0
-            following, failures, paid = self._n_answered + 1, self._failures, self._paid
+            following, failures, paid = done.n_answered + 1, done.failures, done.paid
+            wanted = done.last_guess if guess is None else guess
 
         def refused(passes: int) -> bool:
             nats = adaptive.guess_and_check_code(following + passes, failures, paid)
@@ -346,20 +295,8 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
 
         return first_guess(self.n_samples, self.epsilon, self.delta, guess)
 
-    def _checked_guess(self, guess: Any) -> float:
-        checked = check_guess(guess, self.kind)
-        self._check_first(checked)
-        return checked
-
-    def _checked_guesses(self, guesses: Any, n_rows: int) -> list[float]:
-        checked = check_guesses(guesses, n_rows, self.kind)
-        for guess in checked[:1]:
-            self._check_first(guess)
-        return checked
-
     def _check_first(self, guess: float) -> None:
-        """ValueError if this guess would end an unused object, and another would not."""
-        if self._n_answered or self._has_room(guess, _FIRST_CODE):
+        if self._progress.n_answered or self._has_room(guess, _FIRST_CODE):
             return
         if self.n_answered or self.halted or not self._has_room(self._roomiest, _FIRST_CODE):
             return  # it is used, or too small for any guess
@@ -402,38 +339,32 @@ class GuessAndCheck(MeanGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
     def _decide(
         self, rows: LossReader, row: int, guess: float, number: int
     ) -> GuessAndCheckAnswer | str:
-        if not self._has_room(guess, self._spent):
+        done = self._progress
+        if not self._has_room(guess, done.spent):
             return f"no tolerance of epsilon/10 is left around a guess of {guess:g}"
         found = self._bin_of(rows.means[row], guess)
         if found is None:
             return "the guess failed, and its answer may be more than epsilon from the truth"
         value, step = found
         if step != 0:
-            self._failures += 1
-            self._paid += adaptive.failure_code(step)
-        self._last_guess = guess
-        self._spent = adaptive.guess_and_check_code(number + 1, self._failures, self._paid)
+            done.failures += 1
+            done.paid += adaptive.failure_code(step)
+        done.last_guess = guess
+        done.spent = adaptive.guess_and_check_code(number + 1, done.failures, done.paid)
         low, high = clip_to_unit(value - self.epsilon), clip_to_unit(value + self.epsilon)
         return GuessAndCheckAnswer(value, low, high, self.epsilon, number, step == 0, step)
 
     def _bin_of(self, mean: float, guess: float) -> tuple[float, int] | None:
         """Centre and number of the bin that holds a mean; None if it has no answer."""
-        tau = self._tolerance(guess, self._spent)
+        spent = self._progress.spent
+        tau = self._tolerance(guess, spent)
         beyond = abs(mean - guess) - tau
         if beyond <= 0:
             return guess, 0
-        eta = max(self._flat_tolerance(self._spent), self.epsilon / 10)
+        eta = max(self._flat_tolerance(spent), self.epsilon / 10)
         step = max(1, ceil(beyond / (2 * eta)))
         side = 1 if mean > guess else -1
         centre = guess + side * (tau + (2 * step - 1) * eta)
-        if eta > self._flat_tolerance(self._spent) and not self._has_room(centre, self._spent):
+        if eta > self._flat_tolerance(spent) and not self._has_room(centre, spent):
             return None
         return centre, side * step
-
-    def _own(self) -> NDArray[np.int64]:
-        floats = np.array([self._paid, self._spent, self._last_guess])
-        return np.concatenate([np.array([self._failures], np.int64), floats.view(np.int64)])
-
-    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
-        (self._failures,) = own[:-3].tolist()
-        self._paid, self._spent, self._last_guess = own[-3:].view(np.float64).tolist()

@@ -10,7 +10,7 @@ from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Judged, same_json
-from radabound_fast.holdout import Losses, as_judged
+from radabound_fast.holdout import Holdout, Losses, as_judged
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.support import SharedState
@@ -38,6 +38,15 @@ class HaltingGuard(Guard, Owned):
         self._ledger: Ledger | None = None  # the database it was opened from
         self._logs = hears_queries()
         self._halt_is_known = False
+
+    def _check_metric(self) -> None:
+        """ValueError for a metric other than the error rate, for guards that answer no other."""
+        if isinstance(self._holdout, Holdout) and self._holdout.metric != "error":
+            raise ValueError(
+                f"metric must be 'error' for a {self.kind}, which answers error rates and mean "
+                f"losses, got {self._holdout.metric!r}: DeclaredSearch answers every metric, and "
+                "in an order fixed beforehand FixedSequence does"
+            )
 
     def _note_halt(self, n_answered: int) -> None:
         """Log it once, in a process that did not open it halted."""

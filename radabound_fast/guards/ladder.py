@@ -22,13 +22,14 @@ from radabound_fast.bounds import adaptive
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.mean_guard import MeanAnswer, MeanGuard, clip_to_unit
+from radabound_fast.guards.progress import Progress
 from radabound_fast.guards.reader import LossReader
 
 if TYPE_CHECKING:
     from radabound_fast.store import Durability, Path
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class LadderAnswer(MeanAnswer):
     """One answer of `Ladder`.
 
@@ -56,6 +57,14 @@ class LadderAnswers(Answers[LadderAnswer]):
     @cached_property
     def updated(self) -> NDArray[np.bool_]:
         return self._column("updated", np.bool_)
+
+
+class _Standing(Progress):
+    """The best answer of a `Ladder`, and how far it may be off."""
+
+    n_updates = 0
+    best = inf
+    half_width = 0.0
 
 
 class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
@@ -119,6 +128,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
 
     _answers_type = LadderAnswers
     _arguments = ("step", "delta", "max_queries")
+    _progress: _Standing
 
     @sealed
     def __init__(
@@ -129,15 +139,12 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         delta: float,
         max_queries: int | None = None,
     ) -> None:
-        super().__init__(judged)
+        super().__init__(judged, _Standing())
         self.step = check_probability(step=step)
         self.delta = check_delta(delta)
         self.max_queries = None if max_queries is None else check_count(max_queries=max_queries)
-        self._best = inf
-        self._n_updates = 0
-        self._half_width = 0.0
         if self.max_queries is not None:
-            self._half_width = adaptive.ladder_half_width(
+            self._progress.half_width = adaptive.ladder_half_width(
                 self.max_queries, self.n_samples, self.step, self.delta
             )
         self._holdout.note_guard(None)
@@ -232,8 +239,8 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     @property
     def n_updates(self) -> int:
         """How many queries improved on the best before them; the first one counts."""
-        self.refresh()
-        return self._n_updates
+        self._progress.refresh()
+        return self._progress.n_updates
 
     @property
     def guarantee(self) -> str:
@@ -255,25 +262,18 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     def _decide(self, rows: LossReader, row: int, guess: float, number: int) -> LadderAnswer | str:
         if self.max_queries is not None and number > self.max_queries:
             return f"as many queries as max_queries = {self.max_queries} have been answered"
+        done = self._progress
         if self.max_queries is None:
             width = adaptive.ladder_transcript_half_width(
-                number, self._n_updates, self.n_samples, self.step, self.delta
+                number, done.n_updates, self.n_samples, self.step, self.delta
             )
-            self._half_width = max(self._half_width, width)
+            done.half_width = max(done.half_width, width)
         mean = rows.means[row]
-        updated = mean < self._best - self.step
+        updated = mean < done.best - self.step
         if updated:
-            self._best = self.step * round(mean / self.step)
-            self._n_updates += 1
-        below = self._half_width
+            done.best = self.step * round(mean / self.step)
+            done.n_updates += 1
+        below = done.half_width
         above = below - self.step / 2
-        low, high = clip_to_unit(self._best - below), clip_to_unit(self._best + above)
-        return LadderAnswer(self._best, low, high, self._half_width, number, updated)
-
-    def _own(self) -> NDArray[np.int64]:
-        floats = np.array([self._best, self._half_width])
-        return np.concatenate([np.array([self._n_updates], np.int64), floats.view(np.int64)])
-
-    def _resume_own(self, own: NDArray[np.int64], n_answered: int) -> None:
-        (self._n_updates,) = own[:1].tolist()
-        self._best, self._half_width = own[1:].view(np.float64).tolist()
+        low, high = clip_to_unit(done.best - below), clip_to_unit(done.best + above)
+        return LadderAnswer(done.best, low, high, done.half_width, number, updated)

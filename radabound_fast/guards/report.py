@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from radabound_fast.guards.confirmed_answers import ConfirmedAnswers
     from radabound_fast.guards.declared_search import DeclaredSearch
     from radabound_fast.guards.search_answers import (
         DeclaredSearchAnswer,
@@ -45,8 +46,135 @@ td, th {{padding: .2em .6em; text-align: left}}</style></head>
 """
 
 
+class BaseReport:
+    """What the reports of searches share: a table, JSON, a page, and the gain over a baseline."""
+
+    metric: str
+    n_models: int
+    guarantee: str
+    answers: DeclaredSearchAnswers | ConfirmedAnswers
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers."""
+        raise NotImplementedError
+
+    def plot(self) -> Figure:
+        """Return a picture of the answers."""
+        raise NotImplementedError
+
+    def ranking(self, n: int | None = None) -> list[Any]:
+        """The n best models, the best first, by the limit that counts: `low` or `high`."""
+        order = np.argsort(self.answers.ranks, kind="stable")[:n]
+        return [self.answers[row] for row in order.tolist()]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """All answers, one row a model in the order of the queries.
+
+        A column for each field of an answer, and ``param_*`` for each parameter where keys are
+        mappings; else ``key``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is missing: it is the extra ``pandas``.
+        """
+        with needs("pandas"):
+            import pandas
+
+        columns = self.answers.to_dict()
+        if all(isinstance(key, dict) for key in columns["key"]):
+            keys = columns.pop("key")
+            for name in dict.fromkeys(name for key in keys for name in key):
+                columns[f"param_{name}"] = [key.get(name) for key in keys]
+        return pandas.DataFrame(columns)
+
+    def to_json(self) -> str:
+        """All of the report, with every answer under "answers"; keys as they are, or as text."""
+        told = {"version": __version__} | self.as_json()
+        told["answers"] = [released(answer.to_dict()) for answer in self.answers]
+        return json.dumps(told, indent=2, default=plain)
+
+    def to_html(self) -> str:
+        """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
+        return page(f"{self.metric} of {self.n_models:,} models", self._repr_html_())
+
+    def to_markdown(self) -> str:
+        """Sentence, the ten best models and the guarantee, for a model card."""
+        names, rows = self._table()
+        lines = [
+            names,
+            ["---"] * len(names),
+            *([_in_markdown(cell) for cell in row] for row in rows),
+        ]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return f"{_in_markdown(str(self))}\n\n{table}\n\n{_in_markdown(self.guarantee)}\n"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Names and cells of the best models."""
+        rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
+        names = [
+            name
+            for name in rows[0]
+            if name not in ("half_width", "nats")
+            and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
+        ]
+        return names, [list(_cells(row, names)) for row in rows]
+
+    def _repr_html_(self) -> str:
+        names, rows = self._table()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in rows
+        )
+        return (
+            f"<p>{html.escape(str(self))}</p>{self._picture()}"
+            f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
+            f"<p><small>{html.escape(self.guarantee)}</small></p>"
+        )
+
+    def _picture(self) -> str:
+        """The picture as an image within the page; nothing where matplotlib is missing."""
+        try:
+            figure = self.plot()
+        except ModuleNotFoundError:
+            return ""
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        data = base64.b64encode(png.getvalue()).decode()
+        text = html.escape(f"Scores of {self.n_models:,} models with their intervals", quote=True)
+        style = "max-width: 100%; height: auto"
+        return f'<img width="720" style="{style}" alt="{text}" src="data:image/png;base64,{data}">'
+
+    def _compared(self, told: dict[str, Any], two_sided: bool, fixed: str) -> str:
+        """The sentence on the gain of an answer over the baseline, in the direction that it has."""
+        gain, low, high = map(told.__getitem__, _GAINS)
+        is_worse = gain < 0
+        less, more = ("less often", "more often") if self.metric in COUNTED else ("lower", "higher")
+        says, where = (more, less) if is_worse else (less, more)
+        if is_worse:
+            gain, low, high = -gain, -high, -low
+        if two_sided:
+            score, place = scored(gain, low, high)
+            place = f"by {place}"
+        elif is_worse:
+            digits = _digits(gain, high)
+            score, place = shown(gain, digits), f"by at most {_outward(high, 1, digits)}"
+        else:
+            digits = _digits(gain, low)
+            score, place = shown(gain, digits), f"by at least {_outward(low, -1, digits)}"
+            if low < 0:
+                place = f"{where} by at most {_outward(-low, 1, digits)}"
+        if self.metric in COUNTED:
+            how = f"It errs {says} than the baseline"
+        else:
+            how = f"Its mean loss is {says} than that of the baseline"
+        return f"{how} by {score}, and in the population {place}, if the baseline was {fixed}."
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(BaseReport):
     """The result of a `DeclaredSearch` so far; `DeclaredSearch.report` makes one.
 
     ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
@@ -170,34 +298,12 @@ class Report:
         )
         if self.baseline is None:
             return text
-        return f"{text} {self._compared(*map(best.to_dict().__getitem__, _GAINS))}"
-
-    def _compared(self, gain: float, low: float, high: float) -> str:
-        """The sentence on a gain over the baseline, in the direction that it has."""
-        is_worse = gain < 0
-        less, more = ("less often", "more often") if self.metric in COUNTED else ("lower", "higher")
-        says, where = (more, less) if is_worse else (less, more)
-        if is_worse:
-            gain, low, high = -gain, -high, -low
-        if self.answers.terms.two_sided:
-            score, place = scored(gain, low, high)
-            place = f"by {place}"
-        elif is_worse:
-            digits = _digits(gain, high)
-            score, place = shown(gain, digits), f"by at most {_outward(high, 1, digits)}"
-        else:
-            digits = _digits(gain, low)
-            score, place = shown(gain, digits), f"by at least {_outward(low, -1, digits)}"
-            if low < 0:
-                place = f"{where} by at most {_outward(-low, 1, digits)}"
-        if self.metric in COUNTED:
-            how = f"It errs {says} than the baseline"
-        else:
-            how = f"Its mean loss is {says} than that of the baseline"
-        return (
-            f"{how} by {score}, and in the population {place}, if the baseline was fixed before "
-            "any holdout score was seen."
+        gain = self._compared(
+            best.to_dict(),
+            self.answers.terms.two_sided,
+            "fixed before any holdout score was seen",
         )
+        return f"{text} {gain}"
 
     @property
     def _called(self) -> str:
@@ -247,44 +353,6 @@ class Report:
         digits = _digits(value, high)
         return shown(value, digits), f"at most {_outward(high, 1, digits)}"
 
-    def ranking(self, n: int | None = None) -> list[DeclaredSearchAnswer]:
-        """The n best models, the best first, by the limit that counts: `low` or `high`."""
-        order = np.argsort(self.answers.ranks, kind="stable")[:n]
-        return [self.answers[row] for row in order.tolist()]
-
-    def to_frame(self) -> pandas.DataFrame:
-        """All answers, one row a model in the order of the queries.
-
-        A column for each field of an answer, and ``param_*`` for each parameter where keys are
-        mappings; else ``key``.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is missing: it is the extra ``pandas``.
-        """
-        with needs("pandas"):
-            import pandas
-
-        columns = self.answers.to_dict()
-        if all(isinstance(key, dict) for key in columns["key"]):
-            keys = columns.pop("key")
-            for name in dict.fromkeys(name for key in keys for name in key):
-                columns[f"param_{name}"] = [key.get(name) for key in keys]
-        return pandas.DataFrame(columns)
-
-    def to_json(self) -> str:
-        """All of the report, with every answer under "answers"; keys as they are, or as text."""
-        told = {"version": __version__} | self.as_json()
-        told["answers"] = [answer.to_dict() for answer in self.answers]
-        return json.dumps(told, indent=2, default=plain)
-
-    def to_html(self) -> str:
-        """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
-        return _PAGE.format(
-            title=html.escape(f"{self.metric} of {self.n_models:,} models"), body=self._repr_html_()
-        )
-
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers, keys as they are."""
         return {
@@ -332,38 +400,10 @@ class Report:
             f"however the search used {used}",
         )
 
-    def _repr_html_(self) -> str:
-        rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
-        names = [
-            name
-            for name in rows[0]
-            if name not in ("half_width", "nats")
-            and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
-        ]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{cell}</td>" for cell in _cells(row, names)) + "</tr>"
-            for row in rows
-        )
-        return (
-            f"<p>{html.escape(str(self))}</p>{self._picture()}"
-            f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-            f"<p><small>{html.escape(self.guarantee)}</small></p>"
-        )
 
-    def _picture(self) -> str:
-        """The picture as an image within the page; nothing where matplotlib is missing."""
-        try:
-            figure = self.plot()
-        except ModuleNotFoundError:
-            return ""
-        png = io.BytesIO()
-        figure.savefig(png, format="png")
-        data = base64.b64encode(png.getvalue()).decode()
-        text = html.escape(f"Scores of {self.n_models:,} models with their intervals", quote=True)
-        style = "max-width: 100%; height: auto"
-        return f'<img width="720" style="{style}" alt="{text}" src="data:image/png;base64,{data}">'
+def page(title: str, body: str) -> str:
+    """A page of HTML of its own."""
+    return _PAGE.format(title=html.escape(title), body=body)
 
 
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
@@ -408,17 +448,29 @@ def _outward(limit: float, side: int, digits: int) -> str:
 
 
 def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
-    """What a table has of an answer, as HTML."""
+    """What a table has of an answer."""
     usual = _digits(row["value"], row["value"] + row["half_width"])
     gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
     for name in names:
         value = row[name]
         if name == "key":
-            yield html.escape(shown_key(value))
+            yield shown_key(value)
         elif isinstance(value, float):
             yield shown(value, gains if name.startswith("gain") else usual)
+        elif isinstance(value, bool) or value is None:
+            yield {True: "yes", False: "no", None: ""}[value]
         else:
-            yield f"{value:,}" if isinstance(value, int) else html.escape(value)
+            yield f"{value:,}" if isinstance(value, int) else value
+
+
+def _in_markdown(text: str) -> str:
+    """Text that is neither HTML nor the end of a cell."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "&#124;")
+
+
+def released(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of an answer for JSON, which has no nan: None where a number was not released."""
+    return {name: None if value != value else value for name, value in fields.items()}
 
 
 def plain(value: Any) -> Any:

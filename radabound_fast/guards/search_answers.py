@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
@@ -76,18 +75,13 @@ class Terms(NamedTuple):
 
     def gain_intervals(self, kept: NDArray[Any], nats: Floats) -> tuple[Any, Any]:
         assert isinstance(self.measure, Measure)
-        lows, highs = self.measure.gain_intervals(kept, self.nats + nats + self.nats_of_gains)
+        lows, highs = self.measure.gain_intervals(kept, self.nats + nats)
         return lows, (highs if self.two_sided else 0.0 * highs + self.most_gain)
 
     @property
     def most_gain(self) -> float:
         least, most = self.measure.ends
         return most - least
-
-    @property
-    def nats_of_gains(self) -> float:
-        """More than for a score: a lower limit alone takes two of three events."""
-        return 0.0 if self.two_sided else log(4 / 3)
 
 
 _FIELDS = (*Answer.fields, "key", "rerun", "nats")

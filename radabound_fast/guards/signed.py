@@ -59,15 +59,10 @@ class SignedGuard(HaltingGuard, SignedQueries):
         max_queries: int | None,
     ) -> None:
         super().__init__(judged)
+        self._check_metric()
         self._labels: Labels | None = None
         self._rows = None
         if isinstance(self._holdout, Holdout):
-            if self._holdout.metric != "error":
-                raise ValueError(
-                    f"metric must be 'error' for a {self.kind}, which answers error rates and mean "
-                    f"losses, got {self._holdout.metric!r}: DeclaredSearch answers every metric, "
-                    "and in an order fixed beforehand FixedSequence does"
-                )
             self._labels = self._holdout.labels
             self._rows = self._labels.rows
         self._units = units = Units.of(self._holdout.weighting)

@@ -68,11 +68,17 @@ def with_params(estimator: Any, params: dict[str, Any]) -> Any:
 
 
 def listed_candidates(candidates: Any) -> list[dict[str, Any]]:
-    """Every candidate; a dict is a grid."""
-    grid = isinstance(candidates, Mapping)
-    listed = list(ParameterGrid(candidates) if grid else candidates)
+    """Every candidate; a dict is a grid, and a list of them grids, as in `ParameterGrid`."""
+    are_grids = isinstance(candidates, (Mapping, list, tuple))
+    try:
+        listed = list(ParameterGrid(candidates) if are_grids else candidates)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"candidates must be a grid or several, and a list of candidates spaces.Choice(list): "
+            f"{error}"
+        ) from None
     if not listed or not all(isinstance(params, Mapping) for params in listed):
-        raise ValueError(f"candidates must be a grid or dicts of parameters, got {candidates!r}")
+        raise ValueError(f"candidates must be a grid or yield parameters, got {candidates!r}")
     return [dict(params) for params in listed]
 
 

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from radabound_fast._extras import needs
-from radabound_fast.spaces import Choice, Grid, Space, Steps
-from radabound_fast.spaces.tokens import token_of, value_from
+from radabound_fast.spaces import Choice, Grid, PointSample, Space, Steps
+from radabound_fast.spaces.tokens import as_tuple, token_of, value_from
 from radabound_fast.spaces.values import check_values
+from radabound_fast.spaces.weights import AcceptedWeights
 
 with needs("optuna"):
-    from optuna import Study, Trial
+    from optuna import Study, Trial, create_study
     from optuna.distributions import (
         BaseDistribution,
         CategoricalDistribution,
         FloatDistribution,
         IntDistribution,
     )
+    from optuna.samplers import RandomSampler
+    from optuna.trial import FixedTrial, create_trial
+
+# a path in a tree of choices: names, and the values that they were given
+_Path = tuple[tuple[str, Hashable], ...]
+_ROOT: _Path = ()
 
 _FEWEST = 50  # values of a step that an error proposes, if so few will do
 
@@ -43,8 +52,8 @@ def space_of(study_or_distributions: Study | Mapping[str, BaseDistribution]) -> 
     TypeError
         Neither.
     ValueError
-        A distribution is continuous (the message has the line with a `step` that would do); a
-        study without trials, or whose trials suggest different parameters: for such a study use
+        A distribution is continuous: see `points_of`, or write the line in the message; a study
+        without trials, or whose trials suggest different parameters: for such a study use
         `TrialSpace`.
 
     Notes
@@ -60,14 +69,113 @@ def space_of(study_or_distributions: Study | Mapping[str, BaseDistribution]) -> 
     >>> space.size, {"depth": 3, "rate": 0.07} in space
     (2020, True)
     """
-    if isinstance(study_or_distributions, Study):
-        return Grid(_finite(_distributions_of(study_or_distributions), "suggest_float"))
-    if not isinstance(study_or_distributions, Mapping):
-        raise TypeError(
-            "study_or_distributions must be a study, or a mapping of names to distributions, "
-            f"got {study_or_distributions!r}"
-        )
-    return Grid(_finite(study_or_distributions, "FloatDistribution"))
+    return Grid(
+        {
+            name: _values(name, distribution)
+            for name, distribution in _distributions(study_or_distributions).items()
+        }
+    )
+
+
+class TrialPoints(PointSample):
+    """What `points_of` returns: points of a study, of which a trial is judged as the nearest."""
+
+    def __init__(
+        self,
+        declared: Mapping[str, BaseDistribution] | Callable[[Any], Any],
+        n: int,
+        seed: int | None,
+    ) -> None:
+        self._declared = declared
+        super().__init__(_RandomTrials(declared), n, seed)
+
+    def point_for(self, trial: Trial) -> dict[str, Any]:
+        """Have the trial suggest all parameters, and return the nearest point."""
+        if callable(self._declared):
+            self._declared(trial)
+        else:
+            for name, distribution in self._declared.items():
+                _suggest(trial, name, distribution)
+        point: dict[str, Any] = self.nearest(trial.params)
+        return point
+
+
+def points_of(
+    declared: Study | Mapping[str, BaseDistribution] | Callable[[Any], Any],
+    n: int,
+    seed: int | None = None,
+) -> TrialPoints:
+    """Points of a study, drawn beforehand; its parameters may be continuous.
+
+    Parameters
+    ----------
+    declared : mapping of str to distribution, Study, or callable
+        What a trial suggests.  Mapping and study are those of `space_of`, with any distribution.
+        A callable gets a trial and suggests all of its parameters; which it suggests may depend on
+        those before, and on nothing else.
+    n, seed
+        As for `spaces.PointSample`; points are drawn as Optuna's `RandomSampler` does.
+
+    Returns
+    -------
+    PointSample
+        With it `guarded_objective` trains and queries each trial with the point that is nearest to
+        what the sampler suggested.  The objective stays as it is: its trial suggests the values of
+        the point.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `space_of` and `spaces.PointSample`.
+
+    Examples
+    --------
+    >>> from optuna.distributions import FloatDistribution
+    >>> space = points_of({"C": FloatDistribution(1e-4, 1e4, log=True)}, 1000, seed=0)
+    >>> point = space.nearest({"C": 1.0})
+    >>> round(point["C"], 1), round(space.nats(point), 2)
+    (1.0, 6.91)
+    """
+    if callable(declared):
+        return TrialPoints(declared, n, seed)
+    distributions = dict(_distributions(declared))
+    for name, distribution in distributions.items():
+        if not isinstance(distribution, BaseDistribution):
+            raise _no_distribution(name, distribution)
+    return TrialPoints(distributions, n, seed)
+
+
+class _RandomTrials:
+    """Parameters as Optuna's `RandomSampler` suggests them, with a seed from a generator."""
+
+    def __init__(self, declared: Any) -> None:
+        self._declared = declared
+        self._study: Study | None = None
+
+    def __call__(self, rng: np.random.Generator) -> dict[str, Any]:
+        if self._study is None:
+            self._study = create_study(sampler=RandomSampler(int(rng.integers(2**32))))
+            self._trial = create_trial(value=0.0)  # which the sampler does not look at
+        if callable(self._declared):
+            trial = self._study.ask()
+            self._declared(trial)
+            return trial.params
+        sample = self._study.sampler.sample_independent
+        return {
+            name: sample(self._study, self._trial, name, distribution)
+            for name, distribution in self._declared.items()
+        }
+
+
+def _suggest(trial: Trial, name: str, distribution: Any) -> None:
+    if isinstance(distribution, CategoricalDistribution):
+        trial.suggest_categorical(name, distribution.choices)
+        return
+    low, high, step, log = (getattr(distribution, part) for part in ("low", "high", "step", "log"))
+    if isinstance(distribution, IntDistribution):
+        trial.suggest_int(name, low, high, step=step, log=log)
+    else:
+        trial.suggest_float(name, low, high, step=step, log=log)
 
 
 def nats(trial: Any) -> float:
@@ -85,10 +193,28 @@ def nats(trial: Any) -> float:
     TypeError
         No trial.
     ValueError
-        A continuous distribution; the message has the line with a `step` that would do.
+        A value that its distribution does not have; a continuous distribution: see `points_of`, or
+        write the line in the message.
     """
-    values = _finite(_fields_of(trial)[1], "suggest_float")
-    return math.fsum(math.log(Choice(choices, name=name).size) for name, choices in values.items())
+    return math.fsum(choice.nats(value) for choice, value in _chosen(trial))
+
+
+def _chosen(trial: Any) -> list[tuple[Choice, Any]]:
+    """What a trial chose among, and what it chose."""
+    params, distributions = getattr(trial, "params", None), getattr(trial, "distributions", None)
+    if not isinstance(params, Mapping) or not isinstance(distributions, Mapping):
+        raise TypeError(f"key must be a trial, got {trial!r}")
+    if params.keys() != distributions.keys():
+        raise ValueError(
+            f"key must be a trial with a distribution for each of its parameters {list(params)}, "
+            f"got one for {list(distributions)}"
+        )
+    return [(choice_of(trial, name), value) for name, value in params.items()]
+
+
+def choice_of(trial: Any, name: str) -> Choice:
+    """The values that a trial chose one parameter among."""
+    return Choice(_values(name, trial.distributions[name], trial=True), name=name)
 
 
 class TrialSpace(Space):
@@ -100,9 +226,11 @@ class TrialSpace(Space):
 
     Notes
     -----
-    Two live trials that were given the same values and then suggest something else are an error,
-    as where a range shrinks around the best trial so far: such a space was not declared
-    beforehand.  This object finds only what it saw itself.
+    Two trials that were given the same values and then suggest something else are an error, as
+    where a range shrinks around the best trial so far: such a space was not declared beforehand.
+    Of a stored trial, whose order nobody knows, as much is compared as live trials have shown.  The
+    weights of the keys that were accepted never sum to more than 1.  This object knows only what
+    it found itself, so that processes that share a study each compare their own trials.
 
     Examples
     --------
@@ -123,38 +251,52 @@ class TrialSpace(Space):
 
     def __init__(self) -> None:
         # by what a trial suggested so far, with the values it got: what it suggested next
-        self._next: dict[Hashable, Hashable] = {}
+        self._next: dict[_Path, tuple[str | None, str | None]] = {}
+        self._accepted = AcceptedWeights()
 
     @property
     def size(self) -> None:
         """None: nobody knows before all of it was suggested."""
 
     def find(self, key: Any) -> tuple[Hashable, float]:
-        paid = nats(key)
-        params, distributions = _fields_of(key)
-        path = [(name, token_of(value, name)) for name, value in params.items()]
-        if isinstance(key, Trial):  # of a stored trial nobody knows the order
-            self._check_tree(path, distributions)
-        return tuple(sorted(path)), paid
+        chosen = {choice.name: (choice, choice.place(value)) for choice, value in _chosen(key)}
+        values = {
+            name: token_of(choice.values[place], name) for name, (choice, place) in chosen.items()
+        }
+        nats = math.fsum(math.log(choice.size) for choice, _ in chosen.values())
+        self._check_tree(values, key)
+        code = tuple(sorted(values.items()))
+        return code, self._accepted.add(code, nats, dict(key.params))
 
-    def _check_tree(
-        self, path: list[tuple[str, Hashable]], distributions: Mapping[str, BaseDistribution]
-    ) -> None:
-        for i in range(len(path) + 1):
-            name = path[i][0] if i < len(path) else None
-            suggested = (name, None if name is None else repr(distributions[name]))
-            first = self._next.setdefault(tuple(path[:i]), suggested)
+    def _check_tree(self, values: Mapping[str, Hashable], trial: Any) -> None:
+        """ValueError if the trial has left the tree of choices that others have shown."""
+        left, path = dict(values), _ROOT
+        while True:
+            name, known = next(iter(left), None), self._next.get(path)
+            if not isinstance(trial, (Trial, FixedTrial)):  # in no order
+                if known is None:
+                    return
+                name = known[0] if known[0] in left else name
+            suggested = name, None if name is None else repr(trial.distributions[name])
+            first = self._next.setdefault(path, suggested)
             if first != suggested:
                 raise ValueError(
-                    f"key must be a trial of one tree of choices, got one that after "
-                    f"{dict(path[:i])!r} suggests {_in_words(suggested)}, where an earlier trial "
-                    f"suggested {_in_words(first)}: what is suggested may depend on the trial's "
-                    "own values alone"
+                    "key must be a trial of one tree of choices, got one that after "
+                    f"{ {name: value_from(value) for name, value in path}!r} suggests "
+                    f"{_in_words(suggested)}, where an earlier trial suggested "
+                    f"{_in_words(first)}: what is suggested may depend on the trial's own values "
+                    "alone"
                 )
+            if name is None:
+                return
+            path = (*path, (name, left.pop(name)))
 
     def key_of(self, code: Any) -> dict[str, Any]:
-        """``trial.params``."""
-        return {name: value_from(value) for name, value in code}
+        """``trial.params``, in the order in which trials suggest them, if one of them was found."""
+        left, path = dict(as_tuple(code)), _ROOT
+        while path in self._next and (name := self._next[path][0]) in left:
+            path = (*path, (str(name), left.pop(name)))
+        return {name: value_from(value) for name, value in (*path, *left.items())}
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "TrialSpace"}
@@ -163,12 +305,15 @@ class TrialSpace(Space):
         return "TrialSpace()"
 
 
-def _fields_of(trial: Any) -> tuple[Mapping[str, Any], Mapping[str, BaseDistribution]]:
-    params = getattr(trial, "params", None)
-    distributions = getattr(trial, "distributions", None)
-    if not isinstance(params, Mapping) or not isinstance(distributions, Mapping):
-        raise TypeError(f"key must be a trial, got {trial!r}")
-    return params, distributions
+def _distributions(declared: Any) -> Mapping[str, BaseDistribution]:
+    if isinstance(declared, Study):
+        return _distributions_of(declared)
+    if not isinstance(declared, Mapping):
+        raise TypeError(
+            "study_or_distributions must be a study, or a mapping of names to distributions, "
+            f"got {declared!r}"
+        )
+    return declared
 
 
 def _distributions_of(study: Study) -> Mapping[str, BaseDistribution]:
@@ -192,36 +337,36 @@ def _in_words(suggested: Any) -> str:
     return "nothing more" if name is None else f"{name!r} from {distribution}"
 
 
-def _finite(distributions: Mapping[str, Any], call: str) -> dict[str, Any]:
-    """Names and values; `call` is how the user writes a float."""
-    return {name: _values(name, given, call) for name, given in distributions.items()}
-
-
-def _values(name: str, distribution: Any, call: str) -> Any:
+def _values(name: str, distribution: Any, *, trial: bool = False) -> Any:
+    """The values of a distribution; a message speaks of a trial's suggestion, or of a mapping."""
     if isinstance(distribution, CategoricalDistribution):
         return check_values(list(distribution.choices), name)
     if isinstance(distribution, IntDistribution):
         return range(distribution.low, distribution.high + 1, distribution.step)
     if not isinstance(distribution, FloatDistribution):
-        raise TypeError(f"{name} must be one of Optuna's distributions, got {distribution!r}")
+        raise _no_distribution(name, distribution)
     if distribution.step is not None:
         return Steps(distribution.low, distribution.high, distribution.step)
+    declared = "suggest" if trial else "distributions"
     raise ValueError(
-        f"{name} must have finitely many values, got {distribution!r}: write "
-        + _with_step(name, distribution, call)
+        f"{name} must have finitely many values, got {distribution!r}: draw points beforehand, "
+        f"points_of({declared}, 10_000)" + _with_step(name, distribution, trial)
     )
 
 
-def _with_step(name: str, distribution: FloatDistribution, call: str) -> str:
-    """The line that would do."""
-    low, high, use = distribution.low, distribution.high, ""
+def _no_distribution(name: str, distribution: Any) -> TypeError:
+    return TypeError(f"{name} must be one of Optuna's distributions, got {distribution!r}")
+
+
+def _with_step(name: str, distribution: FloatDistribution, trial: bool) -> str:
+    """The line that would do as well; none on a logarithmic scale, which has no steps."""
     if distribution.log:
-        low, high = round(math.log10(low), 2), round(math.log10(high), 2)
-        use, name = f" and 10 ** that for {name}", f"log10_{name}"
+        return ""
+    low, high = distribution.low, distribution.high
     step = _step_between(low, high)
-    if call == "FloatDistribution":
-        return f'"{name}": FloatDistribution({low}, {high}, step={step})' + use
-    return f'trial.suggest_float("{name}", {low}, {high}, step={step})' + use
+    if trial:
+        return f', or write trial.suggest_float("{name}", {low}, {high}, step={step})'
+    return f', or write "{name}": FloatDistribution({low}, {high}, step={step})'
 
 
 def _step_between(low: float, high: float) -> float:

@@ -77,20 +77,19 @@ def check_guard(guard: Any) -> AnyGuard:
     return known
 
 
-def check_error_rates(guard: Any) -> AnyGuard:
-    """`check_guard` for adapters whose queries are classes and better the smaller the answer."""
-    known = check_guard(guard)
-    if known.holdout.metric != "error":
-        raise ValueError(f"guard must have metric='error' here, got {known.holdout.metric!r}")
-    return known
-
-
 def check_guesses(guard: AnyGuard, guesses: bool) -> None:
     """ValueError unless a guard that needs guesses gets them."""
     if guard.needs == "guess" and not guesses:
         raise ValueError(
             f"guesses must be True with {guard.kind}, and fit_predict return (predictions, guess)"
         )
+
+
+def member_of(guard: AnyGuard, candidate: Any) -> Any:
+    """What to train with for a candidate: the key that the declared space has for it, if it has."""
+    if not is_search_here(guard) or candidate not in guard.space:
+        return candidate  # which the guard will refuse, if it must
+    return guard.space.key_of(guard.space.find(candidate)[0])
 
 
 def is_search_here(guard: AnyGuard) -> TypeGuard[DeclaredSearch]:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from radabound_fast._checks import check_count
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.integrations._owner import beside, check_error_rates, first_withheld
+from radabound_fast.integrations._owner import beside, check_guard, first_withheld
+
+# what the scores of an objective may be, for a metric that takes these
+OUTPUTS_FOR = {
+    "classes": ("chances", "logits", "codes"),
+    "scores": ("chances", "logits"),
+    "probabilities": ("chances", "logits"),
+    "numbers": ("numbers",),
+}
 
 
 class Rounds:
     """Asks about an ensemble of so many rounds, and remembers what was answered."""
 
     def __init__(self, guard: Any, X_holdout: Any, every: int, classes: Any, key: Any) -> None:
-        self.guard = check_error_rates(guard)
+        self.guard = check_guard(guard)
         holdout = self.guard.holdout
         if self.guard.needs == "guess":
             raise ValueError(
@@ -35,16 +45,39 @@ class Rounds:
                 f"X_holdout must have the holdout's {holdout.n_samples} samples, got {n_rows}"
             )
         self.X_holdout = X_holdout
+        if classes is not None and holdout.takes == "numbers":
+            raise TypeError(f"classes must be left out with metric={holdout.metric!r}")
         self._named = None if classes is None else _checked(list(classes), holdout.classes or [])
-        self._labels: NDArray[Any] = np.empty(0)  # of each class number of the booster
+        self._labels: list[Any] = []  # of each class number of the booster
+        self._output, self._by_class = "codes", False
         self.answers: list[tuple[int, Any]] = []
 
-    def start(self, n_classes: int) -> None:
-        """A training begins, of a booster with so many classes; what was answered is forgotten.
+    def start(
+        self, objective: str, outputs: Mapping[str, str], n_classes: int, hint: str = ""
+    ) -> None:
+        """Begin a training of a booster with so many classes; what was answered is forgotten.
 
-        Raises ValueError if it is not known which label each class number of the booster is.
+        Parameters
+        ----------
+        objective : str
+            The booster's.
+        outputs : mapping
+            What the scores of each objective are: class numbers ("codes"), "numbers", "chances" or
+            "logits" of the second class or of each.
+
+        Raises ValueError if they are not what the metric takes, or it is not known which label each
+        class number of the booster is.
         """
-        self.answers = []
+        self.answers, takes = [], self.guard.holdout.takes
+        fitting = [name for name, output in outputs.items() if output in OUTPUTS_FOR[takes]]
+        if objective not in fitting:
+            raise ValueError(
+                f"objective must be one of {', '.join(fitting)} for a metric of {takes}, "
+                f"got {objective}{hint}"
+            )
+        self._output, self._by_class = outputs[objective], objective.startswith("multi")
+        if takes == "numbers":
+            return
         # class numbers are labels where both are 0, 1, 2, ...; else only the user knows
         labels = list(range(n_classes)) if self._named is None else self._named
         if self._named is None and self.guard.holdout.classes != labels:
@@ -58,20 +91,26 @@ class Rounds:
                 f"classes must have a label for each of the booster's {n_classes} classes, "
                 f"got {len(labels)}"
             )
-        self._labels = _as_row(labels)
+        known = self.guard.holdout.classes or []
+        if takes == "probabilities" and set(labels) != set(known):
+            raise ValueError(
+                f"the booster must have the holdout's {len(known)} classes for a metric of "
+                f"probabilities, got {len(labels)} of them"
+            )
+        self._labels = labels
 
     def is_due(self, n_rounds: int) -> bool:
         """Whether an ensemble of so many rounds is one to ask about."""
         return n_rounds % self.every == 0
 
-    def ask(self, n_rounds: int, codes: NDArray[np.intp]) -> bool:
-        """Whether the guard still answers, given the class number of each sample.
+    def ask(self, n_rounds: int, scores: NDArray[Any]) -> bool:
+        """Whether the guard still answers, given what the booster says of each sample.
 
         Raises HoldoutExhausted if the very first answer is withheld: then no round is best.
         """
         key = None if self.key is None else self.key(n_rounds)
         try:
-            answer = self.guard.query(self._labels[codes], **beside(self.guard, key=key))
+            answer = self.guard.query(self._predictions(scores), **beside(self.guard, key=key))
         except HoldoutExhausted as spent:
             if not self.answers:
                 raise first_withheld(self.guard, spent) from None
@@ -79,18 +118,40 @@ class Rounds:
         self.answers.append((n_rounds, answer))
         return True
 
+    def _predictions(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """What the metric takes, of what the booster says."""
+        holdout = self.guard.holdout
+        if not self._by_class and scores.ndim != 1:
+            raise ValueError(f"the booster must give one score a sample, got shape {scores.shape}")
+        if holdout.takes == "numbers":
+            return scores
+        if holdout.takes == "classes":
+            return _as_row(self._labels)[self._codes(scores)]
+        if holdout.takes == "scores":
+            place = self._labels.index(holdout.pos_label)
+            if scores.ndim == 2:
+                return np.asarray(scores[:, place])
+            return scores if place == 1 else -scores  # 1 - scores would make ties
+        if scores.ndim == 1:
+            chances = expit(scores) if self._output == "logits" else scores
+            scores = np.stack([1 - chances, chances], axis=1)
+        known = holdout.classes or []
+        return np.asarray(scores[:, [self._labels.index(label) for label in known]])
+
+    def _codes(self, scores: NDArray[Any]) -> NDArray[np.intp]:
+        """Class numbers."""
+        if scores.ndim == 2:
+            return np.asarray(scores.argmax(axis=1))
+        if self._output == "codes":
+            return scores.astype(np.intp)
+        return (scores > (0.5 if self._output == "chances" else 0.0)).astype(np.intp)
+
     @property
     def best(self) -> tuple[int, float] | None:
-        """How many rounds have the lowest error, the first of equals, and that error."""
-        errors = ((n_rounds, answer.value) for n_rounds, answer in self.answers)
-        return min(errors, key=lambda told: told[1], default=None)
-
-
-def above(scores: NDArray[Any], threshold: float) -> NDArray[np.intp]:
-    """Class numbers of two classes, from one score a sample."""
-    if scores.ndim != 1:
-        raise ValueError(f"the booster must give one score a sample, got shape {scores.shape}")
-    return (scores > threshold).astype(np.intp)
+        """How many rounds are best, the first of equals, and their value of the metric."""
+        sign = -1 if self.guard.holdout.greater_is_better else 1
+        values = ((n_rounds, answer.value) for n_rounds, answer in self.answers)
+        return min(values, key=lambda told: sign * told[1], default=None)
 
 
 def _n_rows(X: Any) -> int | None:

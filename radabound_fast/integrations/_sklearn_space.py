@@ -19,10 +19,12 @@ def space_of(search_or_candidates: Any) -> Grid | Choice:
 
     Parameters
     ----------
-    search_or_candidates : search, ParameterGrid, ParameterSampler, mapping, or list of dict
+    search_or_candidates : search, ParameterGrid, ParameterSampler, mapping or list of mappings
         `GridSearchCV`, `HalvingGridSearchCV` and `ParameterGrid`: their grid.
         `RandomizedSearchCV`, `HalvingRandomSearchCV` and `ParameterSampler`: the candidates that
-        they will draw, which are drawn here, so ``random_state`` must be an int.  A list: itself.
+        they will draw, which are drawn here, so ``random_state`` must be an int.  A mapping or a
+        list of them: grids, as everywhere in scikit-learn; a list of candidates is
+        `spaces.Choice(list)`.
 
     Returns
     -------
@@ -54,13 +56,12 @@ def space_of(search_or_candidates: Any) -> Grid | Choice:
         return Grid(given.param_grid)
     if hasattr(given, "param_distributions"):
         return _drawn(given)
-    if isinstance(given, Mapping):
+    several = isinstance(given, (list, tuple)) and all(isinstance(one, Mapping) for one in given)
+    if several or isinstance(given, Mapping):
         return Grid(given)
-    if isinstance(given, (list, tuple)) and all(isinstance(params, Mapping) for params in given):
-        return Choice(given)
     raise TypeError(
-        "search_or_candidates must be a search with a param_grid or param_distributions, a grid, "
-        f"or a list of parameters, got {given!r}"
+        "search_or_candidates must be a search with a param_grid or param_distributions, or a grid "
+        f"or several, got {given!r}"
     )
 
 
@@ -81,5 +82,11 @@ def _drawn(search: Any) -> Choice:
     sampler = ParameterSampler(
         search.param_distributions, check_integer(n_candidates=n_candidates), random_state=state
     )
-    drawn = list(sampler)
+    drawn = [_in_order(params, sampler.param_distributions) for params in sampler]
     return Choice(list({token_of(params, "candidates"): params for params in drawn}.values()))
+
+
+def _in_order(params: dict[str, Any], distributions: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Parameters in the order in which they were declared, where scikit-learn sorts them."""
+    names = next(one for one in distributions if one.keys() == params.keys())
+    return {name: params[name] for name in names}

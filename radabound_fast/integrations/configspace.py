@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from radabound_fast._extras import needs
-from radabound_fast.spaces import Space
-from radabound_fast.spaces.tokens import token_of, value_from
+from radabound_fast.spaces import Choice, PointSample, Space
 
 with needs("configspace"):
-    from ConfigSpace import Configuration, ConfigurationSpace
+    from ConfigSpace import (
+        CategoricalHyperparameter,
+        Configuration,
+        ConfigurationSpace,
+        Constant,
+        OrdinalHyperparameter,
+    )
     from ConfigSpace.exceptions import (
         ActiveHyperparameterNotSetError,
         ForbiddenValueError,
-        IllegalValueError,
+        IllegalVectorizedValueError,
         InactiveHyperparameterSetError,
     )
+    from ConfigSpace.hyperparameters import IntegerHyperparameter
 
 
 class ConfigSpaceOf(Space):
@@ -25,8 +34,8 @@ class ConfigSpaceOf(Space):
 
     def __init__(self, configuration_space: ConfigurationSpace) -> None:
         self._space = configuration_space
-        self._log_sizes = {
-            name: math.log(_size_of(name, parameter))
+        self._choices = {
+            name: Choice(_values_of(name, parameter), name=name)
             for name, parameter in configuration_space.items()
         }
 
@@ -35,28 +44,33 @@ class ConfigSpaceOf(Space):
         """How many configurations there are; None if some depend on others or are forbidden."""
         if self._space.conditions or self._space.forbidden_clauses:
             return None
-        return math.prod(int(parameter.size) for parameter in self._space.values())
+        return math.prod(choice.size for choice in self._choices.values())
 
     def find(self, key: Any) -> tuple[Hashable, float]:
         if not isinstance(key, Mapping):
             raise TypeError(f"key must be a configuration, or a mapping of its values, got {key!r}")
-        unknown = sorted(map(str, key.keys() - self._log_sizes.keys()))
+        unknown = sorted(map(str, key.keys() - self._choices.keys()))
         if unknown:
             raise ValueError(f"key must have the names of the space, got {unknown}")
+        code = tuple(
+            (name, choice.place(key[name])) for name, choice in self._choices.items() if name in key
+        )
+        vector = np.full(len(self._choices), np.nan)
+        for name, value in self.key_of(code).items():
+            vector[self._space.index_of[name]] = self._space[name].to_vector(value)
         try:
-            Configuration(self._space, values=dict(key)).check_valid_configuration()
+            Configuration(self._space, vector=vector).check_valid_configuration()
         except (
             ActiveHyperparameterNotSetError,
             ForbiddenValueError,
-            IllegalValueError,
+            IllegalVectorizedValueError,
             InactiveHyperparameterSetError,
         ) as error:
             raise ValueError(f"key must be a configuration of the space: {error}") from None
-        path = sorted((name, token_of(value, name)) for name, value in key.items())
-        return tuple(path), math.fsum(self._log_sizes[name] for name, _ in path)
+        return code, math.fsum(math.log(self._choices[name].size) for name, _ in code)
 
     def key_of(self, code: Any) -> dict[str, Any]:
-        return {name: value_from(value) for name, value in code}
+        return {name: self._choices[name].key_of(place) for name, place in code}
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "ConfigSpaceOf", "space": self._space.to_serialized_dict()}
@@ -85,7 +99,7 @@ def space_of(configuration_space: ConfigurationSpace) -> ConfigSpaceOf:
     TypeError
         No ConfigurationSpace.
     ValueError
-        A parameter is continuous; the message has a line that would do.
+        A parameter is continuous: see `points_of`, or write the line in the message.
 
     Examples
     --------
@@ -98,19 +112,74 @@ def space_of(configuration_space: ConfigurationSpace) -> ConfigSpaceOf:
     >>> round(space.nats({"model": "svm"}), 4), round(space.nats({"model": "trees", "depth": 7}), 4)
     (0.6931, 3.6889)
     """
+    return ConfigSpaceOf(_check(configuration_space))
+
+
+def points_of(
+    configuration_space: ConfigurationSpace, n: int, seed: int | None = None
+) -> PointSample:
+    """Points of a `ConfigurationSpace`, drawn beforehand; its parameters may be continuous.
+
+    Parameters
+    ----------
+    configuration_space : ConfigurationSpace
+        With any parameters, conditions and forbidden clauses; it is not changed.
+    n, seed
+        As for `spaces.PointSample`; points are drawn by the space itself.
+
+    Returns
+    -------
+    PointSample
+        ``nearest(configuration)`` returns the point to train with.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No ConfigurationSpace, or as in `spaces.PointSample`.
+
+    Examples
+    --------
+    >>> from ConfigSpace import ConfigurationSpace, Float
+    >>> configurations = ConfigurationSpace()
+    >>> _ = configurations.add(Float("C", (1e-4, 1e4), log=True))
+    >>> space = points_of(configurations, 1000, seed=0)
+    >>> point = space.nearest(configurations.get_default_configuration())
+    >>> round(point["C"], 1), round(space.nats(point), 2)
+    (1.0, 6.91)
+    """
+    own = copy.deepcopy(_check(configuration_space))
+    drawn: list[Configuration] = []
+
+    def draw(rng: np.random.Generator) -> dict[str, Any]:
+        if not drawn:
+            own.seed(int(rng.integers(2**32)))
+            drawn.extend(own.sample_configuration(max(2, n)))  # of one it would return no list
+        return dict(drawn.pop())
+
+    return PointSample(draw, n, seed)
+
+
+def _check(configuration_space: Any) -> ConfigurationSpace:
     if not isinstance(configuration_space, ConfigurationSpace):
         raise TypeError(
             f"configuration_space must be a ConfigurationSpace, got {configuration_space!r}"
         )
-    return ConfigSpaceOf(configuration_space)
+    return configuration_space
 
 
-def _size_of(name: str, parameter: Any) -> int:
-    if math.isfinite(parameter.size):
-        return int(parameter.size)
+def _values_of(name: str, parameter: Any) -> Any:
+    if isinstance(parameter, CategoricalHyperparameter):
+        return parameter.choices
+    if isinstance(parameter, OrdinalHyperparameter):
+        return parameter.sequence
+    if isinstance(parameter, Constant):
+        return [parameter.value]
+    if isinstance(parameter, IntegerHyperparameter):
+        return range(parameter.lower, parameter.upper + 1)
     low, high = getattr(parameter, "lower", 0.0), getattr(parameter, "upper", 1.0)
     values = "geomspace" if getattr(parameter, "log", False) else "linspace"
     raise ValueError(
-        f"{name} must have finitely many values, got {parameter}: write "
+        f"{name} must have finitely many values, got {parameter}: draw points beforehand, "
+        f"points_of(configuration_space, 10_000), or write "
         f'OrdinalHyperparameter("{name}", np.{values}({low:g}, {high:g}, 101).tolist())'
     )

@@ -19,6 +19,7 @@ from radabound_fast.integrations._owner import (
     check_guesses,
     first_withheld,
     fitted_of,
+    member_of,
 )
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def judged(
     def tasks() -> Iterator[Any]:
         for candidate in candidates:
             sent.append(candidate)
-            yield task(candidate)
+            yield task(member_of(guard, candidate))
 
     outputs = _outputs(tasks(), n_jobs, backend)
     shown = contextlib.ExitStack()

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
-from radabound_fast.integrations._rounds import Rounds, above
+from radabound_fast.integrations._rounds import Rounds
 
 if TYPE_CHECKING:
     from radabound_fast.integrations._owner import AnyGuard
@@ -19,9 +18,22 @@ with needs("lightgbm"):
     from lightgbm import Booster
     from lightgbm.callback import EarlyStopException
 
-# objectives whose scores are probabilities: of class 1, or of each class
 BINARY = ("binary", "cross_entropy")
-MULTICLASS = ("multiclass", "multiclassova")
+# what the scores of each objective are
+OUTPUTS = dict.fromkeys((*BINARY, "multiclass", "multiclassova"), "chances") | dict.fromkeys(
+    (
+        "regression",
+        "regression_l1",
+        "huber",
+        "fair",
+        "poisson",
+        "quantile",
+        "mape",
+        "gamma",
+        "tweedie",
+    ),
+    "numbers",
+)
 
 
 class GuardedRounds:
@@ -45,17 +57,18 @@ class GuardedRounds:
     def __call__(self, env: Any) -> None:
         rounds, n_rounds = self._rounds, env.iteration + 1
         if env.iteration == env.begin_iteration:
-            n_classes, self._n_threads = _checked(env.model)
-            rounds.start(n_classes)
+            objective, n_classes, self._n_threads = _checked(env.model)
+            rounds.start(objective, OUTPUTS, n_classes)
         answered = True
         if rounds.is_due(n_rounds):
             # without a number it takes all cores, and training goes on with them
             scores = env.model.predict(rounds.X_holdout, num_threads=self._n_threads)
-            answered = rounds.ask(n_rounds, _codes(scores))
+            answered = rounds.ask(n_rounds, np.asarray(scores))
         ends = not answered or n_rounds == env.end_iteration
         if ends and rounds.best is not None:
-            best, error = rounds.best
-            raise EarlyStopException(best - 1, [("holdout", "error", error, False)])
+            (best, value), holdout = rounds.best, rounds.guard.holdout
+            told = "holdout", holdout.metric, value, holdout.greater_is_better
+            raise EarlyStopException(best - 1, [told])
 
 
 def guarded_rounds(
@@ -76,7 +89,7 @@ def guarded_rounds(
     Parameters
     ----------
     guard : guard made on labels, or RemoteGuard
-        With the metric "error"; it needs no guesses.
+        With any metric; it needs no guesses.
     X_holdout : array_like or dataframe, shape (guard.holdout.n_samples, n_features)
         What ``Booster.predict`` takes.
     every : int, default 10
@@ -99,14 +112,15 @@ def guarded_rounds(
         The guard has halted, can answer no query, or (in training) withholds the first answer.
     TypeError, ValueError
         No guard made on labels, another length, or in training, before any query:
-        ``lightgbm.cv``, an objective of the user's own or one that gives no probabilities, boosting
-        "dart", whose rounds change the trees before them, or classes that do not fit the booster's.
+        ``lightgbm.cv``, an objective of the user's own or one that gives nothing that the metric
+        takes, boosting "dart", whose rounds change the trees before them, or classes that do not
+        fit the booster's.
     """
     return GuardedRounds(Rounds(guard, X_holdout, every, classes, key))
 
 
-def _checked(model: Any) -> tuple[int, int]:
-    """Return a booster's number of classes, and of threads.
+def _checked(model: Any) -> tuple[str, int, int]:
+    """Return a booster's objective, and its number of classes and of threads.
 
     Raises TypeError or ValueError if it cannot be judged.
     """
@@ -122,25 +136,15 @@ def _checked(model: Any) -> tuple[int, int]:
         _setting(text, pattern)
         for pattern in (r"^objective=(\w+)", r"^\[boosting: (\w+)\]", r"^\[num_threads: (-?\d+)\]")
     )
-    if objective not in BINARY + MULTICLASS:
-        raise ValueError(
-            f"objective must be one of {', '.join(BINARY + MULTICLASS)}, whose scores are "
-            f"probabilities, got {objective or 'a function'}"
-        )
     if boosting == "dart":
         raise ValueError(
             "boosting must not be dart: its later rounds change the earlier trees, so that the "
             "model of the best round would not be the one that was asked about"
         )
     n_classes = 2 if objective in BINARY else model.num_model_per_iteration()
-    return n_classes, int(n_threads or 0)
+    return objective or "a function", n_classes, int(n_threads or 0)
 
 
 def _setting(text: str, pattern: str) -> str | None:
     found = re.search(pattern, text, re.MULTILINE)
     return found[1] if found else None
-
-
-def _codes(scores: Any) -> NDArray[np.intp]:
-    scores = np.asarray(scores)
-    return scores.argmax(axis=1) if scores.ndim == 2 else above(scores, 0.5)

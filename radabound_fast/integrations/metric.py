@@ -41,6 +41,18 @@ class _GuardHere(AnyGuard, Protocol):
     def database(self) -> Ledger | SearchRecord | None: ...
 
 
+class _FreeSearch(_GuardHere, Protocol):
+    """A search that scores as often as asked, and confirms finalists in place of queries."""
+
+    @property
+    def search_part(self) -> Any: ...
+    def score(self, y_pred: Any) -> float: ...
+
+
+def _scores(guard: Any) -> TypeGuard[_FreeSearch]:
+    return hasattr(type(guard), "score")
+
+
 def _is_here(guard: AnyGuard) -> TypeGuard[_GuardHere]:
     return guard.holdout.labels is not None
 
@@ -52,7 +64,9 @@ class HoldoutMetric:
     ----------
     guard : guard made on labels
         What answers.  With a `DeclaredSearch` every call brings ``key=``, unless its space is
-        `spaces.Improvements`; with a `GuessAndCheck`, ``guess=``.
+        `spaces.Improvements`; with a `GuessAndCheck`, ``guess=``.  A `ConfirmedSearch` scores on
+        its search rows, as often as the tool likes: `y_true` are the labels of all rows, or of the
+        search rows.
     other_rows : {"refuse", "plain"}, default "refuse"
         What becomes of a call whose `y_true` are not the holdout's labels, sample by sample, such
         as one with training rows: a ValueError, or the same metric of those rows, each of which
@@ -107,9 +121,13 @@ class HoldoutMetric:
 
     @sealed
     def __init__(
-        self, guard: AnyGuard, *, other_rows: OtherRows = "refuse", withheld: Withheld = "raise"
+        self,
+        guard: AnyGuard | _FreeSearch,
+        *,
+        other_rows: OtherRows = "refuse",
+        withheld: Withheld = "raise",
     ) -> None:
-        guard = check_guard(guard)
+        guard = guard if _scores(guard) else check_guard(guard)
         if not _is_here(guard):
             raise TypeError(
                 "guard must have its labels in this process, by which the metric knows its rows, "
@@ -187,9 +205,13 @@ class HoldoutMetric:
             raise TypeError(
                 "sample_weight must be left out: rows count as Holdout(..., sample_weight=) says"
             )
-        if not self.guard.holdout.labels.are(y_true):
+        guard = self.guard
+        of_part = _scores(guard) and guard.search_part and guard.search_part.labels.are(y_true)
+        if not of_part and not guard.holdout.labels.are(y_true):
             return self._of_other_rows(y_true, y_pred)
         self._check_beside(key, guess)
+        if _scores(guard):
+            return guard.score(y_pred)
         if self._best_so_far is not None:
             return self._best_so_far.query(y_pred)
         try:
@@ -258,7 +280,8 @@ class HoldoutMetric:
                 "processes"
             )
         options = self.other_rows, self.withheld
-        if database is None or is_search_here(guard):  # a search is sent with the path of its own
+        # a search is sent with the path of its own
+        if database is None or is_search_here(guard) or _scores(guard):
             return _restored, (type(self), guard, *options)
         opened = type(guard), database.path, guard.holdout, database.durability
         return _opened_again, (type(self), *opened, *options)

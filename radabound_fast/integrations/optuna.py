@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from radabound_fast._extras import needs
@@ -16,17 +16,26 @@ from radabound_fast.integrations._owner import (
     fitted_of,
     is_search_here,
 )
+from radabound_fast.spaces import Choice, Grid
 
 if TYPE_CHECKING:
     from radabound_fast.integrations._owner import AnyGuard, AnyHoldout
+    from radabound_fast.spaces import Space
 
 with needs("optuna"):
     from optuna import Trial, TrialPruned
     from optuna.study import StudyDirection
 
-    from radabound_fast.integrations._optuna_space import TrialSpace, nats, space_of
+    from radabound_fast.integrations._optuna_space import (
+        TrialPoints,
+        TrialSpace,
+        choice_of,
+        nats,
+        points_of,
+        space_of,
+    )
 
-__all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "space_of"]
+__all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "points_of", "space_of"]
 
 GAINS = ("gain", "gain_low", "gain_high")
 USER_ATTRS = ("number", "low", "high", "half_width", "complexity", *GAINS)
@@ -43,7 +52,7 @@ class GuardedObjective:
 
     def __init__(self, guard: AnyGuard, fit_predict: Callable[[Trial], Any], guesses: bool) -> None:
         self._guard, self._fit_predict, self._guesses = guard, fit_predict, guesses
-        self._by_trial = is_search_here(guard) and isinstance(guard.space, TrialSpace)
+        self._space = guard.space if is_search_here(guard) else None
         self.answers: list[tuple[int, Any]] = []
 
     def __call__(self, trial: Trial) -> float:
@@ -51,18 +60,70 @@ class GuardedObjective:
         _check_direction(trial, guard.holdout)
         if guard.halted:  # nothing to fit for
             raise _ended(guard, trial)
-        y_pred, guess, _ = fitted_of(self._fit_predict(trial), self._guesses)
-        key = trial if self._by_trial else trial.params
+        judged: Any = trial if self._space is None else _JudgedTrial(trial, self._space)
+        y_pred, guess, _ = fitted_of(self._fit_predict(judged), self._guesses)
+        key = trial if isinstance(self._space, TrialSpace) else judged.params
         try:
             answer, _ = ask(guard, y_pred, key=key, guess=guess)
         except HoldoutExhausted as spent:
             raise _ended(guard, trial, spent, guess) from None
         self.answers.append((trial.number, answer))
         told = answer.to_dict()
-        for name in USER_ATTRS:
+        # a trial's own parameters are not those of its point
+        names = (*USER_ATTRS, "key") if isinstance(self._space, TrialPoints) else USER_ATTRS
+        for name in names:
             if name in told:
                 trial.set_user_attr(f"holdout_{name}", told[name])
         return float(answer.value)
+
+
+class _JudgedTrial:
+    """A trial that suggests members of a declared space, with which its model is then trained."""
+
+    def __init__(self, trial: Trial, space: Space) -> None:
+        self._trial = trial
+        self._point = space.point_for(trial) if isinstance(space, TrialPoints) else None
+        self._grids = space.grids if isinstance(space, Grid) else None
+        self._follows_trial = isinstance(space, TrialSpace)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The members that were suggested so far; of a sample of points the whole point."""
+        if self._point is not None:
+            return dict(self._point)
+        return {name: self._member(name, value) for name, value in self._trial.params.items()}
+
+    def _member(self, name: str, value: Any) -> Any:
+        if self._point is not None:
+            _check_declared(name, self._point)
+            return self._point[name]
+        if self._grids is not None:
+            _check_declared(name, {name for grid in self._grids for name in grid})
+            choices = [Choice(grid[name], name=name) for grid in self._grids if name in grid]
+            choice = next((one for one in choices if value in one), choices[0])
+        elif self._follows_trial:
+            choice = choice_of(self._trial, name)
+        else:
+            return value
+        return choice.key_of(choice.place(value))
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._trial, name)
+        if not name.startswith("suggest_"):
+            return attribute
+
+        def suggest(name: str, *arguments: Any, **options: Any) -> Any:
+            return self._member(name, attribute(name, *arguments, **options))
+
+        return suggest
+
+
+def _check_declared(name: str, declared: Collection[str]) -> None:
+    if name not in declared:
+        raise ValueError(
+            f"fit_predict must suggest the parameters that were declared, {sorted(declared)}, "
+            f"got {name!r}"
+        )
 
 
 def guarded_objective(
@@ -76,7 +137,9 @@ def guarded_objective(
         Lives in the process that runs ``study.optimize``.
     fit_predict : callable
         ``fit_predict(trial)`` suggests parameters, fits, and returns predictions for the
-        held-out samples, shape (n_samples,).
+        held-out samples, shape (n_samples,).  With a `DeclaredSearch` the trial that it gets
+        suggests members of the declared space, so that the model is that of its key: over
+        `points_of` the nearest point.
     guesses : bool, default False
         For a `GuessAndCheck`: `fit_predict` returns (predictions, guess).
 

@@ -5,10 +5,13 @@ Ray is not imported: its domains are known by what they have.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from radabound_fast.spaces import Grid, Steps
+import numpy as np
+
+from radabound_fast.spaces import Grid, PointSample, Steps
 from radabound_fast.spaces.numbers import as_int
 
 
@@ -33,7 +36,7 @@ def space_of(param_space: Mapping[str, Any]) -> Grid:
     TypeError
         No mapping; a value that only code can make (``tune.sample_from``, a function).
     ValueError
-        A domain is continuous; the message has the line with a step that would do.
+        A domain is continuous or has no ends: see `points_of`, or write the line in the message.
 
     Examples
     --------
@@ -41,8 +44,7 @@ def space_of(param_space: Mapping[str, Any]) -> Grid:
     >>> space.size, flat({"lr": 0.1, "model": {"depth": 3}}) in space
     (2, True)
     """
-    if not isinstance(param_space, Mapping):
-        raise TypeError(f"param_space must be a mapping of names to domains, got {param_space!r}")
+    _check_mapping(param_space)
     return Grid({name: _values_of(name, domain) for name, domain in flat(param_space).items()})
 
 
@@ -68,6 +70,63 @@ def flat(config: Mapping[str, Any]) -> dict[str, Any]:
     return joined
 
 
+def points_of(param_space: Mapping[str, Any], n: int, seed: int | None = None) -> PointSample:
+    """Points of a ``param_space``, drawn beforehand; its domains may be continuous.
+
+    Parameters
+    ----------
+    param_space : mapping
+        As for `space_of`, with any domain that draws by itself.
+    n, seed
+        As for `spaces.PointSample`; points are drawn by the domains, and by chance from a
+        ``grid_search``.
+
+    Returns
+    -------
+    PointSample
+        ``nearest(config)`` returns the point to train with; mappings stay nested.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `space_of` and `spaces.PointSample`.
+
+    Examples
+    --------
+    >>> space = points_of({"lr": {"grid_search": [0.1, 0.01]}, "model": {"depth": 3}}, 5, seed=0)
+    >>> space.nearest({"lr": 0.09, "model": {"depth": 3}})
+    {'lr': 0.1, 'model': {'depth': 3}}
+    """
+    _check_mapping(param_space)
+    return PointSample(lambda rng: _drawn(param_space, rng), n, seed)
+
+
+def _drawn(param_space: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    return {name: _value_of(name, domain, rng) for name, domain in param_space.items()}
+
+
+def _value_of(name: str, domain: Any, rng: np.random.Generator) -> Any:
+    if isinstance(domain, Mapping) and "grid_search" not in domain:
+        return _drawn(domain, rng)
+    if isinstance(domain, Mapping):
+        return domain["grid_search"][rng.integers(len(domain["grid_search"]))]
+    if hasattr(domain, "categories"):
+        return domain.categories[rng.integers(len(domain.categories))]
+    _check_domain(name, domain)
+    return domain.sample(random_state=rng) if hasattr(domain, "sampler") else domain
+
+
+def _check_mapping(param_space: Any) -> None:
+    if not isinstance(param_space, Mapping):
+        raise TypeError(f"param_space must be a mapping of names to domains, got {param_space!r}")
+
+
+def _check_domain(name: str, domain: Any) -> None:
+    """TypeError for what only code can make, as ``tune.sample_from`` does."""
+    if (hasattr(domain, "sampler") or callable(domain)) and not hasattr(domain, "lower"):
+        raise TypeError(f"{name} must be a domain of values or numbers, got {domain!r}")
+
+
 def _values_of(name: str, domain: Any) -> Any:
     if isinstance(domain, Mapping):
         return domain["grid_search"]
@@ -75,8 +134,7 @@ def _values_of(name: str, domain: Any) -> Any:
         return domain.categories
     if hasattr(domain, "lower") and hasattr(domain, "upper"):
         return _between(name, domain)
-    if hasattr(domain, "sampler") or callable(domain):  # tune.sample_from
-        raise TypeError(f"{name} must be a domain of finitely many values, got {domain!r}")
+    _check_domain(name, domain)
     return [domain]
 
 
@@ -84,16 +142,33 @@ def _between(name: str, domain: Any) -> Any:
     """Numbers of a domain with a lower and an upper end."""
     low, high, q = domain.lower, domain.upper, getattr(domain.sampler, "q", None)
     whole = type(domain).__name__ == "Integer"
-    if whole and q in (None, 1):
-        return range(as_int(low) or 0, as_int(high) or 0)  # without the upper end
-    if q is not None:
-        # the multiples of q up to the upper end, which quantized domains include
+    if math.isfinite(low) and math.isfinite(high) and (whole or q is not None):
+        if q is None:
+            return range(as_int(low) or 0, as_int(high) or 0)  # without the upper end
+        # the multiples of q up to the upper end: of qrandint(1, 10) Ray draws 1 to 9, FLAML 10 too
         first, last = -(-low // q), high // q
         return range(int(first) * q, int(last) * q + 1, q) if whole else Steps(low, high, q)
-    line = f'"{name}": tune.quniform({low:g}, {high:g}, {(high - low) / 100:g})'
-    if "Log" in str(domain.sampler):
-        line = f'"{name}": tune.choice(np.geomspace({low:g}, {high:g}, 101).tolist())'
     raise ValueError(
-        f"{name} must have finitely many values, got {type(domain).__name__}({low}, {high}) "
-        f"without a step: write {line}"
+        f"{name} must have finitely many values, got {_in_words(domain)}: draw points beforehand, "
+        f'points_of(param_space, 10_000), or write "{name}": {_finite(domain)}'
     )
+
+
+def _finite(domain: Any) -> str:
+    """The line that would do in place of a domain without end."""
+    low, high, sampler = domain.lower, domain.upper, domain.sampler
+    inner = getattr(sampler, "sampler", sampler)
+    if "Normal" in str(inner):  # five of ten thousand draws are elsewhere
+        q = getattr(sampler, "q", 0.05 * inner.sd)
+        ends = (q * round((inner.mean + side * 3.5 * inner.sd) / q) for side in (-1, 1))
+        return "tune.quniform({:g}, {:g}, {:g})".format(*ends, q)
+    if "Log" in str(inner):
+        return f"tune.choice(np.geomspace({low:g}, {high:g}, 101).tolist())"
+    return f"tune.quniform({low:g}, {high:g}, {(high - low) / 100:g})"
+
+
+def _in_words(domain: Any) -> str:
+    inner = getattr(domain.sampler, "sampler", domain.sampler)
+    if "Normal" in str(inner):
+        return f"a normal distribution of mean {inner.mean:g} and deviation {inner.sd:g}"
+    return f"{type(domain).__name__}({domain.lower}, {domain.upper}) without a step"

@@ -39,8 +39,9 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator : classifier or regressor
         Cloned for every candidate.  It is asked for what the holdout's metric takes: ``predict``,
         ``predict_proba`` or ``decision_function``.
-    candidates : dict or iterable of dict
-        A parameter grid, or what yields parameters: `ParameterGrid`, `ParameterSampler`, a list.
+    candidates : dict, list of dict, or iterable of dict
+        A parameter grid or several, or what yields parameters: `ParameterGrid`, `ParameterSampler`,
+        `spaces.Choice`.
     guard : guard made on labels, or RemoteGuard
         A `DeclaredSearch` is made over the candidates (`space_of`).  Parameters that come again, in
         a second `fit` too, are another training with ``allow_reruns=True``, and else have the

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from radabound_fast._extras import needs
-from radabound_fast.integrations._rounds import Rounds, above
+from radabound_fast.integrations._rounds import Rounds
 
 if TYPE_CHECKING:
     from radabound_fast.integrations._owner import AnyGuard
@@ -20,15 +18,27 @@ with needs("xgboost"):
     from xgboost import Booster, DMatrix
     from xgboost.callback import TrainingCallback
 
-# what the scores of each objective come to: class numbers
-CODES: dict[str, Callable[[NDArray[Any]], NDArray[np.intp]]] = {
-    "binary:logistic": partial(above, threshold=0.5),
-    "reg:logistic": partial(above, threshold=0.5),
-    "binary:logitraw": partial(above, threshold=0.0),
-    "binary:hinge": partial(above, threshold=0.5),
-    "multi:softprob": lambda scores: scores.argmax(axis=1),
-    "multi:softmax": lambda scores: scores.astype(np.intp),
-}
+# what the scores of each objective are
+OUTPUTS = {
+    "binary:logistic": "chances",
+    "reg:logistic": "chances",
+    "binary:logitraw": "logits",
+    "binary:hinge": "codes",
+    "multi:softprob": "chances",
+    "multi:softmax": "codes",
+} | dict.fromkeys(
+    (
+        "reg:squarederror",
+        "reg:squaredlogerror",
+        "reg:pseudohubererror",
+        "reg:absoluteerror",
+        "reg:quantileerror",
+        "reg:gamma",
+        "reg:tweedie",
+        "count:poisson",
+    ),
+    "numbers",
+)
 
 
 class GuardedRounds(TrainingCallback):
@@ -42,7 +52,7 @@ class GuardedRounds(TrainingCallback):
     Parameters
     ----------
     guard : guard made on labels, or RemoteGuard
-        With the metric "error"; it needs no guesses.
+        With any metric; it needs no guesses.
     X_holdout : array_like, dataframe or DMatrix, shape (guard.holdout.n_samples, n_features)
         What ``Booster.inplace_predict`` takes, or a DMatrix.
     every : int, default 10
@@ -66,9 +76,9 @@ class GuardedRounds(TrainingCallback):
         The guard has halted, can answer no query, or (in training) withholds the first answer.
     TypeError, ValueError
         No guard made on labels, another length, or before training: ``xgboost.cv``, an objective
-        that gives no classes (as an objective of the user's own, unless the booster is told one of
-        `CODES` as well), boosters "dart" and "gblinear", whose rounds change what came before
-        them, or classes that do not fit the booster's.
+        that gives nothing that the metric takes (one of the user's own gives no classes, unless
+        the booster is told one of `OUTPUTS` as well), boosters "dart" and "gblinear", whose rounds
+        change what came before them, or classes that do not fit the booster's.
     """
 
     def __init__(
@@ -82,7 +92,6 @@ class GuardedRounds(TrainingCallback):
     ) -> None:
         super().__init__()
         self._rounds = Rounds(guard, X_holdout, every, classes, key)
-        self._codes = CODES["binary:logistic"]
         self._n_before = 0
 
     @property
@@ -92,8 +101,8 @@ class GuardedRounds(TrainingCallback):
     def before_training(self, model: Any) -> Any:
         """Checks the booster."""
         objective, n_classes = _checked(model)
-        self._rounds.start(n_classes)
-        self._codes = CODES[objective]
+        hint = " (the default, where an objective is a function)"
+        self._rounds.start(objective, OUTPUTS, n_classes, hint)
         self._n_before = model.num_boosted_rounds()
         # of the model that is continued
         model.set_attr(best_iteration=None, best_score=None)
@@ -106,7 +115,7 @@ class GuardedRounds(TrainingCallback):
             return False
         X = self._rounds.X_holdout
         scores = model.predict(X) if isinstance(X, DMatrix) else model.inplace_predict(X)
-        answered = self._rounds.ask(n_rounds, self._codes(scores))
+        answered = self._rounds.ask(n_rounds, np.asarray(scores))
         if not answered:
             self._name_best(model)
         return not answered
@@ -119,8 +128,8 @@ class GuardedRounds(TrainingCallback):
 
     def _name_best(self, model: Any) -> None:
         if self._rounds.best is not None:
-            n_rounds, error = self._rounds.best
-            model.set_attr(best_iteration=str(n_rounds - 1), best_score=str(error))
+            n_rounds, value = self._rounds.best
+            model.set_attr(best_iteration=str(n_rounds - 1), best_score=str(value))
 
 
 def _checked(model: Any) -> tuple[str, int]:
@@ -133,11 +142,6 @@ def _checked(model: Any) -> tuple[str, int]:
         )
     learner = json.loads(model.save_config())["learner"]
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]["name"]
-    if objective not in CODES:
-        raise ValueError(
-            f"objective must be one of {', '.join(CODES)}, whose scores give classes, "
-            f"got {objective} (the default, where an objective is a function)"
-        )
     if booster in ("dart", "gblinear"):
         raise ValueError(
             f"booster must not be {booster}: its later rounds change the earlier ones, so that "

@@ -8,7 +8,7 @@ fixed in advance on independent rows::
     balanced_accuracy                   classes        Chernoff, given the labels
     precision, recall, specificity, f1  two classes    exact binomial, given which rows count
     mean_cost                           classes        betting
-    roc_auc                             scores         Hoeffding's pairs, given the labels
+    roc_auc                             scores         pairs, or betting on blocks, given the labels
     neg_log_loss, neg_brier_score       probabilities  betting
     neg_mean_absolute_error,
     neg_mean_squared_error              numbers        betting

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from radabound_fast._checks import check_choice
+from radabound_fast._checks import check_choice, shown
 
 from ._table import METRICS
 
@@ -54,80 +54,57 @@ class BalancedAccuracy(MetricChoice):
     name: ClassVar[str] = "balanced_accuracy"
 
 
-@dataclass(frozen=True)
-class _TwoClasses(MetricChoice):
-    """A metric of two classes.
+_POS_LABEL = """
 
     Parameters
     ----------
     pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
+        The positive class, which scores, and a single column of probabilities, are of; 1 by default
+        if the classes are 0 and 1, or -1 and 1.
     """
 
+
+@dataclass(frozen=True)
+class _TwoClasses(MetricChoice):
+    """A metric of two classes, whose subclasses are documented with its one option."""
+
     pos_label: Any = None
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = f"{cls.__doc__}{_POS_LABEL}"
 
 
 @dataclass(frozen=True)
 class Precision(_TwoClasses):
-    """The share of right predictions among those of the positive class.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The share of right predictions among those of the positive class."""
 
     name: ClassVar[str] = "precision"
 
 
 @dataclass(frozen=True)
 class Recall(_TwoClasses):
-    """The share of right predictions among the rows of the positive class.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The share of right predictions among the rows of the positive class."""
 
     name: ClassVar[str] = "recall"
 
 
 @dataclass(frozen=True)
 class Specificity(_TwoClasses):
-    """The share of right predictions among the rows of the negative class.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The share of right predictions among the rows of the negative class."""
 
     name: ClassVar[str] = "specificity"
 
 
 @dataclass(frozen=True)
 class F1(_TwoClasses):
-    """The harmonic mean of precision and recall.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The harmonic mean of precision and recall."""
 
     name: ClassVar[str] = "f1"
 
 
 @dataclass(frozen=True)
 class RocAuc(_TwoClasses):
-    """The area under the ROC curve, of scores; ties count one half.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The positive class; 1 by default if the classes are 0 and 1, or -1 and 1.
-    """
+    """The area under the ROC curve, of scores; ties count one half."""
 
     name: ClassVar[str] = "roc_auc"
 
@@ -168,14 +145,7 @@ class LogLoss(MetricChoice):
 
 @dataclass(frozen=True)
 class BrierScore(_TwoClasses):
-    """The negative mean Brier score, of probabilities.
-
-    Parameters
-    ----------
-    pos_label : object, optional
-        The class that a single column of probabilities is of; 1 by default if the classes are 0
-        and 1, or -1 and 1.
-    """
+    """The negative mean Brier score, of probabilities."""
 
     name: ClassVar[str] = "neg_brier_score"
 
@@ -281,7 +251,7 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
         if option not in row.options:
             has = f"has {', '.join(row.options)}" if row.options else "has none"
             raise TypeError(
-                f"{option} must be left out with metric={name!r}, which {has}, got {value!r:.100}"
+                f"{option} must be left out with metric={name!r}, which {has}, got {shown(value)}"
             )
     for option in row.required:
         if option not in options:

@@ -156,7 +156,7 @@ class Measure(NamedTuple):
         """How many numbers are kept of a query."""
         if self.keeps == "limits":
             return 6 if self.is_paired else 3
-        return (len(self.sizes) if self.keeps == "errors" else 1) + self.is_paired
+        return len(self.sizes) + self.is_paired
 
     @property
     def is_paired(self) -> bool:
@@ -330,10 +330,7 @@ class Measure(NamedTuple):
         if self.keeps == "limits":
             return kept[:, 4], kept[:, 5]
         plus, minus = self._disagreements(kept)
-        pairs = zip(plus.tolist(), minus.tolist(), nats.tolist(), strict=True)
-        found = [paired_interval(one, other, self.sizes[0], paid) for one, other, paid in pairs]
-        lows, highs = np.array(found, np.float64).reshape(-1, 2).T
-        return lows, highs
+        return paired_interval(plus, minus, self.sizes[0], nats)
 
     def _disagreements(self, kept: Array) -> tuple[Array, Array]:
         """Rows where only the baseline errs, and where only the model does."""

@@ -37,7 +37,7 @@ class Metric(NamedTuple):
     interval : callable
         ``(measure, summary, nats)`` to the limits of each row.
     keeps : str
-        What is kept of a query: "errors" of each class, "pairs" in order, or the "limits".
+        What is kept of a query: "errors" of each class, or the "limits".
     theorem : str
         Of docs/explanation/theory.md, and its name.
     one_count : callable, optional
@@ -189,12 +189,11 @@ _ROWS = (
         takes="scores",
         greater_is_better=True,
         read=_predictions.scores,
-        summary=_scores.pairs,
+        summary=_scores.areas,
         value=_scores.auc,
         interval=_scores.auc_interval,
-        one_count=_scores.all_pairs,
-        keeps="pairs",
-        theorem="Result 22: Hoeffding's pairs",
+        keeps="limits",
+        theorem="Result 22: Hoeffding's pairs, or betting on blocks",
         given="the labels",
         needs="both classes",
         options=("pos_label",),
@@ -213,6 +212,6 @@ _ROWS = (
 METRICS = {row.name: row for row in _ROWS}
 # means of losses, that may have a baseline, weights and groups; of the first two errors are counted
 COUNTED = ("error", "accuracy")
-MEANS = (*COUNTED, *(row.name for row in _ROWS if row.keeps == "limits"))
+MEANS = (*COUNTED, *(row.name for row in _ROWS if row.keeps == "limits" and row.n_effective))
 # those that cross-validation has intervals for
 FOLDED = tuple(row.name for row in _ROWS if row.n_effective is not None)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_real, counted, read_as
+from radabound_fast._checks import check_real, counted, read_as, shown
 from radabound_fast._kernels.rows import (
     PackedLosses,
     fingerprints,
@@ -27,6 +29,7 @@ from ._choices import MetricChoice
 from ._classes import around, errors
 from ._measure import Measure, ends_of
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
+from ._scores import Blocks
 from ._table import COUNTED, FOLDED, MEANS, METRICS
 
 Array = NDArray[Any]
@@ -117,6 +120,11 @@ class Truth:
         """The least and the largest value of the metric."""
         return ends_of(self.row.name, self.least, self.most)
 
+    @cached_property
+    def blocks(self) -> Blocks | None:
+        """Blocks of rows of both classes, on which AUC bets; None where its pairs are narrower."""
+        return Blocks.of(self.positive)
+
     def measure(self, secret: bytes) -> Measure:
         """What of this may leave it."""
         baseline = None
@@ -137,8 +145,8 @@ class Truth:
             self.n_folds,
         )
 
-    def keep(self, measure: Measure, rows: Array, nats: Array, nats_of_gains: float = 0.0) -> Array:
-        """What is kept of each row, for which so many nats are paid in all, and more for a gain."""
+    def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
+        """What is kept of each row, for which so many nats are paid in all."""
         if self.weighting is not None:
             return self._keep_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)
@@ -147,10 +155,8 @@ class Truth:
             kept = np.stack([self.row.value(measure, summary), lows, highs], axis=1)
             if self.baseline is None:
                 return kept
-            paid = (nats + nats_of_gains).tolist()
-            gains = [
-                self.gain(self.baseline_losses, *one) for one in zip(summary, paid, strict=True)
-            ]
+            pairs = zip(summary, nats.tolist(), strict=True)
+            gains = [self.gain(self.baseline_losses, *one) for one in pairs]
             return np.hstack([kept, np.array(gains).reshape(-1, 3)])
         return summary
 
@@ -274,23 +280,23 @@ class Truth:
         classes = self.labels.classes
         if pos_label is None:  # where scikit-learn's functions agree what it is
             return 1 if classes in ([0, 1], [-1, 1]) else None
-        if pos_label not in classes:
+        if not isinstance(pos_label, Hashable) or pos_label not in classes:
             raise ValueError(
-                f"pos_label must be one of the classes {classes!r:.200}, got {pos_label!r:.100}"
+                f"pos_label must be one of the classes {classes!r:.200}, got {shown(pos_label)}"
             )
         return classes.index(pos_label)
 
     def _set_clip(self, clip: Any) -> None:
         self.clip = check_real(clip=clip)
         if not 0.0 < self.clip < 0.5:
-            raise ValueError(f"clip must be in (0, 0.5), got {clip!r}")
+            raise ValueError(f"clip must be in (0, 0.5), got {shown(clip)}")
         self.options["clip"], self.most = self.clip, -math.log(self.clip)
 
     def _set_range(self, y_range: Any) -> None:
         try:
             low, high = y_range
         except (TypeError, ValueError):
-            raise TypeError(f"y_range must be (low, high), got {y_range!r:.100}") from None
+            raise TypeError(f"y_range must be (low, high), got {shown(y_range)}") from None
         low, high = check_real(y_range=low), check_real(y_range=high)
         if not low < high:
             raise ValueError(f"y_range must be (low, high) with low < high, got {y_range!r}")

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._kernels.studentised import raise_maxima
 from radabound_fast.pool.front import Front
 from radabound_fast.pool.judging import Judge, Moments
 from radabound_fast.pool.levels import SELECTION, has_enough
 from radabound_fast.rows.signs import SignMatrix
-from radabound_fast.rows.studentised import raise_maxima, signed_sums, sums_of_signs
+from radabound_fast.rows.studentised import signed_sums, sums_of_signs
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MOST_PAIRS = 1 << 28  # of a model and another that are tried; beyond, Bonferroni's level is taken
-_ROWS = 128  # other models that are worked on at a time
+MOST_PAIRS = 1 << 25  # of a model and another that are tried; beyond, Bonferroni's level is taken
+MOST_CANDIDATES = 4096
+_FIRST = 1024  # of the best models, that candidates are compared with before all others
+_ROWS = 256  # other models that are worked on at a time
 
 
 class _Candidate:
     """A model whose place in the set the bootstrap has to decide."""
 
-    def __init__(self, number: int, row: Array, z: float, sums: Floats) -> None:
-        self.number, self.row, self.z, self.sums = number, row, z, sums
-        self.maxima = np.zeros(len(sums))
+    def __init__(self, number: int, row: Array, z: float, apart: float) -> None:
+        self.number, self.row, self.z, self.apart = number, row, z, apart
+        self.sums: Floats | None = None  # made when they are needed, as are the maxima
+        self.maxima = np.empty(0)
 
 
 class Comparisons:
@@ -61,26 +66,42 @@ class Comparisons:
         self._judge, self._signs = judge, signs
         self._sign_sums = sums_of_signs(signs)
         self._best, self._capped = front.row, front.capped
-        self._nats, self._lowest_p = -math.log(delta), delta / max(n_models - 1, 1)
+        self._delta, self._lowest_p = delta, delta / max(n_models - 1, 1)
         self._may_be, self._proved = np.zeros(n_models, np.bool_), np.zeros(n_models, np.bool_)
         self._apart = 2.0 * float(ndtri(SELECTION * delta / n_models))
         n_vectors = signs.n_vectors
         self._rank = math.ceil((1.0 - delta * (1.0 - 2.0 * SELECTION)) * (n_vectors + 1))
-        self._n_pairs, self.n_by_bonferroni = 0, 0
+        self.n_by_bonferroni = 0
+        self._n_vectors = n_vectors
         self._open: list[_Candidate] = []
         for numbers, rows in front.parts:
-            gains, p_values = self._test(numbers, rows)
-            is_open = self._may_be[numbers] & (p_values < delta) & (self._rank <= n_vectors)
-            is_open &= has_enough(gains.squares, gains.largest, judge.n_samples)
-            for place in np.flatnonzero(is_open).tolist():
-                row, z = rows[place], -float(ndtri(p_values[place]))
-                sums = signed_sums(signs, row[np.newaxis])[0]
-                self._open.append(_Candidate(int(numbers[place]), row, z, sums))
+            self._open += self._candidates(numbers, rows)
+        self._keep_best(MOST_CANDIDATES)
+        for rows in front.best_rows(_FIRST):
+            self._compare(rows)
+        self._keep_best(max(16, MOST_PAIRS // n_models))
+
+    def _candidates(self, numbers: NDArray[np.int64], rows: Array) -> Iterator[_Candidate]:
+        """Make candidates of the rows that the bootstrap may leave out, unlike Bonferroni."""
+        from scipy.special import ndtri
+
+        gains, p_values = self._test(numbers, rows)
+        is_open = self._may_be[numbers] & (p_values < self._delta) & (self._rank <= self._n_vectors)
+        is_open &= has_enough(gains.squares, gains.largest, self._judge.n_samples)
+        for place in np.flatnonzero(is_open).tolist():
+            z = -float(ndtri(p_values[place]))
+            yield _Candidate(int(numbers[place]), rows[place], z, -float(gains.means[place]))
+
+    def _keep_best(self, n: int) -> None:
+        """Decide all but the n best candidates by Bonferroni's level, which leaves them in."""
+        self._open.sort(key=lambda one: (one.apart, one.number))
+        self.n_by_bonferroni += len(self._open[n:])
+        del self._open[n:]
 
     def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
         """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
-        gains = self._judge.gains(rows, self._best)
-        p_values = self._judge.p_values_of_losses(rows, gains, self._best, self._nats)
+        gains, nats = self._judge.gains(rows, self._best), -math.log(self._delta)
+        p_values = self._judge.p_values_of_losses(rows, gains, self._best, nats)
         self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
         return gains, p_values
 
@@ -97,24 +118,24 @@ class Comparisons:
             if beyond.size:
                 self._test(first + beyond, rows[beyond])
                 self.n_by_bonferroni += int(self._may_be[first + beyond].sum())
-        for start in range(0, len(rows), _ROWS):
+        self._compare(rows)
+
+    def _compare(self, rows: Array) -> None:
+        for start in range(0, len(rows) if self._open else 0, _ROWS):
             others = rows[start : start + _ROWS]
-            sums = signed_sums(self._signs, others) if self._open else np.empty((0, 0))
-            self._n_pairs += len(others) * len(self._open)
+            sums = signed_sums(self._signs, others)
             self._open = [one for one in self._open if not self._may_stay(one, others, sums)]
-            if self._n_pairs > MOST_PAIRS:
-                self.n_by_bonferroni += len(self._open)
-                self._open = []
 
     def _may_stay(self, one: _Candidate, others: Array, sums: Floats) -> bool:
         """Compare a candidate with other models; whether it is in the set, whatever comes."""
+        if one.sums is None:
+            one.sums = signed_sums(self._signs, one.row[np.newaxis])[0]
+            one.maxima = np.zeros_like(one.sums)
         gains, m = self._judge.gains(others, one.row), self._judge.n_samples
         scales = gains.scales
-        near = np.flatnonzero(m * gains.means * scales > self._apart)
-        raise_maxima(
-            one.maxima, one.sums, sums[near], gains.means[near], scales[near], self._sign_sums
-        )
-        return int((one.maxima < one.z).sum()) < self._rank
+        scales[m * gains.means * scales <= self._apart] = 0.0
+        raise_maxima(one.maxima, one.sums, sums, gains.means, scales, self._sign_sums)
+        return int((one.maxima[: self._n_vectors] < one.z).sum()) < self._rank
 
     def outcome(self) -> tuple[Mask, Mask]:
         """Which models may be the best, and which by Bonferroni's level; call it last."""

@@ -78,6 +78,16 @@ class Front:
             ]
         self._bytes_when_pruned = self._n_bytes
 
+    def best_rows(self, n: int) -> list[Array]:
+        """Rows of about n models with the lowest mean losses, by kinds of rows."""
+        means = [self._judge.moments(rows).means for _, rows in self.parts]
+        if not means:
+            return []
+        lowest = np.sort(np.concatenate(means))[:n]
+        return [
+            rows[mean <= lowest[-1]][:n] for (_, rows), mean in zip(self.parts, means, strict=True)
+        ]
+
     @property
     def _n_bytes(self) -> int:
         return sum(rows.nbytes for _, rows in self.parts)

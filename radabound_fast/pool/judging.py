@@ -29,6 +29,8 @@ from radabound_fast.rows.packing import as_array, as_values, checked_words
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
+_AT_ONCE = 512  # rows whose bits stay in the second cache
+
 
 class Moments(NamedTuple):
     """What is kept of each row of losses, or of differences of losses.
@@ -164,10 +166,22 @@ class Judge:
     def gains(self, rows: Array, base: Array) -> Moments:
         """Return the moments of how much less each row loses than a base row."""
         if rows.dtype == base.dtype == np.uint64:
-            alone = sums_of_rows(rows & ~base, self.n_samples, packed=True)[0]
-            base_alone = sums_of_rows(~rows & base, self.n_samples, packed=True)[0]
+            base_alone, alone = self._alone(rows, base)
             return Moments.counted(base_alone, alone, self.n_samples)
         return Moments.of_reals(self.reals(base[np.newaxis]) - self.reals(rows))
+
+    def _alone(self, rows: Array, base: Array) -> tuple[Array, Array]:
+        """How many errors the base row has alone beside each row, and each row beside it."""
+        base_alone, alone = np.empty((2, len(rows)), np.int64)
+        buffer = np.empty((min(_AT_ONCE, len(rows)), rows.shape[1]), np.uint64)
+        of_base = int(sums_of_rows(base[np.newaxis], self.n_samples, packed=True)[0][0])
+        for start in range(0, len(rows), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            both = np.bitwise_and(rows[part], base, out=buffer[: len(rows[part])])
+            n_both = sums_of_rows(both, self.n_samples, packed=True)[0]
+            base_alone[part] = of_base - n_both
+            alone[part] = sums_of_rows(rows[part], self.n_samples, packed=True)[0] - n_both
+        return base_alone, alone
 
     def reals(self, rows: Array) -> NDArray[np.float32]:
         """Rows of losses as float32, whatever they are."""
@@ -197,13 +211,8 @@ class Judge:
         if len(rows) == 0:
             return np.empty(0)
         if rows.dtype == base.dtype == np.uint64:
-            given = zip(gains.plus.tolist(), gains.minus.tolist(), nats.tolist(), strict=True)
-            found: dict[tuple[int, int, float], float] = {}
-            for one in given:
-                if one not in found:
-                    found[one] = paired_interval(*one[:2], self.n_samples, one[2])[0]
-            given = zip(gains.plus.tolist(), gains.minus.tolist(), nats.tolist(), strict=True)
-            return np.array([found[one] for one in given])
+            lows, _ = paired_interval(gains.plus, gains.minus, self.n_samples, nats)
+            return np.asarray(lows)
         pairs = zip(self._halves(rows, base), nats.tolist(), strict=True)
         lows = [betting_interval(row, one)[0] for row, one in pairs]
         return np.minimum(2.0 * np.array(lows) - 1.0, gains.means)

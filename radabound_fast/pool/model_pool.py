@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import certainty, check_delta, check_n_vectors, counted
+from radabound_fast._checks import (
+    certainty,
+    check_count,
+    check_delta,
+    check_n_vectors,
+    counted,
+)
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.holdout import Holdout, Losses, as_judged
@@ -28,7 +34,7 @@ from radabound_fast.pool.parts import Part, is_mapped
 from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
-from radabound_fast.rows.studentised import StudentisedExtremes, signed_sums
+from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums, signed_sums
 
 if TYPE_CHECKING:
     from radabound_fast.pool.report import PoolReport
@@ -122,11 +128,13 @@ class ModelPool:
         self._names: list[Any] | None = None
         self._losses: list[Moments] = []
         self._gains: list[Moments] = []
-        self._scores = StudentisedExtremes(self._signs)
+        self._sums = StudentisedSums(self._signs)
+        self._scores = self._sums.extremes()
         self._paired: StudentisedExtremes | None = None
         if self._judge.baseline is not None:
             base = self._judge.baseline[np.newaxis]
-            self._paired = StudentisedExtremes(self._signs, signed_sums(self._signs, base)[0])
+            self._base_sums = signed_sums(self._signs, base)[0]
+            self._paired = self._sums.extremes(self._base_sums)
         self._front = Front(self._judge, self._delta)
         self._n_models = 0
 
@@ -188,7 +196,7 @@ class ModelPool:
     # ---- models ----------------------------------------------------------------------------
 
     @sealed
-    def add(self, Y_pred: Any, names: Sequence[Any] | None = None) -> None:
+    def add(self, Y_pred: Any, names: Sequence[Any] | None = None, *, n_threads: int = 1) -> None:
         """Add models.
 
         Parameters
@@ -200,37 +208,31 @@ class ModelPool:
             copied: they must stay as they are while the pool is used.
         names : sequence of hashable, optional
             One a model, each used once in the pool.  By default its number, from 0.
+        n_threads : int, default 1
+            Threads at most, where there is work for them.
 
         Raises
         ------
         TypeError, ValueError
             Not such rows or names; nothing has changed.
         """
+        n_threads = check_count(n_threads=n_threads)
         part = self._part_of(Y_pred)
-        scores, paired = self._scores, self._paired
-        before = (scores.highest, scores.lowest)
-        paired_before = None if paired is None else (paired.highest, paired.lowest)
+        into = [each.copy() for each in (self._scores, self._paired) if each is not None]
         front, losses, gains, n_new = self._front.copy(), [], [], 0
-        _detach(scores)
-        if paired is not None:
-            _detach(paired)
-        try:
-            for rows in part:
-                moments, gain = self._take_in(rows)
-                losses.append(moments)
-                gains += [] if gain is None else [gain]
-                front.add(rows, moments, self._n_models + n_new)
-                n_new += len(rows)
-            all_names = self._names_with(names, n_new)
-        except BaseException:
-            scores.highest, scores.lowest = before
-            if paired is not None and paired_before is not None:
-                paired.highest, paired.lowest = paired_before
-            raise
+        for rows in part:
+            moments, gain = self._take_in(rows, into, n_threads)
+            losses.append(moments)
+            gains += [] if gain is None else [gain]
+            front.add(rows, moments, self._n_models + n_new)
+            n_new += len(rows)
+        self._names = self._names_with(names, n_new)
         self._parts.append(part)
         self._losses += losses
         self._gains += gains
-        self._front, self._names = front, all_names
+        self._scores, *paired = into
+        self._paired = paired[0] if paired else None
+        self._front = front
         self._n_models += n_new
 
     def _part_of(self, given: Any) -> Part:
@@ -260,18 +262,22 @@ class ModelPool:
             raise ValueError(f"names must be different ones, got {twice!r:.100} twice")
         return whole
 
-    def _take_in(self, rows: Array) -> tuple[Moments, Moments | None]:
-        moments, m = self._judge.moments(rows), self.n_samples
-        enough = has_enough(moments.squares, moments.largest, m)
-        self._scores.update(rows, moments.means, np.where(enough, moments.scales, 0.0))
-        if self._paired is None:
-            return moments, None
-        assert self._judge.baseline is not None
-        gain = self._judge.gains(rows, self._judge.baseline)
-        enough = has_enough(gain.squares, gain.largest, m)
-        # T is of the model's loss less the baseline's
-        self._paired.update(rows, -gain.means, np.where(enough, gain.scales, 0.0))
+    def _take_in(
+        self, rows: Array, into: list[StudentisedExtremes], n_threads: int
+    ) -> tuple[Moments, Moments | None]:
+        moments, gain = self._judge.moments(rows), None
+        ways = [(into[0], moments.means, self._scales_of_enough(moments))]
+        if self._judge.baseline is not None:
+            gain = self._judge.gains(rows, self._judge.baseline)
+            # T is of the model's loss less the baseline's
+            ways.append((into[1], -gain.means, self._scales_of_enough(gain)))
+        self._sums.update(rows, ways, n_threads)
         return moments, gain
+
+    def _scales_of_enough(self, moments: Moments) -> Floats:
+        """Scales, 0 for models of which the bootstrap may not speak."""
+        enough = has_enough(moments.squares, moments.largest, self.n_samples)
+        return np.where(enough, moments.scales, 0.0)
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
         """All rows again, each block with the number of its first."""
@@ -399,22 +405,20 @@ class ModelPool:
         if not found.any():
             return np.asarray(found)
         # those that no step can find, once and for all; the others' rows stay at hand
-        assert self._paired is not None
-        rest = StudentisedExtremes(self._signs, self._paired.baseline)
+        rest = self._sums.extremes(self._base_sums)
         at_hand: list[tuple[NDArray[np.int64], Array]] = []
         for part, rows in self._numbered_blocks():
             numbers = np.arange(part.start, part.stop)
             never, may_be = enough[part] & (p_values[part] > delta), enough[part] & ~found[part]
-            _take(rest, rows[never], gains.of(numbers[never]))
+            self._take_gains(rest, rows[never], gains.of(numbers[never]))
             may_be &= ~never
             if may_be.any():
                 at_hand.append((numbers[may_be], rows[may_be].copy()))
         while True:
-            extremes = StudentisedExtremes(self._signs, self._paired.baseline)
-            extremes.lowest[:] = rest.lowest
+            extremes = rest.copy()
             for numbers, rows in at_hand:
                 left = ~found[numbers]
-                _take(extremes, rows[left], gains.of(numbers[left]))
+                self._take_gains(extremes, rows[left], gains.of(numbers[left]))
             left = enough & ~found
             if not left.any():
                 return np.asarray(found)
@@ -423,6 +427,9 @@ class ModelPool:
             if not new.any():
                 return np.asarray(found)
             found |= new
+
+    def _take_gains(self, extremes: StudentisedExtremes, rows: Array, gains: Moments) -> None:
+        self._sums.update(rows, [(extremes, -gains.means, gains.scales)])
 
     def best_set(self) -> BestSet:
         """Return which models may be the best.
@@ -476,13 +483,3 @@ class ModelPool:
             f"ModelPool({self.judged!r}, {counted(self._n_models, 'model')}, delta={self._delta!r}"
             f"{', with a baseline' if self.has_baseline else ''})"
         )
-
-
-def _detach(extremes: StudentisedExtremes) -> None:
-    """What is taken in from now on leaves the arrays of before as they are."""
-    extremes.highest, extremes.lowest = extremes.highest.copy(), extremes.lowest.copy()
-
-
-def _take(extremes: StudentisedExtremes, rows: Array, gains: Moments) -> None:
-    """Take in gains over the extremes' baseline; T is of the model's loss less the baseline's."""
-    extremes.update(rows, -gains.means, gains.scales)

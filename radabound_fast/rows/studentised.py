@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,76 +10,115 @@ from numpy.typing import NDArray
 
 from radabound_fast._kernels.guard import signed_sums_of_rows
 from radabound_fast._kernels.rows import PackedLosses
+from radabound_fast._kernels.studentised import StudentisedScan
 from radabound_fast.rows.signs import SignMatrix
 
 Floats = NDArray[np.float64]
 
-_BLOCK_SUMS = 2**18  # sums that become floats at a time: they stay in the second cache
-
 
 class StudentisedExtremes:
-    """Largest and smallest studentised signed sum of the rows seen so far, for each sign vector.
+    """Largest and smallest studentised signed sum of rows, for each sign vector.
 
     For a row of losses f with mean mu and a scale r, and sign vector sigma_j::
 
-        T_j(f) = (S_j(f) - S_j(b) - mu * sum_i sigma_ji) * r,    S_j(f) = sum_i sigma_ji f_i
+        T_j(f) = ((S_j(f) - S_j(b)) - mu * sum_i sigma_ji) * r,    S_j(f) = sum_i sigma_ji f_i
 
     b is a baseline, or nothing; then mu and r are those of the differences f - b.  With
     ``r = 1 / sqrt(sum_i (f_i - mu)^2)`` the law of T_j given the losses has variance 1.
-
-    Parameters
-    ----------
-    signs : SignMatrix
-    baseline : ndarray of float64, shape (n_vectors,), optional
-        The baseline's signed sums, in units of one loss.
 
     Attributes
     ----------
     highest, lowest : ndarray of float64, shape (n_vectors,)
         They start at 0, as if a model without errors had been seen, whose sums are all 0.
+    """
+
+    def __init__(self, n_vectors: int, offsets: Floats) -> None:
+        self._n_vectors, self._offsets = n_vectors, offsets
+        self._highest, self._lowest = np.zeros_like(offsets), np.zeros_like(offsets)
+
+    @property
+    def highest(self) -> Floats:
+        return self._highest[: self._n_vectors]
+
+    @property
+    def lowest(self) -> Floats:
+        return self._lowest[: self._n_vectors]
+
+    def copy(self) -> StudentisedExtremes:
+        """Extremes of their own, the same for now."""
+        other = StudentisedExtremes(self._n_vectors, self._offsets)
+        other._highest[:], other._lowest[:] = self._highest, self._lowest
+        return other
+
+    def arrays(self) -> tuple[Floats, Floats, Floats]:
+        """What `StudentisedScan.update` takes: offsets, and the extremes, of whole strips."""
+        return self._offsets, self._highest, self._lowest
+
+
+class StudentisedSums:
+    """Signs, and rows of losses through them into studentised extremes.
+
+    Parameters
+    ----------
+    signs : SignMatrix
 
     Notes
     -----
-    Sums are exact integers (in units of 2**-24 for real-valued losses); what follows is float64,
-    in the order in which it is written here.
+    Sums are exact integers (in units of 2**-24 for real-valued losses); what follows is float64, in
+    the order in which `StudentisedExtremes` has it, on every kernel.
     """
 
-    def __init__(self, signs: SignMatrix, baseline: Floats | None = None) -> None:
+    def __init__(self, signs: SignMatrix) -> None:
         self.signs = signs
-        self.sign_sums = sums_of_signs(signs)
-        self.baseline = np.zeros(signs.n_vectors) if baseline is None else baseline
-        self.highest = np.zeros(signs.n_vectors)
-        self.lowest = np.zeros(signs.n_vectors)
+        self._sign_sums = sums_of_signs(signs)
+        self._scan = StudentisedScan(signs.store)
 
-    def update(self, rows: NDArray[Any], means: Floats, scales: Floats) -> None:
-        """Take in rows of losses.
+    def extremes(self, baseline: Floats | None = None) -> StudentisedExtremes:
+        """Return extremes of no rows yet.
+
+        Parameters
+        ----------
+        baseline : ndarray of float64, shape (n_lanes,), optional
+            The baseline's `signed_sums`.
+        """
+        offsets = np.zeros_like(self._sign_sums) if baseline is None else baseline
+        return StudentisedExtremes(self.signs.n_vectors, offsets)
+
+    def update(
+        self,
+        rows: NDArray[Any],
+        into: Sequence[tuple[StudentisedExtremes, Floats, Floats]],
+        n_threads: int = 1,
+    ) -> None:
+        """Take rows of losses in; the sums are made once for one or two extremes.
 
         Parameters
         ----------
         rows : ndarray, uint64 of shape (k, n_words) or float32 of shape (k, n_samples)
             Packed losses, or losses that are multiples of 2**-24 in [0, 1].
-        means, scales : ndarray of float64, shape (k,)
-            mu and r of each row; a scale of 0 leaves a row out.
+        into : sequence of one or two tuples (extremes, means, scales)
+            mu and r of each row, float64 of shape (k,); a scale of 0 leaves a row out.
+        n_threads : int
+            Threads at most.
         """
-        step = max(1, _BLOCK_SUMS // self.signs.n_vectors)
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            values = self.values(rows[part], means[part], scales[part])
-            np.maximum(self.highest, values.max(axis=0), out=self.highest)
-            np.minimum(self.lowest, values.min(axis=0), out=self.lowest)
-
-    def values(self, rows: NDArray[Any], means: Floats, scales: Floats) -> Floats:
-        """T_j of rows, float64 of shape (k, n_vectors); parameters as for `update`."""
-        centred = signed_sums(self.signs, rows) - self.baseline
-        centred -= means[:, np.newaxis] * self.sign_sums
-        return np.asarray(centred * scales[:, np.newaxis], np.float64)
+        ways = []
+        for extremes, means, scales in into:
+            offsets, highest, lowest = extremes.arrays()
+            means, scales = np.ascontiguousarray(means), np.ascontiguousarray(scales)
+            ways.append((offsets, self._sign_sums, highest, lowest, means, scales))
+        packed = rows.dtype == np.uint64
+        self._scan.update(rows, ways, packed=packed, n_threads=n_threads)
 
 
 def signed_sums(signs: SignMatrix, rows: NDArray[Any]) -> Floats:
-    """S_j of rows in units of one loss: float64 of shape (k, n_vectors), exact below 2**53."""
+    """S_j of rows in units of one loss: float64 of shape (k, n_lanes), exact below 2**53.
+
+    n_lanes is n_vectors, rounded up to a multiple of 8; sums past n_vectors are 0.
+    """
     packed = rows.dtype == np.uint64
     sums, _, shift = signed_sums_of_rows(signs.store, rows, packed=packed)
-    exact: Floats = np.ldexp(sums.astype(np.float64), -shift)
+    exact = np.zeros((len(rows), -(-signs.n_vectors // 8) * 8))
+    np.ldexp(sums, -shift, out=exact[:, : signs.n_vectors], dtype=np.float64)
     return exact
 
 
@@ -94,25 +134,3 @@ def _all_ones(n_samples: int) -> NDArray[np.uint64]:
     if n_samples % 64:
         words[0, -1] = np.uint64(2 ** (n_samples % 64) - 1)
     return words
-
-
-def raise_maxima(
-    maxima: Floats, sums: Floats, others: Floats, means: Floats, scales: Floats, sign_sums: Floats
-) -> None:
-    """Raise the maxima of one model's studentised differences by those from further models.
-
-    Parameters
-    ----------
-    maxima : ndarray of float64, shape (n_vectors,)
-        Changed in place.
-    sums : ndarray of float64, shape (n_vectors,)
-        The model's signed sums.
-    others : ndarray of float64, shape (k, n_vectors)
-        Those of the other models.
-    means, scales : ndarray of float64, shape (k,)
-        Of the differences, the model's loss less the other's; a scale of 0 leaves a model out.
-    sign_sums : ndarray of float64, shape (n_vectors,)
-    """
-    if len(others):
-        centred = sums - others - means[:, np.newaxis] * sign_sums
-        np.maximum(maxima, (centred * scales[:, np.newaxis]).max(axis=0), out=maxima)

@@ -211,12 +211,13 @@ class Answering:
                 else:
                     spent[call.team.name] += len(answers) if call.many else 1
                     answered.append((call, answers))
-        singles = [(call.key, answer) for call, answer in answered if not call.many]
-        fields_of_singles = self._answer_fields(singles)
+        fields_of_singles = self._answer_fields(
+            [answer for call, answer in answered if not call.many]
+        )
         served = []
         for call, answers in answered:
             if call.many:
-                fields, n_answers = self._block_fields(answers, call.key), len(answers)
+                fields, n_answers = self._block_fields(answers), len(answers)
             else:
                 fields, n_answers = next(fields_of_singles), 1
             reply = _ENCODER.encode(fields)
@@ -254,10 +255,10 @@ class Answering:
         )
         return error_reply(429, "RuntimeError", reason, "refused")
 
-    def _answer_fields(self, answers: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
-        """Fields of each reply, of answers with their keys: neither R~ nor delta'."""
-        limits = self.guard.intervals_of([answer for _, answer in answers])
-        for (key, answer), (low, high, half_width) in zip(answers, limits, strict=True):
+    def _answer_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
+        """Fields of the reply of each answer: neither R~ nor delta'."""
+        limits = self.guard.intervals_of(answers)
+        for answer, (low, high, half_width) in zip(answers, limits, strict=True):
             fields = {
                 "value": _number(answer.value), "low": _number(low), "high": _number(high),
                 "half_width": _number(half_width), "number": answer.number,
@@ -265,10 +266,10 @@ class Answering:
             if self.guard.needs == "key":
                 if self.guard.is_paired:
                     fields |= {name: getattr(answer, name) for name in _GAINS}
-                fields |= {"key": key, "rerun": answer.rerun}
+                fields |= {"key": answer.key, "rerun": answer.rerun}
             yield fields
 
-    def _block_fields(self, answers: Any, keys: Any) -> dict[str, Any]:
+    def _block_fields(self, answers: Any) -> dict[str, Any]:
         """Fields of the reply to `query_many`."""
         names: tuple[str, ...] = _SCORES
         if self.guard.needs == "key" and self.guard.is_paired:
@@ -280,7 +281,7 @@ class Answering:
         fields |= {"numbers": answers.numbers.tolist(), "halted": bool(answers.halted)}
         fields |= {"n_answered": answers.n_answered}
         if self.guard.needs == "key":
-            fields |= {"keys": keys, "reruns": answers.reruns.tolist()}
+            fields |= {"keys": answers.keys, "reruns": answers.reruns.tolist()}
         return fields
 
 

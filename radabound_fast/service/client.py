@@ -46,7 +46,7 @@ _ERRORS: dict[str, type[Exception]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteAnswer(Answer):
     """One answer of a `RemoteGuard`.
 
@@ -70,7 +70,7 @@ class RemoteAnswer(Answer):
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteSearchAnswer(RemoteAnswer):
     """One answer of a `RemoteGuard` that is a `DeclaredSearch`.
 
@@ -88,7 +88,7 @@ class RemoteSearchAnswer(RemoteAnswer):
     rerun: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RemoteComparedAnswer(RemoteSearchAnswer):
     """One answer of a `RemoteGuard` that is a `DeclaredSearch` with a baseline.
 
@@ -140,6 +140,16 @@ class RemoteReport:
     def to_json(self) -> str:
         """Report as JSON; see `Report.to_json`, without "answers"."""
         return json.dumps(self._fields, indent=2)
+
+    def to_html(self) -> str:
+        """Report as a page; see `Report.to_html`."""
+        from radabound_fast.guards.report import page
+
+        return page(f"{self.metric} of {self.n_models:,} models", self._html)
+
+    def to_markdown(self) -> str:
+        """Sentence and guarantee of the report, for a model card."""
+        return f"{self}\n\n{self.guarantee}\n"
 
     def __str__(self) -> str:
         return str(self._fields["sentence"])

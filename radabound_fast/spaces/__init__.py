@@ -8,6 +8,7 @@ the weights sum to at most 1; an answer costs ``nats = ln(1 / w)``.
 space                        a key                               nats
 ===========================  ==================================  =================================
 `Choice`                     one of n values                     ln n
+`PointSample`                one of n points drawn beforehand    ln n
 `Grid`                       a value for every name              sum of ln n over the names
 `InOrder`                    1, 2, 3, ..., or an item of a list  ln k(k+1) for the k-th
 `Product`, ``a * b``         one key of each space               the sum of theirs
@@ -24,6 +25,7 @@ from radabound_fast.spaces.collection import ensemble_of, subset_of
 from radabound_fast.spaces.grid import Grid
 from radabound_fast.spaces.improvements import Improvements
 from radabound_fast.spaces.order import InOrder
+from radabound_fast.spaces.point_sample import PointSample
 from radabound_fast.spaces.prior import Prior
 from radabound_fast.spaces.product import Product
 from radabound_fast.spaces.reading import as_space
@@ -35,6 +37,7 @@ __all__ = [
     "Grid",
     "Improvements",
     "InOrder",
+    "PointSample",
     "Prior",
     "Product",
     "Space",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import check_count
+from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import outside, shown
-from radabound_fast.spaces.numbers import len_of
+from radabound_fast.spaces.nearest import Points
+from radabound_fast.spaces.numbers import as_float, len_of, nearest_of
 from radabound_fast.spaces.space import Codes, Found, Space
+from radabound_fast.spaces.tokens import plain
 from radabound_fast.spaces.values import check_values, described, finder_of
 
 _INT64 = 2**63
@@ -41,7 +44,7 @@ class Choice(Space):
     -----
     Numbers are equal by value, whatever their type: 1, 1.0 and ``np.int64(1)``.  True is not 1:
     a key that is True where 1 was declared is a mistake.  Floats are compared exactly; `Steps`
-    forgives rounding.
+    forgives rounding.  NumPy's numbers and strings among the values become Python's own.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Choice(Space):
         self.values: Any = check_values(values, name)
         self.finder = finder_of(self.values, name)
         self._nats = math.log(len_of(self.values))
+        self._points: Points | None = None  # made when the nearest is asked for
 
     @property
     def size(self) -> int:
@@ -74,7 +78,9 @@ class Choice(Space):
 
     def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
         values = self.values
-        if isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
+        # of a list NumPy would take True for 1
+        mixed = isinstance(keys, (list, tuple)) and set(map(type, keys)) != {int}
+        if not mixed and isinstance(values, range) and values.step == 1 and values.start >= -_INT64:
             wanted = np.asarray(keys)
             if values.stop <= _INT64 and wanted.dtype.kind in "iu" and wanted.ndim == 1:
                 missing = (wanted < values.start) | (wanted >= values.stop)
@@ -86,13 +92,55 @@ class Choice(Space):
         return super().find_many(keys)
 
     def key_of(self, code: Any) -> Any:
-        return self.values[code]
+        return plain(self.values[code])  # a copy, which whoever gets it may change
+
+    def nearest(self, params: Any) -> Any:
+        """Return the value that is nearest to a number, or to a configuration.
+
+        Parameters
+        ----------
+        params : object
+            What an optimiser suggests.
+
+        Returns
+        -------
+        object
+            Of numbers the nearest.  Of mappings, nested mappings and lists: the one with the least
+            sum of squares over the parameters, the first of equals.  Where both have a number, its
+            square is that of the difference on the parameter's own scale: a number stands at the
+            share of the values' numbers that are less, counting half of those that are equal, so
+            that a parameter that was drawn evenly on a logarithmic scale is measured on it.  Else
+            it is 0 for equal categories, and for a parameter that both lack, and 1 for others.  Of
+            anything else the value that equals it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            It has other parameters than the values, is not finite, or is no number and equals none.
+
+        Examples
+        --------
+        >>> space = Choice([{"C": 0.01, "kernel": "rbf"}, {"C": 1, "kernel": "poly"}])
+        >>> space.nearest({"C": 0.5, "kernel": "poly"}), Choice([1, 2, 4]).nearest(2.9)
+        ({'C': 1, 'kernel': 'poly'}, 2)
+        """
+        params = plain(params)
+        if isinstance(params, (Mapping, list, tuple)) and isinstance(self.values, list):
+            if self._points is None:
+                self._points = Points(self.values)
+            return self.key_of(self._points.nearest(params))
+        if is_number(params) and not isinstance(params, bool):
+            number = as_float(params)
+            nearest = nearest_of(number, self.values) if math.isfinite(number) else None
+            if nearest is not None:
+                return nearest
+        return super().nearest(params)
 
     def __getitem__(self, place: int) -> Any:
-        return self.values[place]
+        return self.key_of(place)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.values)
+        return map(plain, self.values)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "Choice", "name": self.name, "values": described(self.values)}

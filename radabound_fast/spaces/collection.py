@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from radabound_fast._checks import check_count, check_integer
 from radabound_fast.spaces.choice import Choice
@@ -43,7 +45,7 @@ class Subset(Space):
         return tuple(places), log_comb(n, s)
 
     def key_of(self, code: Any) -> tuple[Any, ...]:
-        return tuple(self._members.values[place] for place in code)
+        return tuple(map(self._members.key_of, code))
 
     def describe(self) -> dict[str, Any]:
         members = described(self._members.values)
@@ -153,6 +155,6 @@ def ensemble_of(space: Any, n_picks: int | None = None) -> Ensemble:
 
 
 def _listed(key: Any) -> list[Any]:
-    if isinstance(key, (str, bytes, Mapping)) or not isinstance(key, Iterable):
+    if isinstance(key, (str, bytes, Mapping)) or not np.iterable(key):
         raise TypeError(f"key must be a collection, got {quoted(key)}")
     return list(key)

@@ -11,7 +11,7 @@ from radabound_fast.spaces.improvements import Improvements
 from radabound_fast.spaces.named import NamedKeys
 from radabound_fast.spaces.order import InOrder
 from radabound_fast.spaces.product import Product
-from radabound_fast.spaces.space import Space
+from radabound_fast.spaces.space import ORDER, Space
 from radabound_fast.spaces.values import values_from
 
 
@@ -28,9 +28,7 @@ def from_description(description: dict[str, Any]) -> Space:
     if kind == "Choice":
         return Choice(values_from(fields["values"]), name=fields["name"])
     if kind == "Grid":
-        return Grid(
-            [{c["name"]: values_from(c["values"]) for c in part} for part in fields["grids"]]
-        )
+        return Grid([_grid_from(grid) for grid in fields["grids"]])
     if kind == "InOrder":
         return InOrder(None if fields["items"] is None else values_from(fields["items"]))
     if kind == "Improvements":
@@ -44,3 +42,8 @@ def from_description(description: dict[str, Any]) -> Space:
     if kind == "Ensemble":
         return Ensemble(from_description(fields["space"]), fields["n_picks"])
     raise ValueError(f"space must be passed again, since only its own code can make a {kind}")
+
+
+def _grid_from(description: dict[str, Any]) -> dict[str, Any]:
+    values = {choice["name"]: values_from(choice["values"]) for choice in description["values"]}
+    return {name: values[name] for name in description[ORDER]}

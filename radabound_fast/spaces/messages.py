@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from radabound_fast._checks import shown as as_shown
 from radabound_fast.rows.packing import is_number
-from radabound_fast.spaces.numbers import as_float, len_of
+from radabound_fast.spaces.numbers import as_float, nearest_of
 
 _FEW = 6  # values that a message shows
 _MOST_QUOTED = 200  # characters of one
@@ -21,18 +22,9 @@ def outside(name: str, value: Any, values: Any) -> ValueError:
     if isinstance(value, (bool, np.bool_)):
         hint = "; True and False are no numbers here"
     elif is_number(value) and math.isfinite(as_float(value)):
-        nearest = _nearest(float(value), values)
+        nearest = nearest_of(float(value), values)
         hint = "" if nearest is None else f"; the nearest is {nearest!r}"
     return ValueError(f"{name} must be one of {shown(values)}, got {quoted(value)}{hint}")
-
-
-def _nearest(value: float, values: Any) -> Any:
-    if isinstance(values, list):
-        numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
-        numbers = [one for one in numbers if math.isfinite(as_float(one))]
-        return min(numbers, key=lambda one: abs(one - value), default=None)
-    place = round((value - values[0]) / values.step)
-    return values[min(max(place, 0), len_of(values) - 1)]
 
 
 def quoted(value: Any) -> str:
@@ -41,6 +33,8 @@ def quoted(value: Any) -> str:
 
 
 def _written(write: Callable[[Any], str], value: Any) -> str:
+    if getattr(value, "shape", ()):  # no key, and perhaps labels
+        return as_shown(value)
     try:
         text = write(value)
     except (RecursionError, ValueError):  # too deep; or an integer of thousands of digits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
+from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.space import Found, Space
 
 
@@ -25,7 +26,9 @@ class NamedKeys(Space):
         return self._size
 
     def find(self, key: Any) -> Found:
-        return key, log(self._size)
+        if not isinstance(key, str):
+            raise TypeError(f"key must be a name, got {quoted(key)}")
+        return str(key), log(self._size)
 
     def key_of(self, code: Any) -> str:
         return str(code)

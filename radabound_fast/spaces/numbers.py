@@ -30,6 +30,16 @@ def as_float(value: Any) -> float:
         return math.inf
 
 
+def nearest_of(number: float, values: Any) -> Any:
+    """The nearest number among a range, `Steps` or a list, the first of equals; None: no number."""
+    if isinstance(values, list):
+        numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
+        numbers = [one for one in numbers if math.isfinite(as_float(one))]
+        return min(numbers, key=lambda one: abs(one - number), default=None)
+    place = round((number - values[0]) / values.step)
+    return values[min(max(place, 0), len_of(values) - 1)]
+
+
 def len_of(values: Any) -> int:
     """The number of values; that of a range may be more than `len` can return."""
     if isinstance(values, range):

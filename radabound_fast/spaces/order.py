@@ -55,7 +55,10 @@ class InOrder(Space):
         return k, math.log(k) + math.log(k + 1)
 
     def key_of(self, code: Any) -> Any:
-        return code if self._items is None else self._items.values[code - 1]
+        return code if self._items is None else self._items.key_of(code - 1)
+
+    def nearest(self, params: Any) -> Any:
+        return super().nearest(params) if self._items is None else self._items.nearest(params)
 
     def describe(self) -> dict[str, Any]:
         items = None if self._items is None else described(self._items.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from itertools import islice
 from typing import Any
 
@@ -11,9 +11,10 @@ from radabound_fast.rows.packing import is_number
 from radabound_fast.spaces.messages import quoted
 from radabound_fast.spaces.numbers import len_of
 from radabound_fast.spaces.space import Found, Space
-from radabound_fast.spaces.tokens import token_of, value_from
+from radabound_fast.spaces.tokens import as_tuple, plain, token_of, value_from
+from radabound_fast.spaces.weights import MOST_WEIGHT, AcceptedWeights
 
-# a space that can list its keys has the weights of so many of them added up
+# so many keys that an object lists have their weights added up
 MOST_CHECKED = 2**20
 
 
@@ -24,8 +25,8 @@ class Prior(Space):
     ----------
     declared : object
         Its ``nats(key)`` returns ln(1 / w), at least 0, and for a key that is not in the space
-        inf, or raises ValueError.  If it is iterable, the weights of its first 2**20 keys are
-        added up.
+        inf, or raises ValueError.  It should say what its keys are: by listing them (``__iter__``;
+        then it has these alone), or, where there are more than 2**20, by ``__contains__``.
 
     Raises
     ------
@@ -34,6 +35,11 @@ class Prior(Space):
     ValueError
         The weights of the keys that it lists sum to more than 1.
 
+    Notes
+    -----
+    Of an object that does not list its keys the weights are added up as keys are accepted, by this
+    object; a key with which they would sum to more than 1 is refused.
+
     Examples
     --------
     >>> class Linear:  # simpler models first
@@ -41,36 +47,47 @@ class Prior(Space):
     ...         return depth * math.log(2)
     ...     def __iter__(self):
     ...         return iter(range(1, 31))
-    >>> round(Prior(Linear()).nats(3), 4)
-    2.0794
+    >>> space = Prior(Linear())
+    >>> round(space.nats(3), 4), 0 in space, 31 in space
+    (2.0794, False, False)
     """
 
     def __init__(self, declared: Any) -> None:
         if isinstance(declared, type) or not callable(getattr(declared, "nats", None)):
             raise TypeError(f"space must have a method nats(key), got {declared!r}")
         self.declared = declared
-        if isinstance(declared, Iterable):
-            weight = 0.0
-            for n_keys, key in enumerate(islice(declared, MOST_CHECKED), start=1):
-                weight += math.exp(-self.find(key)[1])
-                if weight > 1 + 1e-9:
-                    raise ValueError(
-                        f"space must have weights that sum to at most 1, got {weight:.6g} after "
-                        f"{n_keys} keys of {declared!r}: nats must be ln(1/w)"
-                    )
+        self._accepted = AcceptedWeights()
+        self._listed = None if isinstance(declared, Space) else _listed_by(declared)
 
     @property
     def size(self) -> int | None:
+        if self._listed is not None:
+            return len(self._listed)
         return len_of(self.declared) if isinstance(self.declared, Sized) else None
 
     def find(self, key: Any) -> Found:
-        nats = _checked(self.declared.nats(key))
+        if isinstance(self.declared, Space):
+            return self.declared.find(key)
+        code = token_of(key, "key")
+        if self._listed is not None:
+            if code not in self._listed:
+                raise ValueError(
+                    f"key must be one of the {len(self._listed):,} that the space lists, "
+                    f"got {quoted(key)}"
+                )
+            return code, self._listed[code][1]
+        own = plain(key)
+        if hasattr(type(self.declared), "__contains__") and own not in self.declared:
+            raise ValueError(f"key must be in the space, got {quoted(key)}")
+        nats = _checked(self.declared.nats(own))
         if nats == math.inf:
             raise ValueError(f"key must be in the space, got {quoted(key)}, of weight 0")
-        return token_of(key, "key"), nats
+        return code, self._accepted.add(code, nats, key)
 
     def key_of(self, code: Any) -> Any:
-        return value_from(code)
+        if isinstance(self.declared, Space):
+            return self.declared.key_of(code)
+        return value_from(code) if self._listed is None else plain(self._listed[as_tuple(code)][0])
 
     def _parts_of(self) -> Sequence[Space]:
         return (self.declared,) if isinstance(self.declared, Space) else ()
@@ -86,6 +103,29 @@ class Prior(Space):
 
     def __repr__(self) -> str:
         return f"Prior({self.declared!r})"
+
+
+def _listed_by(declared: Any) -> dict[Any, tuple[Any, float]] | None:
+    """Keys and nats by code, of an object that lists its keys; None if it lists none, or too many.
+
+    Raises ValueError if the weights sum to more than 1.
+    """
+    if not hasattr(declared, "__iter__"):
+        return None
+    listed: dict[Any, tuple[Any, float]] = {}
+    weight, keys = 0.0, iter(declared)
+    for key in islice(keys, MOST_CHECKED):
+        code, nats = token_of(key, "key"), _checked(declared.nats(key))
+        if code in listed or nats == math.inf:
+            continue
+        listed[code] = plain(key), nats
+        weight += math.exp(-nats)
+        if weight > MOST_WEIGHT:
+            raise ValueError(
+                f"space must have weights that sum to at most 1, got {weight:.6g} after "
+                f"{len(listed)} keys of {declared!r}: nats must be ln(1/w)"
+            )
+    return listed if next(keys, listed) is listed else None
 
 
 def _checked(nats: Any) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,13 +51,21 @@ class Product(Space):
         return math.prod(size for size in sizes if size) if None not in sizes else None
 
     def find(self, key: Any) -> Found:
+        parts = [space.find(part) for space, part in self._split(key, "key")]
+        return tuple(code for code, _ in parts), sum(nats for _, nats in parts)
+
+    def _split(self, key: Any, what: str) -> Iterable[tuple[Space, Any]]:
         n_spaces = len(self.spaces)
         if not isinstance(key, (tuple, list)) or len(key) != n_spaces:
             raise ValueError(
-                f"key must be a tuple of {n_spaces}, one key of each of {self!r}, got {quoted(key)}"
+                f"{what} must be a tuple of {n_spaces}, one key of each of {self!r}, "
+                f"got {quoted(key)}"
             )
-        parts = [space.find(part) for space, part in zip(self.spaces, key, strict=True)]
-        return tuple(code for code, _ in parts), sum(nats for _, nats in parts)
+        return zip(self.spaces, key, strict=True)
+
+    def nearest(self, params: Any) -> tuple[Any, ...]:
+        """Return the nearest key of each space."""
+        return tuple(space.nearest(part) for space, part in self._split(params, "params"))
 
     def key_of(self, code: Any) -> tuple[Any, ...]:
         return tuple(space.key_of(part) for space, part in zip(self.spaces, code, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from radabound_fast._checks import check_count
+from radabound_fast._checks import check_count, shown
 from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.grid import Grid
 from radabound_fast.spaces.numbers import as_int
@@ -43,9 +43,9 @@ def as_space(space: Any) -> Space:
             return Grid(space)
         raise TypeError(
             "space must be a mapping of names to values, or several; a list of keys is "
-            f"spaces.Choice(list), got {space!r}"
+            f"spaces.Choice(list), got {shown(space)}"
         )
     raise TypeError(
         "space must be an int, a mapping of names to sequences of values, or have a method "
-        f"nats(key), got {space!r}{hint_for(space)}"
+        f"nats(key), got {shown(space)}{hint_for(space)}"
     )

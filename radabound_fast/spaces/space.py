@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from radabound_fast.spaces.product import Product
+
+# in a description: names in the order in which they were declared, which is no part of a space
+ORDER = "declared_order"
 
 Found = tuple[Hashable, float]
 Codes = list[Hashable] | NDArray[np.int64]
@@ -52,6 +56,20 @@ class Space(ABC):
     def key_of(self, code: Any) -> Any:
         """The key of a code that `find` returned; a list counts as a tuple, as in JSON."""
 
+    def nearest(self, params: Any) -> Any:
+        """Return the key of the space to train with, where an optimiser suggests `params`.
+
+        Grids and lists return the nearest of their keys; any other space the key that `params`
+        equals.  Valid whatever the optimiser saw, as long as the model is trained with what this
+        returns, and that is its key.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Nothing is near: names or categories that the space does not have.
+        """
+        return self.key_of(self.find(params)[0])
+
     @property
     def _n_codes(self) -> int | None:
         """A number that all codes are below, where they are ints from 0 on; None elsewhere."""
@@ -67,7 +85,7 @@ class Space(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The space as JSON values, the same for equal spaces."""
+        """The space as JSON values: `same_description` of those of equal spaces."""
 
     def find_many(self, keys: Any) -> tuple[Codes, NDArray[np.float64]]:
         """`find` for every key in order; codes that are small ints may come as an array."""
@@ -104,7 +122,20 @@ class Space(ABC):
         return Product(other, self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and self.describe() == other.describe()
+        return isinstance(other, Space) and same_description(self.describe(), other.describe())
 
     def __hash__(self) -> int:
-        return hash(repr(self.describe()))
+        return hash(json.dumps(_without_order(self.describe()), sort_keys=True))
+
+
+def same_description(one: Any, other: Any) -> bool:
+    """Whether two descriptions, as JSON, are equal but for the order of declared names."""
+    return bool(_without_order(one) == _without_order(other))
+
+
+def _without_order(description: Any) -> Any:
+    """A description but for the order of names."""
+    if isinstance(description, dict):
+        kept = {name: _without_order(part) for name, part in description.items()}
+        return kept | {ORDER: sorted(kept[ORDER])} if ORDER in kept else kept
+    return list(map(_without_order, description)) if isinstance(description, list) else description

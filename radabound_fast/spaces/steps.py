@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any, overload
 
 import numpy as np
@@ -15,6 +16,8 @@ from radabound_fast.spaces.numbers import as_float
 
 # how far off its place a value of `Steps` may be, in steps: sums and products are rounded
 STEP_TOLERANCE = 1e-6
+# a step has at least so many units of the last digit of the largest value
+_ULPS_IN_A_STEP = 16
 
 
 class Steps(Sequence[float]):
@@ -35,12 +38,14 @@ class Steps(Sequence[float]):
     Notes
     -----
     A value within a millionth of a step of a member counts as that member, since products and sums
-    are rounded: ``3 * 0.1`` is the 0.3 of ``Steps(0, 1, 0.1)``.
+    are rounded: ``3 * 0.1`` is the 0.3 of ``Steps(0, 1, 0.1)``.  Train with the member, which
+    `Space.nearest` returns; members are decimals, as `low` and `step` are.
 
     Examples
     --------
-    >>> len(Steps(0.0, 1.0, 0.1)), Steps(0.0, 1.0, 0.1).index(3 * 0.1)
-    (11, 3)
+    >>> steps = Steps(0.0, 1.0, 0.1)
+    >>> len(steps), steps.index(3 * 0.1), steps[3]
+    (11, 3, 0.3)
     """
 
     def __init__(self, low: float, high: float, step: float) -> None:
@@ -51,9 +56,15 @@ class Steps(Sequence[float]):
         n_steps = (self.high - self.low) / self.step
         if not n_steps < 2**53:
             raise ValueError(f"step must leave fewer than 2**53 values, got {self.step!r}")
-        largest = max(abs(self.low), abs(self.high))
-        self._tolerance = min(0.25, max(STEP_TOLERANCE, 4 * math.ulp(largest) / self.step))
+        rounding = math.ulp(max(abs(self.low), abs(self.high)))
+        if self.step < _ULPS_IN_A_STEP * rounding:
+            raise ValueError(
+                f"step must be at least {_ULPS_IN_A_STEP * rounding!r}, so that values differ by "
+                f"more than rounding, got {self.step!r}"
+            )
+        self._tolerance = max(STEP_TOLERANCE, 4 * rounding / self.step)
         self._length = math.floor(n_steps + self._tolerance) + 1
+        self._n_decimals = max(map(_decimals_of, (self.low, self.step)))
 
     def __len__(self) -> int:
         return self._length
@@ -65,7 +76,7 @@ class Steps(Sequence[float]):
     def __getitem__(self, index: int | slice) -> float | list[float]:
         places = range(self._length)[index]
         if isinstance(places, int):
-            return min(self.low + places * self.step, self.high)
+            return min(round(self.low + places * self.step, self._n_decimals), self.high)
         return [self[place] for place in places]
 
     def place(self, value: Any) -> int | None:
@@ -89,6 +100,9 @@ class Steps(Sequence[float]):
     def __contains__(self, value: Any) -> bool:
         return self.place(value) is not None
 
+    def __iter__(self) -> Iterator[float]:
+        return map(self.__getitem__, range(self._length))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Steps) and repr(self) == repr(other)
 
@@ -97,3 +111,9 @@ class Steps(Sequence[float]):
 
     def __repr__(self) -> str:
         return f"Steps({self.low!r}, {self.high!r}, {self.step!r})"
+
+
+def _decimals_of(number: float) -> int:
+    """How many decimals the number has."""
+    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
+    return max(0, -int(exponent))

@@ -28,21 +28,44 @@ def token_of(value: Any, name: str) -> Hashable:
         raise ValueError(f"{name} must not be nested so deep, or within itself") from None
 
 
+def plain(value: Any) -> Any:
+    """The value as Python's own: NumPy's numbers and strings, and a copy of every container."""
+    kind = type(value)
+    if kind in (str, int, float, bool):
+        return value
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, np.str_):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {plain(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return kind(map(plain, value)) if kind in (list, tuple) else tuple(map(plain, value))
+    return kind(map(plain, value)) if kind in (set, frozenset) else value
+
+
 def _token_of(value: Any, name: str) -> Hashable:
-    if isinstance(value, np.generic) and not isinstance(value, (str, bytes)):
-        value = float(value) if isinstance(value, np.floating) else value.item()
+    if isinstance(value, np.generic) or isinstance(value, np.ndarray) and value.ndim == 0:
+        value = plain(value)
     if value is None:
         return ("None",)
     if isinstance(value, enum.Enum):
         return ("name", _name_of(type(value), name), value.name)
     if isinstance(value, bool):
         return ("bool", value)
-    if isinstance(value, (str, int)):
-        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value!r}")
-        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+        # as text too, in a database, an integer is the same whatever its type
+        return int(value) if value.is_integer() else float(value)
     if isinstance(value, (list, tuple, range, np.ndarray)):
         return ("list", *(_token_of(one, name) for one in value))
     if isinstance(value, (set, frozenset)):

@@ -11,13 +11,13 @@ import numpy as np
 from radabound_fast._checks import check_count
 from radabound_fast.spaces.numbers import as_int, len_of
 from radabound_fast.spaces.steps import Steps
-from radabound_fast.spaces.tokens import token_of, value_from
+from radabound_fast.spaces.tokens import plain, token_of, value_from
 
 Finder = Callable[[Any], int | None]
 
 
 def check_values(values: Any, name: str) -> Any:
-    """The values of a space as a range, `Steps`, or a list, with at least one."""
+    """The values of a space as a range, `Steps`, or a list of Python's own, with at least one."""
     n_values = None if isinstance(values, (float, np.floating)) else as_int(values)
     if n_values is not None:
         values = range(check_count(**{name: n_values}))
@@ -27,14 +27,15 @@ def check_values(values: Any, name: str) -> Any:
         if hasattr(values, "rvs") and not hint_for(values):
             raise TypeError(
                 f"{name} must have finitely many values, got the distribution {values!r}: "
-                "list them, or give spaces.Steps(low, high, step)"
+                "list them, give spaces.Steps(low, high, step), or draw points beforehand: "
+                "spaces.PointSample"
             )
         sequence = isinstance(values, Sized) and isinstance(values, Iterable)
         if not sequence or isinstance(values, (str, bytes, Mapping, set, frozenset, np.ndarray)):
             raise TypeError(
                 f"{name} must be a sequence of values, got {values!r}{hint_for(values)}"
             )
-        values = list(values)
+        values = [plain(value) for value in values]
     if len_of(values) == 0:
         raise ValueError(f"{name} must not be empty, got {values!r}")
     return values
@@ -44,12 +45,14 @@ def check_values(values: Any, name: str) -> Any:
 _TOOLS = {"optuna", "sklearn", "ConfigSpace", "ray"}
 
 
-def hint_for(declared: Any) -> str:
+def hint_for(declared: Any, function: str = "space_of") -> str:
     """What to write instead of an object with which a tool declares its spaces."""
     tool = type(declared).__module__.partition(".")[0]
     if tool not in _TOOLS:
         return ""
-    return f": see radabound_fast.integrations.{tool.lower()}.space_of"
+    if tool == "sklearn":
+        function = "space_of"  # which draws what the search itself will draw
+    return f": see radabound_fast.integrations.{tool.lower()}.{function}"
 
 
 def finder_of(values: Any, name: str) -> Finder:

@@ -20,6 +20,7 @@
 
 #include "cpu.h"
 #include "extremes.h"
+#include "studentised.h"
 
 struct sliced_plan;
 
@@ -34,7 +35,16 @@ struct sliced_kernel {
     void (*scan)(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
                  ptrdiff_t stride, int n_rows, const struct extremes *extremes, int64_t *totals,
                  int64_t *growth);
+
+    /* The same rows into the extremes of their studentised sums, in each of n_into ways; for up to
+     * SLICED_MOST_SAMPLES samples. */
+    void (*studentise)(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
+                       ptrdiff_t stride, int n_rows, const struct studentised *into, int n_into);
+
+    raise_maxima_fn *raise_maxima;
 };
+
+enum { SLICED_MOST_SAMPLES = 1 << 22, SLICED_MOST_INTO = 2 };
 
 extern const struct sliced_kernel sliced_portable;
 #if defined(RB_GNU)

@@ -450,22 +450,164 @@ TARGET static void compare(const struct block *block, const line *total, const l
     }
 }
 
+/* ---- sums to studentised extremes --------------------------------------------------------- */
+
+/* Numbers that come one after the other, as the transposition of their planes leaves them: eight
+ * planes are eight registers of bits, and after three rounds of swaps each byte of a register has
+ * eight digits of one row.  So they come doubled in 32 bits, in an order of rows that find_order
+ * reads off the rows' own numbers. */
+enum { DIGIT_BYTES = 3 };
+
+TARGET static void read_twice(const line *number, int planes, int32_t *values)
+{
+    line x[DIGIT_BYTES][8];
+    const uint8_t *byte[DIGIT_BYTES];
+    const int n_bytes = planes / 8 + 1; /* of planes + 1 digits */
+    for (int g = 0; g < n_bytes; g++) {
+        RB_UNROLL(8)
+        for (int k = 0; k < 8; k++) {
+            const int p = 8 * g + k - 1; /* the lowest digit of a number that is doubled is 0 */
+            x[g][k] = p >= 0 && p < planes ? number[p] : ZERO;
+        }
+        swap_blocks(x[g], 4, 4);
+        swap_blocks(x[g], 2, 2);
+        swap_blocks(x[g], 1, 1);
+        byte[g] = (const uint8_t *)x[g];
+    }
+    if (n_bytes == 1)
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            values[i] = byte[0][i];
+    else if (n_bytes == 2)
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            values[i] = byte[0][i] | byte[1][i] << 8;
+    else
+        for (int i = 0; i < BLOCK_ROWS; i++)
+            values[i] = byte[0][i] | byte[1][i] << 8 | byte[2][i] << 16;
+}
+
+TARGET static void find_order(int32_t *order)
+{
+    line number[9]; /* digits of up to 512 rows */
+    uint64_t *word = (uint64_t *)number;
+    for (int p = 0; p < 9; p++)
+        for (int q = 0; q < LINE_WORDS; q++, word++) {
+            *word = 0;
+            for (int r = 0; r < 64; r++)
+                *word |= (uint64_t)((64 * q + r) >> p & 1) << r;
+        }
+    read_twice(number, 9, order);
+    for (int i = 0; i < BLOCK_ROWS; i++)
+        order[i] /= 2;
+}
+
+#ifndef REALS /* as many reals as a line has words */
+typedef double reals;
+#define REALS(value) (value)
+#define REALS_OF(integers) ((double)*(integers))
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define SMALLER(a, b) ((a) < (b) ? (a) : (b))
+#endif
+
+/* The rows of a block in the order of read_twice; those that are missing have scale 0. */
+struct standard {
+    int32_t totals[BLOCK_ROWS];
+    RB_ALIGNED(64) double means[BLOCK_ROWS], scales[BLOCK_ROWS];
+};
+
+static void fill_standard(struct standard *standard, const struct studentised *into,
+                          const int64_t *totals, int n_rows, const int32_t *order)
+{
+    for (int i = 0; i < BLOCK_ROWS; i++) {
+        const int row = order[i], present = row < n_rows;
+        standard->totals[i] = present ? (int32_t)totals[row] : 0;
+        standard->means[i] = present ? into->means[row] : 0;
+        standard->scales[i] = present ? into->scales[row] : 0;
+    }
+}
+
+INLINE void widen_studentised(const struct studentised *into, const struct standard *standard,
+                              const int32_t *twice_less, int64_t vector)
+{
+    const reals offset = REALS(into->offsets[vector]), sign_sum = REALS(into->sign_sums[vector]);
+    reals high = REALS(0.0), low = REALS(0.0);
+    for (int i = 0; i < BLOCK_ROWS; i += LINE_WORDS) {
+        int32_t sum[LINE_WORDS];
+        RB_UNROLL(8)
+        for (int lane = 0; lane < LINE_WORDS; lane++)
+            sum[lane] = standard->totals[i + lane] - twice_less[i + lane];
+        const reals mean = *(const reals *)(standard->means + i);
+        const reals scale = *(const reals *)(standard->scales + i);
+        const reals expected = mean * sign_sum;
+        const reals studentised = (REALS_OF(sum) - offset - expected) * scale;
+        high = LARGER(high, studentised);
+        low = SMALLER(low, studentised);
+    }
+    double highest = into->highest[vector], lowest = into->lowest[vector];
+    for (int lane = 0; lane < LINE_WORDS; lane++) {
+        const double h = ((const double *)&high)[lane], l = ((const double *)&low)[lane];
+        highest = h > highest ? h : highest;
+        lowest = l < lowest ? l : lowest;
+    }
+    into->highest[vector] = highest;
+    into->lowest[vector] = lowest;
+}
+
+/* As many lanes at a time as there are registers to spare: the others' sums come from the second cache
+ * in the order in which they lie. */
+TARGET static void raise_maxima(const double *sums, const double *others, ptrdiff_t stride,
+                                ptrdiff_t n_others, const double *means, const double *scales,
+                                const double *sign_sums, ptrdiff_t n, double *maxima)
+{
+    enum { REGS = 8 / LINE_WORDS };
+    for (ptrdiff_t v = 0; v < n; v += 8) {
+        reals ours[REGS], signs[REGS], most[REGS];
+        RB_UNROLL(8)
+        for (int i = 0; i < REGS; i++) {
+            memcpy(&ours[i], sums + v + i * LINE_WORDS, sizeof(reals));
+            memcpy(&signs[i], sign_sums + v + i * LINE_WORDS, sizeof(reals));
+            memcpy(&most[i], maxima + v + i * LINE_WORDS, sizeof(reals));
+        }
+        for (ptrdiff_t g = 0; g < n_others; g++) {
+            const reals mean = REALS(means[g]), scale = REALS(scales[g]);
+            RB_UNROLL(8)
+            for (int i = 0; i < REGS; i++) {
+                reals theirs;
+                memcpy(&theirs, others + g * stride + v + i * LINE_WORDS, sizeof(reals));
+                const reals expected = mean * signs[i];
+                const reals studentised = (ours[i] - theirs - expected) * scale;
+                most[i] = LARGER(most[i], studentised);
+            }
+        }
+        memcpy(maxima + v, most, 8 * sizeof *maxima);
+    }
+}
+
 /* ---- the block --------------------------------------------------------------------------- */
 
-TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
-                        ptrdiff_t stride, int n_rows, const struct extremes *extremes,
-                        int64_t *totals, int64_t *growth)
+/* What is done with the finished sums: one of the two. */
+struct purpose {
+    const struct block *block;
+    const struct studentised *into;
+    int n_into;
+    const int32_t *order;
+};
+
+/* One tile after the other, and in the last one group after the other: popcount(f) and less, the sums
+ * over samples with sign -1, of its vectors. */
+INLINE void count_block(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
+                        ptrdiff_t stride, int n_rows, int64_t *totals,
+                        const struct purpose *purpose)
 {
     const int planes = sliced_sum_planes(plan);
     line *const lines = scratch;
     line *const numbers = lines + 1 + 64 * plan->tile_words;
     line *const kept = numbers + (SLICED_MOST_VECTORS + 1) * SLICED_PLANES;
     const uint16_t *classes = plan->classes;
-    const struct block block = {first_rows(n_rows), extremes, growth};
+    struct standard standard[SLICED_MOST_INTO];
+    int32_t twice_less[BLOCK_ROWS];
     const uint64_t *row[BLOCK_ROWS]; /* those that are missing repeat the last */
     for (int i = 0; i < BLOCK_ROWS; i++)
         row[i] = rows + (i < n_rows ? i : n_rows - 1) * stride;
-    memset(growth, 0, (size_t)n_rows * sizeof *growth);
     lines[0] = ZERO;
 
     for (int64_t start = 0; start < plan->n_words; start += plan->tile_words) {
@@ -484,10 +626,44 @@ TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uin
                 apart = planes;
                 add_tile(kept + (vector + g) * planes, planes, numbers, size + 1, first);
             }
-            if (last && g == 0)
+            if (!last)
+                continue;
+            if (g == 0) {
                 read_numbers(sums + size * apart, planes, n_rows, totals);
-            for (int k = 0; last && k < size; k++)
-                compare(&block, sums + size * apart, sums + k * apart, planes, vector + k);
+                for (int i = 0; i < purpose->n_into; i++)
+                    fill_standard(&standard[i], &purpose->into[i], totals, n_rows, purpose->order);
+            }
+            for (int k = 0; k < size; k++) {
+                if (purpose->block) {
+                    compare(purpose->block, sums + size * apart, sums + k * apart, planes,
+                            vector + k);
+                    continue;
+                }
+                read_twice(sums + k * apart, planes, twice_less);
+                for (int i = 0; i < purpose->n_into; i++)
+                    widen_studentised(&purpose->into[i], &standard[i], twice_less, vector + k);
+            }
         }
     }
+}
+
+TARGET static void scan(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
+                        ptrdiff_t stride, int n_rows, const struct extremes *extremes,
+                        int64_t *totals, int64_t *growth)
+{
+    const struct block block = {first_rows(n_rows), extremes, growth};
+    const struct purpose purpose = {&block, NULL, 0, NULL};
+    memset(growth, 0, (size_t)n_rows * sizeof *growth);
+    count_block(plan, scratch, rows, stride, n_rows, totals, &purpose);
+}
+
+TARGET static void studentise(const struct sliced_plan *plan, void *scratch, const uint64_t *rows,
+                              ptrdiff_t stride, int n_rows, const struct studentised *into,
+                              int n_into)
+{
+    int64_t totals[BLOCK_ROWS];
+    int32_t order[BLOCK_ROWS];
+    find_order(order);
+    const struct purpose purpose = {NULL, into, n_into, order};
+    count_block(plan, scratch, rows, stride, n_rows, totals, &purpose);
 }

@@ -18,6 +18,13 @@ enum { LINE_WORDS = 8 };
 #define MAJORITY(a, b, c) TERNARY(a, b, c, 0xe8)
 #define BORROW(a, b, c) TERNARY(a, b, c, 0x8e)
 
+typedef double reals __attribute__((vector_size(64), may_alias));
+#define REALS(value) ((reals)_mm512_set1_pd(value))
+#define REALS_OF(integers) \
+    ((reals)_mm512_cvtepi32_pd(_mm256_loadu_si256((const __m256i *)(integers))))
+#define LARGER(a, b) ((reals)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
+#define SMALLER(a, b) ((reals)_mm512_min_pd((__m512d)(a), (__m512d)(b)))
+
 #define ZIP_LOW(a, b) ((line)_mm512_unpacklo_epi8((__m512i)(a), (__m512i)(b)))
 #define ZIP_HIGH(a, b) ((line)_mm512_unpackhi_epi8((__m512i)(a), (__m512i)(b)))
 #define LOAD_WORDS(rows, w, both) load_four(rows, w, both)
@@ -39,5 +46,5 @@ RB_INLINE TARGET line load_four(const uint64_t *const *rows, int64_t w, int both
 
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_avx512 = {BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_avx512 = {BLOCK_ROWS, scan, studentise, raise_maxima};
 #endif

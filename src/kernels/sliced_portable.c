@@ -6,4 +6,4 @@ enum { LINE_WORDS = 1 };
 #define TARGET
 #include "sliced.inc.h"
 
-const struct sliced_kernel sliced_portable = {BLOCK_ROWS, scan};
+const struct sliced_kernel sliced_portable = {BLOCK_ROWS, scan, studentise, raise_maxima};

@@ -18,17 +18,22 @@ static int64_t block_percent(const struct kernel *kernel, const struct sign_stor
 
 /* How many rows are faster as a block, full or not, than one after the other; at most a block has,
  * or 0: none are. */
-static ptrdiff_t least_block(const struct kernel *kernel, const struct sliced_kernel *sliced,
-                             const struct sign_store *signs)
+static ptrdiff_t least_block_of(const struct kernel *kernel, const struct sliced_kernel *sliced,
+                                const struct sign_store *signs)
 {
     const int64_t percent = block_percent(kernel, signs);
     return percent < 100 ? (ptrdiff_t)(sliced->block_rows * percent / 100) : 0;
 }
 
+ptrdiff_t least_block(const struct work *work)
+{
+    return work->sliced ? least_block_of(work->kernel, work->sliced->kernel, work->signs) : 0;
+}
+
 int sliced_pays(const struct kernel *kernel, const struct sliced_kernel *sliced,
                 const struct sign_store *signs, const struct loss_rows *rows, ptrdiff_t n_rows)
 {
-    const ptrdiff_t least = least_block(kernel, sliced, signs);
+    const ptrdiff_t least = least_block_of(kernel, sliced, signs);
     if (rows_at_once(signs, rows) && block_percent(kernel, signs) + WAIT_PERCENT >= 100 &&
         n_rows > FAR_BYTES / (signs->n_samples * value_bytes(rows->source.kind)))
         return 0;
@@ -41,7 +46,7 @@ ptrdiff_t scan_rows(const struct work *work, ptrdiff_t first, ptrdiff_t last,
 {
     const struct guard_state *state = work->state;
     const struct sliced_memory *sliced = work->sliced;
-    const ptrdiff_t least = sliced ? least_block(work->kernel, sliced->kernel, work->signs) : 0;
+    const ptrdiff_t least = least_block(work);
     for (ptrdiff_t row = first; row < last;) {
         const int64_t n_before = sliced ? ROWS_BEFORE - state->n_rows : 0;
         ptrdiff_t n_counted = last - row; /* at most */

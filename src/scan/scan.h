@@ -28,6 +28,9 @@
 int sliced_pays(const struct kernel *kernel, const struct sliced_kernel *sliced,
                 const struct sign_store *signs, const struct loss_rows *rows, ptrdiff_t n_rows);
 
+/* How many rows are faster as a block than one after the other; 0: none are. */
+ptrdiff_t least_block(const struct work *work);
+
 /* Judges the rows from `first` on; returns the row at which it stopped: `last`, or the one that
  * `verdict` speaks of.  UNREADABLE: work->chunk->bad_sample of it is not a loss. */
 ptrdiff_t scan_rows(const struct work *work, ptrdiff_t first, ptrdiff_t last,

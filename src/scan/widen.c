@@ -135,8 +135,7 @@ ptrdiff_t judge_tile(const struct work *work, ptrdiff_t first, ptrdiff_t last, i
     return n_answered;
 }
 
-/* Whole rows as words: where they are, or copied, as many as are of 0 and 1 alone. */
-static struct row_tile read_block(const struct work *work, ptrdiff_t first, ptrdiff_t n_rows)
+struct row_tile read_block(const struct work *work, ptrdiff_t first, ptrdiff_t n_rows)
 {
     const struct loss_rows *rows = work->rows;
     const ptrdiff_t n_words = (ptrdiff_t)work->signs->n_words;

@@ -49,6 +49,9 @@ ptrdiff_t rows_at_once(const struct sign_store *signs, const struct loss_rows *r
 ptrdiff_t judge_tile(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped);
 ptrdiff_t judge_block(const struct work *work, ptrdiff_t first, ptrdiff_t last, int *stopped);
 
+/* Whole rows as words for a block: where they are, or copied, as many as are of 0 and 1 alone. */
+struct row_tile read_block(const struct work *work, ptrdiff_t first, ptrdiff_t n_rows);
+
 /* Judges the first row, and says in `verdict` whether it is answered.  False: it cannot be judged
  * so, or needs a price; then nothing has changed. */
 int judge_row(const struct work *work, int64_t *total, enum verdict *verdict);

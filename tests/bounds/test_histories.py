@@ -74,10 +74,9 @@ def test_bad_arguments(counts: list[int], declared: int | None, message: str) ->
 def test_the_gain_needed_is_the_least_that_passes(disagreement: float, margin: float) -> None:
     m, nats = 1000, 6.0
     differ = round(disagreement * m)
-    event = nats + math.log(4 / 3)
     passing = [
         (2 * plus - differ) / m
         for plus in range(differ + 1)
-        if paired_interval(plus, differ - plus, m, event)[0] > margin
+        if paired_interval(plus, differ - plus, m, nats)[0] > margin
     ]
     assert gain_needed(m, disagreement, nats, margin=margin) == min(passing, default=math.inf)

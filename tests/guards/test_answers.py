@@ -298,3 +298,14 @@ def test_joined_blocks_keep_their_numbers_and_their_kind():
     joined = RadaBoundAnswers.joined([first, last])
     assert joined.numbers.tolist() == [1, 2, 3, 8, 9] and joined.n_answered == 9
     assert joined.binary.tolist() == [True] * 3 + [False] * 2
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_an_answer_equals_its_copy_and_no_other(name):
+    brought = [0, 1] if name == "search" else GUESSES[:2]
+    block = query_many(GUARDS[name](), LOSSES[:2], brought)
+    first, second = one_by_one(GUARDS[name](), LOSSES[:2], brought)
+    assert first != second and first != first.to_dict()
+    for one in (first, second, *block):
+        again = pickle.loads(pickle.dumps(one))
+        assert one == again and hash(one) == hash(again)

@@ -1,5 +1,6 @@
 """What every guard has, so that whoever hosts one need not know which it is."""
 
+import inspect
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.testing import assert_allclose
 from support import GUARDS, coins, query, query_many
 
 from radabound_fast import DeclaredSearch, FixedSequence, Holdout, HoldoutExhausted, RadaBound
+from radabound_fast._kernels.support import SharedState
 from radabound_fast.guards.base import Guard
 
 M = 300
@@ -121,3 +123,12 @@ def test_a_search_that_forgets_answers_the_same_again():
     assert search.n_answered == 0 and search.best is None
     again = search.query(np.ones(M, int), key=3)  # and does not know that it is another model
     assert (again.low, again.high) == (first.low, first.high) and search.n_answered == 1
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_a_guard_shows_what_it_does_and_not_how_it_counts(guard):
+    made = GUARDS[guard](100)
+    machinery = {name for name in dir(SharedState) if not name.startswith("_")} - {"halted"}
+    assert {"lock", "change", "refresh", "has_halted"} <= machinery
+    assert not machinery & set(dir(made))
+    assert inspect.signature(type(made)).parameters.keys() >= {"judged"}

@@ -42,14 +42,14 @@ def wrong_in(share: float, seed: int = 0) -> np.ndarray[Any, Any]:
 
 BASELINE = wrong_in(0.3)
 # errs on fewer and fewer of the rows on which the baseline errs
-STEPS = [wrong_in(share) for share in (0.295, 0.28, 0.25, 0.15, 0.02)]
+STEPS = [wrong_in(share) for share in (0.298, 0.28, 0.25, 0.15, 0.02)]
 
 
 def lower_limit(before: Any, after: Any, nats: float, where: Any = slice(None)) -> float:
     """The lower limit of a gain, from its definition."""
     one, other = (before != Y)[where], (after != Y)[where]
     plus, minus = int((one & ~other).sum()), int((other & ~one).sum())
-    return paired_interval(plus, minus, len(one), nats + math.log(4 / 3))[0]
+    return paired_interval(plus, minus, len(one), nats)[0]
 
 
 # ---- verdicts ------------------------------------------------------------------------------------

@@ -270,7 +270,7 @@ def test_what_is_shown_depends_on_the_answers_alone():
     one, other = (GuessAndCheck(4000, epsilon=0.1, delta=0.1) for _ in range(2))
     for _ in range(30):
         guess = float(rng.uniform(0.2, 0.4))
-        room = 0.9 * one._tolerance(guess, one._spent)
+        room = 0.9 * one._tolerance(guess, one.spent)
         means = guess + room * rng.uniform(-1, 1, 2)
         assert one.query(losses_with_mean(means[0]), guess=guess) == other.query(
             losses_with_mean(means[1]), guess=guess

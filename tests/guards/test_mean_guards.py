@@ -16,7 +16,7 @@ import threading
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from support import falling_losses, losses_with_mean, query, query_many
+from support import falling_losses, losses_with_mean, query, query_many, state_of
 
 from radabound_fast import (
     DeclaredSearch,
@@ -51,10 +51,8 @@ def build(request):
 
 def visible(guard):
     """Everything a guard holds, noise included, but for its lock."""
-    state = {key: value for key, value in vars(guard).items() if key != "_lock"}
-    if isinstance(guard, Thresholdout):
-        state["_random"] = guard._random.bit_generator.state
-    return repr(state)
+    fixed = {key: value for key, value in vars(guard).items() if key != "_progress"}
+    return repr((fixed, state_of(guard)))
 
 
 @pytest.mark.parametrize("n_samples", [1, 64, 200])
@@ -252,7 +250,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(build):
 
     process = multiprocessing.get_context("fork").Process(target=child)
     # a fork may catch the lock held: the child must refuse before it waits for it
-    with guard.lock:
+    with guard._shared.lock:
         process.start()
         name, message = outcomes.get()
         process.join()
@@ -374,4 +372,4 @@ def test_a_repr_shows_parameters_and_counts_but_no_losses():
         "halted=False)"
     )
     hidden = Thresholdout(200, threshold=0.1, noise=0.01, budget=5, seed=1)
-    assert str(hidden._noisy_threshold) not in repr(hidden)
+    assert str(hidden._shared.noisy_threshold) not in repr(hidden)

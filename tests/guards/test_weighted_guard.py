@@ -23,6 +23,7 @@ from radabound_fast import (
     PackedLosses,
     RadaBound,
     bounds,
+    pack_losses,
 )
 from radabound_fast.rows.weighting import Units, Weighting
 
@@ -57,9 +58,16 @@ def test_real_losses_are_rounded_to_units_of_the_heaviest_group():
     answers = guard.query_many(losses)
     assert answers.values == pytest.approx(np.average(losses, axis=1, weights=weights), abs=1e-6)
     units = guard._units
-    exact = np.array([np.bincount(units.codes, units.weights * f) for f in losses])
+    # losses in units of 2**-24, as the kernels have them; their weighted sums are exact integers
+    exact = [np.bincount(units.codes, units.weights * np.rint(f * 2**24)) for f in losses]
+    assert max(np.max(row) for row in exact) < 2**53
     rows = units.rows(losses, None, False, 2).astype(float) * 2**24
-    assert np.abs(rows - exact).max() <= 0.5 + 4.0  # each loss is rounded to 2**-24 before
+    assert np.abs(rows - np.array(exact) / 2**24).max() <= 0.5
+    assert_array_equal(rows, np.floor(np.array(exact) / 2**24 + 0.5))
+    bits = losses < 0.5
+    counted = [np.bincount(units.codes, units.weights * row) for row in bits]
+    for given, packed in ((bits, False), (pack_losses(bits).words, True)):
+        assert_array_equal(units.rows(given, None, packed, 2).astype(float) * 2**24, counted)
 
 
 @pytest.mark.parametrize("weights", [None, 1.0, 0.3])

@@ -58,7 +58,9 @@ def test_an_installed_wheel_holds_modules_types_and_what_is_compiled_alone():
     ]
     files = [file for file in files if file.suffix != ".pyc"]
     compiled = {file.name.split(".")[0]: file for file in files if file.suffix in (".so", ".pyd")}
-    assert set(compiled) == {"rows", "guard", "search", "support", "limits"}
+    assert set(compiled) == {
+        "support", "rows", "scratch", "guard", "studentised", "search", "limits", "gains"
+    }  # fmt: skip
     assert {file.parent.name for file in compiled.values()} == {"_kernels"}
     others = {
         "/".join(file.parts[1:]) for file in files if file.suffix not in (".py", ".so", ".pyd")
@@ -83,14 +85,23 @@ def test_the_sdist_holds_what_is_under_version_control(tmp_path):
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tmp_path / name)
-    subprocess.run(
+    built = subprocess.run(
         [sys.executable, "setup.py", "-q", "sdist"], cwd=tmp_path, capture_output=True, check=True
     )
+    assert b"*****" not in built.stderr  # the box around what setuptools warns of
     (archive,) = (tmp_path / "dist").iterdir()
     with tarfile.open(archive) as sdist:
         held = {name.partition("/")[2] for name in sdist.getnames()}
     left_out = {name for name in tracked - held if not name.startswith((".ci/", ".github/"))}
     assert left_out == {".gitignore", ".pre-commit-config.yaml"}
+
+
+@pytest.mark.source
+def test_make_clean_removes_all_that_is_not_under_version_control():
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nclean:\n")[2]
+    removed = set(recipe.replace("radabound_fast/_kernels/", "").split())
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split()
+    assert {pattern.removesuffix("/") for pattern in ignored} <= removed
 
 
 @pytest.mark.source

@@ -22,6 +22,7 @@ GUARDS = {
     "Guard",
     "HaltingGuard",
     "Ladder",
+    "GuessGuard",
     "MeanGuard",
     "RadaBound",
     "RemoteGuard",

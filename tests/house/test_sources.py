@@ -17,7 +17,8 @@ SRC, KERNELS = ROOT / "src", ROOT / "radabound_fast" / "_kernels"
 FLOORS = {
     "src/kernels": {"src/kernels"},
     "src/scan": {"src/kernels", "src/scan"},
-    "radabound_fast/_kernels": {"src/kernels", "src/scan", "radabound_fast/_kernels"},
+    "src/gains": {"src/kernels", "src/gains"},
+    "radabound_fast/_kernels": {"src/kernels", "src/scan", "src/gains", "radabound_fast/_kernels"},
     "src/edge": {"src/kernels", "src/edge"},
 }
 pytestmark = pytest.mark.source

@@ -86,7 +86,14 @@ def test_a_halt_in_flaml_is_what_the_table_says():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "least", "quality"),
-    [("tpot", 10, 0.1), ("mljar", 3, 0.1), ("autogluon", 5, 0.1)],
+    [
+        ("tpot", 10, 0.1),
+        ("mljar", 3, 0.1),
+        ("autogluon", 5, 0.1),
+        ("hyperopt", 10, 0.1),
+        ("nevergrad", 10, 0.1),
+        ("smac", 10, 0.1),
+    ],
 )
 def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
     module, requirements, _ = reports.TOOLS[tool]
@@ -284,12 +291,13 @@ def test_processes_share_an_optuna_study_and_one_record(kind, tmp_path):
 
 
 @pytest.mark.slow  # a cluster of two
-def test_ray_tune_asks_with_its_configurations(tmp_path):
+@pytest.mark.parametrize("recipe", ["ray-tune", "ray-tune#Continuous parameters"])
+def test_ray_tune_asks_with_its_configurations(recipe, tmp_path):
     skip_without("ray", "tensorboardX")
     before = (
         "import ray\nray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
         f"path = {str(tmp_path / 'ray.db')!r}\n"
     )
     after = "print(declared.n_answered)\nray.shutdown()"
-    printed = reports.run(reports.script("ray-tune", before, after), timeout=300)
+    printed = reports.run(reports.script(recipe, before, after), timeout=300)
     check(printed, least=2, quality=0.5)

@@ -22,6 +22,9 @@ ADAPTERS = {
     "lightgbm": ["lightgbm"],
     "metric": [],  # for any tool
     "xgboost": ["xgboost"],
+    "mlflow": ["mlflow"],
+    "wandb": ["wandb"],
+    "tensorboard": [],  # a writer is known by its methods
 }
 
 

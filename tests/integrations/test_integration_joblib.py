@@ -16,7 +16,7 @@ import pytest
 if not find_spec("joblib"):
     pytest.skip("joblib is not installed", allow_module_level=True)
 
-from radabound_fast import FixedSequence, GuessAndCheck, HoldoutExhausted, RadaBound
+from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck, HoldoutExhausted, RadaBound
 from radabound_fast.integrations import joblib as module
 from radabound_fast.integrations.joblib import guarded_map
 
@@ -82,6 +82,14 @@ def test_without_a_halt_every_candidate_is_answered_in_order(engine):
     told = [candidate for candidate, _ in guarded_map(guard, noisy, range(30), **engine)]
     assert told == list(range(30))
     assert not guard.halted
+
+
+def test_names_in_another_order_are_the_same_candidate():
+    search = DeclaredSearch(LABELS, {"a": [1, 2], "b": [3, 4]}, delta=0.1)
+    candidates = [{"a": 1, "b": 4}, {"b": 4, "a": 1}]
+    told = list(guarded_map(search, lambda candidate: noisy(candidate["b"]), candidates))
+    assert [candidate for candidate, _ in told] == candidates
+    assert told[0][1] == told[1][1] and search.n_answered == 1
 
 
 def test_a_halt_cancels_what_is_queued():

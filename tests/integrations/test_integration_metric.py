@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from radabound_fast import (
+    ConfirmedSearch,
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
@@ -407,6 +408,34 @@ def test_threads_have_one_transcript(y):
     assert [n for n, _ in search.answers.keys] == list(range(40))
 
 
+@pytest.mark.parametrize("kind", ["FixedSequence", "GuessAndCheck", "DeclaredSearch"])
+def test_two_threads_on_one_metric_get_each_their_own_answer(y, kind):
+    guard = {
+        "FixedSequence": lambda: FixedSequence(y, epsilon=0.4, delta=0.1, max_queries=80),
+        "GuessAndCheck": lambda: GuessAndCheck(y, epsilon=0.3, delta=0.1),
+        "DeclaredSearch": lambda: DeclaredSearch(y, 80, delta=0.1),
+    }[kind]()
+    metric, together, told = HoldoutMetric(guard), threading.Barrier(2), [{}, {}]
+
+    def ask(thread):
+        together.wait(timeout=30)
+        for step in range(40):
+            y_pred = y ^ (np.arange(M) < 10 * (40 * thread + step) % 700)
+            error = np.mean(y_pred != y)
+            brought = {"guess": error} if kind == "GuessAndCheck" else {}
+            brought |= {"key": 40 * thread + step} if kind == "DeclaredSearch" else {}
+            told[thread][step] = metric(y, y_pred, **brought), error
+
+    threads = [threading.Thread(target=ask, args=[thread]) for thread in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert guard.n_answered == 80
+    for one in told:
+        assert len(one) == 40 and all(value == error for value, error in one.values())
+
+
 def test_bad_predictions_leave_the_transcript_as_it_was(y):
     metric = HoldoutMetric(searched(y, Improvements(51)))
     with pytest.raises(ValueError, match="y_pred"):
@@ -481,6 +510,18 @@ def test_a_scorer_reads_the_key_from_the_estimator(y, rng):
         score(Fitted(depth=2, leaf=5), X, y)
     with pytest.raises(ValueError, match="key must have the names"):
         score(Fitted(depth=2), X, y)
+
+
+def test_names_in_another_order_are_the_same_key(y, rng):
+    search = searched(y, {"depth": [1, 2], "leaf": range(5)})
+    X = np.column_stack([rng.random(M), rng.random(M)])
+    metric = HoldoutMetric(search)
+    values = {
+        metric.scorer()(Fitted(depth=2, leaf=4), X, y),
+        metric.scorer()(Fitted(leaf=4, depth=2), X, y),
+        1 - metric(y, Fitted().predict(X), key={"leaf": 4, "depth": 2}),
+    }
+    assert search.n_answered == 1 and len(values) == 1
 
 
 def test_a_scorer_knows_which_of_several_grids_a_key_is_of(y, rng):
@@ -610,3 +651,36 @@ def test_a_search_by_folds_shows_no_best_so_far(y):
     search = DeclaredSearch(y, Improvements(11), delta=0.1, n_folds=5)
     with pytest.raises(ValueError, match="guard must be a search without n_folds"):
         HoldoutMetric(search)
+
+
+# ---- a search that is confirmed at the end ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "duplicate", [lambda m: m, copy.copy, lambda m: pickle.loads(pickle.dumps(m))]
+)
+def test_a_confirmed_search_scores_its_search_rows_in_any_process(y, rng, duplicate):
+    search = ConfirmedSearch(holdout_of(y, "accuracy"), delta=0.1, seed=1)
+    metric = duplicate(HoldoutMetric(search, other_rows="plain"))
+    predictions, rows = spoilt(y, 0.2, rng), search.search_rows
+    right = np.mean((predictions == y)[rows])
+    assert metric(y, predictions) == metric(y[rows], predictions[rows]) == right
+    assert metric(y[:7], y[:7]) == 1.0 and metric.needs is None and metric.greater_is_better
+    with pytest.raises(TypeError, match="key must be left out"):
+        metric(y, predictions, key=3)
+    search.confirm(predictions)
+    assert metric(y, predictions) == right  # scores go on for ever
+
+
+def test_a_scorer_of_a_confirmed_search_asks_any_estimator(y, rng):
+    class Fixed:
+        def predict(self, X):
+            return X[:, 0]
+
+    predictions = spoilt(y, 0.2, rng)
+    search = ConfirmedSearch(y, delta=0.1, seed=1)
+    score = HoldoutMetric(search).scorer()(Fixed(), predictions[:, np.newaxis], y)
+    assert score == 1 - search.score(predictions)
+    losses = ConfirmedSearch(M, delta=0.1)
+    with pytest.raises(TypeError, match="labels in this process"):
+        HoldoutMetric(losses)

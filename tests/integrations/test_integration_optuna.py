@@ -15,7 +15,7 @@ if not find_spec("optuna"):
 import optuna
 from optuna.trial import TrialState
 
-from radabound_fast import GuessAndCheck, HoldoutExhausted, RadaBound
+from radabound_fast import DeclaredSearch, GuessAndCheck, HoldoutExhausted, RadaBound
 from radabound_fast.integrations import optuna as module
 from radabound_fast.integrations.optuna import guarded_objective
 
@@ -189,6 +189,25 @@ def test_guesses_that_are_missing_are_asked_for_before_anything_is_fitted():
     with pytest.raises(TypeError, match=r"must return \(predictions, guess\), got ndarray"):
         study.optimize(guarded_objective(guard, noisy, guesses=True), n_trials=1)
     assert guard.n_answered == 0
+
+
+@pytest.mark.parametrize("space", ["grid", "tree"])
+def test_parameters_in_another_order_are_the_same_key(space):
+    distributions = {name: optuna.distributions.IntDistribution(0, 3) for name in "ab"}
+    declared = module.space_of(distributions) if space == "grid" else module.TrialSpace()
+    search, study = DeclaredSearch(LABELS, declared, delta=0.1), study_of()
+
+    for _ in range(2):
+        study.enqueue_trial({"b": 2, "a": 1})
+
+    def suggested(trial):
+        # a tree of live trials has an order, a grid has none
+        names = "ba" if space == "grid" and trial.number else "ab"
+        values = {name: trial.suggest_int(name, 0, 3) for name in names}
+        return LABELS ^ (np.arange(N_SAMPLES) < 10 * (1 + values["a"] + 4 * values["b"]))
+
+    study.optimize(guarded_objective(search, suggested), n_trials=2)
+    assert search.answers.keys == [{"a": 1, "b": 2}] and len(study.trials) == 2
 
 
 # ---- nothing that was counted is lost ------------------------------------------------------

@@ -84,10 +84,8 @@ def test_it_finds_what_a_plain_loop_finds(cancer):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
     X, X_holdout, y, y_holdout = cancer
-    candidates = list(
-        ParameterSampler(
-            {"max_features": range(1, 20), "random_state": range(99)}, 40, random_state=0
-        )
+    candidates = ParameterSampler(
+        {"max_features": range(1, 20), "random_state": range(99)}, 40, random_state=0
     )
     guard = guard_of(y_holdout, epsilon=0.09)
     search = HoldoutSearchCV(TREE, candidates, guard=guard, n_jobs=n_jobs)
@@ -107,7 +105,7 @@ def test_after_the_halt_candidates_are_marked_and_unanswered(cancer, n_jobs):
     for column in ("answer", "half_width", "complexity"):
         assert_array_equal(np.isnan(results[column]), results["withheld"])
     assert (np.diff(results["complexity"][:n_answered]) >= 0).all()
-    assert results["params"] == candidates
+    assert results["params"] == list(candidates)
     assert search.best_index_ < n_answered
     with pytest.raises(HoldoutExhausted, match="guard had halted before"):
         search.fit(X, y, X_holdout=X_holdout)
@@ -156,7 +154,7 @@ def test_a_guard_that_can_answer_nothing_says_what_would_work_before_anything_is
 
 def test_the_first_of_equals_is_best(cancer):
     X, X_holdout, y, y_holdout = cancer
-    candidates = [{"max_depth": depth} for depth in (1, 2, 2, 2, 1)]
+    candidates = {"max_depth": [1, 2, 2, 2, 1]}
     search = HoldoutSearchCV(TREE, candidates, guard=guard_of(y_holdout))
     search.fit(X, y, X_holdout=X_holdout)
     errors = search.cv_results_["answer"].tolist()
@@ -301,7 +299,7 @@ def test_the_results_make_a_frame_with_scikit_learns_names(cancer):
 
 def test_a_parameter_that_a_candidate_lacks_is_masked(cancer):
     X, X_holdout, y, y_holdout = cancer
-    candidates = [{"max_depth": 2}, {"criterion": "entropy", "max_depth": 3}]
+    candidates = [{"max_depth": [2]}, {"criterion": ["entropy"], "max_depth": [3]}]
     search = HoldoutSearchCV(TREE, candidates, guard=searched(y_holdout, candidates))
     results = search.fit(X, y, X_holdout=X_holdout).cv_results_
     assert results["param_max_depth"].dtype == np.int64
@@ -312,7 +310,7 @@ def test_a_parameter_that_a_candidate_lacks_is_masked(cancer):
 
 def test_what_was_withheld_has_no_score_and_the_last_rank(cancer):
     X, X_holdout, y, y_holdout = cancer
-    candidates = [{"max_features": 1, "random_state": seed} for seed in range(40)]
+    candidates = {"max_features": [1], "random_state": range(40)}
     search = HoldoutSearchCV(TREE, candidates, guard=guard_of(y_holdout, epsilon=0.09))
     results = search.fit(X, y, X_holdout=X_holdout).cv_results_
     withheld = results["withheld"]
@@ -456,8 +454,10 @@ def test_fit_takes_what_the_estimator_s_fit_takes(cancer, guess):
     [
         ({"guard": None}, TypeError, "guard must be a guard made on labels.*got NoneType"),
         ({"guard": RadaBound(300, epsilon=0.1, delta=0.1)}, TypeError, "got a RadaBound of losses"),
-        ({"candidates": []}, ValueError, "candidates must be a grid or dicts"),
-        ({"candidates": [1, 2]}, ValueError, "candidates must be a grid or dicts"),
+        ({"candidates": []}, ValueError, "candidates must be a grid or yield parameters"),
+        ({"candidates": [1, 2]}, TypeError, "candidates must be a grid or several.*is not a dict"),
+        ({"candidates": [{"max_depth": 1}]}, TypeError, r"a list of candidates spaces.Choice\("),
+        ({"candidates": range(3)}, ValueError, "candidates must be a grid or yield parameters"),
         ({"candidates": {"max_dept": [1]}}, ValueError, "max_dept"),
         ({"refit": "accuracy"}, TypeError, "refit must be True or False, got 'accuracy'"),
     ],
@@ -524,11 +524,7 @@ ONE_OWNER = "copies or pickles the parameters, and a guard has one owner"
 
 
 CHECKS = parametrize_with_checks(
-    [
-        OnItsOwnData(
-            GaussianNB(), [{"var_smoothing": 1e-8}, {"var_smoothing": 1e-9}], guard=AnswersAll()
-        )
-    ],
+    [OnItsOwnData(GaussianNB(), {"var_smoothing": [1e-8, 1e-9]}, guard=AnswersAll())],
     expected_failed_checks=lambda search: {
         "check_estimators_pickle": ONE_OWNER,
         "check_estimators_overwrite_params": ONE_OWNER,

@@ -56,9 +56,9 @@ def searched(guard, coins):
         def predict(self, X):
             return self.y_pred
 
-    search = HoldoutSearchCV(
-        Learner(), [{"max_depth": depth} for depth in DEPTHS], guard=guard
-    ).fit(X, Y, X_holdout=X)
+    search = HoldoutSearchCV(Learner(), {"max_depth": list(DEPTHS)}, guard=guard).fit(
+        X, Y, X_holdout=X
+    )
     assert np.mean(search.predict(X) != Y) == search.best_answer_.value  # the judged model
     return search.cv_results_["answer"].tolist()
 

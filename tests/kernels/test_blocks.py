@@ -216,3 +216,38 @@ def test_many_bytes_of_values_are_answered_as_packed_rows(kernel, pack):
     with pytest.raises(ValueError, match="got 2 at row 1999, sample 4000"):
         guards[2].query_many(values)
     assert guards[2].n_answered == 0
+
+
+# every count up to the one that a tile ends at reaches the top plane of the counter: around each
+# power of 2, after it with every rest of 8, 16 and 32 lines, and around the tile's end
+TILE = 94 * 64
+FULL = sorted(
+    {2**k + rest for k in range(2, 13) for rest in (-1, 0, 1)}
+    | {4096 + rest for rest in (7, 8, 9, 15, 16, 31, 32, 33, 63, 64, 100)}
+    | {TILE + rest for rest in (-65, -64, -33, -1, 0, 1, 64)}
+)
+AT_ONCE = [63, 4096, 4104, TILE]
+
+
+@pytest.mark.parametrize(
+    "n_samples",
+    [pytest.param(m, marks=[] if m in AT_ONCE else pytest.mark.thorough) for m in FULL],
+)
+def test_rows_of_nearly_all_ones_have_the_reference_extremes(kernel, n_samples):
+    """Up to three zeros a row, so that sums are those of the signs less the zeros' own."""
+    n_vectors, n_rows = 33, 3 * BLOCK + 7
+    rng = np.random.default_rng(n_samples)
+    places = (rng.integers(0, n_samples, n_rows)[:, None] + np.arange(3)) % n_samples
+    places[::5] = places[::5, :1]  # some rows have one
+    losses = np.ones((n_rows, n_samples), np.bool_)
+    np.put_along_axis(losses, places, False, axis=1)
+    losses[::7] = True  # and some none
+    signs = reference.signs(3, n_vectors, n_samples)
+    zeros = [np.flatnonzero(~row) for row in losses]
+    sums = np.array([signs.sum(axis=1) - signs[:, where].sum(axis=1) for where in zeros])
+    highest, lowest = np.maximum.accumulate(sums), np.minimum.accumulate(sums)
+    core = GuardCore(SignStore(3, n_samples, n_vectors), half_range=True)
+    values, complexities, *_ = core.query_many(losses.view(np.uint8), trace=True)
+    assert_array_equal(values, losses.sum(axis=1) / n_samples)
+    assert_array_equal(complexities, (highest - lowest).sum(axis=1) / core.cells)
+    assert_array_equal(core.extremes(), [highest[-1], lowest[-1]])

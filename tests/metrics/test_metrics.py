@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from radabound_fast import (
     bounds,
     pack_losses,
 )
-from radabound_fast.metrics import METRICS
+from radabound_fast.metrics import COUNTED, MEANS, METRICS
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -590,7 +591,7 @@ def test_the_gain_is_the_difference_of_both_scores(metric, m):
 def test_one_sided_gains_have_a_lower_limit_alone():
     search = search_by("error", baseline=CLASSES, two_sided=False)
     answer = search.query(Y, key=0)
-    nats = np.log(1 / 0.1) + np.log(1000) + np.log(2) + np.log(4 / 3)
+    nats = np.log(1 / 0.1) + np.log(1000) + np.log(2)
     expected = bounds.paired_interval(int((CLASSES != Y).sum()), 0, M, nats)[0]
     assert (answer.gain_low, answer.gain_high) == (pytest.approx(expected), 1.0)
 
@@ -629,16 +630,16 @@ def test_two_models_are_compared_at_the_price_of_both_keys(metric, baseline):
 def test_a_one_sided_comparison_pays_for_an_ordered_pair():
     search = search_by("error", two_sided=False)
     told = search.compare(Y, CLASSES, key_a=3, key_b=4)
-    nats = np.log(1 / 0.1) + 2 * np.log(1000) + np.log(4 / 3)
+    nats = np.log(1 / 0.1) + 2 * np.log(1000)
     low, _ = bounds.paired_interval(int((CLASSES != Y).sum()), 0, M, nats)
     assert (told.gain_low, told.gain_high) == (pytest.approx(low), 1.0)
 
 
-MEANS = [case for case in ONE_OF_EACH if METRICS[case[0]].keeps == "limits"]
+OTHER_MEANS = [case for case in ONE_OF_EACH if case[0] in set(MEANS) - set(COUNTED)]
 
 
 @pytest.mark.parametrize("two_sided", [True, False])
-@pytest.mark.parametrize("case", MEANS, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", OTHER_MEANS, ids=lambda case: case[0])
 def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tmp_path):
     metric, y_true, one, options, _ = case
     other = one[::-1].copy()
@@ -651,8 +652,7 @@ def test_gains_and_comparisons_of_other_means_are_by_betting(case, two_sided, tm
     truth = search.holdout.truth
     span = truth.most - truth.least
     losses, before = (truth.row.summary(truth, truth.read(rows, 1))[0] for rows in (one, other))
-    extra = 0.0 if two_sided else np.log(4 / 3)
-    nats = np.log((1 + two_sided) / 0.1) + np.log(1000) + np.log(2) + extra
+    nats = np.log((1 + two_sided) / 0.1) + np.log(1000) + np.log(2)
     low, high = bounds.betting_interval(0.5 + (before - losses) / (2 * span), nats)
     high = 2 * high - 1 if two_sided else 1
     assert answers[0].gain_low == pytest.approx((2 * low - 1) * span)
@@ -881,3 +881,53 @@ def test_the_band_is_around_scikit_learn_s_curve(scores):
         search.roc_band(scores + Y, key=5)
     with pytest.raises(ValueError, match="roc_band needs metric='roc_auc', got 'f1'"):
         search_by("f1").roc_band(scores, key=5)
+
+
+# ---- ties in great number ------------------------------------------------------------------------
+
+# how many different scores there are, and what they are: none, a class, grades, a sign of zero
+LEVELS = {
+    "one": lambda rng, m: np.full(m, 0.25),
+    "two": lambda rng, m: rng.integers(0, 2, m),
+    "three": lambda rng, m: rng.integers(0, 3, m).astype(np.float32) / 3,
+    "five, of both signs": lambda rng, m: rng.integers(-2, 3, m) * -1.0,
+    "signs of zero": lambda rng, m: np.where(rng.random(m) < 0.5, 0.0, -0.0),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("n_negative", "n_positive"), [(1, 1), (700, 3), (2, 900), (640, 640)])
+def test_areas_and_curves_of_few_different_scores_count_ties_one_half(
+    level, n_negative, n_positive
+):
+    rng = np.random.default_rng(n_negative)
+    y_true = rng.permutation(np.repeat([0, 1], [n_negative, n_positive]))
+    scores = LEVELS[level](rng, len(y_true))
+    negative, positive = scores[y_true == 0], scores[y_true == 1]
+    less = (negative[:, np.newaxis] < positive).sum()
+    same = (negative[:, np.newaxis] == positive).sum()
+    search = search_by("roc_auc", y_true)
+    answer = search.query(scores, key=0)
+    assert answer.value == (2 * less + same) / (2 * n_negative * n_positive)
+    assert search.query_many([scores, scores], keys=[1, 2]).values.tolist() == [answer.value] * 2
+    band = search.roc_band(scores, key=0)
+    fpr, tpr, thresholds = metrics.roc_curve(y_true, scores, drop_intermediate=False)
+    for found, expected in ((band.fpr, fpr), (band.tpr, tpr), (band.thresholds, thresholds)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("metric", ["error", "roc_auc", "neg_brier_score"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_of_many_equal_models_the_first_that_was_asked_about_is_best(metric, stored, tmp_path):
+    given = {"error": CLASSES, "roc_auc": SCORES, "neg_brier_score": CHANCES}[metric]
+    worse = {"error": 1 - CLASSES, "roc_auc": -SCORES, "neg_brier_score": 1 - CHANCES}[metric]
+    judged = holdout_of(Y, metric=metric)
+    make = partial(DeclaredSearch.open, tmp_path / "s.db") if stored else DeclaredSearch
+    search = make(judged, 1000, delta=0.1)
+    keys = np.random.default_rng(5).permutation(1000)[:60].tolist()
+    search.query_many([worse] * 10, keys=keys[:10])
+    for part in (keys[10:40], keys[40:]):
+        search.query_many([given] * len(part), keys=part)
+    assert search.best.key == keys[10]
+    ranked = [answer.key for answer in search.report().ranking()]
+    assert ranked == keys[10:] + keys[:10]

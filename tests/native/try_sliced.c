@@ -93,3 +93,96 @@ void try_sliced(void)
     for (EACH_SET(set))
         scan_in_blocks(&c, set);
 }
+
+/* studentised.h, in two ways at once: to the last bit, in the order of operations that it has. */
+struct ways {
+    struct studentised way[SLICED_MOST_INTO];
+};
+
+static double *random_reals(enum slot slot, int64_t n, int zeros)
+{
+    double *reals = GUARDED(double, slot, n);
+    for (int64_t i = 0; i < n; i++)
+        reals[i] = zeros && one_in(4) ? 0.0 : (double)(below(1 << 20) - (1 << 19)) / 997.0;
+    return reals;
+}
+
+static void random_ways(const struct block_case *c, int64_t n_vectors, struct ways *ways)
+{
+    static const enum slot slots[SLICED_MOST_INTO][4] = {{START, EXPECTED, TOTALS, GROWTH},
+                                                         {OUT, COUNTS, TRACE, WANTED_TRACE}};
+    for (int i = 0; i < SLICED_MOST_INTO; i++) {
+        ways->way[i].offsets = random_reals(slots[i][0], n_vectors, 1);
+        ways->way[i].sign_sums = random_reals(slots[i][1], n_vectors, 1);
+        ways->way[i].means = random_reals(slots[i][2], c->n_rows, 1);
+        ways->way[i].scales = random_reals(slots[i][3], c->n_rows, 1);
+    }
+}
+
+/* Extremes of both ways, one after the other: highest, then lowest of n_vectors each. */
+static void set_extremes(struct ways *ways, double *extremes, int64_t n_vectors)
+{
+    memset(extremes, 0, (size_t)(2 * SLICED_MOST_INTO * n_vectors) * sizeof *extremes);
+    for (int i = 0; i < SLICED_MOST_INTO; i++) {
+        ways->way[i].highest = extremes + 2 * i * n_vectors;
+        ways->way[i].lowest = ways->way[i].highest + n_vectors;
+    }
+}
+
+static void studentise_plainly(const struct block_case *c, const struct ways *ways, int64_t l)
+{
+    for (int64_t r = 0; r < c->n_rows; r++) {
+        plain_losses(c->rows + r * c->row_stride, c->n_samples, c->losses);
+        const int64_t total = plain_total(c->losses, c->n_samples);
+        for (int64_t v = 0; v < l; v++) {
+            const int64_t count = plain_count(&c->signs, v, c->losses, c->n_samples);
+            for (int i = 0; i < SLICED_MOST_INTO; i++) {
+                const struct studentised *way = &ways->way[i];
+                const double expected = way->means[r] * way->sign_sums[v];
+                const double sum = (double)(2 * count - total) - way->offsets[v];
+                const double studentised = (sum - expected) * way->scales[r];
+                way->highest[v] = studentised > way->highest[v] ? studentised : way->highest[v];
+                way->lowest[v] = studentised < way->lowest[v] ? studentised : way->lowest[v];
+            }
+        }
+    }
+}
+
+void try_studentise(void)
+{
+    const int large = one_in(30);
+    const int64_t n_vectors = size_to(40), n_strips = (n_vectors + LANES - 1) / LANES;
+    struct block_case c = {.n_samples = large ? 5000 + below(9000) : size_to(700),
+                           .n_rows = size_to(large ? 70 : 600)};
+    const int64_t n_words = (c.n_samples + WORD_BITS - 1) / WORD_BITS;
+    struct ways ways;
+    c.row_stride = random_stride(n_words);
+    c.signs = random_tile(n_strips, n_words, n_words);
+    c.losses = GUARDED(int32_t, ONE_ROW, c.n_samples);
+    c.rows = random_words(c.n_rows, c.n_samples, c.row_stride);
+    random_ways(&c, n_vectors, &ways);
+    const int64_t n = 2 * SLICED_MOST_INTO * n_vectors;
+    double *wanted = GUARDED(double, WANTED, n);
+    set_extremes(&ways, wanted, n_vectors);
+    studentise_plainly(&c, &ways, n_vectors);
+    for (EACH_SET(set)) {
+        const struct sliced_kernel *kernel = set->sliced;
+        double *got = GUARDED(double, EXTREMES, n);
+        set_extremes(&ways, got, n_vectors);
+        struct sliced_plan *plan =
+            sliced_plan_new(kernel, c.signs.lines, c.n_samples, n_vectors);
+        check(plan != NULL, "memory for a plan");
+        void *scratch = guarded(SCRATCH, sliced_scratch_bytes(plan), 8 * (size_t)plan->line_words);
+        running("sliced studentise", set);
+        for (int64_t r = 0; r < c.n_rows; r += kernel->block_rows) {
+            struct studentised from[SLICED_MOST_INTO];
+            for (int i = 0; i < SLICED_MOST_INTO; i++)
+                from[i] = studentised_from(&ways.way[i], r);
+            kernel->studentise(plan, scratch, c.rows + r * c.row_stride, c.row_stride,
+                               (int)smaller(c.n_rows - r, kernel->block_rows), from,
+                               SLICED_MOST_INTO);
+        }
+        sliced_plan_free(plan);
+        check_equal(got, wanted, (size_t)n * sizeof *got, "studentised extremes");
+    }
+}

@@ -374,6 +374,53 @@ def test_what_does_not_fit_is_refused_with_what_was_counted():
         assert guard.n_answered == 10 * (n_before + 1)
 
 
+# one argument of the guard differs at a time, and nothing else
+OTHERS = {
+    "seed": {"seed": SEED + 1},
+    "n_vectors, one more": {"n_vectors": 13},
+    "n_vectors, one less": {"n_vectors": 11},
+    "m, one more": {"judged": 1001},
+    "m, one less": {"judged": 999},
+    "m, of as many words": {"judged": 1024},
+    "m, of one word more": {"judged": 1025},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_partial_of_a_guard_that_differs_in_one_argument_is_not_taken(kind, other):
+    guard, stranger = guard_of(), guard_of(**OTHERS[other])
+    losses, theirs = (losses_of(kind, 5, m=one.n_samples) for one in (guard, stranger))
+    before, task = state_of(guard), guard.task()
+    assert task.identity != stranger.task().identity
+    with pytest.raises(ValueError, match="partial 0 is of another guard's signs"):
+        guard.take([stranger.task().reduce(theirs)], fetch=lambda i: losses)
+    assert state_of(guard) == before
+    with pytest.raises(ValueError, match="with other signs, or other sizes, do not add up"):
+        task.reduce(losses[:, :64]) + stranger.task().reduce(theirs[:, 64:128], start=64)
+    # what decides by other terms has the same signs, and may share
+    for same in (guard_of(epsilon=0.2), guard_of(bound="bernstein"), guard_of(signs="generated")):
+        assert same.task().identity == task.identity
+
+
+def test_parts_of_every_two_kinds_add_up_to_the_reference_integers():
+    """Binary and real, packed or not, of one sample and of many; and the other way round."""
+    m, n_vectors = 200, 12
+    task, signs = guard_of(m, n_vectors).task(), reference.signs(SEED, n_vectors, m)
+    for (one, other), cut in itertools.product(itertools.product(KINDS, repeat=2), (64, 128, 192)):
+        left, right = losses_of(one, m=m)[:, :cut], losses_of(other, m=m)[:, cut:]
+        parts = [task.reduce(left), task.reduce(right, start=cut)]
+        for whole in (parts[0] + parts[1], parts[1] + parts[0]):
+            shift = max(part.unit_shift for part in parts)
+            units = np.rint(np.hstack([left, right]) * 2.0**shift).astype(np.int64)
+            sums = reference.signed_sums(signs, units)
+            assert (whole.unit_shift, whole.is_whole) == (shift, True)
+            assert whole.binary == (one == other == "bits")
+            assert_array_equal(whole.totals, units.sum(axis=1))
+            assert_array_equal(whole.sums, [sums.max(axis=0), sums.min(axis=0)])
+            assert whole.to_bytes() == Partial.from_bytes(whole.to_bytes()).to_bytes()
+
+
 @pytest.mark.parametrize("judged", [200, [0] * 200])
 def test_one_partial_alone_is_refused_by_the_arguments_name(judged):
     guard = guard_of(judged, epsilon=0.3)
@@ -578,6 +625,52 @@ def test_forged_numbers_are_refused():
         with pytest.raises(ValueError):
             Partial.from_bytes(partial.to_bytes())
             pytest.fail(f"number {number}")
+
+
+@pytest.mark.parametrize("kind", ["bits", "real"])
+def test_numbers_are_taken_up_to_their_limit_and_not_beyond_it(kind):
+    """What some losses lead to, and one beyond: of totals, sums, extremes, spans and sizes."""
+    task, m = guard_of(200, 3).task(), 200
+    ones = np.ones((2, m), np.bool_ if kind == "bits" else np.float32)
+    if kind == "real":
+        ones[0, 0] = 0.5
+    part, whole = task.reduce(ones[:, :64]), task.reduce(ones)
+    unit = 1 << whole.unit_shift
+    most, total = m * unit, int(whole.totals.max())
+    largest_m = 2**40 if kind == "bits" else (2**38 - 1) // 3  # sums of all vectors are int64
+
+    def changed(partial, name, place, value):
+        numbers = getattr(partial, name).copy()
+        numbers[place] = value
+        return replace(partial, **{name: numbers})
+
+    # as far as it goes, and one further
+    cases = [
+        (lambda value: changed(whole, "totals", 1, value), most, most + 1),
+        (lambda value: changed(part, "totals", 1, value), 64 * unit, 64 * unit + 1),
+        (lambda value: changed(part, "sums", (1, 2), value), part.totals[1], part.totals[1] + 1),
+        (lambda value: changed(part, "sums", (1, 2), -value), part.totals[1], part.totals[1] + 1),
+        (lambda value: changed(whole, "sums", (0, 1), value), total, total + 1),
+        (lambda value: changed(whole, "sums", (1, 1), -value), total, total + 1),
+        (
+            lambda value: changed(changed(whole, "sums", (0, 2), 5), "sums", (1, 2), value),
+            5,  # a minimum may be the maximum, and no more
+            6,
+        ),
+        (lambda value: replace(part, spans=((0, value),)), 64, 63),
+        (lambda value: replace(part, spans=((value, value + 64),)), 64, 65),
+        (lambda value: replace(part, n_samples=value), largest_m, largest_m + 1),
+        (lambda value: replace(whole, unit_shift=value), whole.unit_shift, whole.unit_shift + 1),
+    ]
+    for number, (forge, last, beyond) in enumerate(cases):
+        assert Partial.from_bytes(forge(last).to_bytes()).n_vectors == 3, number
+        with pytest.raises(ValueError):
+            Partial.from_bytes(forge(beyond).to_bytes())
+            pytest.fail(f"number {number}")
+    zero = changed(changed(part, "totals", 0, 0), "sums", 0, 0)
+    assert len(Partial.from_bytes(zero.to_bytes())) == 2
+    with pytest.raises(ValueError, match="no losses lead to"):
+        Partial.from_bytes(changed(zero, "totals", 0, -1).to_bytes())
 
 
 def test_forged_bytes_are_refused_or_taken():

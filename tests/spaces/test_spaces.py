@@ -103,7 +103,8 @@ def test_equal_values_of_any_kind_are_one_key(value, same):
     [
         ([], ValueError, "lr must not be empty"),
         (range(0), ValueError, "lr must not be empty"),
-        (0, ValueError, "lr must be at least 1, got 0"),
+        (0, TypeError, r"lr must be a sequence of values, got 0: \[0\] for one, range\(0\)"),
+        (3, TypeError, r"or many; a list of keys is spaces.Choice\(list\)"),
         ([0.1, math.nan], ValueError, "lr must be finite, got nan"),
         ([0.1, math.inf], ValueError, "lr must be finite, got inf"),
         ([1, 2, 1.0], ValueError, "lr must have different values, got 1.0 at 0 and at 2"),

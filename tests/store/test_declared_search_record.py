@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from radabound_fast import DeclaredSearch, RadaBound, pack_losses
+from radabound_fast import DeclaredSearch, FixedSequence, Holdout, Losses, RadaBound, pack_losses
+from radabound_fast.metrics import F1
 from radabound_fast.spaces import InOrder, ensemble_of, epoch_of
 
 M = 1000
@@ -44,6 +45,16 @@ def test_who_opens_it_sees_what_all_have_asked(path):
         assert search.best.key == second.key and search.best.high == second.high
     alone = DeclaredSearch(M, GRID, delta=0.1)
     assert alone.query(coin(0), key={"depth": 1, "leaf": 7}).high == first.high
+
+
+@pytest.mark.parametrize(("durability", "level"), [("power", 2), ("process", 0)])
+def test_sqlite_is_asked_to_wait_for_the_disk_or_not(path, durability, level):
+    """2 is FULL: a commit is on the disk before the answer; 0 is OFF.  Of writes and of reads."""
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1, durability=durability)
+    again = DeclaredSearch.open(path, durability=durability)
+    for record in (search.database, again.database, pickle.loads(pickle.dumps(again)).database):
+        for do in (record.look, record.transact):
+            assert do(lambda db: db.execute("PRAGMA synchronous").fetchone()) == (level,)
 
 
 def test_one_key_is_one_model_for_all(path):
@@ -384,3 +395,106 @@ def test_ctrl_c_ends_the_wait_for_another_process(path):
     interrupt.join()
     holder.close()
     assert search.query(coin(0), key={"depth": 1, "leaf": 7}).number == 1
+
+
+# ---- a block against itself, and against what was asked before ----------------------------------
+
+LABELS = coin(20, 0.5).astype(int)
+# how rows of a block are made of a seed, for a search on losses of both kinds, and on labels
+BLOCKS = {
+    "bits": (lambda: M, lambda seed: coin(seed)),
+    "real losses": (lambda: M, lambda seed: 0.5 * coin(seed)),
+    "predictions": (lambda: LABELS, lambda seed: LABELS ^ coin(seed)),
+    "scores": (
+        lambda: Holdout(LABELS, metric="roc_auc"),
+        lambda seed: np.random.default_rng(seed).normal(size=M),
+    ),
+    "weights": (
+        lambda: Holdout(LABELS, sample_weight=1.0 + np.arange(M) % 3),
+        lambda seed: LABELS ^ coin(seed),
+    ),
+}
+
+
+@pytest.mark.parametrize("reruns", [None, [1, 2, 1, 3, 2]])
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_key_twice_in_a_block_has_the_same_rows_or_is_refused(path, stored, kind, reruns):
+    judged, row = BLOCKS[kind]
+    options = {"delta": 0.1, "allow_reruns": reruns is not None}
+    make = DeclaredSearch.open if stored else DeclaredSearch
+    arguments = ([path] if stored else []) + [judged(), 100]
+    search = make(*arguments, **options)
+    # the first, the third and the last are one query; or with reruns the first and the third alone
+    keys = [7, 8, 7, 9, 7 if reruns is None else 8]
+    same = [0, 1, 0, 2, 0 if reruns is None else 1]
+    for place in (2, 4):
+        wrong = list(same)
+        wrong[place] = 5  # other rows than those of that query before it in the block
+        with pytest.raises(ValueError, match=f"key must stand for one model, got {keys[place]} "):
+            search.query_many(np.stack([row(seed) for seed in wrong]), keys=keys, reruns=reruns)
+        assert search.n_answered == 0 and len(search.answers) == 0
+    answers = search.query_many(np.stack([row(seed) for seed in same]), keys=keys, reruns=reruns)
+    assert answers.numbers.tolist() == [1, 2, 2, 3, 3] and search.n_answered == 3
+    with pytest.raises(ValueError, match="key must stand for one model"):  # and against the record
+        search.query_many(np.stack([row(30), row(5)]), keys=[11, 7])
+    assert search.n_answered == 3
+
+
+# ---- a database that was used is of what it was made on ------------------------------------------
+
+TWO = {"roc_auc", "f1", "accuracy"}
+JUDGED = {
+    "losses": (lambda: Losses(M), {}),
+    "other m": (lambda: Losses(M - 1), {}),
+    "labels": (lambda: Holdout(LABELS), {}),
+    "other labels": (lambda: Holdout(1 - LABELS), {}),
+    **{name: (lambda name=name: Holdout(LABELS, metric=name), {}) for name in sorted(TWO)},
+    "the other class": (lambda: Holdout(LABELS, metric=F1(pos_label=0)), {}),
+    "more classes": (lambda: Holdout(LABELS, classes=[0, 1, 2]), {}),
+    "weights": (lambda: Holdout(LABELS, sample_weight=1.0 + np.arange(M) % 3), {}),
+    "other weights": (lambda: Holdout(LABELS, sample_weight=1.0 + np.arange(M) % 4), {}),
+    "groups": (lambda: Holdout(LABELS, groups=np.arange(M) // 2), {}),
+    "baseline": (lambda: Holdout(LABELS), {"baseline": np.zeros(M, int)}),
+    "other baseline": (lambda: Holdout(LABELS), {"baseline": np.ones(M, int)}),
+    "folds": (lambda: Holdout(LABELS), {"n_folds": 5}),
+    "one side": (lambda: Holdout(LABELS), {"two_sided": False}),
+    "reruns": (lambda: Holdout(LABELS), {"allow_reruns": True}),
+}
+
+
+def of_search(path, name):
+    judged, options = JUDGED[name]
+    return DeclaredSearch.open(path, judged(), 100, delta=0.1, **options)
+
+
+def of_sequence(path, name):
+    judged, options = JUDGED[name]
+    if options:
+        pytest.skip("a fixed sequence has no such option")
+    weighted = judged().weighting is not None
+    return FixedSequence.open(
+        path, judged(), epsilon=0.9, delta=0.1, n_vectors=8 if weighted else 0, seed=3
+    )
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("make", [of_search, of_sequence])
+@pytest.mark.parametrize("name", JUDGED)
+def test_a_database_opens_for_what_it_was_made_on_alone(path, name, make, used):
+    """Labels where losses were answered, and every other change of what is judged."""
+    with make(path, name) as guard:
+        rows = np.zeros(guard.n_samples, int)
+        if used:
+            guard.query(rows, **({"key": 3} if make is of_search else {}))
+    for other in JUDGED:
+        if other == name or make is of_sequence and JUDGED[other][1]:
+            continue
+        # two classes, or three of which the holdout has two, are the same labels for an error rate
+        if {name, other} == {"labels", "more classes"}:
+            continue
+        with pytest.raises(ValueError):
+            make(path, other).close()
+            pytest.fail(f"opened for {other}")
+    with make(path, name) as again:
+        assert again.n_answered == used

@@ -108,8 +108,8 @@ def told(ask, guard):
         answer = ask(guard)
     except HoldoutExhausted as halt:
         return repr((str(halt), sorted(vars(halt).items())))
-    names = [name for name in dir(answer) if not name.startswith("_")]
-    return repr([np.asarray(getattr(answer, name)).tolist() for name in names])
+    values = [getattr(answer, name) for name in dir(answer) if not name.startswith("_")]
+    return repr([np.asarray(value).tolist() for value in values if not callable(value)])
 
 
 def shown(guard):

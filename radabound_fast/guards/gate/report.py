@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from radabound_fast._checks import certainty
-from radabound_fast.guards.gate_history import Verdict
-from radabound_fast.guards.gate_rows import Estimate
+from radabound_fast.guards.candidates import Estimate
+from radabound_fast.guards.gate.history import Verdict
 
 
 class JudgedCandidate(NamedTuple):

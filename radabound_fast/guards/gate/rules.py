@@ -18,8 +18,8 @@ from radabound_fast._checks import (
     check_delta,
     check_real,
 )
-from radabound_fast.guards.gate_history import VERDICTS
-from radabound_fast.guards.gate_rows import Candidate, CandidateRows, Estimate
+from radabound_fast.guards.candidates import Candidate, CandidateRows, Estimate
+from radabound_fast.guards.gate.history import VERDICTS
 from radabound_fast.guards.release import Rounded
 from radabound_fast.rows.packing import as_array, check_shape
 

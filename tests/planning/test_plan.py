@@ -18,7 +18,7 @@ from radabound_fast import (
 )
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.guards.by_bound import guard_by_bound
-from radabound_fast.planning import _entries
+from radabound_fast.planning.guards import _entries
 from radabound_fast.plots import plan_figure
 
 NAMES = [
@@ -217,7 +217,7 @@ def test_a_plan_for_a_declared_space_alone_needs_no_epsilon(run):
         with pytest.raises(ValueError, match="epsilon must be given, except for a declared space"):
             plan(4000, None, 0.1, **options)
     for options, message in (
-        ([], "--epsilon must be given, the error tolerated; or --space-size, "),
+        ([], "--epsilon must be given, the error tolerated; or --space-size or "),
         (["--space-size", "9", "--n-vectors", "8"], "--n-vectors is for a guard, which halts: "),
         (["--space-size", "9", "--max-queries", "8"], "--max-queries is for a guard, which halts"),
     ):

@@ -16,10 +16,7 @@ from radabound_fast._kernels.support import sealed
 from radabound_fast._ownership import Owned
 from radabound_fast.bounds import gain_needed, history_nats
 from radabound_fast.guards.base import Guard, Outlook
-from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.guards.gate_history import History, Verdict
-from radabound_fast.guards.gate_report import GateReport, JudgedCandidate
-from radabound_fast.guards.gate_rows import (
+from radabound_fast.guards.candidates import (
     Candidate,
     CandidateRows,
     LossRows,
@@ -27,7 +24,10 @@ from radabound_fast.guards.gate_rows import (
     from_bytes,
     to_bytes,
 )
-from radabound_fast.guards.gate_rules import Comparators, GateRules
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.gate.history import History, Verdict
+from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
+from radabound_fast.guards.gate.rules import Comparators, GateRules
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.guards.release import Rounded

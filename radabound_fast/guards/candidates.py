@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import zlib
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -106,8 +105,7 @@ class CandidateRows(ABC):
             mask = np.uint64(2**64 - 1) if where is None else pack_rows(where)
             both = np.stack([one & ~other & mask, other & ~one & mask])
             plus, minus = sums_of_rows(both, self.n_samples, packed=True)[0].tolist()
-            # one limit of two takes two of the three events of the interval
-            low, high = paired_interval(plus, minus, n, nats + math.log(4 / 3))
+            low, high = paired_interval(plus, minus, n, nats)
             return Estimate((plus - minus) / n, low, high)
         less = self._floats(one) - self._floats(other)
         if where is not None:

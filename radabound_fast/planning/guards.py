@@ -212,72 +212,24 @@ class Plan:
         )
 
 
-def plan(
+def plan_guards(
     n_samples: int,
     epsilon: float | None,
     delta: float,
-    n_vectors: int = 32,
-    error_rate: float = 0.25,
+    n_vectors: int,
+    error_rate: float,
     *,
-    space_size: int | None = None,
-    max_queries: int | None = None,
+    space_size: int | None,
+    max_queries: int | None,
 ) -> Plan:
-    """What each bound and guard affords on a holdout that is not yet spent.
-
-    Parameters
-    ----------
-    n_samples : int
-        m, the size of the holdout; 1 to 2**40.
-    epsilon : float or None
-        The error tolerated, in (0, 1).  None: only the interval of a declared space of `space_size`
-        keys, for which no error is fixed in advance, and no rows.
-    delta : float
-        The probability of failure, in (0, 1).
-    n_vectors : int, default 32
-        l, the number of sign vectors; 1 to 2**23.
-    error_rate : float, default 0.25
-        The mean loss to expect of a query, in [0, 1]; losses are 0 or 1.
-    space_size : int, optional
-        How many keys a `DeclaredSearch` has, at least 1.
-    max_queries : int, optional
-        The `max_queries` of a "fixed-sequence", at least 1.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    TypeError, ValueError
-        An argument is of the wrong type or out of its range; the message says which and why.
-
-    Notes
-    -----
-    A first query of error rate p has an expected complexity of ``sqrt(p / (2 pi m))``, about
-    ``0.4 sqrt(p / m)``, by the plain estimator, and 0 by half-range.
-
-    "fixed-sequence" answers `n_queries` by its union part, and goes on by its complexity.  The
-    interval of "DeclaredSearch" is the exact binomial one, in between two counts where
-    ``error_rate * n_samples`` is no integer.  "Ladder": the step is the best for as many queries.
-    "Thresholdout": queries at a budget of one answer from the holdout, by its Theorem 25.  What
-    each guarantees is not the same: docs/explanation/theory.md.
-
-    Examples
-    --------
-    >>> p = plan(4000, 0.04, 0.1, error_rate=0.02, space_size=10**6)
-    >>> round(p.low, 4), round(p.high, 4)
-    (0.0103, 0.0343)
-    >>> rows = {row["name"]: row for row in p.rows}
-    >>> rows["bernstein"]["first_query"], rows["bernstein-split"]["first_query"]
-    (True, True)
-    """
+    """Make the plan of a holdout; see `radabound_fast.plan`."""
     m, n_vectors = check_n_samples(n_samples), check_n_vectors(n_vectors)
     delta = check_delta(delta)
     error_rate = check_fraction(error_rate=error_rate)
     low = high = None
     if space_size is not None:
         space_size = check_count(space_size=space_size)
-        low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
+        low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(space_size))
     max_queries = None if max_queries is None else check_count(max_queries=max_queries)
     rows = []
     if epsilon is not None:
@@ -318,7 +270,7 @@ def _entries(
     ]
 
 
-def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
+def limits_at(m: int, mean: float, nats: float) -> tuple[float, float]:
     """The exact binomial limits of a mean, interpolated between those of the counts around it."""
     below = min(math.floor(mean * m), m - 1)
     share = mean * m - below
@@ -331,7 +283,7 @@ def _limits(m: int, mean: float, nats: float) -> tuple[float, float]:
 
 def _declared_search(delta: float, error_rate: float, size: int) -> Entry:
     def spare(m: int, epsilon: float, size: int = size) -> float:
-        low, high = _limits(m, error_rate, math.log(2.0 / delta) + math.log(size))
+        low, high = limits_at(m, error_rate, math.log(2.0 / delta) + math.log(size))
         return epsilon - max(error_rate - low, high - error_rate)
 
     def n_queries(m: int, epsilon: float) -> tuple[int, str]:

@@ -1,0 +1,6 @@
+"""Types of gains.pyx."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+def gain_limits(cases: NDArray[np.float64], m: float, lost: float) -> NDArray[np.float64]: ...

@@ -1,0 +1,187 @@
+"""``radabound confirm``: finalists of a free search, judged on rows that were kept for the end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from radabound_fast._checks import counted
+from radabound_fast.cli.options import (
+    FAILED,
+    HALTED,
+    OF_PREDICTIONS,
+    OK,
+    add_option,
+    check_outputs,
+    flag_of,
+    given,
+    integer,
+    judged,
+    takes_classes,
+)
+from radabound_fast.files.output import check_target, whole_file, write_figure
+from radabound_fast.files.reading import open_labels, read_values
+from radabound_fast.guards.confirmed_answers import ConfirmedAnswers
+from radabound_fast.guards.confirmed_search import ConfirmedSearch
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.guards.report import released, scored
+
+# where FILE is made, as `ConfirmedSearch` takes them
+_ANY = "any"
+_NEW = ("delta", "confirm_share", "n_batches", "seed", "stratify", "pairs")
+
+
+def add_confirm(commands: Any) -> None:
+    parser = commands.add_parser(
+        "confirm",
+        help="how good the finalists of any search are, on rows that were kept for the end",
+        description="Split the rows of a holdout, search on one part in any way, and confirm "
+        "finalists on the other: each gets an interval, and all hold at once. The first call makes "
+        "FILE and, with --search-rows, says which rows are free. Without a finalist: what was "
+        "confirmed so far. Exit code: 0 done, 1 with --release pass: one did not pass, 2 bad "
+        "input, 3 all batches were confirmed.",
+    )
+    parser.set_defaults(run=_confirm)
+    parser.add_argument("database", metavar="FILE", help="of the search; made by the first call")
+    what = parser.add_argument_group("finalists")
+    what.add_argument("--labels", metavar="FILE", help="the m labels, needed for each finalist")
+    what.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+    what.add_argument(
+        "--finalist", action="append", metavar="[NAME=]FILE",
+        help="m predictions, or those of the confirmation rows; may be repeated: all are one batch",
+    )  # fmt: skip
+    what.add_argument("--release", choices=("interval", "pass"), help="how much is told (interval)")
+    what.add_argument("--at-least", type=float, help="what passes, with --release pass")
+    what.add_argument("--at-most", type=float, help="what passes, with --release pass")
+    what.add_argument("--close-out", action="store_true", help="end the search, and tell the rest")
+    rules = parser.add_argument_group("the search, where FILE is made; FILE has them afterwards")
+    add_option(rules, "delta", required=False)
+    rules.add_argument("--confirm-share", type=float, metavar="P", help="kept for the end (.5)")
+    rules.add_argument("--n-batches", type=_batches, metavar="N", help='1, or more, or "any"')
+    rules.add_argument("--seed", type=integer, help="of the split (default: drawn, and kept)")
+    rules.add_argument("--rows", metavar="FILE", help="or: 1 for a row that is kept, else 0")
+    rules.add_argument(
+        "--stratify", action="store_const", const=True, help="as many of every class in each part"
+    )
+    rules.add_argument(
+        "--pairs", action="store_const", const=True, help="compare the finalists of a batch"
+    )
+    for name in OF_PREDICTIONS:
+        add_option(rules, name)
+    told = parser.add_argument_group("output")
+    told.add_argument(
+        "--search-rows", metavar="FILE.npy", help="write which rows the search may use: booleans"
+    )
+    told.add_argument("--json", action="store_true", help="print it as JSON")
+    told.add_argument("--plot", metavar="FILE.png", help="draw the finalists")
+
+
+def _batches(text: str) -> int | str:
+    return _ANY if text == _ANY else integer(text)
+
+
+def _confirm(args: argparse.Namespace) -> int:
+    check_outputs(args)
+    if args.search_rows is not None:
+        check_target(args.search_rows)
+    search, predictions = _open(args)
+    if args.search_rows is not None:
+        _write_rows(search, args.search_rows)
+    options = given(args, "release", "at_least", "at_most")
+    answers = search.answers
+    try:
+        if predictions:
+            answers = search.confirm(predictions, **options)
+        elif options:
+            raise ValueError("--release, --at-least and --at-most must be given with --finalist")
+        if args.close_out:
+            answers = search.close_out()
+    except HoldoutExhausted as error:
+        print(error)
+        return HALTED
+    _tell(args, search, answers)
+    passed = [answer.passed for answer in answers]
+    return FAILED if args.release == "pass" and False in passed else OK
+
+
+def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
+    """Return the search, and the predictions of the finalists by their names."""
+    parameters = given(args, *_NEW)
+    if parameters.get("n_batches") == _ANY:
+        parameters["n_batches"] = None
+    if args.labels is None:
+        for name in ("finalist", "search_rows", "rows", *_NEW):
+            if getattr(args, name) is not None:
+                raise ValueError(f"--labels must be given with {flag_of(name)}")
+        if not os.path.exists(args.database):
+            raise ValueError("--labels and --delta must be given to make FILE")
+        return ConfirmedSearch.open(args.database), {}
+    labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+    holdout, parameters["baseline"] = judged(args, labels)
+    if args.rows is not None:
+        parameters["rows"] = _booleans(args.rows)
+    if os.path.exists(args.database) and given(args, *_NEW):  # what is not given is as in FILE
+        parameters = ConfirmedSearch.open(args.database).parameters | parameters
+        del parameters["n_samples"]
+    elif not os.path.exists(args.database) and args.delta is None:
+        raise ValueError("--delta must be given to make FILE")
+    search = ConfirmedSearch.open(args.database, holdout, **parameters)
+    like = labels if takes_classes(search.holdout.metric) else None
+    return search, dict(_finalist(one, like) for one in args.finalist or ())
+
+
+def _booleans(path: str) -> Any:
+    rows = read_values(path)
+    if not np.isin(rows, (0, 1)).all():
+        raise ValueError(f"{path} must hold 1 for a row that is kept for the end and 0 for another")
+    return rows.astype(np.bool_)
+
+
+def _finalist(text: str, like: Any) -> tuple[str, Any]:
+    name, equals, path = text.partition("=")
+    if not equals:
+        name, path = os.path.basename(text).rpartition(".")[0] or text, text
+    if not name or not path:
+        raise ValueError(f"--finalist must be NAME=FILE or FILE, got {text}")
+    return name, read_values(path, like)
+
+
+def _write_rows(search: ConfirmedSearch, path: str) -> None:
+    with whole_file(path) as part, open(part, "wb") as file:
+        np.save(file, search.search_rows)
+
+
+def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedAnswers) -> None:
+    can_report = any(answer.low == answer.low for answer in search.answers)
+    if args.json:
+        outcome = {
+            "parameters": search.parameters,
+            "n_left": search.n_left(),
+            "finalists": [released(answer.to_dict()) for answer in answers],
+            "report": search.report().as_json() if can_report else None,
+        }
+        print(json.dumps(outcome, indent=2))
+    else:
+        if not len(answers):
+            rows = counted(int(search.confirmation_rows.sum()), "row")
+            print(f"No finalist was confirmed yet; {rows} are kept for the end.")
+        for answer in answers:
+            print(f"{answer.name}: {_told(answer)}")
+        if can_report:
+            print(f"\n{search.report()}")
+        print(f"\nLeft: {search.outlook().text}.")
+    if args.plot:
+        write_figure(args.plot, search.report().plot())
+
+
+def _told(answer: Any) -> str:
+    passed = {True: "passed", False: "not passed", None: ""}[answer.passed]
+    if answer.low != answer.low:
+        value = "" if answer.value != answer.value else f"{answer.value:.4f}"
+        return ", ".join(filter(None, [passed, value, "the rest is told at the end"]))
+    value, place = scored(answer.value, answer.low, answer.high)
+    return ", ".join(filter(None, [passed, f"{value}, in the population {place}"]))

@@ -1,0 +1,117 @@
+"""What a `ConfirmedSearch` came to: a sentence to paste, a table and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from radabound_fast._checks import certainty, counted
+from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers
+from radabound_fast.guards.report import BaseReport, released, scored, sentence, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class ConfirmedReport(BaseReport):
+    """The result of a `ConfirmedSearch` so far; `ConfirmedSearch.report` makes one.
+
+    ``str(report)`` is what to paste.  A notebook shows the picture and the ten best finalists too,
+    each with its score on the search rows, so that everybody sees how much of that was luck.
+
+    Attributes
+    ----------
+    metric : str
+        A name in `radabound_fast.metrics.METRICS`, or "mean loss".
+    n_search_rows, n_confirmation_rows : int
+    n_models : int
+        Finalists that were confirmed.
+    n_batches : int or None
+        How many batches were declared; None: any number.
+    delta : float
+        The probability that any interval misses.
+    guarantee : str
+        What holds, and what is assumed.
+    answers : ConfirmedAnswers
+        What was released of the finalists, in the order in which they were confirmed.
+    where : str
+        Where the value is that intervals speak of.
+    best : ConfirmedAnswer
+        As `ConfirmedSearch.best`.
+    """
+
+    metric: str
+    n_search_rows: int
+    n_confirmation_rows: int
+    n_models: int
+    n_batches: int | None
+    delta: float
+    guarantee: str
+    answers: ConfirmedAnswers
+    where: str
+
+    @property
+    def best(self) -> ConfirmedAnswer:
+        return self.answers.best
+
+    def __str__(self) -> str:
+        best, rows = self.best, counted(self.n_confirmation_rows, "row")
+        choice = f"The best of {self.n_models:,} finalists is {best.name}"
+        if self.n_models == 1:
+            choice = f"The only finalist is {best.name}"
+        score, place = scored(best.value, best.low, best.high)
+        text = sentence(
+            choice,
+            f"{self.metric} {score} on {rows} that took no part in the search",
+            f"{place} {self.where}",
+            self.delta,
+            "whatever the search did with other rows, if no finalist was trained, tuned or chosen "
+            "on these (radabound_fast.ConfirmedSearch)",
+        )
+        if best.search_value is not None:
+            on_search = counted(self.n_search_rows, "search row")
+            text += f" On the {on_search} it was {shown(best.search_value, 4)}."
+        told = best.to_dict()
+        if "gain" in told and told["gain"] == told["gain"]:
+            fixed = "fixed before these rows were seen"
+            text += f" {self._compared(told, two_sided=True, fixed=fixed)}"
+        return text
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `to_json` prints but for the answers."""
+        return {
+            "metric": self.metric,
+            "n_search_rows": self.n_search_rows,
+            "n_confirmation_rows": self.n_confirmation_rows,
+            "n_models": self.n_models,
+            "n_batches": self.n_batches,
+            "delta": self.delta,
+            "best": released(self.best.to_dict()),
+            "sentence": str(self),
+            "guarantee": self.guarantee,
+        }
+
+    def plot(self) -> Figure:
+        """The finalists with their intervals, the best on top, and their scores of the search.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is missing: it is the extra ``plot``.
+        """
+        from radabound_fast.plots import finalists_figure
+
+        told = [answer for answer in self.ranking() if answer.low == answer.low]
+        rows = counted(self.n_confirmation_rows, "row")
+        return finalists_figure(
+            [answer.name for answer in told],
+            [answer.value for answer in told],
+            [answer.low for answer in told],
+            [answer.high for answer in told],
+            [answer.search_value for answer in told],
+            metric=self.metric,
+            title=f"{counted(self.n_models, 'finalist')} on {rows} kept for the end",
+            subtitle=f"All intervals hold at once, with probability {certainty(self.delta)}, "
+            "whatever the search did with other rows",
+        )

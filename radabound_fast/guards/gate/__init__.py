@@ -1,0 +1,1 @@
+"""The release gate: `gate` asks and stores, `rules` decides, `history` counts, `report` closes."""

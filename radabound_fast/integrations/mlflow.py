@@ -1,0 +1,74 @@
+"""MLflow: answers as metrics of the active run, one step each, and a report as its artifacts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from radabound_fast._extras import needs
+from radabound_fast.integrations._trackers import metrics_of_trial
+
+if TYPE_CHECKING:
+    from radabound_fast import Answer
+    from radabound_fast.guards.report import Report
+    from radabound_fast.service.client import RemoteReport
+
+with needs("mlflow"):
+    import mlflow
+    from mlflow.entities import Metric
+
+__all__ = ["log_answers", "log_report", "log_trial"]
+
+_TOGETHER = 1000  # metrics that MLflow takes in one call
+
+
+def log_answers(answers: Iterable[Answer]) -> None:
+    """Log value, low, high and half-width of each answer; the step is its number.
+
+    Parameters
+    ----------
+    answers : iterable of Answer
+        ``search.answers``, or what `query_many` of any guard returned.
+    """
+    now = int(1000 * time.time())
+    metrics = (
+        Metric(name, value, now, answer.number)
+        for answer in answers
+        for name, value in answer.as_metrics().items()
+    )
+    run = mlflow.active_run() or mlflow.start_run()
+    for some in _blocks(metrics):
+        mlflow.MlflowClient().log_batch(run.info.run_id, metrics=some)
+
+
+def log_trial(study: Any, trial: Any) -> None:
+    """Log the answer of a trial; the step is the trial's number.
+
+    It is a callback for ``study.optimize(guarded_objective(...), callbacks=[log_trial])``.  A trial
+    without an answer, as one that was pruned, logs nothing.
+    """
+    metrics = metrics_of_trial(trial)
+    if metrics:
+        mlflow.log_metrics(metrics, step=trial.number)
+
+
+def log_report(report: Report | RemoteReport) -> None:
+    """Log a report as artifacts, and its sentence as the tag ``holdout``.
+
+    Parameters
+    ----------
+    report : Report or RemoteReport
+        ``search.report()``; the artifacts are ``holdout.html`` and ``holdout.json``.
+    """
+    mlflow.log_text(report.to_html(), "holdout.html")
+    mlflow.log_text(report.to_json(), "holdout.json")
+    mlflow.set_tag("holdout", str(report))
+
+
+def _blocks(metrics: Iterable[Metric]) -> Iterable[list[Metric]]:
+    """Blocks that MLflow takes in one call."""
+    remaining = iter(metrics)
+    while some := list(islice(remaining, _TOGETHER)):
+        yield some

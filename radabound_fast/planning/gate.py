@@ -1,0 +1,199 @@
+"""What a release gate affords on a test set, before any of it is used."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from radabound_fast._checks import (
+    MAX_SAMPLES,
+    check_count,
+    check_delta,
+    check_fraction,
+    check_integer,
+    check_n_samples,
+    check_positive,
+    check_real,
+    counted,
+)
+from radabound_fast.bounds import gain_needed, history_nats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# passes before a candidate, for which a plan has a column
+PASSES = (0, 1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class GatePlan:
+    """What a `Gate` affords; ``str(plan)`` is a table.
+
+    Attributes
+    ----------
+    n_samples : int or None
+        m, or None where the plan is of the labels that a tolerance needs.
+    disagreement, delta, margin, n_candidates, n_passes, tolerance
+        The arguments of `plan`.
+    rows : list of dict
+        A row for each candidate that is looked at:
+
+        candidate : int
+            Which candidate it is, from 1.
+        gains : dict of int to float
+            By the passes before it: the least observed gain that passes, inf where none does.
+            Without `n_samples` None.
+        samples : dict of int to int
+            By the passes before it: the fewest labels with which a gain of `tolerance` passes.
+            With `n_samples` None.
+    """
+
+    n_samples: int | None
+    disagreement: float
+    delta: float
+    margin: float
+    n_candidates: int | None
+    n_passes: int | None
+    tolerance: float | None
+    rows: list[dict[str, Any]]
+
+    def to_json(self) -> str:
+        """The question and the rows, as a JSON object."""
+        told = asdict(self)
+        for row in told["rows"]:
+            for name in ("gains", "samples"):
+                if row[name] is not None:  # JSON has no infinity
+                    row[name] = {
+                        passes: None if number == math.inf else number
+                        for passes, number in row[name].items()
+                    }
+        return json.dumps(told, indent=2, allow_nan=False)
+
+    def __str__(self) -> str:
+        passes = sorted({count for row in self.rows for count in self._numbers(row)})
+        head = ["candidate", *(counted(count, "pass", "passes") for count in passes)]
+        lines = [
+            [f"{row['candidate']:,}", *(self._cell(self._numbers(row).get(one)) for one in passes)]
+            for row in self.rows
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+        table = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in (head, *lines)
+        ]
+        return "\n".join([self._question, *table])
+
+    @property
+    def _question(self) -> str:
+        what = f"The least observed gain that passes on {self.n_samples or 0:,} rows"
+        if self.n_samples is None:
+            what = f"The fewest labels with which an observed gain of {self.tolerance:g} passes"
+        return f"{what}, by the passes before.\n{self._circumstances}"
+
+    @property
+    def _circumstances(self) -> str:
+        declared = "candidates without end"
+        if self.n_candidates is not None:
+            declared = f"{counted(self.n_candidates, 'candidate')} declared"
+        margin = f", margin {self.margin:g}" if self.margin else ""
+        differ = f"Losses differ on {100 * self.disagreement:g} % of rows"
+        return f"{differ}; delta {self.delta:g}{margin}; {declared}."
+
+    def _numbers(self, row: dict[str, Any]) -> dict[int, float]:
+        return dict(row["gains"] if self.n_samples is not None else row["samples"])
+
+    def _cell(self, number: float | None) -> str:
+        if number is None:
+            return ""
+        if number == math.inf:
+            return "none"
+        return f"{number:.4f}" if self.n_samples is not None else f"{int(number):,}"
+
+    def plot(self) -> Figure:
+        """A figure of what is needed against the number of candidates, a line a count of passes.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from radabound_fast.plots import gate_figure
+
+        lines: dict[int, list[tuple[int, float]]] = {}
+        for row in self.rows:
+            for passes, number in self._numbers(row).items():
+                if number < math.inf:
+                    lines.setdefault(passes, []).append((row["candidate"], number))
+        has_rows = self.n_samples is not None
+        rows = f"{self.n_samples:,} rows. " if self.n_samples is not None else ""
+        return gate_figure(
+            lines,
+            height="least gain that passes" if has_rows else "labels needed",
+            subtitle=rows + self._circumstances,
+        )
+
+
+def plan_gate(
+    n_samples: int | None,
+    *,
+    disagreement: float,
+    delta: float,
+    margin: float,
+    n_candidates: int | None,
+    n_passes: int | None,
+    tolerance: float | None,
+) -> GatePlan:
+    """Make the plan of a gate; see `radabound_fast.plan`."""
+    disagreement = check_fraction(disagreement=disagreement)
+    delta, margin = check_delta(delta), check_real(margin=margin)
+    if n_candidates is not None:
+        n_candidates = check_count(n_candidates=n_candidates)
+    if n_passes is not None:
+        n_passes = check_integer(n_passes=n_passes)
+        if not 0 <= n_passes < (n_candidates or math.inf):
+            raise ValueError(
+                f"n_passes must be at least 0 and less than n_candidates, got {n_passes}"
+            )
+    if n_samples is None:
+        if tolerance is None:
+            raise ValueError("tolerance must be given where n_samples is None")
+        tolerance = check_positive(tolerance=tolerance)
+    elif tolerance is not None:
+        raise ValueError("tolerance must be left out beside n_samples: a plan tells one or other")
+    else:
+        n_samples = check_n_samples(n_samples)
+    last = n_candidates or 128
+    candidates = sorted({*(2**power for power in range(last.bit_length())), last})
+
+    def needed(candidate: int, passes: int) -> float:
+        told = [passes, candidate - 1 - passes]
+        nats = math.log(1.0 / delta) + history_nats(told, n_candidates=n_candidates)
+        if n_samples is not None:
+            return gain_needed(n_samples, disagreement, nats, margin=margin)
+        assert tolerance is not None
+        return _labels_needed(disagreement, nats, margin, tolerance)
+
+    columns = PASSES if n_passes is None else (n_passes,)
+    of = "samples" if n_samples is None else "gains"
+    rows = []
+    for candidate in candidates:
+        found = {passes: needed(candidate, passes) for passes in columns if passes < candidate}
+        if found:
+            rows.append({"candidate": candidate, "gains": None, "samples": None, of: found})
+    return GatePlan(n_samples, disagreement, delta, margin, n_candidates, n_passes, tolerance, rows)
+
+
+def _labels_needed(disagreement: float, nats: float, margin: float, tolerance: float) -> float:
+    """Return the fewest labels with which a gain of `tolerance` passes; inf: more than 2**40."""
+
+    def is_enough(n_samples: int) -> bool:
+        return gain_needed(n_samples, disagreement, nats, margin=margin) <= tolerance
+
+    most = 1
+    while not is_enough(most):
+        most *= 2
+        if most > MAX_SAMPLES or tolerance <= margin:
+            return math.inf
+    return bisect_left(range(1, most + 1), True, key=is_enough) + 1

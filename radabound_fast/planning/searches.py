@@ -1,0 +1,274 @@
+"""What a search affords: finalists on rows kept for the end, a declared space, a fixed order."""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from radabound_fast._checks import (
+    MAX_SAMPLES,
+    check_count,
+    check_delta,
+    check_fraction,
+    check_n_samples,
+    check_probability,
+    counted,
+)
+from radabound_fast.bounds import BOUNDS, confirmation_nats
+from radabound_fast.bounds.union import MOST_QUERIES
+from radabound_fast.guards.reach import of_bound
+from radabound_fast.planning.guards import limits_at
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# shares of the rows that are kept for the end
+SHARES = (0.2, 0.33, 0.5, 1.0)
+
+Limits = tuple[float, float]
+Row = tuple[str, Callable[[int], Limits], Callable[[int], int], str, str]
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What ways there are to trust a search, side by side; ``str(plan)`` is a table.
+
+    Attributes
+    ----------
+    n_samples : int or None
+        m, or None where the plan is of the rows that a `width` needs.
+    delta, error_rate, space_size, n_finalists, width
+        The arguments of `plan`.
+    rows : list of dict
+        A row for each way:
+
+        name : str
+            The guard, and which share of the rows it keeps for the end.
+        n_samples : int or None
+            m, or the fewest rows in all with which the interval is no wider than `width`; None
+            where 2**40 are not enough.
+        n_rows : int or None
+            The rows among these that the interval rests on.
+        low, high, width : float or None
+            The interval at this error rate, and its width.
+        asked : str
+            What is asked of the user.
+        allowed : str
+            What the search may do.
+    n_narrower : int or None
+        The largest declared space with an interval that is no wider than that of the finalists on
+        half of the rows; None without `n_samples`.
+    """
+
+    n_samples: int | None
+    delta: float
+    error_rate: float
+    space_size: int | None
+    n_finalists: int
+    width: float | None
+    rows: list[dict[str, Any]]
+    n_narrower: int | None
+
+    def to_json(self) -> str:
+        """The question and the rows, as a JSON object."""
+        return json.dumps(asdict(self), indent=2)
+
+    def __str__(self) -> str:
+        head = ("", "rows", "of these", "low", "high", "width", "asked of you", "the search may")
+        lines = [head, *map(_cells, self.rows)]
+        align = [str.ljust, *[str.rjust] * 5, str.ljust, str.ljust]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = [
+            "  ".join(
+                side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([f"{self._question}\n", *table, *self._comparison])
+
+    @property
+    def _question(self) -> str:
+        what = counted(self.n_samples or 0, "row")
+        if self.n_samples is None:
+            what = f"Rows for an interval of width {self.width:g}"
+        finalists = counted(self.n_finalists, "finalist")
+        return f"{what}: delta {self.delta:g}, error rate {self.error_rate:g}, {finalists}"
+
+    @property
+    def _comparison(self) -> list[str]:
+        if self.n_narrower is None:
+            return []
+        finalists = "the finalist's" if self.n_finalists == 1 else "the finalists'"
+        return [
+            f"\nA declared space has an interval no wider than {finalists} on half of the rows up "
+            f"to {counted(self.n_narrower, 'configuration')}."
+        ]
+
+    def plot(self) -> Figure:
+        """A figure of the interval's width against the share that is kept for the end.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ValueError
+            The plan is of the rows that a width needs.
+        """
+        from radabound_fast.plots import shares_figure
+
+        if self.n_samples is None:
+            raise ValueError("plot needs a plan with n_samples")
+        shares = [step / 40 for step in range(2, 41)]
+        curves = {
+            counted(count, "finalist"): [
+                _width(_confirmed(share, count, self.delta, self.error_rate), self.n_samples)
+                for share in shares
+            ]
+            for count in sorted({1, self.n_finalists})
+        }
+        level = None
+        if self.space_size is not None:
+            limits = _declared(self.space_size, self.delta, self.error_rate)
+            level = _width(limits, self.n_samples)
+        return shares_figure(
+            shares,
+            curves,
+            level=level,
+            level_name=f"a declared space\nof {self.space_size or 0:,}",
+            title=f"How many of {self.n_samples:,} rows to keep for the end",
+            subtitle=f"Width of the interval at an error rate of {self.error_rate:g}, delta "
+            f"{self.delta:g}; the other rows are for the search",
+        )
+
+
+def plan_searches(
+    n_samples: int | None,
+    *,
+    delta: float,
+    error_rate: float,
+    space_size: int | None,
+    n_finalists: int,
+    width: float | None,
+) -> SearchPlan:
+    """Make the plan of a search; see `radabound_fast.plan`."""
+    delta, error_rate = check_delta(delta), check_fraction(error_rate=error_rate)
+    n_finalists = check_count(n_finalists=n_finalists)
+    if space_size is not None:
+        space_size = check_count(space_size=space_size)
+    if (n_samples is None) == (width is None):
+        raise ValueError("one of n_samples and width must be given with n_finalists")
+    if width is not None:
+        width = check_probability(width=width)
+    m = None if n_samples is None else check_n_samples(n_samples)
+    rows = [_row(one, m, width) for one in _ways(n_finalists, space_size, delta, error_rate)]
+    n_narrower = None
+    if m is not None:
+        most = _width(_confirmed(0.5, n_finalists, delta, error_rate), m)
+        n_narrower = bisect_left(
+            range(1, MOST_QUERIES + 1),
+            True,
+            key=lambda size: _width(_declared(size, delta, error_rate), m) > most,
+        )
+    return SearchPlan(m, delta, error_rate, space_size, n_finalists, width, rows, n_narrower)
+
+
+def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: float) -> list[Row]:
+    finalists = counted(n_finalists, "finalist")
+    ways: list[Row] = []
+    for share in SHARES:
+        some, anything = f"{share:g} of the rows stay unseen", "do anything with the others"
+        if share == 1.0:
+            some, anything = "all rows stay unseen", "use data of its own"
+        ways.append(
+            (
+                f"ConfirmedSearch, share {share:g}",
+                _confirmed(share, n_finalists, delta, error_rate),
+                partial(_kept, share),
+                some,
+                f"{anything}, then name {finalists}",
+            )
+        )
+    if space_size is not None:
+        keys = f"{space_size:,}"
+        ways += [
+            (
+                "DeclaredSearch",
+                _declared(space_size, delta, error_rate),
+                lambda m: m,
+                f"a space of {keys}, before any score",
+                "look at every score, within the space",
+            ),
+            (
+                "FixedSequence",
+                partial(_in_order, space_size, delta, error_rate),
+                lambda m: m,
+                f"{keys} models and their order, before any score",
+                "choose nothing by the scores on the way",
+            ),
+        ]
+    return ways
+
+
+def _row(way: Row, n_samples: int | None, width: float | None) -> dict[str, Any]:
+    name, limits, n_rows, asked, allowed = way
+    m = n_samples
+    if m is None:
+        sizes = range(2, MAX_SAMPLES + 1)
+        place = bisect_left(sizes, True, key=lambda m: _width(limits, m) <= (width or 0.0))
+        m = sizes[place] if place < len(sizes) else None
+    low, high = (None, None) if m is None else limits(m)
+    return {
+        "name": name,
+        "n_samples": m,
+        "n_rows": None if m is None else n_rows(m),
+        "low": low,
+        "high": high,
+        "width": None if low is None or high is None else high - low,
+        "asked": asked,
+        "allowed": allowed,
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    numbers = ("-" if row[name] is None else f"{row[name]:,}" for name in ("n_samples", "n_rows"))
+    limits = ("-" if row[name] is None else f"{row[name]:.4f}" for name in ("low", "high", "width"))
+    return row["name"], *numbers, *limits, row["asked"], row["allowed"]
+
+
+def _kept(share: float, m: int) -> int:
+    return max(1, round(share * m))
+
+
+def _width(limits: Callable[[int], Limits], m: int) -> float:
+    low, high = limits(m)
+    return high - low
+
+
+def _confirmed(
+    share: float, n_finalists: int, delta: float, error_rate: float
+) -> Callable[[int], Limits]:
+    nats = confirmation_nats(n_finalists, delta)
+    return lambda m: limits_at(_kept(share, m), error_rate, nats)
+
+
+def _declared(size: int, delta: float, error_rate: float) -> Callable[[int], Limits]:
+    nats = math.log(2.0 / delta) + math.log(size)
+    return lambda m: limits_at(m, error_rate, nats)
+
+
+def _in_order(size: int, delta: float, error_rate: float, m: int) -> Limits:
+    """Each answer within the least epsilon, in steps of 2**-14, with which so many are answered."""
+    entry = of_bound(BOUNDS["fixed-sequence"], delta, 32, error_rate, size)
+    steps = range(1, 2**14)
+    place = bisect_left(
+        steps, True, key=lambda step: (entry.n_queries(m, step * 2.0**-14)[0] or 0) >= size
+    )
+    epsilon = steps[place] * 2.0**-14 if place < len(steps) else 1.0
+    return max(0.0, error_rate - epsilon), min(1.0, error_rate + epsilon)

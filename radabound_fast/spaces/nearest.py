@@ -1,0 +1,128 @@
+"""The nearest of some points: parameters on scales of their own, categories, conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radabound_fast.rows.packing import is_number
+from radabound_fast.spaces.messages import quoted
+from radabound_fast.spaces.numbers import as_float
+from radabound_fast.spaces.tokens import token_of
+
+Path = tuple[Any, ...]
+Floats = NDArray[np.float64]
+
+# codes of what is no category
+_NUMBER, _ABSENT, _UNKNOWN = -1, -2, -3
+
+
+class Points:
+    """Finds the nearest of some points; see `Choice.nearest` for the distance.
+
+    Parameters
+    ----------
+    points : list
+        Mappings, or nested mappings and lists; at least one.
+    """
+
+    def __init__(self, points: list[Any]) -> None:
+        listed = [dict(_parameters(point)) for point in points]
+        paths = dict.fromkeys(path for point in listed for path in point)
+        self._n_points = len(points)
+        self._columns = {
+            path: _Column([point.get(path, _ABSENT_VALUE) for point in listed]) for path in paths
+        }
+        # where all points have the same parameters, others are a mistake
+        self._is_flat = all(len(point) == len(paths) for point in listed)
+
+    def nearest(self, key: Any) -> int:
+        """The place of the nearest point, the first of equals.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The key has other parameters than the points, or a number that is not finite.
+        """
+        parameters = dict(_parameters(key))
+        known = parameters.keys() & self._columns.keys()
+        differ = parameters.keys() ^ self._columns.keys()
+        if differ if self._is_flat else not known:
+            raise ValueError(
+                f"params must have the names {_names(self._columns)}, got {_names(parameters)}"
+            )
+        squares = np.zeros(self._n_points)
+        for path, column in self._columns.items():
+            squares += column.squares(parameters.get(path, _ABSENT_VALUE))
+        return int(squares.argmin())
+
+
+class _Column:
+    """One parameter of all points."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._codes = np.full(len(values), _NUMBER)
+        self._category: dict[Any, int] = {}
+        numbers = np.zeros(len(values))
+        for row, value in enumerate(values):
+            if _is_real(value):
+                numbers[row] = as_float(value)
+            elif value is _ABSENT_VALUE:
+                self._codes[row] = _ABSENT
+            else:
+                token = token_of(value, "params")
+                self._codes[row] = self._category.setdefault(token, len(self._category))
+        self._is_number = self._codes == _NUMBER
+        found, counts = np.unique(numbers[self._is_number], return_counts=True)
+        # the share of the points below a value, and half of those that have it
+        self._values, self._shares = found, (counts.cumsum() - counts / 2) / max(1, counts.sum())
+        self._scaled = self._scale(numbers) if len(found) else numbers
+
+    def _scale(self, numbers: Any) -> Any:
+        return np.interp(numbers, self._values, self._shares)
+
+    def squares(self, value: Any) -> Any:
+        """The squared distance of every point from a value, by this parameter alone."""
+        if _is_real(value):
+            number = as_float(value)
+            if not math.isfinite(number):
+                raise ValueError(f"params must be finite, got {quoted(value)}")
+            if not len(self._values):
+                return 1.0
+            return np.where(self._is_number, (self._scaled - self._scale(number)) ** 2, 1.0)
+        if value is _ABSENT_VALUE:
+            return self._codes != _ABSENT
+        return self._codes != self._category.get(token_of(value, "params"), _UNKNOWN)
+
+
+class _Absent:
+    """The value of a parameter that a point does not have."""
+
+
+_ABSENT_VALUE = _Absent()
+
+
+def _is_real(value: Any) -> bool:
+    return is_number(value) and not isinstance(value, (bool, np.bool_))
+
+
+def _parameters(key: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every parameter of a key with its path: names, and places in lists."""
+    if isinstance(key, Mapping):
+        parts: Iterable[tuple[Any, Any]] = key.items()
+    elif isinstance(key, (list, tuple)) or isinstance(key, np.ndarray) and key.ndim:
+        parts = enumerate(key)
+    else:
+        yield path, key
+        return
+    for name, value in parts:
+        yield from _parameters(value, (*path, name))
+
+
+def _names(paths: Iterable[Path]) -> str:
+    """Names as in a message: those of nested mappings are joined by "/"."""
+    return quoted(["/".join(map(str, path)) for path in paths])

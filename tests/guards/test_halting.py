@@ -1,0 +1,32 @@
+"""Where a halting rule's budget is found: at the edge, whatever the guess."""
+
+import itertools
+
+import pytest
+
+from radabound_fast.guards.halting import last_that_passes
+
+NEAR = range(-1, 36)
+FAR = [*range(-1, 3), *(2**k + rest for k in (10, 30, 61) for rest in (-1, 0, 1))]
+
+
+class Edge:
+    """Passes up to an edge, 0 and more alone, and counts how often it is asked."""
+
+    def __init__(self, edge):
+        self.edge, self.n_asked = edge, 0
+
+    def __call__(self, value):
+        assert value >= 0
+        self.n_asked += 1
+        return value <= self.edge
+
+
+@pytest.mark.parametrize("starts", [range(-3, 40), FAR], ids=["near", "far"])
+@pytest.mark.parametrize("edges", [NEAR, FAR], ids=["near", "far"])
+def test_the_last_that_passes_is_found_from_every_start(edges, starts):
+    for edge, start in itertools.product(edges, starts):
+        passes = Edge(edge)
+        assert last_that_passes(passes, start) == edge, start
+        # twice there and back in doubled steps, and a few more
+        assert passes.n_asked <= 4 * (abs(edge - max(start, 0)) + 1).bit_length() + 8
