@@ -79,7 +79,7 @@ def side_by_side(name: str, sources: Sequence[Source], n_samples: int | None) ->
 
 
 def _longer(sources: Sequence[Source]) -> Source:
-    """The same models in every source, each with some of the samples, in order."""
+    """Join sources that have the same models, each with some of the samples, in order."""
 
     def blocks(n: int) -> Iterator[np.ndarray]:
         for parts in zip(*(_of_length(n, source.blocks(n)) for source in sources), strict=True):

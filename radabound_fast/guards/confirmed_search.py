@@ -610,7 +610,7 @@ class ConfirmedSearch(Guard):
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._metric
         what, limits = measure.told
-        claims = f"the {what} of every finalist is between its low and high"
+        claims = f"the {what} of every finalist {measure.where} is between its low and high"
         if self._has_gains:
             claims += ", its true gain over the baseline between gain_low and gain_high"
         if self.pairs:

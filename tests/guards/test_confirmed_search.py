@@ -457,6 +457,11 @@ GROUPS = np.arange(M) // 3
         (Y, {"baseline": Y, "stratify": True}, "baseline must be left out with stratify"),
         (Holdout(Y, metric="f1"), {"pairs": True}, "pairs must be left out with 'f1'"),
         (Holdout(Y, metric="f1"), {"stratify": True}, "stratify must be False with 'f1'"),
+        (
+            Holdout(Y, metric="neg_brier_score"),
+            {"stratify": True},
+            "stratify must be False with 'neg_brier_score'",
+        ),
         (Holdout(Y, groups=GROUPS), {"pairs": True}, "pairs must be left out beside"),
         (Holdout(Y, groups=GROUPS), {"stratify": True}, "stratify must be False with weights"),
         (M, {"stratify": True}, "stratify must be False where there are no classes"),
