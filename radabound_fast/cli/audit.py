@@ -30,6 +30,7 @@ from radabound_fast.cli.options import (
     judged,
     takes_classes,
 )
+from radabound_fast.cli.pooling import add_file, columns_of, write_columns
 from radabound_fast.cli.replay import (
     GuardReplay,
     Replay,
@@ -47,7 +48,9 @@ from radabound_fast.files.reading import FileRows, open_losses, open_predictions
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.report import plain
 from radabound_fast.metrics import METRICS
+from radabound_fast.pool.model_pool import ModelPool
 from radabound_fast.rows.labels import Labels
 from radabound_fast.spaces import Space, as_space
 
@@ -72,6 +75,7 @@ def add_audit(commands: Any) -> None:
         description="Judge predictions or losses, one row a model: over a declared space "
         "(--space-size, --space) each score has an interval, however the search went about it; "
         "with --confirm-share the best on some rows are confirmed on the others; "
+        "with --pool models that were fixed beforehand are judged all at once; "
         "with --epsilon a guard answers models in a fixed order until the holdout is spent. "
         "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
     )
@@ -137,6 +141,14 @@ def add_audit(commands: Any) -> None:
     free.add_argument(
         "--finalists", type=integer, metavar="N", help="confirm the N best (default: 1)"
     )
+    pool = parser.add_argument_group("for models that were all fixed before any score was seen")
+    pool.add_argument(
+        "--pool",
+        action="store_true",
+        help="judge all models at once: which may be the best, and which are better than the "
+        "baseline; asymptotic, beside what is proved; --keys names the models, --n-vectors is "
+        "1000 by default",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--output",
@@ -162,6 +174,8 @@ def _audit(args: argparse.Namespace) -> int:
     _check_audit(args)
     space = declared_space(args)
     labels, rows, n_samples = _open_files(args)
+    if args.pool:
+        return _audit_pool(args, rows, labels, _pool(args, labels, n_samples))
     with contextlib.ExitStack() as kept:
         if args.confirm_share is not None:
             return _audit_confirmed(args, rows, labels, _confirmed(args, labels, n_samples))
@@ -263,6 +277,16 @@ def _confirmed(
     return ConfirmReplay(search, n_finalists, packed=bool(args.packed))
 
 
+def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int) -> ModelPool:
+    what: Any = n_samples
+    baseline = None
+    if labels is not None:
+        _known(args, labels)  # which names the file if they are no labels
+        what, baseline = judged(args, labels)
+    options = given(args, "n_vectors", "seed")
+    return ModelPool(what, delta=args.delta, baseline=baseline, **options)
+
+
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
     n_before = max(each.n_before for each in replays)
     if n_before > rows.shape[0]:
@@ -279,7 +303,12 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    if args.confirm_share is not None:
+    if args.pool:
+        searches = ("space_size", "space", "confirm_share", "finalists")
+        guards = ("epsilon", "bound", "estimator", "max_queries", "state")
+        for option in given(args, *guards, *searches):
+            raise ValueError(f"{flag_of(option)} must be left out with --pool")
+    elif args.confirm_share is not None:
         others = {"epsilon", "bound", *GUARD_OPTIONS, "state", "threads", "space_size", "space"}
         for option in given(args, *sorted(others - {"seed"}), "keys"):
             raise ValueError(f"{flag_of(option)} must be left out with --confirm-share")
@@ -297,7 +326,10 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "number of configurations that could have been asked about, or --space"
             )
         if args.epsilon is None:
-            raise ValueError(f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all")
+            raise ValueError(
+                f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all; or --pool, for "
+                "models that were fixed beforehand"
+            )
     else:
         for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
             raise ValueError(
@@ -454,6 +486,38 @@ def _audit_search(
         print(f"\n{made.sentence}\n\n{IN_FULL}")
     if args.plot:
         write_figure(args.plot, made.report.plot())
+    return OK
+
+
+def _audit_pool(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, pool: ModelPool
+) -> int:
+    """Judge all models, print what came out, then write the file and the picture asked for."""
+    keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
+    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
+    names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
+    packed = bool(args.packed)
+    add_file(pool, rows, names if keys is None else keys, packed=packed, n_threads=n_threads)
+    report = pool.report()
+    if args.output:
+        columns = columns_of(report, keys)
+        with answers_file(args.output, list(columns), keep=False) as write:
+            write_columns(write, columns)
+    if args.json:
+        outcome = _told(args, rows, labels, pool.n_samples)
+        outcome |= {"seed": pool.seed, "n_vectors": pool.n_vectors, "pool": report.as_json()}
+        print(json.dumps(outcome, indent=2, default=plain))
+    elif not args.quiet:
+        drawn = " (drawn)" if args.seed is None else ""
+        print(
+            f"{_asked(rows, pool.n_samples)}: delta {args.delta:g}, "
+            f"{counted(pool.n_vectors, 'sign vector')}, seed {pool.seed}{drawn}"
+        )
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
+        print(f"\n{report}\n\n{IN_FULL}")
+    if args.plot:
+        write_figure(args.plot, report.plot())
     return OK
 
 

@@ -261,7 +261,10 @@ class DeclaredSearch(Guard):
             "before any score was seen"
         )
         if measure.is_paired:
-            assumed += " The baseline was fixed before any holdout score was seen."
+            assumed += (
+                " The baseline was fixed before any holdout score was seen; for gains, the holdout "
+                "was not stratified."
+            )
         if self.space.shows is not None:
             seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:

@@ -96,6 +96,12 @@ def balanced_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
     return each(bounds.weighted_interval, [(mean, 1 / sizes, sizes) for mean in means], nats)
 
 
+def balanced_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
+    sizes = np.array(truth.sizes)
+    wrong = errors_by_class(truth, rows)[0]
+    return bounds.asymptotic_balanced_interval(sizes - wrong, sizes, nats)
+
+
 def precision(measure: Measure, errors: Array) -> Array:
     hits, false, _ = _hits(measure, errors)
     return _ratio(hits, hits + false)

@@ -10,6 +10,8 @@ enum { LANES = 8 };           /* laws at a time: one's step needs the one before
 #define TRUNCATED_NATS 8.0    /* what is left out of a sum is exp(-8) of what is allowed, on each side */
 #define TIE 1e-9              /* points that close count as equal: more than rounding moves a rate */
 #define SLACK 0.008           /* the cells' share of the nats, less where few rows differ: it costs less */
+#define LOST (1.0 / 128)      /* the part of the error that the limits of p and of q have */
+#define NEAR 0.0006           /* how near to the limit a search ends, of the nats */
 #define FEW 8.0
 #define MANY 400.0
 static const double PI = 3.14159265358979323846;
@@ -358,16 +360,34 @@ static double rate_at(double nats)
     return 0.5 * z * z;
 }
 
-double gain_limit(const struct gain_level *level, double n_plus, double n_minus, double p_low,
-                  double q_high, struct gain_memory *memory)
+/* ln(share / limit) for the lower limit of a share of successes, by Chernoff's bound at nats a row: the
+ * root of share y - rest ln(1 + share/rest (1 - exp(-y))) = nats, rest = 1 - share.  It is convex, so that
+ * a step of Newton's method never falls short. */
+static double drop_at(double share, double rest, double nats)
 {
-    const double m = level->m, nats = level->nats;
+    if (share <= 0.0 || rest <= 0.0)
+        return nats; /* of none, any will do; of all, the limit is exp(-nats) */
+    double y = sqrt(2.0 * nats * rest / share) + nats / share;
+    for (int i = 0; i < 8; i++) {
+        const double odds = -share * expm1(-y);
+        y -= (share * y - rest * log1p(odds / rest) - nats) * (rest + odds) / odds;
+    }
+    return y * (1.0 + 1e-12) + 1e-12 * nats;
+}
+
+double gain_limit(double n_plus, double n_minus, double m, double nats, struct gain_memory *memory)
+{
+    /* p and q have limits of their own, wrong with LOST of the probability in all */
+    const double each = (nats + log(2.0 / LOST)) / m;
+    const double p_low = n_plus / m * exp(-drop_at(n_plus / m, 1.0 - n_plus / m, each));
+    const double q = n_minus / m, q_high = fmin(1.0, q - (1.0 - q) * expm1(-drop_at(1.0 - q, q, each)));
     const double slack = SLACK * nats * fmin(1.0, (n_plus + n_minus + FEW) / MANY);
     const double mean = (n_plus - n_minus) / m;
     double low = p_low - q_high, high = mean; /* D is refuted at low, and not at high */
     if (low >= high)
         return high;
-    const double gain = refuted(n_plus, n_minus, m, rate_at(nats));
+    const double wanted = rate_at(nats);
+    const double gain = refuted(n_plus, n_minus, m, wanted);
     const double most = rate(n_plus, n_minus, m, gain);
 
     const double widest[2] = {fmax(0.0, 2.0 * p_low - mean), fmin(1.0, 2.0 * (q_high + slack / m) + mean)};
@@ -392,12 +412,15 @@ double gain_limit(const struct gain_level *level, double n_plus, double n_minus,
         k--;
     region.least[observed - region.first] = k;
 
-    const double allowed = -nats + log1p(-level->lost) + m * log1p(-slack / m);
-    const double near = 0.05 * slack;
+    const double allowed = -nats + log1p(-LOST) + m * log1p(-slack / m);
+    const double near = NEAR * nats;
     /* Newton's steps until both ends are known, and then the Illinois method: the least favourable s
      * moves with D */
     double left_low = INFINITY, left_high = -INFINITY; /* nats left at the ends */
-    double d = gain > low ? gain : 0.5 * (low + high);
+    const double slope = (2.0 * wanted + 1.0) / (mean - gain); /* of ln F in D, nearly */
+    double d = gain + (allowed + nats - 0.002 * nats) / slope;
+    if (!(d > low && d < high))
+        d = 0.5 * (low + high);
     int side = 0;
     for (int tries = 0; tries < 200 && low < d && d < high; tries++) {
         const double q_low = fmax(p_low - d, fmax(0.0, -d));
