@@ -115,12 +115,13 @@ class History:
 
 def _finalist(told: dict[str, Any]) -> Finalist:
     """The finalist whose fields JSON holds."""
-    gain = told["gain"]
+    gain, asymptotic = told["gain"], told["asymptotic"]
     return Finalist(
         **told
         | {
             "value": tuple(told["value"]),
             "gain": None if gain is None else tuple(gain),
+            "asymptotic": None if asymptotic is None else tuple(asymptotic),
             "over": {name: tuple(limits) for name, limits in told["over"].items()},
         }
     )
@@ -231,7 +232,8 @@ class Confirmation:
             value, over_baseline = self._rows.value(candidate, finalist.nats), None
             if self._baseline is not None:
                 over_baseline = self._rows.gain(self._baseline, candidate, finalist.nats)
-            full.append(finalist._replace(value=value, gain=over_baseline))
+            asymptotic = self._rows.asymptotic(candidate, finalist.nats)
+            full.append(finalist._replace(value=value, gain=over_baseline, asymptotic=asymptotic))
         n_pairs = math.comb(len(full), 2)
         if self._pairs and n_pairs:
             nats = self._nats(full[0].batch, n_pairs, log_outcomes)

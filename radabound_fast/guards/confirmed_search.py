@@ -224,7 +224,7 @@ class ConfirmedSearch(Guard):
         part = self._search_part
         if part is None:
             raise ValueError("score needs search rows, and all rows are kept for the end")
-        taken = self._search.take(y_pred, ndim, "y_pred")
+        taken = self._taken(self._search, y_pred, ndim, "y_pred")
         if isinstance(part, Holdout):
             truth = part.truth
             return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(taken, ndim)))
@@ -324,7 +324,13 @@ class ConfirmedSearch(Guard):
 
     def _read(self, y_pred: Any, name: str) -> NDArray[Any]:
         with read_as(y_pred=name, losses=name):
-            return self._rows.read(self._confirmation.take(y_pred, 1, name), name)
+            return self._rows.read(self._taken(self._confirmation, y_pred, 1, name), name)
+
+    def _taken(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
+        """The part's rows of predictions or losses, which may be of all rows."""
+        if self._holdout.labels is not None:
+            self._holdout.labels.check_rows(y_pred, ndim, name)
+        return part.take(y_pred, ndim, name)
 
     def _fingerprint(self, array: NDArray[Any]) -> int:
         """A keyed hash, which tells arrays apart."""
