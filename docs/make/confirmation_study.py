@@ -6,9 +6,9 @@ Takes some twenty minutes on one core.  Needs the extras demo and optuna, FLAML 
 pydataset, whose files are read and whose code is not run.
 
 A data set is cut into rows to train on and evaluation rows.  All trees of a grid are trained once,
-and predict all evaluation rows, which are the population: a repeat draws m of them with replacement as
-a holdout, and the error of a model on all is its truth.  FLAML trains its own models in each of its
-repeats.
+and predict all evaluation rows, which are the population: a repeat draws m of them with replacement
+as a holdout, and the error of a model on all is its truth.  FLAML trains its own models in each of
+its repeats.
 """
 
 from __future__ import annotations

@@ -602,7 +602,7 @@ class ConfirmedSearch(Guard):
         )
 
     def _history(self) -> History:
-        return self._own_events().turn(lambda turn: History(turn.events))
+        return self._own_events().read(lambda turn: History(turn.events))
 
     def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
         has_gains = self._has_gains
