@@ -449,13 +449,13 @@ def test_places_beyond_a_space_are_index_errors(space):
             space[place]
 
 
-@pytest.mark.parametrize("few", [2**63, 2**63 + 1])
-def test_codes_of_a_product_are_packed_up_to_the_last_that_64_bits_hold(few):
-    space = as_space(few // 3 + 1) * 3 if few > 2**63 else as_space(2**62) * 2
-    last = [space.find((part.size - 1, 0))[0] for part in space.spaces[:1]]
-    code, _ = space.find(tuple(part.size - 1 for part in space.spaces))
-    packed = space.pack_codes([code, *last])
-    assert space.unpack_codes(np.array(packed) if few == 2**63 else packed) == [code, *last]
+@pytest.mark.parametrize("sizes", [(2**62, 2), (2**31, 2**32), (2**61, 5), (2**63, 2), (3**40, 2)])
+def test_the_last_key_of_a_product_is_kept_at_and_beyond_64_bits(sizes):
+    search, last = DeclaredSearch(8, Product(*sizes), delta=0.1), tuple(n - 1 for n in sizes)
+    for key in (last, (0, 0), (last[0], 0)):
+        assert search.query(np.zeros(8, bool), key=key).key == key
+    assert search.answers.keys == [last, (0, 0), (last[0], 0)]
+    assert search.query_many(np.zeros((2, 8), bool), keys=[last, (0, 1)]).keys == [last, (0, 1)]
 
 
 def test_scalars_have_every_type_that_a_tool_hands_over():
