@@ -714,7 +714,7 @@ def test_a_study_of_optuna_maximizes_an_area_and_tells_of_gains():
         return SCORES + trial.suggest_int("noise", 0, 5) * SCORES[::-1]
 
     search = search_by("roc_auc", space=TrialSpace())
-    with pytest.raises(ValueError, match="study must maximize one value, the holdout roc_auc"):
+    with pytest.raises(ValueError, match="study must maximize objective 0, the holdout roc_auc"):
         optuna.create_study().optimize(guarded_objective(search, fit_predict), n_trials=1)
     study = optuna.create_study(direction="maximize")
     study.optimize(guarded_objective(search, fit_predict), n_trials=4)
