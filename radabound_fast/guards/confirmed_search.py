@@ -74,8 +74,9 @@ class ConfirmedSearch(Guard):
         The confirmation rows, chosen elsewhere by a rule that read neither labels nor predictions:
         the last weeks, another site.  In place of `confirm_share` and `seed`.
     stratify : bool, default False
-        Whether both parts have the same share of every class.  The population that intervals speak
-        of then has the class shares of the confirmation rows.
+        Whether both parts have the same share of every class, for error, accuracy and metrics that
+        are given the labels.  The population that intervals speak of then has the class shares of
+        the confirmation rows (Result 39).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before the confirmation
         rows were seen, or chosen on the search rows.  Every finalist then has a gain over it.
@@ -224,7 +225,7 @@ class ConfirmedSearch(Guard):
         part = self._search_part
         if part is None:
             raise ValueError("score needs search rows, and all rows are kept for the end")
-        taken = self._search.take(y_pred, ndim, "y_pred")
+        taken = self._taken(self._search, y_pred, ndim, "y_pred")
         if isinstance(part, Holdout):
             truth = part.truth
             return np.asarray(truth.values(truth.measure(bytes(16)), truth.read(taken, ndim)))
@@ -363,7 +364,13 @@ class ConfirmedSearch(Guard):
 
     def _read(self, y_pred: Any, name: str) -> NDArray[Any]:
         with read_as(y_pred=name, losses=name):
-            return self._rows.read(self._confirmation.take(y_pred, 1, name), name)
+            return self._rows.read(self._taken(self._confirmation, y_pred, 1, name), name)
+
+    def _taken(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
+        """The part's rows of predictions or losses, which may be of all rows."""
+        if self._holdout.labels is not None:
+            self._holdout.labels.check_rows(y_pred, ndim, name)
+        return part.take(y_pred, ndim, name)
 
     def _fingerprint(self, array: NDArray[Any]) -> int:
         """A keyed hash, which tells arrays apart."""
