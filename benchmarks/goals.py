@@ -565,9 +565,9 @@ def metrics(effort: Effort) -> Measured:
     losses = {"interval": betting_interval, "losses": rng.beta(1, 9, 10**5)}
     outcome = effort.race([Contestant("betting", "interval(losses, 20.0)", losses)])
     yield "betting_interval of 10^5 losses", outcome.median("betting") / 1e6
-    gains = {"interval": paired_interval}
+    paired = {"interval": paired_interval}
     few, many = "interval(240, 160, 4000, 10.0)", "interval(10**5, 10**5, 10**6, 10.0)"
-    outcome = effort.race([Contestant("few", few, gains), Contestant("many", many, gains)])
+    outcome = effort.race([Contestant("few", few, paired), Contestant("many", many, paired)])
     yield "paired_interval, 400 of 4,000 rows differ", outcome.median("few") / 1e3
     yield "paired_interval, 200,000 of 10^6 rows differ", outcome.median("many") / 1e6
 
