@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from radabound_fast import __version__
 from radabound_fast.cli.audit import add_audit
+from radabound_fast.cli.completion import add_completion
 from radabound_fast.cli.confirm import add_confirm
 from radabound_fast.cli.demo import add_demo
 from radabound_fast.cli.edge import add_edge
@@ -36,6 +37,7 @@ from radabound_fast.cli.serve import add_serve
 COMMANDS = (
     add_audit, add_confirm, add_gate, add_report, add_plan, add_serve,
     add_edge, add_demo, add_reproduce, add_info,
+    add_completion,
 )  # fmt: skip
 
 
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         with _stopping_cleanly():
-            return _run(_parser().parse_args(argv))
+            return _run(make_parser().parse_args(argv))
     except KeyboardInterrupt:  # wherever it comes, also while an error is reported
         return INTERRUPTED
     except _Stopped as stop:
@@ -123,7 +125,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
 
 
-def _parser() -> _Parser:
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command and all its subcommands."""
     parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
