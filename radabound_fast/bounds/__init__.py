@@ -49,6 +49,7 @@ from .bound import Bound
 from .conditional import (
     auc_blocks,
     auc_interval,
+    balanced_interval,
     f1_interval,
     rate_interval,
     roc_band,
@@ -94,6 +95,7 @@ __all__ = [
     "asymptotic_mean_interval",
     "auc_blocks",
     "auc_interval",
+    "balanced_interval",
     "betting_interval",
     "betting_p_value",
     "bernstein_excess",

@@ -97,12 +97,15 @@ def _lower_limits(cases: NDArray[np.float64], m: int) -> NDArray[np.float64]:
     """Lower limits of rows of counts and nats."""
     if len(cases) <= 2:
         return _each(cases, m)
-    order = np.lexsort(cases.T)
-    cases = cases[order]
-    is_new = np.append(True, (cases[1:] != cases[:-1]).any(axis=1))
-    lows = np.empty(len(cases))
-    lows[order] = _each(cases[is_new], m)[np.cumsum(is_new) - 1]
-    return lows
+    levels, ranks = np.unique(cases[:, 2], return_inverse=True)
+    plus, minus = cases[:, :2].T.astype(np.int64)
+    sizes = len(levels), int(plus.max()) + 1, int(minus.max()) + 1
+    if math.prod(sizes) < 2**62:
+        keys = (ranks * sizes[1] + plus) * sizes[2] + minus
+        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+        return _each(cases[first], m)[places]
+    different, places = np.unique(cases, axis=0, return_inverse=True)
+    return _each(different, m)[places]
 
 
 def _each(cases: NDArray[np.float64], m: int) -> NDArray[np.float64]:

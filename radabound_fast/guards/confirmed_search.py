@@ -74,8 +74,9 @@ class ConfirmedSearch(Guard):
         The confirmation rows, chosen elsewhere by a rule that read neither labels nor predictions:
         the last weeks, another site.  In place of `confirm_share` and `seed`.
     stratify : bool, default False
-        Whether both parts have the same share of every class.  The population that intervals speak
-        of then has the class shares of the confirmation rows.
+        Whether both parts have the same share of every class, for error, accuracy and metrics that
+        are given the labels.  The population that intervals speak of then has the class shares of
+        the confirmation rows (Result 39).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before the confirmation
         rows were seen, or chosen on the search rows.  Every finalist then has a gain over it.

@@ -242,6 +242,7 @@ BAD = {
 OWN = {
     "history_nats": {"counts": [2, 1]},
     "asymptotic_balanced_interval": {"sizes": [100, 30]},
+    "balanced_interval": {"sizes": [100, 30]},
 }
 FUNCTIONS = [
     function for name in bounds.__all__ if inspect.isfunction(function := getattr(bounds, name))

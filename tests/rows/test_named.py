@@ -179,6 +179,9 @@ def test_rows_that_do_not_name_the_labels_rows_go_by_position():
     own, fresh = pd.Series(LABELS, INDEX), pd.Series(LABELS)
     for same in (LABELS, own, fresh, own.set_axis(INDEX + 9), pl.Series(LABELS)):
         assert search.query(same, key=0).value == 0.0
+    # an index that nobody gave says nothing, though it may hold the labels' names
+    mixed = DeclaredSearch(pd.Series(LABELS, ORDER), 9, delta=0.1)
+    assert mixed.query(pd.Series(LABELS), key=0).value == 0.0
     by_array = DeclaredSearch(LABELS, 9, delta=0.1)
     assert by_array.query(own.set_axis(INDEX[::-1]), key=0).value == 0.0
     # who receives the labels compares by position: it may have no pandas
