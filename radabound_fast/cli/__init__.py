@@ -114,20 +114,28 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Reports a bad argument in one line, without the usage; -1e3 is a number to it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._negative_number_matcher = re.compile(r"-\.?\d")  # as Python 3.14 has it
 
+    def every_action(self) -> Iterator[argparse.Action]:
+        """Options and arguments, those of subcommands too."""
+        for action in self._actions:
+            yield action
+            if isinstance(action.choices, dict):
+                for parser in action.choices.values():
+                    yield from parser.every_action()
+
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """Make the parser of the command and all its subcommands."""
-    parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
+    parser = Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in COMMANDS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
 from radabound_fast._extras import needs
@@ -27,7 +26,7 @@ def _completion(args: argparse.Namespace) -> int:
     from radabound_fast.cli import make_parser
 
     parser = make_parser()
-    for action in _actions_of(parser):
+    for action in parser.every_action():
         names = action.metavar if isinstance(action.metavar, tuple) else (action.metavar or "",)
         if any("FILE" in name for name in names):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
@@ -35,12 +34,3 @@ def _completion(args: argparse.Namespace) -> int:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
     print(shtab.complete(parser, args.shell))
     return OK
-
-
-def _actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Options and arguments, those of subcommands too."""
-    for action in parser._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for each in dict.fromkeys(action.choices.values()):
-                yield from _actions_of(each)
