@@ -125,9 +125,9 @@ class Parser(argparse.ArgumentParser):
         """Options and arguments, those of subcommands too."""
         for action in self._actions:
             yield action
-            if isinstance(action.choices, dict):
-                for parser in action.choices.values():
-                    yield from parser.every_action()
+            for each in action.choices.values() if isinstance(action.choices, dict) else ():
+                if isinstance(each, Parser):
+                    yield from each.every_action()
 
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
