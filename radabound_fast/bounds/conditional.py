@@ -8,6 +8,7 @@ limits hold given that, and hence without.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .kl import kl_interval
 
 Floats = NDArray[np.float64]
 
+_USUAL_RATE = 0.8
 _MOST_WEIGHTS = 128
 _LEAST_WEIGHT = 2.0**-900  # of the largest: reciprocals of less overflow
 _SMALL = 2.0**-24  # of the largest: weights below need not be distinguished
@@ -231,6 +233,68 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     furthest = math.sqrt(0.5 * budget * float(many @ (each * each))) * (1.0 + OUT)
     low, high = weighted_limits(value, *_few(each, many), budget)
     return max(low, value - furthest), min(high, value + furthest)
+
+
+def balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
+    """Confidence interval for the mean of the classes' rates, as the balanced accuracy is one.
+
+    Parameters
+    ----------
+    hits, sizes : array_like of int, shape (n_classes,)
+        Rows of each class that are right, and rows of it; at least 1.
+    nats : float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
+
+    Returns
+    -------
+    tuple of float
+        Limits in [0, 1], around the mean of the rates, given the sizes.
+
+    Notes
+    -----
+    `weighted_interval`, or the mean of the classes' own limits (`rate_interval`), among which the
+    error is shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in
+    every class, which the sizes and nats decide.  Where one class is rare that is the latter.
+    (Result 23 of docs/explanation/theory.md.)
+
+    Examples
+    --------
+    >>> low, high = balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.8789, 0.9181)
+    """
+    n, right = check_sizes(sizes=sizes), check_sizes(hits=hits)
+    if n.ndim != 1 or n.size == 0 or n.shape != right.shape:
+        raise ValueError(f"hits and sizes must be one number a class, got {hits!r} and {sizes!r}")
+    if (n < 1).any():
+        raise ValueError(f"sizes must be at least 1, got {n.min()}")
+    if (right > n).any():
+        raise ValueError(f"hits must be at most their sizes, got {right[right > n][0]}")
+    of_classes, budget = tuple(n.tolist()), check_not_negative(nats=nats)
+    limits = _by_class if _class_by_class(of_classes, budget) else _of_their_mean
+    return limits(right.tolist(), of_classes, budget)
+
+
+@lru_cache(maxsize=256)
+def _class_by_class(sizes: tuple[int, ...], nats: float) -> bool:
+    usual = [round(_USUAL_RATE * size) for size in sizes]
+    own, shared = _by_class(usual, sizes, nats), _of_their_mean(usual, sizes, nats)
+    return own[1] - own[0] < shared[1] - shared[0]
+
+
+def _by_class(hits: list[int], sizes: tuple[int, ...], nats: float) -> tuple[float, float]:
+    parts = [1.0 / math.sqrt(size) for size in sizes]
+    low = high = 0.0
+    for count, size, part in zip(hits, sizes, parts, strict=True):
+        below, above = binomial_interval(count, size, nats + math.log(sum(parts) / part))
+        low, high = low + below, high + above
+    return low / len(sizes) * (1.0 - OUT), min(1.0, high / len(sizes) * (1.0 + OUT))
+
+
+def _of_their_mean(hits: list[int], sizes: tuple[int, ...], nats: float) -> tuple[float, float]:
+    rates = [count / size for count, size in zip(hits, sizes, strict=True)]
+    counts = np.array(sizes)
+    return weighted_interval(min(1.0, sum(rates) / len(rates)), 1.0 / counts, counts, nats)
 
 
 def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:

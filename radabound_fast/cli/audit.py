@@ -40,11 +40,13 @@ from radabound_fast.cli.replay import (
     shortfalls,
     table,
 )
-from radabound_fast.cli.spaces import NamedKeys, keys_in, read_keys
+from radabound_fast.cli.spaces import keys_in, read_keys
 from radabound_fast.files.answers import answers_file
 from radabound_fast.files.output import write_figure
+from radabound_fast.files.place import expanded
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import FileRows, open_losses, open_predictions
+from radabound_fast.files.sources import CSV, SUFFIXES
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
@@ -53,6 +55,7 @@ from radabound_fast.metrics import METRICS
 from radabound_fast.pool.model_pool import ModelPool
 from radabound_fast.rows.labels import Labels
 from radabound_fast.spaces import Space, as_space
+from radabound_fast.spaces.named import NamedKeys
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
@@ -81,10 +84,16 @@ def add_audit(commands: Any) -> None:
     )
     parser.set_defaults(run=_audit)
     what = parser.add_mutually_exclusive_group(required=True)
-    formats = ".npy, .npz (or .npz:key), .csv or .parquet"
-    what.add_argument("--predictions", metavar="FILE", help=f"k x m predictions: {formats}")
-    what.add_argument("--losses", metavar="FILE", help="k x m losses in [0, 1] instead")
-    parser.add_argument("--labels", metavar="FILE", help="the m labels that predictions are for")
+    what.add_argument(
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        help=f"k x m predictions: files ({', '.join(SUFFIXES)}, .npz:key), folders, patterns, URLs",
+    )
+    what.add_argument("--losses", metavar="FILE", nargs="+", help="k x m losses in [0, 1] instead")
+    parser.add_argument(
+        "--labels", metavar="FILE", nargs="+", help="the m labels that predictions are for"
+    )
     parser.add_argument(
         "--transpose",
         action=argparse.BooleanOptionalAction,
@@ -160,11 +169,11 @@ def add_audit(commands: Any) -> None:
         metavar="FILE.png",
         help="draw complexity against queries; of a search, all scores with their intervals",
     )
-    guard.add_argument(
+    parser.add_argument(
         "--state",
         metavar="FILE.db",
-        help="keep the guard here, of one bound, and go on where it stopped; --output has the "
-        "answers of this run",
+        help="keep the search, or the guard of one bound, here, and go on where it stopped; "
+        "--output has the answers of this run",
     )
     guard.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="no text and no progress")
@@ -178,16 +187,18 @@ def _audit(args: argparse.Namespace) -> int:
         return _audit_pool(args, rows, labels, _pool(args, labels, n_samples))
     with contextlib.ExitStack() as kept:
         if args.confirm_share is not None:
-            return _audit_confirmed(args, rows, labels, _confirmed(args, labels, n_samples))
+            return _audit_confirmed(args, rows, labels, _confirmed(args, labels, rows, n_samples))
         if space is None:
-            return _audit_guards(args, rows, labels, _guards(args, labels, n_samples, kept))
-        search = _search(args, space, labels, rows.shape[0], n_samples)
+            guards = _guards(args, labels, rows, n_samples, kept)
+            return _audit_guards(args, rows, labels, guards)
+        search = _search(args, space, labels, rows, n_samples, kept)
         return _audit_search(args, rows, labels, search)
 
 
 def _guards(
     args: argparse.Namespace,
     labels: NDArray[Any] | None,
+    rows: FileRows,
     n_samples: int,
     kept: contextlib.ExitStack,
 ) -> list[GuardReplay]:
@@ -209,6 +220,8 @@ def _guards(
         replays.append(
             GuardReplay(
                 guard,
+                names=rows.names,
+                binary=labels is not None or rows.dtype.kind in "biu",
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
@@ -222,16 +235,18 @@ def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
     try:
         return Labels(labels)
     except ValueError as error:
-        raise ValueError(f"{args.labels}: {error}") from error
+        raise ValueError(f"{' '.join(args.labels)}: {error}") from error
 
 
 def _search(
     args: argparse.Namespace,
     space: Space,
     labels: NDArray[Any] | None,
-    n_rows: int,
+    rows: FileRows,
     n_samples: int,
+    kept: contextlib.ExitStack,
 ) -> SearchReplay:
+    n_rows = rows.shape[0]
     name = "--space-size" if args.space is None else "the number of configurations in --space"
     keys: list[Any] | None = None
     if args.keys is not None:
@@ -244,7 +259,7 @@ def _search(
             "configuration comes more than once, say with --keys which rows are of it"
         )
     if keys is not None and args.space is None:
-        space = NamedKeys(list(dict.fromkeys(keys)), space.size)
+        space = NamedKeys(space.size)
     elif keys is not None:
         keys = keys_in(space, args.keys, keys)
     else:
@@ -254,12 +269,24 @@ def _search(
     if labels is not None:
         _known(args, labels)  # which names the file if they are no labels
         what, baseline = judged(args, labels)
-    search = DeclaredSearch(what, space, delta=args.delta, baseline=baseline)
-    return SearchReplay(search, keys, packed=bool(args.packed), keep=bool(args.plot))
+    options: dict[str, Any] = {"delta": args.delta, "baseline": baseline}
+    if args.state is None:
+        search = DeclaredSearch(what, space, **options)
+    else:
+        search = kept.enter_context(DeclaredSearch.open(args.state, what, space, **options))
+    if isinstance(space, NamedKeys):
+        n_names = len({*(keys or ()), *search.answers.codes})
+        if n_names > space.size:
+            raise ValueError(
+                f"--space-size must be at least the number of different keys, {n_names:,}, got "
+                f"{space.size:,}"
+            )
+    packed, keep = bool(args.packed), bool(args.plot)
+    return SearchReplay(search, keys, names=rows.names, packed=packed, keep=keep)
 
 
 def _confirmed(
-    args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int
+    args: argparse.Namespace, labels: NDArray[Any] | None, rows: FileRows, n_samples: int
 ) -> ConfirmReplay:
     what: Any = n_samples
     baseline = None
@@ -274,7 +301,7 @@ def _confirmed(
         baseline=baseline,
     )
     n_finalists = check_count(finalists=1 if args.finalists is None else args.finalists)
-    return ConfirmReplay(search, n_finalists, packed=bool(args.packed))
+    return ConfirmReplay(search, n_finalists, names=rows.names, packed=bool(args.packed))
 
 
 def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int) -> ModelPool:
@@ -299,7 +326,8 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
         if args.output:
             columns, keep = replays[0].columns, args.state is not None
             write = written.enter_context(answers_file(args.output, columns, keep=keep))
-        replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
+        blocks = _with_progress(rows, n_before, args.quiet)
+        replay(rows.file_of, blocks, replays, write, n_before)
 
 
 def _check_audit(args: argparse.Namespace) -> None:
@@ -331,7 +359,7 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "models that were fixed beforehand"
             )
     else:
-        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
+        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "threads"):
             raise ValueError(
                 f"{flag_of(option)} is for a guard, which halts; a search over a declared space "
                 "does not: leave it or the space out"
@@ -350,16 +378,16 @@ def _check_audit(args: argparse.Namespace) -> None:
         check_installed("files", "pyarrow")
     if args.state is not None and len(set(args.bound or [""])) != 1:
         raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
-    if args.state is not None and args.plot:
-        raise ValueError("--plot needs the whole replay: leave out --state")
+    if args.state is not None and args.plot and args.epsilon is not None:
+        raise ValueError("--plot of a guard needs the whole replay: leave out --state")
 
 
 def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows, int]:
     """The labels of predictions, or None; predictions or losses; and m."""
     if (args.predictions is None) != (args.labels is None):
         raise ValueError("--labels must be given with --predictions, and only with them")
-    paths = [path for path in (args.labels, args.predictions, args.losses) if path]
-    if args.header and not any(path.lower().endswith(".csv") for path in paths):
+    paths = [each for paths in (args.labels, args.predictions, args.losses) for each in paths or ()]
+    if args.header and not any(file.lower().endswith(CSV) for file in expanded(paths, SUFFIXES)):
         raise ValueError("--header is for .csv files, got none")
     labels_header, header = HEADERS[args.header]
     how = {
@@ -376,6 +404,7 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
         args.predictions,
         labels_header=labels_header,
         classes=takes_classes(args.metric),
+        probabilities=METRICS[args.metric or "error"].takes == "probabilities",
         **how,
     )
     if args.n_samples not in (None, len(labels)):
@@ -385,9 +414,9 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
     return labels, rows, len(labels)
 
 
-def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
-    with progress(rows.shape[0], "queries", quiet=quiet) as advance:
-        for block in rows:
+def _with_progress(rows: FileRows, n_before: int, quiet: bool) -> Iterator[NDArray[Any]]:
+    with progress(rows.shape[0] - n_before, "queries", quiet=quiet) as advance:
+        for block in rows.blocks(n_before):
             yield block
             advance(len(block))
 
@@ -399,7 +428,8 @@ def _told(
     return {
         "version": __version__,
         "file": rows.name,
-        "labels": args.labels,
+        "files": [name for name, _ in rows.parts],
+        "labels": args.labels[0] if args.labels and len(args.labels) == 1 else args.labels,
         "transpose": bool(args.transpose),
         "packed": bool(args.packed),
         "bitorder": rows.bitorder,
@@ -476,13 +506,19 @@ def _audit_search(
     _replay(args, rows, [made])
     n_samples = made.search.n_samples
     if args.json:
-        outcome = _told(args, rows, labels, n_samples) | {"search": made.record()}
+        outcome = _told(args, rows, labels, n_samples)
+        outcome |= {"state": args.state, "search": made.record()}
         print(json.dumps(outcome, indent=2))
     elif not args.quiet:
+        n_before = made.n_before
         size = counted(made.search.size or 0, "configuration")
         print(f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of {size}")
         if rows.note:
             print(f"Cells are compared as text: {rows.note}.")
+        if n_before:
+            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
+        if made.note:
+            print(f"Note: {made.note}.")
         print(f"\n{made.sentence}\n\n{IN_FULL}")
     if args.plot:
         write_figure(args.plot, made.report.plot())
@@ -495,7 +531,9 @@ def _audit_pool(
     """Judge all models, print what came out, then write the file and the picture asked for."""
     keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
     n_threads = 1 if args.threads is None else check_count(threads=args.threads)
-    names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
+    names = rows.names
+    if names is None or len(set(names)) < len(names):
+        names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
     packed = bool(args.packed)
     add_file(pool, rows, names if keys is None else keys, packed=packed, n_threads=n_threads)
     report = pool.report()

@@ -56,6 +56,8 @@ def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
         They are no boolean array over the rows, are none, or tear a group apart.
     """
     chosen, n_samples = as_array(rows, "rows"), holdout.n_samples
+    if holdout.labels is not None:
+        holdout.labels.check_rows(rows, name="rows")
     if chosen.dtype != np.bool_ or chosen.shape != (n_samples,):
         raise ValueError(
             f"rows must be a boolean array of shape ({n_samples},), True for rows that are kept "

@@ -114,7 +114,7 @@ def keep(lock):
 
 @forks
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("n_waiting", [1, 2])
+@pytest.mark.parametrize("n_waiting", [1, pytest.param(2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("step", [let_go, let_go_and_linger, keep])
 def test_a_child_forked_as_a_lock_is_handed_over_has_a_free_one(step, n_waiting):
     for _ in range(4):
