@@ -89,6 +89,7 @@ class Service:
                 Route("/query_many", self._endpoint(partial(self._query, many=True)), methods=post),
                 Route("/state", self._endpoint(self._state)),
                 Route("/report", self._endpoint(self._report)),
+                Route("/end", self._endpoint(self._end), methods=post),
                 Route("/", self._endpoint(self._page)),
                 Route("/metrics", self._endpoint(self._metrics)),
                 Route("/health", self._health),
@@ -145,7 +146,11 @@ class Service:
         return team
 
     async def _body(self, request: Request) -> bytes:
-        """Read the body; Refusal if it is too long, or too much is in memory already."""
+        """Read the body; Refusal if it is compressed, or too long, or too much is in memory."""
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":
+            reason = f"a body must come as it is, got Content-Encoding: {coding:.40}"
+            raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         parts: list[bytes] = []
@@ -230,6 +235,12 @@ class Service:
         make = partial(state.team_report, guard, report, replies)
         # in a thread, as it takes long: queries go on
         return _json(await asyncio.to_thread(_or_refusal, make))
+
+    async def _end(self, _: Request, team: Team) -> Response:
+        if not team.is_owner or not self._answering.guard.of_teams:
+            raise _refusal(403, "PermissionError", "the owner ends a competition, and nobody else")
+        guard, report = self._answering.guard, _or_refusal(self._answering.end)
+        return _json(state.team_report(guard, report, None))
 
     async def _page(self, _: Request, team: Team) -> Response:
         content = self._read(partial(state.page_content, self._answering.guard, team))
