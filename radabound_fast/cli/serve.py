@@ -19,6 +19,7 @@ from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
     OF_PREDICTIONS,
+    add_conditions,
     add_option,
     declared_space,
     given,
@@ -29,6 +30,7 @@ from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.gate.gate import Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
@@ -39,8 +41,12 @@ GUARDS: dict[str, Any] = {
     "ladder": Ladder,
     "fixed-sequence": FixedSequence,
     "declared-search": DeclaredSearch,
+    "gate": Gate,
 }
-_OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns")
+_OF_GATE = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
+_OPTIONS = (
+    "epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns", *_OF_GATE,
+)  # fmt: skip
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 
@@ -90,6 +96,10 @@ def add_serve(commands: Any) -> None:
         "--allow-reruns", action="store_true", default=None, help="of declared-search"
     )
     guard.add_argument("--step", type=float, help="of ladder")
+    guard.add_argument(
+        "--gate", dest="guard", action="store_const", const="gate", help="short for --guard gate"
+    )
+    add_conditions(guard)
     metric = parser.add_argument_group(
         "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
     )
@@ -207,16 +217,19 @@ def _name_of(kind: Any) -> str:
 
 def _kind_of(path: str) -> Any:
     """The class of the guard in a database."""
-    from radabound_fast.store import open_ledger
+    from radabound_fast.store import EventRecord, open_ledger, open_record
 
     try:
-        ledger = open_ledger(path)
+        name = open_record(EventRecord, path, "power").description["kind"]
     except ValueError:
-        return DeclaredSearch  # or nothing of ours, which it says
-    try:
-        name = ledger.description["kind"]
-    finally:
-        ledger.close()
+        try:
+            ledger = open_ledger(path)
+        except ValueError:
+            return DeclaredSearch  # or nothing of ours, which it says
+        try:
+            name = ledger.description["kind"]
+        finally:
+            ledger.close()
     for kind in GUARDS.values():
         if kind.__name__ == name:
             return kind
