@@ -46,6 +46,7 @@ copybutton_line_continuation_character = "\\"
 copybutton_selector = "div.highlight pre:not(div.cell_output pre)"
 
 default_role = "py:obj"
+autodoc_mock_imports = ["mlflow", "wandb"]  # trackers that the site is built without
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # shapes and dtypes are in the docstrings
 numpydoc_show_class_members = False

@@ -163,12 +163,12 @@ def accepted(space: Any, keys: Any) -> dict[Any, tuple[float, list[Any]]]:
 
 # what a tool, a file or a slip may hand over where 0, 1, 2, 3 or "a" is declared
 SCALARS: list[Any] = [
-    0, 1, 2, 3, 4, 5, -1, 2**53 + 1, 2**63, 10**400, 1.0, 2.0, 3.0, -0.0, 0.5, 1.0000001, 3.0000001,
-    3 + 1e-12, math.nextafter(1.0, 2.0), 1e300, math.nan, math.inf, -math.inf, True, False, None,
-    "a", "b", "1", "True", "", b"a", Decimal(1), Fraction(1), Fraction(1, 2), 1 + 0j, np.int8(1),
-    np.uint64(3), np.float32(1), np.float32(0.1), np.float64(2.0), np.longdouble(1), np.True_,
-    np.str_("a"), np.array(1), np.array([1]), np.datetime64(1, "s"), np.timedelta64(1), (1,), [1],
-    {1}, {"a": 1}, {}, (), object(),
+    0, 1, 2, 3, 4, 5, -1, 2**53 + 1, 2**63, 2**60, 2.0**60, int(1e300), 1e300, 10**400, 1.0, 2.0,
+    3.0, -0.0, 0.5, 1.0000001, 3.0000001, 3 + 1e-12, math.nextafter(1.0, 2.0), math.nan, math.inf,
+    -math.inf, True, False, None, "a", "b", "1", "True", "", b"a", Decimal(1), Fraction(1),
+    Fraction(1, 2), 1 + 0j, np.int8(1), np.uint64(3), np.float32(1), np.float32(0.1),
+    np.float64(2.0), np.longdouble(1), np.True_, np.str_("a"), np.array(1), np.array([1]),
+    np.datetime64(1, "s"), np.timedelta64(1), (1,), [1], {1}, {"a": 1}, {}, (), object(),
 ]  # fmt: skip
 
 

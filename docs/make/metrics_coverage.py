@@ -5,7 +5,9 @@
 Seed 2027, delta = .1.  A search climbs 1,024 models that know nothing, whose truth is the same
 known number, by their values: from a random key, the first of its ten neighbours that is better,
 until none is.  Cross-validation is of four learners on rows of a population of 2,000 points, over
-which the truth of every fold model is its mean.
+which the truth of every fold model is its mean.  The worst learner predicts a fair coin x times the
+signs of the other folds' correlations of x with the label, so that all folds err the same way; or
+it takes one of two models, which err on different rows, by such signs.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast import DeclaredSearch, Holdout, bounds
 from radabound_fast.metrics import METRICS, AbsoluteError, Cost, LogLoss, SquaredError
 
 PAGE = Path(__file__).parents[1] / "evidence" / "coverage-of-metrics.md"
 SEED, DELTA, P, N_BITS, CLIP = 2027, 0.1, 0.1, 10, 0.01
 RUNS = {200: 100, 1000: 100, 4000: 40, 20_000: 10}
 N_FIXED = 400
+N_WORST = 200_000
 COSTS = np.array([[0.0, 1.0], [5.0, 0.5]])
 WITH_OPTIONS: dict[str, Any] = {
     "mean_cost": Cost(COSTS),
@@ -144,6 +147,36 @@ def of_folds() -> str:
     return "\n".join(lines)
 
 
+def of_worst_learners() -> str:
+    """How often limits at delta = .1 and .5 miss, and those that take all rows for independent."""
+    rng = np.random.default_rng(SEED)
+    lines = [
+        "| m, folds | error | delta | missed by the interval | by Chernoff for m rows |",
+        "|---|---|---|---|---|",
+    ]
+    for m, k in ((40, 2), (200, 5), (1000, 5), (1000, 10)):
+        n = m // k
+        fair = rng.binomial(n, 0.5, (N_WORST, k)) / n
+        sign = np.where(fair >= 0.5, 1, -1).prod(axis=1)
+        of_coins = 0.5 - sign * np.abs(fair - 0.5).mean(axis=1)
+        first = rng.binomial(n, 0.03, (N_WORST, k))
+        second = rng.binomial(n - first, 0.03 / 0.97)
+        others = np.where(first >= second, 1, -1)
+        others = others.prod(axis=1, keepdims=True) * others
+        of_rare = np.where(others > 0, first, second).sum(axis=1) / m
+        for truth, scores in ((0.5, of_coins), (0.03, of_rare)):
+            for delta in (0.1, 0.5):
+                nats, cells = math.log(2 / delta), []
+                for lows, highs in (
+                    bounds.cross_validation_interval(scores, m, k, nats),
+                    bounds.kl_interval(scores, m, nats),
+                ):
+                    cells.append(f"{((lows > truth) | (highs < truth)).mean():.4f}")
+                lines.append(f"| {m:,}, {k} | {truth:g} | {delta:g} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
+    fill(PAGE, "coverage of worst learners", of_worst_learners())
     fill(PAGE, "coverage of folds", of_folds())
     fill(PAGE, "coverage of metrics", of_metrics())

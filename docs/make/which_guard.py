@@ -13,6 +13,11 @@ PICTURE = Path(__file__).parents[1] / "explanation" / "which-guard.svg"
 # the question, in lines; then the guard for "yes", and what it says
 TREE = [
     (
+        ["Is a promise for the model at the end", "enough, not one for every score?"],
+        "ConfirmedSearch",
+        "an interval for each finalist; any search",
+    ),
+    (
         ["Can you write down all that may be", "tried, before any score is seen?"],
         "DeclaredSearch",
         "an interval for every score; never halts",

@@ -1,17 +1,5 @@
 """The compiled modules: arrays in, answers out.
 
-`support`    tracebacks without variables, a lock, state that changes whole or not at all, files
-`rows`       what an array becomes: bits, units of 2**-24, signs, sums, fingerprints
-`guard`      signed sums of rows through a guard's state, behind its gate, and the answers
-`search`     what a declared search stores of its queries, and the binomial tails of its limits
-`limits`     confidence limits that are a root of a capital
-`gains`      confidence limits of gains, by exact probabilities
-===========  =====================================================================================
-
-Calls go downwards only: `guard` uses `rows` and `support`, `search` uses `support`, and all of them
-the C sources (src/kernels, src/scan, src/gains), of which `rows` holds those for each instruction
-set.
-=======
 =============  ===================================================================================
 `support`      tracebacks without variables, a lock, state that changes whole or not at all, files
 `rows`         what an array becomes: bits, units of 2**-24, signs, sums, fingerprints

@@ -204,3 +204,135 @@ cdef ptrdiff_t bet(values, double nats, double mu, double *low, double *high) ex
             else:
                 betting_limits_of(counts, own, own + n, n, min(1.0, total / n), nats, low, high)
     return outside
+
+
+# ---- weighted means: the best of Chernoff's bounds over what the expectations may be -------------
+
+cdef enum:
+    MOST_STRATA = 128
+
+cdef double MOST_EXPONENT = 600.0
+cdef double SURE = 1.0 - 2.0**-40
+
+
+cdef struct strata:
+    int n
+    double weight[MOST_STRATA]
+    double count[MOST_STRATA]
+    double log_weight[MOST_STRATA]
+
+
+cdef double best_limit(const strata *s, double mean, double nats, double factor,
+                       double *excess) noexcept nogil:
+    """The best limit of Result 23 for one lambda; and mean less that of the tilted law.
+
+    For each mu it is ``(lambda mean - nats - most(mu)) / mu``, where most sums the maxima over p.
+    At the best mu it is ``sum of n a p``, and the left side of that, times mu, falls in mu.
+    """
+    cdef double over[MOST_STRATA]
+    cdef double log_grown[MOST_STRATA]
+    cdef double left = factor * mean - nats, price, p, most, share, curvature, above, tilted
+    cdef double low = 0.0, high = 1e300
+    cdef int i, step
+    excess[0] = 1.0
+    if left <= 0.0:
+        return 0.0
+    for i in range(s.n):
+        over[i] = 1.0 / expm1(factor * s.weight[i])
+        log_grown[i] = -log(over[i]) - s.log_weight[i]
+    price = factor
+    for step in range(MOST_STEPS):
+        most = share = curvature = 0.0
+        for i in range(s.n):
+            p = 1.0 / (price * s.weight[i]) - over[i]
+            if p >= 1.0:
+                most += s.count[i] * (factor - price) * s.weight[i]
+                share += s.count[i] * s.weight[i]
+            elif p > 0.0:
+                most += s.count[i] * (log_grown[i] - log(price) - 1.0
+                                      + price * s.weight[i] * over[i])
+                share += s.count[i] * s.weight[i] * p
+                curvature += s.count[i]
+        above = price * share + most - left  # which falls in the price, by its curvature / price
+        if above >= 0.0:
+            low = price
+        else:
+            high = price
+        if fabs(above) <= 1e-13 * (left + 1.0) or high - low <= 1e-15 * high:
+            break
+        price = price * exp(above / curvature) if curvature > 0.0 else 0.0
+        if not low < price < high:
+            price = 2.0 * low if high >= 1e300 else (0.5 * high if low == 0.0 else sqrt(low * high))
+    tilted = 0.0
+    for i in range(s.n):
+        p = min(1.0, max(0.0, 1.0 / (price * s.weight[i]) - over[i]))
+        tilted += s.count[i] * s.weight[i] * p * (1.0 + over[i]) / (over[i] + p)
+    excess[0] = mean - tilted
+    return (left - most) / price
+
+
+cdef double weighted_lower(const strata *s, double mean, double nats, double squares,
+                           double largest) noexcept nogil:
+    """The largest of these over lambda, or nearly: any of them is a limit."""
+    cdef double usual = sqrt(8.0 * nats / squares), best, low, high, at_low = 1.0, at_high, excess
+    cdef double place, found
+    cdef int step, side = 0
+    if nats == 0.0 or mean == 0.0:
+        return mean
+    best = max(0.0, mean - 2.0 * nats / usual)
+    # logarithms of lambda
+    low, high = log(nats / mean), log(MOST_EXPONENT / largest)
+    if low >= high:
+        return best
+    place = min(max(log(usual) + 0.25, low + 1e-3 * (high - low)), high)
+    found = best_limit(s, mean, nats, exp(high), &at_high)
+    best = max(best, found)
+    if at_high >= 0.0:
+        return min(best * SURE, mean)
+    for step in range(MOST_STEPS):
+        found = best_limit(s, mean, nats, exp(place), &excess)
+        best = max(best, found)
+        if excess >= 0.0:
+            low, at_low = place, excess
+            at_high *= 0.5 if side == 1 else 1.0  # Illinois
+            side = 1
+        else:
+            high, at_high = place, excess
+            at_low *= 0.5 if side == -1 else 1.0
+            side = -1
+        if high - low < 1e-6 or fabs(excess) < 1e-9 * mean:
+            break
+        place = low + (high - low) * min(max(at_low / (at_low - at_high), 0.02), 0.98)
+    return min(best * SURE, mean)
+
+
+def weighted_limits(double mean, weights, counts, double nats):
+    """Limits of the expectation of a weighted mean, of at most 128 different weights.
+
+    Parameters
+    ----------
+    mean : float
+        In [0, 1].
+    weights, counts : ndarray of float64, shape (n,)
+        Above 0; the weights of all values add up to 1.
+    nats : float
+
+    Returns
+    -------
+    low, high : float
+    """
+    cdef strata s
+    cdef int i
+    cdef double squares = 0.0, largest = 0.0, low, high
+    if len(weights) != len(counts) or not 0 < len(weights) <= MOST_STRATA:
+        raise ValueError(f"weights and counts must be one to {MOST_STRATA} numbers each")
+    s.n = len(weights)
+    for i in range(s.n):
+        s.weight[i], s.count[i] = weights[i], counts[i]
+        s.log_weight[i] = log(s.weight[i])
+        squares += s.count[i] * s.weight[i] * s.weight[i]
+        largest = max(largest, s.weight[i])
+    with nogil:
+        low = weighted_lower(&s, mean, nats, squares, largest)
+        high = 1.0 - weighted_lower(&s, 1.0 - mean, nats, squares, largest)
+    return low, max(mean, high)

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 def tail_over_first(c: float, m: float, odds: float, terms: int) -> float: ...
 @overload
 def tail_over_first(
-    c: NDArray[np.float64], m: float, odds: NDArray[np.float64], terms: int
+    c: NDArray[np.float64],
+    m: float | NDArray[np.float64],
+    odds: NDArray[np.float64],
+    terms: int,
 ) -> NDArray[np.float64]: ...
 
 @final

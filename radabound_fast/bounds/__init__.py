@@ -12,6 +12,7 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
     union, free         the union bound; the queries that it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
+    asymptotic          the normal approximation, which is not proved
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
     confirmation        finalists on rows that were kept for the end
     histories           claims that are made one after another, in view of the verdicts
@@ -32,6 +33,11 @@ from .adaptive import (
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
+from .asymptotic import (
+    asymptotic_auc_interval,
+    asymptotic_balanced_interval,
+    asymptotic_mean_interval,
+)
 from .betting import betting_interval, betting_p_value
 from .binomial import (
     binomial_free,
@@ -43,6 +49,7 @@ from .bound import Bound
 from .conditional import (
     auc_blocks,
     auc_interval,
+    balanced_interval,
     f1_interval,
     rate_interval,
     roc_band,
@@ -83,8 +90,12 @@ __all__ = [
     "PAPER_BOUNDS",
     "Free",
     "Stage",
+    "asymptotic_auc_interval",
+    "asymptotic_balanced_interval",
+    "asymptotic_mean_interval",
     "auc_blocks",
     "auc_interval",
+    "balanced_interval",
     "betting_interval",
     "betting_p_value",
     "bernstein_excess",

@@ -21,24 +21,26 @@ _BLOCK = 8192  # values at a time: what is computed for them stays in the cache
 
 
 def limits(
-    drops: Callable[[Any, Any], tuple[Any, Any]], values: Any, nats: Any, scale: int = 1
+    drops: Callable[[Any, Any, Any], tuple[Any, Any]], values: Any, nats: Any, scale: Any = 1.0
 ) -> tuple[Any, Any]:
     """Both limits of the means ``values / scale``: floats for floats, arrays for arrays.
 
-    ``drops(values, nats)`` returns the y of the lower limit and that of the upper one.
+    ``drops(values, nats, scale)`` returns the y of the lower limit and that of the upper one.
     """
     if isinstance(values, float) and isinstance(nats, float):
-        below, above = drops(values, nats)
+        below, above = drops(values, nats, scale)
         return low(values / scale, below), high(values / scale, above)
     values, nats = np.broadcast_arrays(values, nats)
+    one_scale = np.ndim(scale) == 0
     lows, highs = np.empty(values.shape), np.empty(values.shape)
-    flat_values, flat_nats = values.ravel(), nats.ravel()
+    flat_values, flat_nats, flat_scale = values.ravel(), nats.ravel(), np.ravel(scale)
     flat_lows, flat_highs = lows.reshape(-1), highs.reshape(-1)
     for start in range(0, flat_values.size, _BLOCK):
         part = slice(start, start + _BLOCK)
-        below, above = drops(flat_values[part], flat_nats[part])
-        flat_lows[part] = low(flat_values[part] / scale, below)
-        flat_highs[part] = high(flat_values[part] / scale, above)
+        own = scale if one_scale else flat_scale[part]
+        below, above = drops(flat_values[part], flat_nats[part], own)
+        flat_lows[part] = low(flat_values[part] / own, below)
+        flat_highs[part] = high(flat_values[part] / own, above)
     return lows, highs
 
 

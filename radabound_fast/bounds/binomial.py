@@ -29,6 +29,7 @@ from .kl import kl_drop, kl_drop_nearly, kl_free
 from .union import MOST_QUERIES
 
 _ULPS = 2.0**-49  # more than rounding moves a logarithm, relative to its parts
+_MANY = 64  # of which several may be the same
 _TRIED = 4096  # counts, where the shape of the failures is not proved
 # terms of the continued fraction, 2 (mod 4): few while a limit is not near, and so many for errors
 # of e^-8 and less, or for larger ones
@@ -204,8 +205,17 @@ def binomial_interval(counts: Any, n_samples: int, nats: Any) -> tuple[Any, Any]
     return lows.reshape(counts.shape), highs.reshape(counts.shape)
 
 
-def _each(counts: Any, nats: Any, m: int) -> tuple[Any, Any]:
-    return limits(lambda c, nats: (_drop(c, m, nats), _drop(m - c, m, nats)), counts, nats, m)
+def binomial_intervals(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
+    """`binomial_interval` of each of several sizes: arrays of float64, shape (n,), not checked."""
+    if counts.size < _MANY or np.ptp(nats) > 0.0:
+        return _each(counts, nats, sizes)
+    pairs, places = np.unique(counts + 1j * sizes, return_inverse=True)
+    lows, highs = _each(pairs.real.copy(), nats[: pairs.size], pairs.imag.copy())
+    return lows[places], highs[places]
+
+
+def _each(counts: Any, nats: Any, m: Any) -> tuple[Any, Any]:
+    return limits(lambda c, nats, m: (_drop(c, m, nats), _drop(m - c, m, nats)), counts, nats, m)
 
 
 def _pairs(
@@ -298,7 +308,7 @@ def _log_tail_inside(c: Any, m: int, s: float, rest: float) -> Any:
     return _log_first(c, m) - exponent + f.log(ratio) + margin
 
 
-def _drop(c: Any, m: int, nats: Any) -> Any:
+def _drop(c: Any, m: Any, nats: Any) -> Any:
     """``y = ln(c / (m q))`` for the q at which ``P(Bin(m, q) >= c) = exp(-nats)``; rounded up."""
     # no errors: any y will do, times 0; nothing else: the tail is q^m
     y = nats / m * (1.0 + OUT)
@@ -307,11 +317,12 @@ def _drop(c: Any, m: int, nats: Any) -> Any:
     inside, few = (c > 0.0) & (c < m), nats >= _NATS_FOR_FEW
     for some, steps in ((inside & few, _FEW_STEPS), (inside & ~few, _MANY_STEPS)):
         if some.any():
-            y[some] = _drop_inside(c[some], m, nats[some], steps)
+            own = m if np.ndim(m) == 0 else m[some]
+            y[some] = _drop_inside(c[some], own, nats[some], steps)
     return y
 
 
-def _drop_inside(c: Any, m: int, nats: Any, steps: tuple[int, ...]) -> Any:
+def _drop_inside(c: Any, m: Any, nats: Any, steps: tuple[int, ...]) -> Any:
     """`_drop` for 0 < c < m.
 
     The logarithm of the tail is concave in ln q with slope c / T, since T grows with q, so that a
@@ -336,11 +347,12 @@ def _steps(nats: float) -> tuple[int, ...]:
     return _FEW_STEPS if nats >= _NATS_FOR_FEW else _MANY_STEPS
 
 
-def _log_first(c: Any, m: int) -> Any:
+def _log_first(c: Any, m: Any) -> Any:
     """``ln P(Bin(m, c/m) = c)``; at another p, less ``m kl(c/m, p)``."""
     d = m - c
     scale = 0.5 * functions_for(c).log(m / (2.0 * math.pi * c * d))
-    return scale + (_stirling(float(m)) - _stirling(c) - _stirling(d))
+    of_m = _stirling(float(m) if np.ndim(m) == 0 else m)
+    return scale + (of_m - _stirling(c) - _stirling(d))
 
 
 # ln n! - (n + 1/2) ln n + n - ln(2 pi) / 2 for n = 1 to 15

@@ -8,23 +8,22 @@ limits hold given that, and hence without.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import check_count
+from .._kernels.limits import weighted_limits
 from ._arguments import check_fractions, check_nats, check_not_negative, check_sizes
 from ._limits import OUT
-from .binomial import binomial_interval
+from .binomial import binomial_interval, binomial_intervals
 from .kl import kl_interval
 
 Floats = NDArray[np.float64]
 
-# points laid around the best so far, so often, each time half as far apart
-_GRID = np.stack(np.meshgrid(*2 * [np.linspace(-1.0, 1.0, 9)]), axis=-1).reshape(-1, 2)
-_ZOOMS = 14
-_MANY = 16  # so many limits at once cost less than one by one
+_USUAL_RATE = 0.8
 _MOST_WEIGHTS = 128
 _LEAST_WEIGHT = 2.0**-900  # of the largest: reciprocals of less overflow
 _SMALL = 2.0**-24  # of the largest: weights below need not be distinguished
@@ -57,24 +56,24 @@ def rate_interval(counts: Any, sizes: Any, nats: Any) -> tuple[Any, Any]:
     >>> round(low, 4), round(high, 4)
     (0.7642, 0.8324)
     """
+    if type(counts) is type(sizes) is int and type(nats) is float and sizes > 0:
+        return binomial_interval(counts, sizes, nats)
     counts, sizes, nats = np.broadcast_arrays(counts, check_sizes(sizes=sizes), check_nats(nats))
     if not counts.shape:
-        return _one_rate(counts.item(), sizes.item(), nats.item())
-    lows, highs = np.empty(counts.shape), np.empty(counts.shape)
-    for size in np.unique(sizes):
-        there = sizes == size
-        if size and np.count_nonzero(there) >= _MANY:
-            lows[there], highs[there] = binomial_interval(counts[there], int(size), nats[there])
-            continue
-        for place in zip(*np.nonzero(there), strict=True):
-            lows[place], highs[place] = _one_rate(
-                counts[place].item(), int(size), nats[place].item()
-            )
+        size = sizes.item()
+        return binomial_interval(counts.item(), size, nats.item()) if size else (0.0, 1.0)
+    if counts.dtype.kind not in "iu":
+        raise TypeError(f"counts must be integers, got {counts.flat[0]!s}")
+    outside = (counts < 0) | (counts > sizes)
+    if outside.any():
+        count, size = (int(each[outside][0]) for each in (counts, sizes))
+        raise ValueError(f"counts must be in [0, {size}], got {count}")
+    lows, highs = np.zeros(counts.shape), np.ones(counts.shape)
+    held = sizes > 0
+    lows[held], highs[held] = binomial_intervals(
+        counts[held].astype(np.float64), sizes[held].astype(np.float64), nats[held]
+    )
     return lows, highs
-
-
-def _one_rate(count: int, size: int, nats: float) -> tuple[float, float]:
-    return binomial_interval(count, size, nats) if size else (0.0, 1.0)
 
 
 def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
@@ -103,7 +102,7 @@ def f1_interval(true_positives: Any, errors: Any, nats: Any) -> tuple[Any, Any]:
     >>> round(low, 4), round(high, 4)
     (0.6162, 0.6823)
     """
-    hits = np.asarray(true_positives)
+    hits = true_positives if type(true_positives) is int else np.asarray(true_positives)
     lows, highs = rate_interval(hits, hits + errors, nats)
     return 2.0 * lows / (1.0 + lows), 2.0 * highs / (1.0 + highs)
 
@@ -210,7 +209,7 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     The logarithm of E exp(lambda mean) is at most the largest ``sum ln(1 + p (exp(lambda a) - 1))``
     over p with ``sum a p`` the expectation b, and that at most
     ``mu b + sum max_p [ln(1 + p (exp(lambda a) - 1)) - mu a p]`` for every mu.  So all lambda and
-    mu above 0 give a lower limit of b, by one event; the largest is taken that a grid finds.  The
+    mu above 0 give a lower limit of b, by one event; the largest is taken that a search finds.  The
     upper limit is its mirror image.  (Result 23 of docs/explanation/theory.md.)
 
     Examples
@@ -232,13 +231,70 @@ def weighted_interval(mean: float, weights: Any, counts: Any, nats: float) -> tu
     each = each / float(many @ each)
     # by the weights as they are: those that are shared may be worth less
     furthest = math.sqrt(0.5 * budget * float(many @ (each * each))) * (1.0 + OUT)
-    each, many = _few(each, many)
-    below = _weighted_lower(value, each, many, budget)
-    above = _weighted_lower(1.0 - value, each, many, budget)
-    return (
-        max(below, value - furthest),
-        min(max(1.0 - above, value), value + furthest),
-    )
+    low, high = weighted_limits(value, *_few(each, many), budget)
+    return max(low, value - furthest), min(high, value + furthest)
+
+
+def balanced_interval(hits: Any, sizes: Any, nats: float) -> tuple[float, float]:
+    """Confidence interval for the mean of the classes' rates, as the balanced accuracy is one.
+
+    Parameters
+    ----------
+    hits, sizes : array_like of int, shape (n_classes,)
+        Rows of each class that are right, and rows of it; at least 1.
+    nats : float
+        ``ln(1/a)`` for an error of a on each side, at least 0.
+
+    Returns
+    -------
+    tuple of float
+        Limits in [0, 1], around the mean of the rates, given the sizes.
+
+    Notes
+    -----
+    `weighted_interval`, or the mean of the classes' own limits (`rate_interval`), among which the
+    error is shared in proportion to ``1 / sqrt(size)``: whichever is narrower at rates of .8 in
+    every class, which the sizes and nats decide.  Where one class is rare that is the latter.
+    (Result 23 of docs/explanation/theory.md.)
+
+    Examples
+    --------
+    >>> low, high = balanced_interval([3240, 360], [3600, 400], nats=math.log(20))
+    >>> round(low, 4), round(high, 4)
+    (0.8789, 0.9181)
+    """
+    n, right = check_sizes(sizes=sizes), check_sizes(hits=hits)
+    if n.ndim != 1 or n.size == 0 or n.shape != right.shape:
+        raise ValueError(f"hits and sizes must be one number a class, got {hits!r} and {sizes!r}")
+    if (n < 1).any():
+        raise ValueError(f"sizes must be at least 1, got {n.min()}")
+    if (right > n).any():
+        raise ValueError(f"hits must be at most their sizes, got {right[right > n][0]}")
+    of_classes, budget = tuple(n.tolist()), check_not_negative(nats=nats)
+    limits = _by_class if _class_by_class(of_classes, budget) else _of_their_mean
+    return limits(right.tolist(), of_classes, budget)
+
+
+@lru_cache(maxsize=256)
+def _class_by_class(sizes: tuple[int, ...], nats: float) -> bool:
+    usual = [round(_USUAL_RATE * size) for size in sizes]
+    own, shared = _by_class(usual, sizes, nats), _of_their_mean(usual, sizes, nats)
+    return own[1] - own[0] < shared[1] - shared[0]
+
+
+def _by_class(hits: list[int], sizes: tuple[int, ...], nats: float) -> tuple[float, float]:
+    parts = [1.0 / math.sqrt(size) for size in sizes]
+    low = high = 0.0
+    for count, size, part in zip(hits, sizes, parts, strict=True):
+        below, above = binomial_interval(count, size, nats + math.log(sum(parts) / part))
+        low, high = low + below, high + above
+    return low / len(sizes) * (1.0 - OUT), min(1.0, high / len(sizes) * (1.0 + OUT))
+
+
+def _of_their_mean(hits: list[int], sizes: tuple[int, ...], nats: float) -> tuple[float, float]:
+    rates = [count / size for count, size in zip(hits, sizes, strict=True)]
+    counts = np.array(sizes)
+    return weighted_interval(min(1.0, sum(rates) / len(rates)), 1.0 / counts, counts, nats)
 
 
 def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
@@ -249,10 +305,12 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
     """
     if weights.size <= _MOST_WEIGHTS:
         return weights, counts
-    different, place_of = np.unique(weights, return_inverse=True)
-    many = np.bincount(place_of, counts).astype(np.float64)
-    if different.size <= _MOST_WEIGHTS:
-        return different, many
+    different, many = weights, counts
+    if not (np.diff(weights) > 0.0).all():
+        different, place_of = np.unique(weights, return_inverse=True)
+        many = np.bincount(place_of, counts).astype(np.float64)
+        if different.size <= _MOST_WEIGHTS:
+            return different, many
     least, most = float(different[0]), float(different[-1])
     evenly = np.linspace(least, most, _MOST_WEIGHTS // 2)
     by_ratios = np.geomspace(max(least, most * _SMALL), most, _MOST_WEIGHTS // 2)
@@ -263,34 +321,6 @@ def _few(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
     shared = shared + np.bincount(above - 1, many * (1.0 - share), edges.size)
     held = shared > 0.0
     return edges[held], shared[held].astype(np.float64)
-
-
-def _weighted_lower(mean: float, weights: Floats, counts: Floats, nats: float) -> float:
-    """The largest of the lower limits that pairs of multipliers give."""
-    if nats == 0.0 or mean == 0.0:
-        return mean
-    # the lambda of Hoeffding's limit; it is larger where expectations are near 0 or 1
-    usual = math.sqrt(8.0 * nats / float(counts @ (weights * weights)))
-    best = max(0.0, mean - 2.0 * nats / usual)
-    # logarithms of lambda, and of mu over lambda
-    centre, reach = np.array([math.log(usual) + 1.0, 0.0]), 4.0
-    for _ in range(_ZOOMS):
-        points = centre + reach * _GRID
-        limits = _limits_of(points, mean, weights, counts, nats)
-        place = int(limits.argmax())
-        best, centre, reach = max(best, float(limits[place])), points[place], reach / 2.0
-    return min(best * (1.0 - 2.0**-40), mean)
-
-
-def _limits_of(points: Floats, mean: float, weights: Floats, counts: Floats, nats: float) -> Floats:
-    factor = np.minimum(np.exp(points[:, 0]), 600.0 / weights.max())
-    price = factor * np.exp(points[:, 1])
-    grown = np.expm1(np.outer(factor, weights))
-    cost = np.outer(price, weights)
-    worst = np.clip(1.0 / cost - 1.0 / grown, 0.0, 1.0)
-    most = (np.log1p(worst * grown) - cost * worst) @ counts
-    limits: Floats = (factor * mean - nats - most) / price
-    return limits
 
 
 def roc_band(n_negative: int, n_positive: int, nats: float) -> tuple[float, float]:

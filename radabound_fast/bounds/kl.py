@@ -95,7 +95,7 @@ def kl_interval(means: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
     """
     m = check_n_samples(n_samples)
     return limits(
-        lambda p, nats: (kl_drop(p, 1.0 - p, nats / m), kl_drop(1.0 - p, p, nats / m)),
+        lambda p, nats, _: (kl_drop(p, 1.0 - p, nats / m), kl_drop(1.0 - p, p, nats / m)),
         check_fractions(means=means),
         check_nats(nats),
     )

@@ -14,7 +14,6 @@ from ._arguments import check_counts, check_nats
 from .binomial import binomial_interval
 
 _LEAST_NATS, _MOST_NATS = math.log(4.0), 500.0
-_LOST = 2.0**-7  # the part of the error at which the share of disagreement is outside its set
 
 
 def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
@@ -85,28 +84,38 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
         raise ValueError(
             f"n_plus + n_minus must be at most n_samples = {m}, got {together.max():.0f}"
         )
-    cases = np.stack([plus.ravel(), minus.ravel(), np.maximum(paid, _LEAST_NATS).ravel()])
-    lows = _lower_limits(cases, m).reshape(plus.shape)
-    highs = -_lower_limits(cases[[1, 0, 2]], m).reshape(plus.shape)
-    return (lows, highs) if plus.shape else (float(lows), float(highs))
+    # both limits are lower ones, and of equal cases one is enough
+    sides = np.empty((2, plus.size, 3))
+    sides[:, :, 0] = plus.ravel(), minus.ravel()
+    sides[:, :, 1] = sides[::-1, :, 0]
+    sides[:, :, 2] = np.maximum(paid, _LEAST_NATS).ravel()
+    lows, highs = _lower_limits(sides.reshape(-1, 3), m).reshape(2, *plus.shape)
+    return (lows, -highs) if plus.shape else (float(lows), -float(highs))
 
 
 def _lower_limits(cases: NDArray[np.float64], m: int) -> NDArray[np.float64]:
-    """Lower limits of columns of counts and nats."""
-    (plus, minus, nats), places = np.unique(cases, axis=1, return_inverse=True)
-    lows = np.full(plus.size, -1.0)
-    many = nats > _MOST_NATS
-    if many.any():
-        halves = nats[many] + math.log(2.0)
-        lows[many] = (
-            binomial_interval(plus[many].astype(np.int64), m, halves)[0]
-            - binomial_interval(minus[many].astype(np.int64), m, halves)[1]
-        )
-    few = ~many
-    plus, minus, nats = plus[few], minus[few], nats[few]
-    paid = nats + math.log(2.0 / _LOST)
-    p_lows = binomial_interval(plus.astype(np.int64), m, paid)[0]
-    q_highs = binomial_interval(minus.astype(np.int64), m, paid)[1]
-    parts = [plus, minus, nats, p_lows, q_highs]
-    lows[few] = gain_limits(np.stack(parts, axis=1), float(m), _LOST)
-    return lows[places]
+    """Lower limits of rows of counts and nats."""
+    if len(cases) <= 2:
+        return _each(cases, m)
+    levels, ranks = np.unique(cases[:, 2], return_inverse=True)
+    plus, minus = cases[:, :2].T.astype(np.int64)
+    sizes = len(levels), int(plus.max()) + 1, int(minus.max()) + 1
+    if math.prod(sizes) < 2**62:
+        keys = (ranks * sizes[1] + plus) * sizes[2] + minus
+        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+        return _each(cases[first], m)[places]
+    different, places = np.unique(cases, axis=0, return_inverse=True)
+    return _each(different, m)[places]
+
+
+def _each(cases: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+    few = cases[:, 2] <= _MOST_NATS
+    if few.all():
+        return gain_limits(cases, float(m))
+    lows = np.empty(len(cases))
+    lows[few] = gain_limits(cases[few], float(m))
+    plus, minus, halves = (cases[~few] + [0.0, 0.0, math.log(2.0)]).T
+    p_lows, _ = binomial_interval(plus.astype(np.int64), m, halves)
+    _, q_highs = binomial_interval(minus.astype(np.int64), m, halves)
+    lows[~few] = p_lows - q_highs
+    return lows

@@ -30,6 +30,7 @@ from radabound_fast.cli.options import (
     judged,
     takes_classes,
 )
+from radabound_fast.cli.pooling import add_file, columns_of, write_columns
 from radabound_fast.cli.replay import (
     GuardReplay,
     Replay,
@@ -39,17 +40,22 @@ from radabound_fast.cli.replay import (
     shortfalls,
     table,
 )
-from radabound_fast.cli.spaces import NamedKeys, keys_in, read_keys
+from radabound_fast.cli.spaces import keys_in, read_keys
 from radabound_fast.files.answers import answers_file
 from radabound_fast.files.output import write_figure
+from radabound_fast.files.place import expanded
 from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import FileRows, open_losses, open_predictions
+from radabound_fast.files.sources import CSV, SUFFIXES
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
 from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.report import plain
 from radabound_fast.metrics import METRICS
+from radabound_fast.pool.model_pool import ModelPool
 from radabound_fast.rows.labels import Labels
 from radabound_fast.spaces import Space, as_space
+from radabound_fast.spaces.named import NamedKeys
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
@@ -72,15 +78,22 @@ def add_audit(commands: Any) -> None:
         description="Judge predictions or losses, one row a model: over a declared space "
         "(--space-size, --space) each score has an interval, however the search went about it; "
         "with --confirm-share the best on some rows are confirmed on the others; "
+        "with --pool models that were fixed beforehand are judged all at once; "
         "with --epsilon a guard answers models in a fixed order until the holdout is spent. "
         "Exit code: 0 all answered, 3 a guard halted, 2 bad input.",
     )
     parser.set_defaults(run=_audit)
     what = parser.add_mutually_exclusive_group(required=True)
-    formats = ".npy, .npz (or .npz:key), .csv or .parquet"
-    what.add_argument("--predictions", metavar="FILE", help=f"k x m predictions: {formats}")
-    what.add_argument("--losses", metavar="FILE", help="k x m losses in [0, 1] instead")
-    parser.add_argument("--labels", metavar="FILE", help="the m labels that predictions are for")
+    what.add_argument(
+        "--predictions",
+        metavar="FILE",
+        nargs="+",
+        help=f"k x m predictions: files ({', '.join(SUFFIXES)}, .npz:key), folders, patterns, URLs",
+    )
+    what.add_argument("--losses", metavar="FILE", nargs="+", help="k x m losses in [0, 1] instead")
+    parser.add_argument(
+        "--labels", metavar="FILE", nargs="+", help="the m labels that predictions are for"
+    )
     parser.add_argument(
         "--transpose",
         action=argparse.BooleanOptionalAction,
@@ -137,6 +150,14 @@ def add_audit(commands: Any) -> None:
     free.add_argument(
         "--finalists", type=integer, metavar="N", help="confirm the N best (default: 1)"
     )
+    pool = parser.add_argument_group("for models that were all fixed before any score was seen")
+    pool.add_argument(
+        "--pool",
+        action="store_true",
+        help="judge all models at once: which may be the best, and which are better than the "
+        "baseline; asymptotic, beside what is proved; --keys names the models, --n-vectors is "
+        "1000 by default",
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--output",
@@ -148,11 +169,11 @@ def add_audit(commands: Any) -> None:
         metavar="FILE.png",
         help="draw complexity against queries; of a search, all scores with their intervals",
     )
-    guard.add_argument(
+    parser.add_argument(
         "--state",
         metavar="FILE.db",
-        help="keep the guard here, of one bound, and go on where it stopped; --output has the "
-        "answers of this run",
+        help="keep the search, or the guard of one bound, here, and go on where it stopped; "
+        "--output has the answers of this run",
     )
     guard.add_argument("--threads", type=integer, metavar="N", help="threads at most (default: 1)")
     parser.add_argument("--quiet", action="store_true", help="no text and no progress")
@@ -162,18 +183,22 @@ def _audit(args: argparse.Namespace) -> int:
     _check_audit(args)
     space = declared_space(args)
     labels, rows, n_samples = _open_files(args)
+    if args.pool:
+        return _audit_pool(args, rows, labels, _pool(args, labels, n_samples))
     with contextlib.ExitStack() as kept:
         if args.confirm_share is not None:
-            return _audit_confirmed(args, rows, labels, _confirmed(args, labels, n_samples))
+            return _audit_confirmed(args, rows, labels, _confirmed(args, labels, rows, n_samples))
         if space is None:
-            return _audit_guards(args, rows, labels, _guards(args, labels, n_samples, kept))
-        search = _search(args, space, labels, rows.shape[0], n_samples)
+            guards = _guards(args, labels, rows, n_samples, kept)
+            return _audit_guards(args, rows, labels, guards)
+        search = _search(args, space, labels, rows, n_samples, kept)
         return _audit_search(args, rows, labels, search)
 
 
 def _guards(
     args: argparse.Namespace,
     labels: NDArray[Any] | None,
+    rows: FileRows,
     n_samples: int,
     kept: contextlib.ExitStack,
 ) -> list[GuardReplay]:
@@ -195,6 +220,8 @@ def _guards(
         replays.append(
             GuardReplay(
                 guard,
+                names=rows.names,
+                binary=labels is not None or rows.dtype.kind in "biu",
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
@@ -208,16 +235,18 @@ def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
     try:
         return Labels(labels)
     except ValueError as error:
-        raise ValueError(f"{args.labels}: {error}") from error
+        raise ValueError(f"{' '.join(args.labels)}: {error}") from error
 
 
 def _search(
     args: argparse.Namespace,
     space: Space,
     labels: NDArray[Any] | None,
-    n_rows: int,
+    rows: FileRows,
     n_samples: int,
+    kept: contextlib.ExitStack,
 ) -> SearchReplay:
+    n_rows = rows.shape[0]
     name = "--space-size" if args.space is None else "the number of configurations in --space"
     keys: list[Any] | None = None
     if args.keys is not None:
@@ -230,7 +259,7 @@ def _search(
             "configuration comes more than once, say with --keys which rows are of it"
         )
     if keys is not None and args.space is None:
-        space = NamedKeys(list(dict.fromkeys(keys)), space.size)
+        space = NamedKeys(space.size)
     elif keys is not None:
         keys = keys_in(space, args.keys, keys)
     else:
@@ -240,12 +269,24 @@ def _search(
     if labels is not None:
         _known(args, labels)  # which names the file if they are no labels
         what, baseline = judged(args, labels)
-    search = DeclaredSearch(what, space, delta=args.delta, baseline=baseline)
-    return SearchReplay(search, keys, packed=bool(args.packed), keep=bool(args.plot))
+    options: dict[str, Any] = {"delta": args.delta, "baseline": baseline}
+    if args.state is None:
+        search = DeclaredSearch(what, space, **options)
+    else:
+        search = kept.enter_context(DeclaredSearch.open(args.state, what, space, **options))
+    if isinstance(space, NamedKeys):
+        n_names = len({*(keys or ()), *search.answers.codes})
+        if n_names > space.size:
+            raise ValueError(
+                f"--space-size must be at least the number of different keys, {n_names:,}, got "
+                f"{space.size:,}"
+            )
+    packed, keep = bool(args.packed), bool(args.plot)
+    return SearchReplay(search, keys, names=rows.names, packed=packed, keep=keep)
 
 
 def _confirmed(
-    args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int
+    args: argparse.Namespace, labels: NDArray[Any] | None, rows: FileRows, n_samples: int
 ) -> ConfirmReplay:
     what: Any = n_samples
     baseline = None
@@ -260,7 +301,17 @@ def _confirmed(
         baseline=baseline,
     )
     n_finalists = check_count(finalists=1 if args.finalists is None else args.finalists)
-    return ConfirmReplay(search, n_finalists, packed=bool(args.packed))
+    return ConfirmReplay(search, n_finalists, names=rows.names, packed=bool(args.packed))
+
+
+def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int) -> ModelPool:
+    what: Any = n_samples
+    baseline = None
+    if labels is not None:
+        _known(args, labels)  # which names the file if they are no labels
+        what, baseline = judged(args, labels)
+    options = given(args, "n_vectors", "seed")
+    return ModelPool(what, delta=args.delta, baseline=baseline, **options)
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
@@ -275,11 +326,17 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
         if args.output:
             columns, keep = replays[0].columns, args.state is not None
             write = written.enter_context(answers_file(args.output, columns, keep=keep))
-        replay(rows.name, _with_progress(rows, args.quiet), replays, write, n_before)
+        blocks = _with_progress(rows, n_before, args.quiet)
+        replay(rows.file_of, blocks, replays, write, n_before)
 
 
 def _check_audit(args: argparse.Namespace) -> None:
-    if args.confirm_share is not None:
+    if args.pool:
+        searches = ("space_size", "space", "confirm_share", "finalists")
+        guards = ("epsilon", "bound", "estimator", "max_queries", "state")
+        for option in given(args, *guards, *searches):
+            raise ValueError(f"{flag_of(option)} must be left out with --pool")
+    elif args.confirm_share is not None:
         others = {"epsilon", "bound", *GUARD_OPTIONS, "state", "threads", "space_size", "space"}
         for option in given(args, *sorted(others - {"seed"}), "keys"):
             raise ValueError(f"{flag_of(option)} must be left out with --confirm-share")
@@ -297,9 +354,12 @@ def _check_audit(args: argparse.Namespace) -> None:
                 "number of configurations that could have been asked about, or --space"
             )
         if args.epsilon is None:
-            raise ValueError(f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all")
+            raise ValueError(
+                f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all; or --pool, for "
+                "models that were fixed beforehand"
+            )
     else:
-        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "state", "threads"):
+        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "threads"):
             raise ValueError(
                 f"{flag_of(option)} is for a guard, which halts; a search over a declared space "
                 "does not: leave it or the space out"
@@ -318,16 +378,16 @@ def _check_audit(args: argparse.Namespace) -> None:
         check_installed("files", "pyarrow")
     if args.state is not None and len(set(args.bound or [""])) != 1:
         raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
-    if args.state is not None and args.plot:
-        raise ValueError("--plot needs the whole replay: leave out --state")
+    if args.state is not None and args.plot and args.epsilon is not None:
+        raise ValueError("--plot of a guard needs the whole replay: leave out --state")
 
 
 def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows, int]:
     """The labels of predictions, or None; predictions or losses; and m."""
     if (args.predictions is None) != (args.labels is None):
         raise ValueError("--labels must be given with --predictions, and only with them")
-    paths = [path for path in (args.labels, args.predictions, args.losses) if path]
-    if args.header and not any(path.lower().endswith(".csv") for path in paths):
+    paths = [each for paths in (args.labels, args.predictions, args.losses) for each in paths or ()]
+    if args.header and not any(file.lower().endswith(CSV) for file in expanded(paths, SUFFIXES)):
         raise ValueError("--header is for .csv files, got none")
     labels_header, header = HEADERS[args.header]
     how = {
@@ -344,6 +404,7 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
         args.predictions,
         labels_header=labels_header,
         classes=takes_classes(args.metric),
+        probabilities=METRICS[args.metric or "error"].takes == "probabilities",
         **how,
     )
     if args.n_samples not in (None, len(labels)):
@@ -353,9 +414,9 @@ def _open_files(args: argparse.Namespace) -> tuple[NDArray[Any] | None, FileRows
     return labels, rows, len(labels)
 
 
-def _with_progress(rows: FileRows, quiet: bool) -> Iterator[NDArray[Any]]:
-    with progress(rows.shape[0], "queries", quiet=quiet) as advance:
-        for block in rows:
+def _with_progress(rows: FileRows, n_before: int, quiet: bool) -> Iterator[NDArray[Any]]:
+    with progress(rows.shape[0] - n_before, "queries", quiet=quiet) as advance:
+        for block in rows.blocks(n_before):
             yield block
             advance(len(block))
 
@@ -367,7 +428,8 @@ def _told(
     return {
         "version": __version__,
         "file": rows.name,
-        "labels": args.labels,
+        "files": [name for name, _ in rows.parts],
+        "labels": args.labels[0] if args.labels and len(args.labels) == 1 else args.labels,
         "transpose": bool(args.transpose),
         "packed": bool(args.packed),
         "bitorder": rows.bitorder,
@@ -444,16 +506,54 @@ def _audit_search(
     _replay(args, rows, [made])
     n_samples = made.search.n_samples
     if args.json:
-        outcome = _told(args, rows, labels, n_samples) | {"search": made.record()}
+        outcome = _told(args, rows, labels, n_samples)
+        outcome |= {"state": args.state, "search": made.record()}
         print(json.dumps(outcome, indent=2))
     elif not args.quiet:
+        n_before = made.n_before
         size = counted(made.search.size or 0, "configuration")
         print(f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of {size}")
         if rows.note:
             print(f"Cells are compared as text: {rows.note}.")
+        if n_before:
+            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
+        if made.note:
+            print(f"Note: {made.note}.")
         print(f"\n{made.sentence}\n\n{IN_FULL}")
     if args.plot:
         write_figure(args.plot, made.report.plot())
+    return OK
+
+
+def _audit_pool(
+    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, pool: ModelPool
+) -> int:
+    """Judge all models, print what came out, then write the file and the picture asked for."""
+    keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
+    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
+    names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
+    packed = bool(args.packed)
+    add_file(pool, rows, names if keys is None else keys, packed=packed, n_threads=n_threads)
+    report = pool.report()
+    if args.output:
+        columns = columns_of(report, keys)
+        with answers_file(args.output, list(columns), keep=False) as write:
+            write_columns(write, columns)
+    if args.json:
+        outcome = _told(args, rows, labels, pool.n_samples)
+        outcome |= {"seed": pool.seed, "n_vectors": pool.n_vectors, "pool": report.as_json()}
+        print(json.dumps(outcome, indent=2, default=plain))
+    elif not args.quiet:
+        drawn = " (drawn)" if args.seed is None else ""
+        print(
+            f"{_asked(rows, pool.n_samples)}: delta {args.delta:g}, "
+            f"{counted(pool.n_vectors, 'sign vector')}, seed {pool.seed}{drawn}"
+        )
+        if rows.note:
+            print(f"Cells are compared as text: {rows.note}.")
+        print(f"\n{report}\n\n{IN_FULL}")
+    if args.plot:
+        write_figure(args.plot, report.plot())
     return OK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,16 +23,25 @@ class ConfirmReplay(Replay):
     search : ConfirmedSearch
     n_finalists : int
         How many of the best are confirmed.
+    names : sequence of str, optional
+        What every row is called.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     """
 
-    columns = ("query", "value")
     halted: ClassVar[bool] = False
 
-    def __init__(self, search: ConfirmedSearch, n_finalists: int, *, packed: bool = False) -> None:
+    def __init__(
+        self,
+        search: ConfirmedSearch,
+        n_finalists: int,
+        *,
+        names: Sequence[str] | None = None,
+        packed: bool = False,
+    ) -> None:
         self.search, self._n_finalists = search, n_finalists
-        super().__init__(search.holdout, packed)
+        super().__init__(search.holdout, packed, names)
+        self.columns = (*self.named, "query", "value")
         self._n_rows = 0
         # the best so far: score (more is better), minus the query's number, and its row
         self._best: list[tuple[float, int, Any]] = []
@@ -50,13 +60,14 @@ class ConfirmReplay(Replay):
             push = heapq.heappush if len(self._best) < self._n_finalists else heapq.heappushpop
             push(self._best, (*entry[:2], kept))
         numbers = np.arange(first, self._n_rows + 1)
-        return lambda: {"query": numbers, "value": values}
+        named = self.names_of(first - 1, len(rows))
+        return lambda: {**named, "query": numbers, "value": values}
 
     @cached_property
     def report(self) -> ConfirmedReport:
         """The report on the best rows, which are confirmed when it is first asked for."""
         self.search.confirm(
-            {f"query {-number:,}": row for _, number, row in sorted(self._best)[::-1]}
+            {self.name_of(-number - 1): row for _, number, row in sorted(self._best)[::-1]}
         )
         return self.search.report()
 

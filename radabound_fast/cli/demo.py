@@ -16,8 +16,9 @@ def add_demo(commands: Any) -> None:
         description="Search for models of late flights by their scores on 4,000 held-out flights: "
         "among configurations of a tree, and by moving the thresholds of one tree. Replay the "
         "searches through the paper's bounds, GuessAndCheck and DeclaredSearch, print a table of "
-        "each kind, and write two pictures, the labels, and the predictions of a search among "
-        "trees, which the command that is printed last audits. Takes a minute or two.",
+        "each kind; then let the same searches look at half of the flights, and confirm what they "
+        "end with on the others. Write three pictures, the labels, and the predictions of a search "
+        "among trees, which the command that is printed last audits. Takes some minutes.",
     )
     parser.set_defaults(run=_demo)
     parser.add_argument("--output", metavar="DIR", default="demo", help="folder (default: demo)")

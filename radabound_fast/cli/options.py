@@ -181,13 +181,18 @@ def flag_of(option: str) -> str:
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Find before long work what could fail after it, or would write over what is read."""
-    others = [(split_key(path)[0], "is read") for path in given(args, *READ).values()]
+    read = [each for value in given(args, *READ).values() for each in _listed(value)]
+    others = [(split_key(path)[0], "is read") for path in read]
     for name, path in given(args, "output", "plot").items():
         check_target(path)
         for other, what in others:
             if _is_same_file(path, other):
                 raise ValueError(
                     f"{flag_of(name)} must be a file of its own, got {path}, which {what}"
+                )
+            if os.path.isdir(other) and _is_within(path, other):
+                raise ValueError(
+                    f"{flag_of(name)} must be outside the folder {other}, which is read, got {path}"
                 )
         others.append((path, f"is that of {flag_of(name)}"))
     if args.plot:
@@ -201,3 +206,12 @@ def _is_same_file(path: str, other: str) -> bool:
     if os.path.exists(path) and os.path.exists(other):
         return os.path.samefile(path, other)
     return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    within = os.path.realpath(folder)
+    return os.path.commonpath([os.path.realpath(path), within]) == within
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]

@@ -55,14 +55,16 @@ class Replay(ABC):
     columns: tuple[str, ...]
     n_before = 0
 
-    def __init__(self, holdout: Holdout | Losses, packed: bool) -> None:
+    def __init__(
+        self, holdout: Holdout | Losses, packed: bool, names: Sequence[str] | None
+    ) -> None:
         self.metric: str = holdout.metric
+        self._names, self.named = names, [] if names is None else ["model"]
         self._n_samples = holdout.n_samples
         self._packed, self._takes_losses = packed, isinstance(holdout, Losses)
 
     def ask(self, block: NDArray[Any]) -> Told | None:
         """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
-        self._see(block)
         if self.halted or not len(block):
             return None
         return self._ask(self._rows_of(block))
@@ -75,8 +77,14 @@ class Replay(ABC):
             return PackedLosses(block, self._n_samples)
         return unpacked(block, self._n_samples)
 
-    def _see(self, block: NDArray[Any]) -> None:  # noqa: B027 a search has no use for it
-        """What kind of rows the file has, of which all may have been answered before."""
+    def name_of(self, query: int) -> str:
+        """What the sentence calls a query, of which 0 is the first."""
+        number = f"query {query + 1:,}"
+        return number if self._names is None else f"{shortened(self._names[query])} ({number})"
+
+    def names_of(self, first: int, n: int) -> dict[str, Sequence[str]]:
+        """The column of names for some rows, if there are names."""
+        return {} if self._names is None else {"model": self._names[first : first + n]}
 
     @abstractmethod
     def _ask(self, block: NDArray[Any]) -> Told: ...
@@ -99,6 +107,10 @@ class GuardReplay(Replay):
     ----------
     guard : SignedGuard
         Made on labels or on losses.
+    names : sequence of str, optional
+        What every row is called.
+    binary : bool
+        Whether losses are 0 or 1 by their type.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     trace : bool
@@ -115,30 +127,27 @@ class GuardReplay(Replay):
         mean, since later answers have wider intervals.
     """
 
-    columns = ("bound", *SCORES, "complexity", "delta_prime")
-
     def __init__(
         self,
         guard: SignedGuard,
         *,
+        names: Sequence[str] | None = None,
+        binary: bool = True,
         packed: bool = False,
         trace: bool = False,
         keep: bool = False,
         n_threads: int = 1,
     ) -> None:
         self.guard = guard
-        super().__init__(guard.holdout, packed)
+        super().__init__(guard.holdout, packed, names)
+        self.columns = ("bound", *self.named, *SCORES, "complexity", "delta_prime")
         self.n_before = guard.n_answered
         self._options: dict[str, Any] = {"trace": trace, "n_threads": n_threads}
-        self._binary = True
+        self._binary = binary
         self._complexities: list[NDArray[np.float64]] | None = [] if keep else None
         self._limits = Limits(guard.rule)
         self._lowest_mean = inf
         self.lowest: RadaBoundAnswer | None = None
-
-    def _see(self, block: NDArray[Any]) -> None:
-        if self._takes_losses and block.dtype.kind not in "biu":
-            self._binary = False
 
     def _ask(self, block: NDArray[Any]) -> Told:
         answers: RadaBoundAnswers = self.guard.query_many(block, **self._options)
@@ -151,6 +160,7 @@ class GuardReplay(Replay):
         lows, highs = self._limits.of(answers.values, answers.numbers, answers.binary)
         return {
             "bound": self.guard.bound,
+            **self.names_of(int(answers.numbers[0]) - 1 if len(answers) else 0, len(answers)),
             "query": answers.numbers,
             "value": answers.values,
             "low": lows,
@@ -187,7 +197,7 @@ class GuardReplay(Replay):
             models += " before the halt"
         score, place = scored(lowest.value, lowest.low, lowest.high)
         return sentence(
-            f"Of {models} query {lowest.number:,} has the lowest upper limit",
+            f"Of {models} {self.name_of(lowest.number - 1)} has the lowest upper limit",
             f"{self.metric} {score} on {counted(guard.n_samples, 'held-out row')}",
             f"{place} in the population",
             guard.delta,
@@ -233,10 +243,12 @@ class SearchReplay(Replay):
     Parameters
     ----------
     search : DeclaredSearch
-        Made on labels or on losses.
+        Made on labels or on losses; in memory, or opened from a database.
     keys : sequence, optional
-        Of every row, in the search's space.  None: each row is a configuration of its own, and
-        nothing is remembered of it but the best.
+        Of every row, in the search's space.  None: each row is a configuration of its own, whose
+        key is its number, and in memory nothing is remembered of it but the best.
+    names : sequence of str, optional
+        What every row is called.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
     keep : bool
@@ -254,37 +266,59 @@ class SearchReplay(Replay):
         search: DeclaredSearch,
         keys: Sequence[Any] | None,
         *,
+        names: Sequence[str] | None = None,
         packed: bool = False,
         keep: bool = False,
     ) -> None:
         self.search = search
-        super().__init__(search.holdout, packed)
+        super().__init__(search.holdout, packed, names)
         paired = search.is_paired
         self._gains = ("gain", "gain_low", "gain_high") if paired else ()
-        self.columns = (*(["key"] if keys else []), *SCORES, *self._gains)
-        self._keys, self._keep, self._n_rows = keys, keep, 0
+        self.columns = (*(["key"] if keys else []), *self.named, *SCORES, *self._gains)
+        self._keys, self._keep, self._stored = keys, keep, search.database is not None
         self._kept: list[DeclaredSearchAnswers] = []
-        self._best_rank, self._best_query = inf, 0
+        self._best_rank = inf
+        self.n_before = self._n_rows = self._n_answered_before() if self._stored else 0
+        self._has_scores, self._may_be_hard = search.holdout.takes in _SCORES, True
+
+    def _n_answered_before(self) -> int:
+        """How many of the first rows the database has, each with all before it."""
+        if self._keys is None:
+            return self.search.n_answered
+        answered, find = set(self.search.answers.codes), self.search.space.find
+        each = enumerate(self._keys)
+        return next((n for n, key in each if find(key)[0] not in answered), len(self._keys))
+
+    def _look_for_classes(self, block: NDArray[Any]) -> None:
+        if self._has_scores and self._may_be_hard:
+            rows = block.reshape(len(block), -1)
+            low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
+            self._may_be_hard = bool(((rows == low) | (rows == high)).all())
+
+    @property
+    def note(self) -> str | None:
+        """What is odd about the predictions."""
+        if not (self._has_scores and self._may_be_hard and self._n_rows > self.n_before):
+            return None
+        takes = self.search.holdout.takes
+        return (
+            f"all predictions of a model are one of two values, as classes are; {self.metric} is "
+            f"meant for {takes}, and says less of classes"
+        )
 
     def _ask(self, block: NDArray[Any]) -> Told:
+        self._look_for_classes(block)
         first = self._n_rows
         numbers = np.arange(first, first + len(block))
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
         answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
         self._n_rows += len(block)
-        if self._keys is None:
-            self.search.forget()  # no key comes again: memory stays flat
-        best = int(answers.ranks.argmin())
-        is_best = not self._kept or answers.ranks[best] < self._best_rank
-        if is_best:
-            self._best_rank, self._best_query = float(answers.ranks[best]), first + best + 1
-        if self._keep:
-            self._kept.append(answers)
-        elif is_best:
-            self._kept = [answers.only(best)]
+        if not self._stored:
+            self._keep_of(answers)
         named = self._keys is not None
         return lambda: {
             **({"key": [_as_text(key) for key in keys]} if named else {}),
+            **self.names_of(first, len(block)),
             "query": numbers + 1,
             "value": answers.values,
             "low": answers.lows,
@@ -292,20 +326,40 @@ class SearchReplay(Replay):
             **{name: getattr(answers, f"{name}s") for name in self._gains},
         }
 
+    def _keep_of(self, answers: DeclaredSearchAnswers) -> None:
+        if self._keys is None:
+            self.search.forget()  # no key comes again: memory stays flat
+        best = int(answers.ranks.argmin())
+        is_best = not self._kept or answers.ranks[best] < self._best_rank
+        if is_best:
+            self._best_rank = float(answers.ranks[best])
+        if self._keep:
+            self._kept.append(answers)
+        elif is_best:
+            self._kept = [answers.only(best)]
+
     @property
     def report(self) -> Report:
         """The report on all rows that were audited."""
-        answers = DeclaredSearchAnswers.joined(self._kept)
-        named = self._keys is not None
-        key = answers.best.key
-        name = shortened(key) if isinstance(key, str) else shown_key(key)
+        kept, search = self._kept, self.search
+        answers = search.answers if self._stored else DeclaredSearchAnswers.joined(kept)
+        n_models = self._n_rows if self._keys is None else self.search.n_answered
+        if self._keys is None:
+            name = self.name_of(self._query_of(answers.best.key))
+        else:
+            key = answers.best.key
+            name = shortened(key) if isinstance(key, str) else shown_key(key)
         return Report.of(
-            self.search,
-            answers,
-            n_models=self.search.n_answered if named else self._n_rows,
-            n_queries=self._n_rows,
-            name_of_best=name if named else f"query {self._best_query:,}",
+            self.search, answers, n_models=n_models, n_queries=self._n_rows, name_of_best=name
         )
+
+    def _query_of(self, key: Any) -> int:
+        """The first row with a key."""
+        if self._keys is None:
+            return int(key)
+        find = self.search.space.find
+        code = find(key)[0]
+        return next(n for n, each in enumerate(self._keys) if find(each)[0] == code)
 
     @property
     def sentence(self) -> str:
@@ -313,10 +367,17 @@ class SearchReplay(Replay):
 
     def record(self) -> dict[str, Any]:
         """The outcome, as JSON values."""
-        told = self.report.as_json()
+        report = self.report
+        told = report.as_json()
         own = ("number", "rerun") if self._keys else ("number", "rerun", "key")
         best = {name: value for name, value in told["best"].items() if name not in own}
-        return told | {"best": {"query": self._best_query} | best}
+        query = self._query_of(report.best.key)
+        called = self.names_of(query, 1)
+        model = {"model": called["model"][0]} if called else {}
+        return told | {"note": self.note, "best": {"query": query + 1} | model | best}
+
+
+_SCORES = ("scores", "probabilities")
 
 
 def _as_text(key: Any) -> str:
@@ -332,7 +393,7 @@ def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
 
 
 def replay(
-    name: str,
+    file_of: Callable[[int], str],
     blocks: Iterable[NDArray[Any]],
     replays: Sequence[Replay],
     write: Write | None = None,
@@ -342,24 +403,23 @@ def replay(
 
     Parameters
     ----------
-    name : str
-        Of the file that the blocks are from.
+    file_of : callable
+        The file that a query is in, counted from 0.
     blocks : iterable of ndarray
+        The queries that were not asked about before.
     replays : sequence of Replay
     write : callable, optional
         What is answered is given to it.
     n_before : int
-        Rows that were asked about before, the first ones: they are read, and not asked about.
+        How many were asked about before.
 
     Raises
     ------
     ValueError
         A block is not predictions or losses; the message says which queries of which file.
     """
-    n_read = 0
-    for whole in blocks:
-        block = whole[max(0, n_before - n_read) :]
-        n_read += len(whole) - len(block)
+    n_read = n_before
+    for block in blocks:
         try:
             # what is counted is written too
             with contextlib.nullcontext() if write is None else undisturbed(patient=False):
@@ -369,7 +429,7 @@ def replay(
                         write(told())
         except (TypeError, ValueError) as error:
             where = f"queries {n_read + 1} to {n_read + len(block)} (rows 0 to {len(block) - 1})"
-            raise ValueError(f"{name}, {where}: {error}") from error
+            raise ValueError(f"{file_of(n_read)}, {where}: {error}") from error
         n_read += len(block)
         if all(each.halted for each in replays):
             break
@@ -431,7 +491,8 @@ def record(each: GuardReplay) -> dict[str, Any]:
     lowest = None
     if each.lowest is not None:
         fields = each.lowest.to_dict()
-        lowest = {"query": fields["number"]} | {name: fields[name] for name in SHARED[:4]}
+        named = {name: told[0] for name, told in each.names_of(fields["number"] - 1, 1).items()}
+        lowest = {"query": fields["number"]} | named | {name: fields[name] for name in SHARED[:4]}
     return {
         "bound": guard.bound,
         "estimator": guard.estimator,

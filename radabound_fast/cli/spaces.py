@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import log
 from typing import Any
 
 from radabound_fast.spaces import Space, Steps, as_space
-from radabound_fast.spaces.messages import quoted
-from radabound_fast.spaces.space import Found
 
 _MOST_DIGITS = 400
 
@@ -122,40 +119,3 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError(f"a name occurs twice in {[name for name, _ in pairs]!r:.100}")
     return found
-
-
-class NamedKeys(Space):
-    """A space of so many configurations, of which some are known, by their names.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Different ones.
-    size : int
-        How many configurations were declared: at least as many.
-    """
-
-    def __init__(self, names: Sequence[str], size: int) -> None:
-        self._names, self._size = list(names), size
-        self._codes = {name: code for code, name in enumerate(names)}
-        if len(names) > size:
-            raise ValueError(
-                f"--space-size must be at least the number of different keys, {len(names):,}, "
-                f"got {size:,}"
-            )
-
-    @property
-    def size(self) -> int:
-        return self._size
-
-    def find(self, key: Any) -> Found:
-        if key not in self._codes:
-            raise ValueError(f"key must be a row of the file, got {quoted(key)}")
-        return self._codes[key], log(self._size)
-
-    def key_of(self, code: Any) -> str:
-        name: str = self._names[code]
-        return name
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "NamedKeys", "size": self._size, "names": self._names}

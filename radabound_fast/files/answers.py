@@ -11,6 +11,9 @@ from radabound_fast.files.output import whole_file
 
 _ROW_GROUP = 2**16  # rows written at a time: fewer take longer, to read as well
 
+# columns of a pool: whether a model is better than the baseline, and whether it may be the best
+YES_OR_NO = ("better", "bonferroni_better", "may_be_best", "bonferroni_may_be_best")
+
 # takes the columns of a block by their names
 Write = Callable[[Mapping[str, Any]], None]
 
@@ -26,7 +29,8 @@ def answers_file(path: str, columns: Sequence[str], *, keep: bool) -> Iterator[W
     path : str
         Ends in .parquet; any other name is CSV.
     columns : sequence of str
-        "bound", one text for a block, or "key", one for each row, or neither; "query"; floats.
+        "bound", one text for a block; "key" and "model", a text for each row; "query"; floats, or
+        bools where the name is one of `YES_OR_NO`.
     keep : bool
         Whether what was written stays where something ends the work on the way, an error or
         Ctrl-C; if not, there is a whole file or none.
@@ -36,8 +40,8 @@ def answers_file(path: str, columns: Sequence[str], *, keep: bool) -> Iterator[W
         from pyarrow.csv import CSVWriter
         from pyarrow.parquet import ParquetWriter
 
-    types = {"bound": pa.dictionary(pa.int32(), pa.string()), "key": pa.string()}
-    types["query"] = pa.int64()
+    types = {"bound": pa.dictionary(pa.int32(), pa.string()), "query": pa.int64()}
+    types |= {"key": pa.string(), "model": pa.string()} | dict.fromkeys(YES_OR_NO, pa.bool_())
     schema = pa.schema([(column, types.get(column, pa.float64())) for column in columns])
     writer_to = ParquetWriter if path.lower().endswith(".parquet") else CSVWriter
     pending: list[Any] = []

@@ -20,8 +20,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
+import gzip
+import io
 import itertools
 import re
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
@@ -29,6 +32,7 @@ import numpy as np
 
 from radabound_fast._checks import counted
 from radabound_fast.files.formats import Source
+from radabound_fast.files.place import opened
 
 _PLAIN = re.compile(r"-?\d{1,30}(?:\.(\d{1,30}))?(?:e[+-]\d{1,3})?", re.ASCII)
 _INTEGER = "integer"  # the way of integers that int64 holds and float64 perhaps not
@@ -43,6 +47,7 @@ INDEX_HINT = "; an index column? pandas leaves it out with index=False"
 class Line(NamedTuple):
     number: int  # of the file's lines, from 1 on
     cells: list[str]
+    first: int = 1  # the column of the first of these cells
 
 
 class Place(NamedTuple):
@@ -61,12 +66,12 @@ class Place(NamedTuple):
         return f"line {self.line}, cell {self.column}"
 
 
-def lines_of(name: str, header: bool = False) -> Iterator[Line]:
-    """Yield the lines below the header, all as long as the first of the file.
+def lines_of(name: str) -> Iterator[Line]:
+    """Yield the lines, all as long as the first of the file.
 
     Blank lines may stand at the end alone: elsewhere a row may be missing.
     """
-    with open(name, encoding="utf-8-sig", newline="") as file:
+    with opened(name) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(_without_nul(name, file), strict=True)
         blank = width = 0
         try:
@@ -76,15 +81,14 @@ def lines_of(name: str, header: bool = False) -> Iterator[Line]:
                     continue
                 if blank:
                     raise ValueError(f"{name}, line {blank}: must not be blank, as others follow")
-                width, is_first = width or len(cells), not width
+                width = width or len(cells)
                 if len(cells) != width:
                     raise ValueError(
                         f"{name}, line {reader.line_num}: must have {counted(width, 'cell')}, as "
                         f"the first line, got {len(cells)}"
                     )
-                if not (is_first and header):
-                    yield Line(reader.line_num, cells)
-        except (csv.Error, UnicodeDecodeError) as error:
+                yield Line(reader.line_num, cells)
+        except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{name} is not a readable .csv file: {error}") from error
 
 
@@ -103,8 +107,10 @@ class CsvFile:
     ----------
     name : str
         The file.
-    header : bool
-        Whether its first line is a header, and no row.
+    header : bool or None
+        Whether its first line is a header, and no row.  A header whose first cell is empty, above a
+        column that counts the rows, is one unless it is False: so pandas and R write an index,
+        which is left out.
     classes : bool
         Whether cells are classes or labels, which are looked at; all others are numbers.
 
@@ -112,6 +118,8 @@ class CsvFile:
     ----------
     shape : tuple of int
         Rows, and cells in each.
+    names : list of str or None
+        The header: names of the cells of a row.
     first : list of str
         The first row.
     text : Place or None
@@ -119,15 +127,18 @@ class CsvFile:
         such a cell.
     """
 
-    def __init__(self, name: str, *, header: bool, classes: bool) -> None:
-        self.name = name
+    def __init__(self, name: str, *, header: bool | None, classes: bool) -> None:
+        self.name, self._classes = name, classes
+        self.is_indexed = header is not False and self._has_index()
+        self.has_header = self.is_indexed or bool(header)
+        self.names: list[str] | None = None
         self.first: list[str] = []
         self.text: Place | None = None
-        self._header, self._ways = header, _EVERY_WAY
+        self._ways = _EVERY_WAY
         self._missing: Place | None = None
         self._has_words = self._has_numbers = False
         n_rows = 0
-        for line in lines_of(name, header):
+        for line in self._lines():
             n_rows += 1
             self.first = self.first or line.cells
             if classes:
@@ -139,6 +150,30 @@ class CsvFile:
             if _INTEGER in self._ways:
                 self.dtype = np.dtype(np.int64)
             self._check_none_missing()
+
+    def _has_index(self) -> bool:
+        """Whether the first column has no name, and counts the rows from 0 or 1."""
+        lines = lines_of(self.name)
+        header = next(lines, None)
+        if header is None or len(header.cells) < 2 or header.cells[0] or not all(header.cells[1:]):
+            return False
+        start = None
+        for row, line in enumerate(lines):
+            start = line.cells[0] if row == 0 else start
+            if start not in ("0", "1") or line.cells[0] != str(row + int(start)):
+                return False
+        return start is not None
+
+    def _lines(self) -> Iterator[Line]:
+        """The rows, without header and index."""
+        lines = lines_of(self.name)
+        if self.has_header:
+            header = next(lines, None)
+            self.names = header and header.cells[self.is_indexed :]
+            if header and header.cells[0] == "" and len(header.cells) > 1 and not self.is_indexed:
+                raise ValueError(f"{self.name}: its first column has no name{INDEX_HINT}")
+        for number, cells, _ in lines:
+            yield Line(number, cells[1:], 2) if self.is_indexed else Line(number, cells)
 
     def _look_at(self, line: Line) -> None:
         for cell in sorted(set(line.cells)):  # in an order that is the same each time
@@ -156,7 +191,7 @@ class CsvFile:
     def _check_none_missing(self) -> None:
         """Raise a ValueError if every cell is a number or says that one is missing."""
         if self._missing is not None and self._has_numbers and not self._has_words:
-            hint = INDEX_HINT if self._missing == (1, 1, "") else ""  # as pandas writes its own
+            hint = INDEX_HINT if self._missing == (1, 1, "") else ""
             raise ValueError(f"{self.name} must have no missing values, got {self._missing}{hint}")
 
     def source(self, dtype: np.dtype[Any]) -> Source:
@@ -164,18 +199,18 @@ class CsvFile:
         text = dtype.kind == "U"
 
         def blocks(n_rows: int) -> Iterator[np.ndarray]:
-            lines = lines_of(self.name, self._header)
+            lines = self._lines()
             if not text:  # a cell is a string, eight times as large, before it is a number
                 n_rows = max(1, n_rows // 8)
             while block := list(itertools.islice(lines, n_rows)):
                 cells = [line.cells for line in block]
                 yield np.array(cells) if text else _numbers(self.name, block, dtype)
 
-        return Source(self.shape, dtype, blocks)
+        return Source(self.shape, dtype, blocks, columns=self.names)
 
 
 def _place(line: Line, cell: str) -> Place:
-    return Place(line.number, line.cells.index(cell) + 1, cell)
+    return Place(line.number, line.cells.index(cell) + line.first, cell)
 
 
 def ways_of(cell: str) -> frozenset[str]:

@@ -3,17 +3,23 @@
 A file of predictions or losses holds a matrix with a row per query and a column per sample, k x m
 (or, transposed, m x k); one of labels holds one column.  The suffix says how:
 
-=================  ==========================================================
+=====================================  =========================================================
 
-``.npy``           memory-mapped, so that the file may be larger than memory
-``.npz``           one array, or one of several as ``FILE.npz:key``
-``.csv``           comma-separated, UTF-8; numbers or text, as `files.csv` distinguishes them
-``.parquet``       a table without missing values; needs the extra ``[files]``
-=================  ==========================================================
+``.npy``                               memory-mapped, so that the file may be larger than memory
+``.npz``                               one array, or one of several as ``FILE.npz:key``
+``.zarr``                              an array; needs the extra ``[zarr]``
+``.csv``, ``.csv.gz``                  UTF-8; numbers or text, as `files.csv` distinguishes them
+``.parquet``, ``.arrow``, ``.feather`` tables without missing values; need the extra ``[files]``
+=====================================  =========================================================
 
-A .csv file has no header unless its caller says so (``header=True``).  What pandas writes is not
-mistaken for data: without ``header=`` a first row of predictions, scores or losses that reads 0, 1,
-2, ... is an error, and so is a first label in a column of text that occurs only there.
+Several files, a folder or a pattern are one data set: `files.place` puts them in order, and
+`files.sources` side by side.  A table of the columns model, row and prediction (or loss) is in the
+long form (`files.long`).
+
+A .csv file has no header unless its caller says so (``header=True``), but for an index that pandas
+or R wrote, which has no name and counts the rows.  What pandas writes is not mistaken for data:
+without ``header=`` a first row of predictions, scores or losses that reads 0, 1, 2, ... is an
+error, and so is a first label in a column of text that occurs only there.
 
 Files .npz, and .csv files that are transposed, are read into memory whole; the others never are.
 Pickled objects are refused, never loaded.  Every other fault of a file is a ValueError of one line
@@ -23,23 +29,36 @@ str, bytes or an os.PathLike.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from radabound_fast._checks import check_choice, check_n_samples, counted
-from radabound_fast.files.csv import HEADER_HINT, INDEX_HINT, CsvFile
-from radabound_fast.files.formats import FORMATS, Source, legible, split_key, transposed
+from radabound_fast.files.csv import HEADER_HINT, INDEX_HINT, CsvFile, Place, lines_of
+from radabound_fast.files.formats import Source, legible, split_key, transposed
+from radabound_fast.files.long import is_long, long_source
+from radabound_fast.files.place import expanded, is_url
+from radabound_fast.files.sources import (
+    CSV,
+    FORMATS,
+    SUFFIXES,
+    TABLES,
+    side_by_side,
+    stem_of,
+    suffix_of,
+)
+from radabound_fast.files.tables import table_in
 from radabound_fast.rows.packing import words_of
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Paths = Path | Sequence[Path]
 BitOrder = Literal["little", "big"]
 
-SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
 BLOCK_BYTES = 8 << 20
 _TEXT_CELL_BYTES = 64  # a Python string of a few letters
 _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1])
@@ -47,7 +66,7 @@ _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], a
 
 @dataclass(frozen=True)
 class FileRows:
-    """The queries of a file, to be read in order, as often as wanted.
+    """The queries of a data set, to be read in order, as often as wanted.
 
     Iteration gives arrays of one or more whole rows, about 8 MB each; blocks of a
     memory-mapped file are views of it.
@@ -55,9 +74,9 @@ class FileRows:
     Attributes
     ----------
     name : str
-        The file, as its caller named it.
-    source : Source
-        What reads it.
+        The data set, as its caller named it.
+    parts : list of (str, Source)
+        Files one after another, each with some of the queries, and what reads them.
     bitorder : {"little", "big"}, optional
         The bit order of packed rows of bytes, which become words here.
     note : str, optional
@@ -65,32 +84,60 @@ class FileRows:
     """
 
     name: str
-    source: Source
+    parts: list[tuple[str, Source]]
     bitorder: BitOrder | None = None
     note: str | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(n_queries, n_samples)``; packed: n_queries, and bytes or words of a row."""
-        n_rows, n_columns = self.source.shape
-        return n_rows, n_columns
+        return sum(source.shape[0] for _, source in self.parts), self.parts[0][1].shape[1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype in the file; that of text has no length, since blocks differ in theirs."""
-        return self.source.dtype
+        """The dtype in the first file; text has no length, since blocks differ in theirs."""
+        return self.parts[0][1].dtype
+
+    @property
+    def names(self) -> list[str] | None:
+        """What each query is called; None where nothing says."""
+        names = [source.names for _, source in self.parts]
+        if any(each is None for each in names):
+            return None
+        return [name for each in names for name in each or ()]
+
+    def file_of(self, query: int) -> str:
+        """The file that a query is in; 0 is the first."""
+        for name, source in self.parts:
+            query -= source.shape[0]
+            if query < 0:
+                return name
+        return self.name
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        cell_bytes = self.dtype.itemsize or _TEXT_CELL_BYTES
-        for block in self.source.blocks(max(1, BLOCK_BYTES // (cell_bytes * self.shape[1]))):
-            if self.bitorder is None:
-                yield legible(self.name, block)
-            else:
-                yield words_of(_REVERSED[block] if self.bitorder == "big" else block)
+        return self.blocks()
+
+    def blocks(self, first: int = 0) -> Iterator[np.ndarray]:
+        """Blocks of the queries from one on; files that end before it are not opened again."""
+        for name, source in self.parts:
+            n_rows, *row = source.shape
+            skipped = min(first, n_rows)
+            first -= skipped
+            if skipped == n_rows:
+                continue
+            cell_bytes = source.dtype.itemsize or _TEXT_CELL_BYTES
+            for block in source.blocks(max(1, BLOCK_BYTES // (cell_bytes * math.prod(row)))):
+                rest, skipped = block[skipped:], max(0, skipped - len(block))
+                if not len(rest):
+                    continue
+                if self.bitorder is None:
+                    yield legible(name, rest)
+                else:
+                    yield words_of(_REVERSED[rest] if self.bitorder == "big" else rest)
 
 
 def open_losses(
-    path: Path,
+    path: Paths,
     *,
     n_samples: int | None = None,
     transpose: bool | None = None,
@@ -102,8 +149,8 @@ def open_losses(
 
     Parameters
     ----------
-    path : path
-        Ends in .npy, .npz, .csv or .parquet, or in .npz:key.
+    path : path, or sequence of paths
+        Files, folders, patterns or URLs.
     n_samples : int, optional
         What m must be; needed for packed rows.
     transpose : bool, optional
@@ -130,14 +177,14 @@ def open_losses(
     ImportError
         If it is a .parquet file and pyarrow is not installed.
     """
-    file = _File(path, header, transpose, classes=False)
+    file = _Files(path, header, transpose, classes=False)
     file.check_not_counted()
-    return _rows(file, file.source(text=False), n_samples, packed, bitorder)
+    return _rows(file, file.parts(False, n_samples), n_samples, packed, bitorder)
 
 
 def open_predictions(
-    labels: Path,
-    path: Path,
+    labels: Paths,
+    path: Paths,
     *,
     transpose: bool | None = None,
     packed: bool = False,
@@ -145,6 +192,7 @@ def open_predictions(
     labels_header: bool | None = None,
     header: bool | None = None,
     classes: bool = True,
+    probabilities: bool = False,
 ) -> tuple[np.ndarray, FileRows]:
     """Open a file of labels and one of predictions, both as numbers or both as text.
 
@@ -154,10 +202,10 @@ def open_predictions(
 
     Parameters
     ----------
-    labels : path
-        A file of m labels: one dimension, or, .csv and .parquet, one column (or, .csv, one line).
-    path : path
-        A file of predictions.
+    labels : path, or sequence of paths
+        m labels: one dimension, or, in tables and .csv files, one column (or, .csv, one line).
+    path : path, or sequence of paths
+        Predictions.
     labels_header, header : bool, optional
         Whether the first line of a .csv file is a header.  None: it is none, and an error if it
         looks like one (see `radabound_fast.files.reading`).
@@ -165,6 +213,9 @@ def open_predictions(
         See `open_losses`.
     classes : bool
         False: predictions are scores, probabilities or numbers, which no label is compared with.
+    probabilities : bool
+        They are probabilities: arrays may be k x m x classes, and a file may have one model's, m x
+        classes, its columns named as the classes or in their order.
 
     Returns
     -------
@@ -180,23 +231,45 @@ def open_predictions(
     OSError, ImportError
         See `open_losses`.
     """
-    truth = _File(labels, labels_header)
-    file = _File(path, header, transpose, classes=classes)
+    truth = _Files(labels, labels_header)
+    file = _Files(path, header, transpose, classes=classes)
     if packed and not classes:
         raise ValueError(f"{file.name}: packed rows are of classes, and not of scores")
     text, note = _as_text(truth, file) if classes else (truth.is_text, None)
     values = _labels(truth, text)
     file.check_not_counted()
-    source = file.source(text and classes)
+    parts = file.parts(text and classes, len(values))
+    if probabilities:
+        parts = [(name, _one_model(name, source, values)) for name, source in parts]
     hint = HEADER_HINT if truth.may_have_header else ""
-    rows = _rows(file, source, len(values), packed, bitorder, hint, note)
+    rows = _rows(file, parts, len(values), packed, bitorder, hint, note, probabilities)
     if classes:
         _check_first_row(file, values)
     return values, rows
 
 
+def _one_model(name: str, source: Source, labels: np.ndarray) -> Source:
+    """A table of one model's probabilities, m x classes, as a query; any other source as it is."""
+    known = sorted(set(labels.tolist()))
+    wanted = [str(each) for each in known]
+    columns = source.columns
+    named = columns is not None and sorted(columns) == sorted(wanted)
+    by_place = columns is None and len(known) > 2
+    if source.shape != (len(labels), len(known)) or not (named or by_place):
+        return source
+    order = [columns.index(each) for each in wanted] if named and columns else slice(None)
+
+    def blocks(n: int) -> Iterator[np.ndarray]:
+        yield np.concatenate(list(source.blocks(len(labels))))[np.newaxis, :, order]
+
+    return Source((1, *source.shape), source.dtype, blocks, [stem_of(name)])
+
+
 def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
-    """Read a file of one value a sample, without a header.
+    """Read a file of one value a sample.
+
+    A first line of a .csv file that is no number, or none of the labels, above lines that all are,
+    is a header.
 
     Parameters
     ----------
@@ -214,20 +287,26 @@ def read_values(path: Path, like: np.ndarray | None = None) -> np.ndarray:
     ValueError, OSError, ImportError
         See `open_predictions`.
     """
-    file = _File(path, header=False)
+    file = _Files(path, False)
     text = like is not None and like.dtype.kind in "US"
+    if file.text is not None and file.text.line == 1:
+        below = _Files(path, True)
+        if below.is_text == text:
+            values = _labels(below, text)
+            if not text or like is not None and file.text.cell not in set(like.tolist()):
+                return values
     if file.is_text and not text:
         raise ValueError(f"{file.name} must hold numbers, got something else{file.where_text}")
     return _labels(file, text)
 
 
-def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
+def open_labels(path: Paths, *, header: bool | None = None) -> np.ndarray:
     """Read the labels in a file: numbers, or strings.
 
     Parameters
     ----------
-    path : path
-        .npy, .npz (or .npz:key), .csv or .parquet.
+    path : path, or sequence of paths
+        As for `open_predictions`.
     header : bool, optional
         Whether the first line of a .csv file is a header; None: it is none, and an error if its
         text occurs nowhere below.
@@ -239,51 +318,31 @@ def open_labels(path: Path, *, header: bool | None = None) -> np.ndarray:
     OSError
         It cannot be read.
     """
-    file = _File(path, header)
+    file = _Files(path, header)
     return _labels(file, file.is_text)
 
 
 class _File:
-    """A file that is about to be read, and what is known of it before.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    header, transpose : bool or None
-        What its caller said.
-    classes : bool
-        Whether its cells are classes or labels, and not scores or losses.
-    """
+    """A file that is about to be read, and what is known of it before."""
 
     def __init__(
-        self,
-        path: Path,
-        header: bool | None,
-        transpose: bool | None = None,
-        *,
-        classes: bool = True,
+        self, name: str, header: bool | None, transpose: bool | None, classes: bool
     ) -> None:
-        self.name = os.fsdecode(path)
-        file, _ = split_key(self.name)
-        suffix = os.path.splitext(file)[1].lower()
-        if suffix not in SUFFIXES:
-            raise ValueError(f"{self.name} must end in {', '.join(SUFFIXES)} or .npz:key")
-        mode = os.stat(file).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise ValueError(f"{self.name} must be a regular file, since it is read twice")
-        self.transpose = transpose
+        self.name, self.transpose = name, transpose
+        suffix = suffix_of(name)
         self.csv: CsvFile | None = None
         self._array: Source | None = None
-        if suffix == ".csv":
-            self.csv = CsvFile(self.name, header=bool(header), classes=classes)
+        if suffix in CSV:
+            self.csv = CsvFile(name, header=header, classes=classes)
             dtype, n_rows = self.csv.dtype, self.csv.shape[0]
         else:
-            self._array = FORMATS[suffix](self.name, bool(transpose))
+            self._array = FORMATS[suffix](name, bool(transpose))
             dtype, n_rows = self._array.dtype, 0
+        self.is_table = suffix in TABLES
         # strings, or, in a .csv file, cells that are no numbers
         self.is_text = dtype.kind in "US"
-        self.may_have_header = header is None and n_rows > 1
+        is_one = self.csv is not None and self.csv.has_header
+        self.may_have_header = header is None and n_rows > 1 and not is_one
 
     def source(self, text: bool) -> Source:
         """What reads it; cells of a .csv file as text or as numbers."""
@@ -293,110 +352,213 @@ class _File:
         source = self.csv.source(np.dtype(np.str_) if text else self.csv.dtype)
         return transposed(source) if self.transpose else source
 
+
+class _Files:
+    """A data set that is about to be read, and what is known of it before.
+
+    Parameters
+    ----------
+    paths : path, or sequence of paths
+        Files, folders, patterns and URLs.
+    header, transpose : bool or None
+        What its caller said.
+    classes : bool
+        Whether its cells are classes or labels, and not scores or losses.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        header: bool | None,
+        transpose: bool | None = None,
+        *,
+        classes: bool = True,
+    ) -> None:
+        given = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
+        names = [os.fsdecode(path) for path in given]
+        files = expanded(names, SUFFIXES)
+        for file in files:
+            _check_regular(file)
+        self.name = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        self.transpose, self._classes = transpose, classes
+        self._long = files if all(map(_is_long, files)) else []
+        self.files = [] if self._long else [_File(f, header, transpose, classes) for f in files]
+        self.may_have_header = any(file.may_have_header for file in self.files)
+        self._source: Source | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a file holds strings, or cells that are no numbers."""
+        return any(file.is_text for file in self.files) or (
+            bool(self._long) and self._long_source(None).dtype.kind == "U"
+        )
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether cells are text or numbers as is wanted."""
+        return bool(self.files) and all(file.csv is not None for file in self.files)
+
+    @property
+    def text(self) -> Place | None:
+        """A cell of a .csv file that is no number."""
+        return next((f.csv.text for f in self.files if f.csv is not None and f.csv.text), None)
+
     @property
     def where_text(self) -> str:
         """Where the first cell of a .csv file is that is no number, without the cell."""
-        return f" in {self.csv.text.where}" if self.csv is not None and self.csv.text else ""
+        return f" in {self.text.where}" if self.text else ""
+
+    def _long_source(self, n_samples: int | None) -> Source:
+        if self._source is None or n_samples not in (None, self._source.shape[1]):
+            self._source = long_source(self._long, n_samples)
+        return self._source
+
+    def parts(self, text: bool, n_samples: int | None = None) -> list[tuple[str, Source]]:
+        """Files one after another, each with some of the queries, and what reads them."""
+        if self._long:
+            return [(self.name, self._long_source(n_samples))]
+        parts = [(file.name, file.source(text)) for file in self.files]
+        if self.transpose and len(parts) > 1:
+            joined = side_by_side(self.name, [source for _, source in parts], n_samples)
+            return [(self.name, joined[0])] if len(joined) == 1 else parts
+        return parts
 
     def check_not_counted(self) -> None:
-        """Raise a ValueError if the first row is 0, 1, 2, ..., and nobody said that it is data."""
-        if self.csv is None or not self.may_have_header:
-            return
-        if self.csv.first == [str(i) for i in range(len(self.csv.first))]:
-            raise ValueError(
-                f"{self.name}: its first line reads 0, 1, 2, ..., as pandas names columns without "
-                "names: is it a header? Say so (--header yes), or not (--header no)"
-            )
+        """Raise a ValueError if a first row is 0, 1, 2, ..., and nobody said that it is data."""
+        for file in self.files:
+            if file.csv is None or not file.may_have_header:
+                continue
+            if file.csv.first == [str(i) for i in range(len(file.csv.first))]:
+                raise ValueError(
+                    f"{file.name}: its first line reads 0, 1, 2, ..., as pandas names columns "
+                    "without names: is it a header? Say so (--header yes), or not (--header no)"
+                )
 
 
-def _check_first_row(file: _File, labels: np.ndarray) -> None:
-    """Raise a ValueError if the first row of a .csv file may be a header, and is none of labels."""
-    if file.csv is None or not file.may_have_header:
+def _check_regular(name: str) -> None:
+    if is_url(name):
         return
+    suffix, path = suffix_of(name), split_key(name)[0]
+    if suffix == ".zarr":
+        path = path[: path.lower().index(suffix) + len(suffix)]
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ValueError(f"{name} must be a regular file, since it is read twice")
+
+
+def _is_long(name: str) -> bool:
+    """Whether a file is a table in the long form."""
+    suffix = suffix_of(name)
+    if suffix in CSV:
+        header = next(lines_of(name), None)
+        return header is not None and is_long(header.cells)
+    return suffix in TABLES and is_long([field.name for field in table_in(name).fields])
+
+
+def _check_first_row(files: _Files, labels: np.ndarray) -> None:
+    """Raise a ValueError if the first row of a .csv file may be a header, and is none of labels."""
     text = labels.dtype.kind in "US"
     classes = set(labels.astype(np.str_).tolist() if text else labels.tolist())
-    read = str if text else int if file.csv.dtype.kind == "i" else float
-    for cell in file.csv.first:
-        if read(cell) not in classes:
-            raise ValueError(
-                f"{file.name}: its first line has {cell[:40]!r}, which is no label{HEADER_HINT}"
-            )
+    for file in files.files:
+        if file.csv is None or not file.may_have_header:
+            continue
+        read = str if text else int if file.csv.dtype.kind == "i" else float
+        for cell in file.csv.first:
+            if read(cell) not in classes:
+                raise ValueError(
+                    f"{file.name}: its first line has {cell[:40]!r}, which is no label{HEADER_HINT}"
+                )
 
 
-def _as_text(truth: _File, file: _File) -> tuple[bool, str | None]:
+def _as_text(truth: _Files, file: _Files) -> tuple[bool, str | None]:
     """Whether cells of .csv files are compared as text, and why although those of one are numbers.
 
     They are numbers only if no two texts of either become one.
     """
-    text = file.is_text if truth.csv is not None and file.csv is None else truth.is_text
+    text = file.is_text if truth.is_csv and not file.is_csv else truth.is_text
     if not text and truth.is_text:
         raise ValueError(
             f"{truth.name} must hold numbers, as {file.name} does, got something else"
             f"{truth.where_text}"
         )
-    if not text and file.csv is not None and file.csv.text is not None:
-        hint = HEADER_HINT if file.may_have_header and file.csv.text.line == 1 else ""
+    if not text and file.text is not None:
+        hint = HEADER_HINT if file.may_have_header and file.text.line == 1 else ""
         raise ValueError(
-            f"{file.name} must hold numbers, as {truth.name} does, got {file.csv.text}{hint}"
+            f"{file.name} must hold numbers, as {truth.name} does, got {file.text}{hint}"
         )
-    if text and truth.csv is not None and file.csv is not None and not file.is_text:
+    if text and truth.is_csv and file.is_csv and not file.is_text:
         return text, f"{truth.name} has no plain number{truth.where_text}"
     return text, None
 
 
-def _labels(truth: _File, text: bool) -> np.ndarray:
+def _labels(truth: _Files, text: bool) -> np.ndarray:
     """The labels, one-dimensional and not empty."""
-    name = truth.name
-    shape, _, blocks = truth.source(text)
-    if truth.csv is not None and 1 not in shape:
+    values = np.concatenate([_labels_in(file, text) for file in truth.files])
+    if text and truth.is_csv and "" in values:
+        raise ValueError(f"{truth.name}: label {values.tolist().index('') + 1} must not be empty")
+    if text and truth.may_have_header and values[0] not in values[1:]:
+        raise ValueError(
+            f"{truth.name}: is the first line, which is like no other, a header? Say so (--header "
+            "yes, or labels if it alone has one), or not (--header no)"
+        )
+    return legible(truth.name, values)
+
+
+def _labels_in(file: _File, text: bool) -> np.ndarray:
+    name = file.name
+    shape, _, blocks, *_ = file.source(text)
+    if file.csv is not None and 1 not in shape:
         raise ValueError(
             f"{name} must hold labels in one column or one line, got shape {shape}"
             f"{INDEX_HINT if shape[1] == 2 else ''}"
         )
-    if truth.csv is None and len(shape) == 2 and name.lower().endswith(".parquet"):
+    if file.is_table and len(shape) == 2:
         shape = shape[:1] if shape[1] == 1 else shape
-    if truth.csv is None and len(shape) != 1:
+    if file.csv is None and len(shape) != 1:
         raise ValueError(f"{name} must hold labels in one dimension, got shape {shape}")
     if 0 in shape:
         raise ValueError(f"{name} must not be empty, got no labels")
-    values = np.concatenate(list(blocks(shape[0]))).reshape(-1)
-    if text and truth.csv is not None and "" in values:
-        raise ValueError(f"{name}: label {values.tolist().index('') + 1} must not be empty")
-    if text and truth.may_have_header and values[0] not in values[1:]:
-        raise ValueError(
-            f"{name}: is the first line, which is like no other, a header? Say so (--header yes, "
-            "or labels if it alone has one), or not (--header no)"
-        )
-    return legible(name, values)
+    return np.concatenate(list(blocks(shape[0]))).reshape(-1)
 
 
 def _rows(
-    file: _File,
-    source: Source,
+    file: _Files,
+    parts: list[tuple[str, Source]],
     n_samples: int | None,
     packed: bool,
     bitorder: BitOrder | None,
     hint: str = "",
     note: str | None = None,
+    probabilities: bool = False,
 ) -> FileRows:
-    """What is read of a file; `hint` says why a row may have one label too few or too many."""
-    if packed or bitorder is not None:
-        bitorder = _check_packed(file, source, n_samples, packed, bitorder)
-    else:
-        if file.transpose and file.may_have_header:
-            hint = HEADER_HINT
-        _check_unpacked(file, source, n_samples, hint)
-    return FileRows(file.name, source, bitorder, note)
+    """What is read of files; `hint` says why a row may have one label too few or too many."""
+    if file.transpose and file.may_have_header:
+        hint = HEADER_HINT
+    for name, source in parts:
+        if packed or bitorder is not None:
+            bitorder = _check_packed(name, source, file.transpose, n_samples, packed, bitorder)
+        else:
+            _check_unpacked(name, source, file.transpose, n_samples, hint, probabilities)
+        if source.shape[1] != parts[0][1].shape[1]:
+            raise ValueError(
+                f"{name} must have queries as long as those of {parts[0][0]}, "
+                f"{parts[0][1].shape[1]:,}, got {source.shape[1]:,}"
+            )
+    return FileRows(file.name, parts, bitorder, note)
 
 
 def _check_packed(
-    file: _File, source: Source, n_samples: int | None, packed: bool, bitorder: BitOrder | None
+    name: str,
+    source: Source,
+    transpose: bool | None,
+    n_samples: int | None,
+    packed: bool,
+    bitorder: BitOrder | None,
 ) -> BitOrder | None:
     """The bit order of packed rows, None for words."""
-    name = file.name
     if not packed:
         raise ValueError(f"{name}: bitorder is for packed rows, got {bitorder!r} without packed")
-    if file.transpose:
+    if transpose:
         raise ValueError(f"{name}: packed rows cannot be transposed: bits lie along the samples")
     if n_samples is None:
         raise ValueError(f"{name}: packed rows need n_samples, since bits do not tell it")
@@ -425,10 +587,21 @@ def _check_packed(
     return bitorder
 
 
-def _check_unpacked(file: _File, source: Source, n_samples: int | None, hint: str) -> None:
-    name = file.name
-    _check_matrix(name, source)
-    n_queries, found = source.shape
+def _check_unpacked(
+    name: str,
+    source: Source,
+    transpose: bool | None,
+    n_samples: int | None,
+    hint: str,
+    probabilities: bool,
+) -> None:
+    if probabilities and len(source.shape) == 3:
+        if transpose:
+            raise ValueError(f"{name} must be models x samples x classes, and not transposed")
+        _check_not_empty(name, source)
+    else:
+        _check_matrix(name, source)
+    n_queries, found = source.shape[:2]
     if n_samples is not None and found != check_n_samples(n_samples):
         if abs(n_samples - found) != 1:
             hint = ""
@@ -438,15 +611,33 @@ def _check_unpacked(file: _File, source: Source, n_samples: int | None, hint: st
             f"{name} must have {counted(n_samples, 'sample')} to a query, "
             f"got {counted(n_queries, 'query', 'queries')} of {found:,}{hint}"
         )
-    if n_queries == found and file.transpose is None:
+    if n_queries == found and transpose is None and len(source.shape) == 2:
         raise ValueError(
             f"{name} is square, {found} x {found}: say whether queries are its columns "
             "(transpose=True, --transpose) or its rows (transpose=False, --no-transpose)"
+        )
+    if transpose:
+        _check_no_index(name, source)
+
+
+def _check_no_index(name: str, source: Source) -> None:
+    """Raise a ValueError if the first query counts the rows: a score would tell their order."""
+    first = next(source.blocks(1))[0]
+    if len(first) < 10 or first.dtype.kind not in "iuf" or first[0] not in (0, 1):
+        return
+    if np.array_equal(first, first[0] + np.arange(len(first))):
+        called = "" if source.names is None else f", {source.names[0][:60]!r},"
+        raise ValueError(
+            f"{name}: its first column{called} counts the rows, as an index does: leave it out"
         )
 
 
 def _check_matrix(name: str, source: Source) -> None:
     if len(source.shape) != 2:
         raise ValueError(f"{name} must be a matrix, queries x samples, got shape {source.shape}")
+    _check_not_empty(name, source)
+
+
+def _check_not_empty(name: str, source: Source) -> None:
     if 0 in source.shape:
         raise ValueError(f"{name} must not be empty, got shape {source.shape}")

@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._kernels.rows import PackedLosses, pack_rows, sums_of_rows
-from radabound_fast.bounds import betting_interval, binomial_interval, paired_interval
+from radabound_fast.bounds import (
+    asymptotic_mean_interval,
+    betting_interval,
+    binomial_interval,
+    paired_interval,
+)
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import MEANS
 from radabound_fast.rows.packing import as_array, as_values, checked_words
@@ -69,6 +74,10 @@ class CandidateRows(ABC):
     @abstractmethod
     def value(self, candidate: Candidate, nats: float) -> Estimate:
         """Return the metric, and limits of the population's."""
+
+    @abstractmethod
+    def asymptotic(self, candidate: Candidate, nats: float) -> tuple[float, float] | None:
+        """Return limits by the normal approximation; None where the proved are about as narrow."""
 
     @abstractmethod
     def n_outcomes(self, candidate: Candidate) -> int | None:
@@ -171,6 +180,9 @@ class PredictionRows(CandidateRows):
         (low,), (high,) = self._measure.intervals(kept, paid)
         return Estimate(float(self._measure.values(kept)[0]), float(low), float(high))
 
+    def asymptotic(self, candidate: Candidate, nats: float) -> tuple[float, float] | None:
+        return self._truth.asymptotic(candidate.rows, nats)
+
     def n_outcomes(self, candidate: Candidate) -> int | None:
         return self._measure.n_outcomes
 
@@ -227,6 +239,13 @@ class LossRows(CandidateRows):
             return Estimate(total / m, *binomial_interval(total, m, nats))
         mean, (low, high) = float(np.average(losses)), betting_interval(losses, nats)
         return Estimate(mean, min(mean, low), max(mean, high))
+
+    def asymptotic(self, candidate: Candidate, nats: float) -> tuple[float, float] | None:
+        losses = candidate.losses
+        if losses.dtype == np.uint64:
+            return None
+        low, high = asymptotic_mean_interval(losses, nats)
+        return None if np.isnan(low) else (low, high)
 
     def n_outcomes(self, candidate: Candidate) -> int | None:
         return self.n_samples + 1 if candidate.losses.dtype == np.uint64 else None

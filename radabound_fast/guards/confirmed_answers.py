@@ -35,6 +35,8 @@ class Finalist(NamedTuple):
         Gains over the other finalists of its batch, by their names, as `Comparison` has them.
     passed : bool or None
         The verdict, where one was asked for.
+    asymptotic : (low, high) or None
+        By the normal approximation, where the proved limits are much wider.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Finalist(NamedTuple):
     gain: Limits | None = None
     over: dict[str, tuple[float, float, float, float]] = {}  # noqa: RUF012 a default that nobody changes
     passed: bool | None = None
+    asymptotic: tuple[float, float] | None = None
 
 
 class ConfirmedAnswer(Answer):
@@ -74,6 +77,11 @@ class ConfirmedAnswer(Answer):
     gain, gain_low, gain_high : float or None
         How much better than the baseline: how much less often it errs, or how much lower its mean
         loss is.  None without a baseline; nan where it is released at the end alone.
+    asymptotic_low, asymptotic_high : float or None
+        Limits by the normal approximation at the same nats, which nothing proves: by DeLong for the
+        AUC, by Wilson for the balanced accuracy, and by the central limit theorem for weighted
+        means and means of real numbers.  None for other metrics, whose proved limits are about as
+        narrow; where losses do not vary; and where they are released at the end alone.
     """
 
     __slots__ = ("_finalist", "_has_gains")
@@ -134,6 +142,14 @@ class ConfirmedAnswer(Answer):
     def gain_high(self) -> float | None:
         return self._gain(2)
 
+    @property
+    def asymptotic_low(self) -> float | None:
+        return None if self._finalist.asymptotic is None else self._finalist.asymptotic[0]
+
+    @property
+    def asymptotic_high(self) -> float | None:
+        return None if self._finalist.asymptotic is None else self._finalist.asymptotic[1]
+
     def _gain(self, place: int) -> float | None:
         if not self._has_gains:
             return None
@@ -145,10 +161,13 @@ class ConfirmedAnswer(Answer):
         return self._finalist
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name; those of gains and verdicts where there are such."""
+        """Return all fields by name; of optional ones those that are there."""
         fields = super().to_dict()
         if self._has_gains:
             fields |= {name: getattr(self, name) for name in ("gain", "gain_low", "gain_high")}
+        if self._finalist.asymptotic is not None:
+            names = ("asymptotic_low", "asymptotic_high")
+            fields |= {name: getattr(self, name) for name in names}
         return fields if self.passed is None else fields | {"passed": self.passed}
 
     def __eq__(self, other: object) -> bool:

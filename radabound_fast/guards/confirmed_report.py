@@ -69,6 +69,9 @@ class ConfirmedReport(BaseReport):
             "whatever the search did with other rows, if no finalist was trained, tuned or chosen "
             "on these (radabound_fast.ConfirmedSearch)",
         )
+        if best.asymptotic_low is not None and best.asymptotic_high is not None:
+            low, high = shown(best.asymptotic_low, 4), shown(best.asymptotic_high, 4)
+            text += f" (By the normal approximation, which is asymptotic: {low} to {high}.)"
         if best.search_value is not None:
             on_search = counted(self.n_search_rows, "search row")
             text += f" On the {on_search} it was {shown(best.search_value, 4)}."

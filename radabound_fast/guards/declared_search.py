@@ -126,10 +126,10 @@ class DeclaredSearch(Guard):
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
     whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
     because of scores are not, unless each training is a rerun (Result 38).  A holdout that was
-    stratified by its labels is covered for means and for what is proved given the labels, not for
-    precision and F1 (Result 39).  Not covered: a space that is changed after scores were seen,
-    data or features that are changed after a look at the rows that fail, and whatever else was
-    fitted to the holdout.
+    stratified by its labels is covered for error rates, mean losses and what is proved given the
+    labels; not for gains, precision, F1 and limits by betting (Result 39).  Not covered: a space
+    that is changed after scores were seen, data or features that are changed after a look at the
+    rows that fail, and whatever else was fitted to the holdout.
 
     What it keeps are the keys with their counts and a keyed fingerprint of the losses, to tell you
     when one key stands for two models.  The intervals never rest on that.
@@ -261,7 +261,10 @@ class DeclaredSearch(Guard):
             "before any score was seen"
         )
         if measure.is_paired:
-            assumed += " The baseline was fixed before any holdout score was seen."
+            assumed += (
+                " The baseline was fixed before any holdout score was seen; for gains, the holdout "
+                "was not stratified."
+            )
         if self.space.shows is not None:
             seen = f"sees of the holdout {self.space.shows}, and nothing else"
         if self.n_folds is not None:

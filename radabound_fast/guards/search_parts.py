@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._checks import counted
 from radabound_fast.holdout import Holdout, Losses
-from radabound_fast.metrics import MEANS, METRICS
+from radabound_fast.metrics import COUNTED, MEANS, METRICS
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.parts import draw_part
 
@@ -40,7 +40,8 @@ def _strata(holdout: Holdout | Losses) -> NDArray[Any]:
     """The classes of the rows, where stratified rows have limits that are proved."""
     if not isinstance(holdout, Holdout) or holdout.takes == "numbers":
         raise ValueError("stratify must be False where there are no classes")
-    if holdout.metric in ("precision", "f1") or holdout.weighting is not None:
+    by_betting = holdout.metric in MEANS and holdout.metric not in COUNTED
+    if holdout.metric in ("precision", "f1") or by_betting or holdout.weighting is not None:
         what = "weights or groups" if holdout.weighting is not None else repr(holdout.metric)
         raise ValueError(f"stratify must be False with {what}: no limits are proved for that")
     return holdout.labels.codes
@@ -55,6 +56,8 @@ def chosen_rows(holdout: Holdout | Losses, rows: Any) -> Mask:
         They are no boolean array over the rows, are none, or tear a group apart.
     """
     chosen, n_samples = as_array(rows, "rows"), holdout.n_samples
+    if holdout.labels is not None:
+        holdout.labels.check_rows(rows, name="rows")
     if chosen.dtype != np.bool_ or chosen.shape != (n_samples,):
         raise ValueError(
             f"rows must be a boolean array of shape ({n_samples},), True for rows that are kept "

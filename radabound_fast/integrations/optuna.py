@@ -55,13 +55,14 @@ class GuardedObjective:
         self._space = guard.space if is_search_here(guard) else None
         self.answers: list[tuple[int, Any]] = []
 
-    def __call__(self, trial: Trial) -> float:
+    def __call__(self, trial: Trial) -> float | tuple[float, ...]:
         guard = self._guard
-        _check_direction(trial, guard.holdout)
+        n_others = _n_others(trial, guard.holdout)
         if guard.halted:  # nothing to fit for
             raise _ended(guard, trial)
         judged: Any = trial if self._space is None else _JudgedTrial(trial, self._space)
-        y_pred, guess, _ = fitted_of(self._fit_predict(judged), self._guesses)
+        output, others = _apart(self._fit_predict(judged), n_others, self._guesses)
+        y_pred, guess, _ = fitted_of(output, self._guesses)
         key = trial if isinstance(self._space, TrialSpace) else judged.params
         try:
             answer, _ = ask(guard, y_pred, key=key, guess=guess)
@@ -74,7 +75,8 @@ class GuardedObjective:
         for name in names:
             if name in told:
                 trial.set_user_attr(f"holdout_{name}", told[name])
-        return float(answer.value)
+        value = float(answer.value)
+        return (value, *others) if n_others else value
 
 
 class _JudgedTrial:
@@ -139,9 +141,11 @@ def guarded_objective(
         ``fit_predict(trial)`` suggests parameters, fits, and returns predictions for the
         held-out samples, shape (n_samples,).  With a `DeclaredSearch` the trial that it gets
         suggests members of the declared space, so that the model is that of its key: over
-        `points_of` the nearest point.
+        `points_of` the nearest point.  For a study of several objectives it returns (predictions,
+        other, ...): the guard answers objective 0, and the others are its own.
     guesses : bool, default False
-        For a `GuessAndCheck`: `fit_predict` returns (predictions, guess).
+        For a `GuessAndCheck`: `fit_predict` returns (predictions, guess), and other objectives
+        after them.
 
     Returns
     -------
@@ -156,8 +160,8 @@ def guarded_objective(
         withheld the very first answer: the message says what would work.
     TypeError, ValueError
         `guard` is no guard made on labels, or needs guesses; or, in a trial and before it is
-        fitted, the study does not minimize one value, or maximize it where more of the metric is
-        better.
+        fitted, the study does not minimize objective 0, or maximize it where more of the metric is
+        better.  TypeError too if other objectives are missing, before the guard is queried.
 
     Notes
     -----
@@ -186,18 +190,43 @@ def guarded_objective(
     return GuardedObjective(guard, fit_predict, guesses)
 
 
-def _check_direction(trial: Trial, holdout: AnyHoldout) -> None:
+def _n_others(trial: Trial, holdout: AnyHoldout) -> int:
+    """Return how many objectives the study has beside the guard's.
+
+    Raises ValueError if the study takes the guard's in the wrong direction.
+    """
     study = getattr(trial, "study", None)  # a FixedTrial has none
+    if study is None:
+        return 0
     more = holdout.greater_is_better
-    if study is None or study.directions == [
-        StudyDirection.MAXIMIZE if more else StudyDirection.MINIMIZE
-    ]:
-        return
+    if study.directions[0] is (StudyDirection.MAXIMIZE if more else StudyDirection.MINIMIZE):
+        return len(study.directions) - 1
     told = ", ".join(direction.name.lower() for direction in study.directions)
     wanted = "maximize" if more else "minimize"
     raise ValueError(
-        f"study must {wanted} one value, the holdout {holdout.metric}: "
+        f"study must {wanted} objective 0, the holdout {holdout.metric}: "
         f'optuna.create_study(direction="{wanted}"), got {told}'
+    )
+
+
+def _apart(output: Any, n_others: int, guesses: bool) -> tuple[Any, tuple[float, ...]]:
+    """What is for the guard, and the values of other objectives, from what `fit_predict` returned.
+
+    Raises TypeError if they are missing.
+    """
+    if not n_others:
+        return output, ()
+    n_known = 1 + guesses
+    if not isinstance(output, tuple) or len(output) != n_known + n_others:
+        known = "(predictions, guess)" if guesses else "(predictions,)"
+        got = f"a tuple of {len(output)}" if isinstance(output, tuple) else type(output).__name__
+        raise TypeError(
+            f"fit_predict must return {known} with {n_others} more for a study of "
+            f"{n_others + 1} objectives, got {got}"
+        )
+    return (
+        output[:2] if guesses else output[0],
+        tuple(float(other) for other in output[n_known:]),
     )
 
 

@@ -45,9 +45,10 @@ class GuardedRounds(TrainingCallback):
     """A callback for ``xgboost.train`` and ``XGBClassifier``.
 
     It asks the guard about the ensemble whenever its rounds are a multiple of `every`, those of
-    an `xgb_model` among them.  Training ends at the halt, and the best answered round, the first
-    of equals, is the booster's ``best_iteration``.  Beside early stopping, the round that is best
-    for that stands, unless the guard halts first.
+    an `xgb_model` among them.  Training ends at the halt, and the booster is cut after the best
+    answered round, the first of equals, its ``best_iteration``: so it is the model that was judged.
+    Beside early stopping, the round that is best for that stands, uncut, unless the guard halts
+    first.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ class GuardedRounds(TrainingCallback):
     ) -> None:
         super().__init__()
         self._rounds = Rounds(guard, X_holdout, every, classes, key)
-        self._n_before = 0
+        self._n_before, self._halted = 0, False
 
     @property
     def answers(self) -> list[tuple[int, Any]]:
@@ -103,7 +104,7 @@ class GuardedRounds(TrainingCallback):
         objective, n_classes = _checked(model)
         hint = " (the default, where an objective is a function)"
         self._rounds.start(objective, OUTPUTS, n_classes, hint)
-        self._n_before = model.num_boosted_rounds()
+        self._n_before, self._halted = model.num_boosted_rounds(), False
         # of the model that is continued
         model.set_attr(best_iteration=None, best_score=None)
         return model
@@ -115,21 +116,18 @@ class GuardedRounds(TrainingCallback):
             return False
         X = self._rounds.X_holdout
         scores = model.predict(X) if isinstance(X, DMatrix) else model.inplace_predict(X)
-        answered = self._rounds.ask(n_rounds, np.asarray(scores))
-        if not answered:
-            self._name_best(model)
-        return not answered
+        self._halted = not self._rounds.ask(n_rounds, np.asarray(scores))
+        return self._halted
 
     def after_training(self, model: Any) -> Any:
-        """Names the best round, unless early stopping has."""
-        if model.attr("best_iteration") is None:
-            self._name_best(model)
-        return model
-
-    def _name_best(self, model: Any) -> None:
-        if self._rounds.best is not None:
-            n_rounds, value = self._rounds.best
-            model.set_attr(best_iteration=str(n_rounds - 1), best_score=str(value))
+        """Returns the model of the best round, unless early stopping has named another."""
+        best = self._rounds.best
+        if best is None or not self._halted and model.attr("best_iteration") is not None:
+            return model
+        n_rounds, value = best
+        judged = model[:n_rounds]
+        judged.set_attr(best_iteration=str(n_rounds - 1), best_score=str(value))
+        return judged
 
 
 def _checked(model: Any) -> tuple[str, int]:

@@ -5,7 +5,7 @@ and where the population's value lies, except with probability ``2 exp(-nats)``,
 fixed in advance on independent rows::
 
     error, accuracy                     classes        exact binomial
-    balanced_accuracy                   classes        Chernoff, given the labels
+    balanced_accuracy                   classes        Chernoff or exact binomials, given the labels
     precision, recall, specificity, f1  two classes    exact binomial, given which rows count
     mean_cost                           classes        betting
     roc_auc                             scores         pairs, or betting on blocks, given the labels

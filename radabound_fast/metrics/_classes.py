@@ -92,8 +92,14 @@ def balanced_accuracy(measure: Measure, errors: Array) -> Array:
 
 def balanced_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
     sizes = np.array(measure.sizes)
-    means = balanced_accuracy(measure, errors).tolist()
-    return each(bounds.weighted_interval, [(mean, 1 / sizes, sizes) for mean in means], nats)
+    limits = each(bounds.balanced_interval, [(sizes - row, sizes) for row in errors], nats)
+    return around(balanced_accuracy(measure, errors), *limits)
+
+
+def balanced_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
+    sizes = np.array(truth.sizes)
+    wrong = errors_by_class(truth, rows)[0]
+    return bounds.asymptotic_balanced_interval(sizes - wrong, sizes, nats)
 
 
 def precision(measure: Measure, errors: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast.bounds import betting_interval
+from radabound_fast.bounds import asymptotic_mean_interval, betting_interval
 
 from ._classes import around, each
 
@@ -61,3 +61,12 @@ def negative_mean(measure: Measure, losses: Array) -> Array:
 def negative_interval(measure: Measure, losses: Array, nats: Any) -> Limits:
     lows, highs = mean_interval(measure, losses, nats)
     return -highs, -lows
+
+
+def asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
+    return asymptotic_mean_interval(truth.row.summary(truth, rows)[0], nats)
+
+
+def negative_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
+    low, high = asymptotic(truth, rows, nats)
+    return -high, -low

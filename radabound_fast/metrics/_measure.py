@@ -20,7 +20,7 @@ from radabound_fast.bounds import (
 
 from ._classes import around
 from ._table import METRICS
-from ._values import counts_of, read_counts, read_values
+from ._values import count_of, counts_of, read_counts, read_values
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -92,11 +92,12 @@ class MeanLoss:
         values = read_values(value, 0.0, 1.0)
         if self.n_folds is not None:
             return cross_validation_interval(as_floats(values), self.n_samples, self.n_folds, nats)
-        counts, found = counts_of(values, self.n_samples)
         if np.ndim(values) == 0:
-            if found[0]:
-                return binomial_interval(int(counts[0]), self.n_samples, nats)
-            return kl_interval(float(values), self.n_samples, nats)
+            count = count_of(values, self.n_samples)
+            if count is None:
+                return kl_interval(float(values), self.n_samples, nats)
+            return binomial_interval(count, self.n_samples, nats)
+        counts, found = counts_of(values, self.n_samples)
         lows, highs = kl_interval(as_floats(values), self.n_samples, nats)
         lows[found], highs[found] = binomial_interval(counts[found], self.n_samples, nats[found])
         return lows, highs
@@ -242,7 +243,7 @@ class Measure(NamedTuple):
             n_rows = row.n_effective(self)
             return self.fold_limits(as_floats(values), n_rows, nats, row.counts_alike)
         n_rows = self._n_counted
-        counts, found = counts_of(values, n_rows)
+        counts, found = counts_of(np.atleast_1d(values), n_rows)
         if not found.all():
             raise ValueError(
                 f"value must be a number of rows over {n_rows}, within its printed digits, got "

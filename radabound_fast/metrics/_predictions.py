@@ -50,7 +50,9 @@ def scores(truth: Truth, y_pred: Any, ndim: int) -> Array:
     _check_all(np.isfinite(scores), scores, "be finite")
     rows = scores.astype(np.float64)
     # different ones must not become ties
-    exact = np.abs(rows) <= 2.0**53 if scores.dtype.kind in "iu" else rows == given
+    exact = rows == given  # of objects too
+    if scores.dtype.kind in "iu":  # which would be compared as floats
+        exact = (scores >= -(2**53)) & (scores <= 2**53)
     _check_all(exact, given, "be exact in float64")
     return _as_rows(rows)
 

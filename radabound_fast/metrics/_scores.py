@@ -125,3 +125,8 @@ def auc_interval(measure: Measure, areas: Array, nats: Any) -> tuple[Any, Any]:
         n_negative, n_positive = measure.sizes
         return bounds.auc_interval(values, n_negative, n_positive, nats)
     return around(values, *each(bounds.betting_interval, [(one,) for one in areas[:, 1:]], nats))
+
+
+def auc_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
+    scores, is_positive = rows[0], truth.positive
+    return bounds.asymptotic_auc_interval(scores[is_positive], scores[~is_positive], nats)

@@ -46,6 +46,9 @@ class Metric(NamedTuple):
     n_outcomes : callable, optional
         ``(measure)`` to how many values with their limits there are, where errors are kept and
         there is no such count.
+    asymptotic : callable, optional
+        ``(truth, rows, nats)`` to limits of the first row by the normal approximation; None where
+        the proved ones are about as narrow.
     n_effective : callable, optional
         ``(measure)`` to how many rows a mean over rows is worth, which rows and how much each
         counts being fixed by the labels; None: the metric is no such mean.
@@ -74,6 +77,7 @@ class Metric(NamedTuple):
     theorem: str
     one_count: Callable[[Measure], tuple[int, int]] | None = None
     n_outcomes: Callable[[Measure], int] | None = None
+    asymptotic: Callable[[Truth, Array, float], tuple[float, float]] | None = None
     n_effective: Callable[[Measure], float] | None = None
     counts_alike: bool = True
     given: str = ""
@@ -97,12 +101,19 @@ _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.er
 _of_two_classes = partial(
     _of_each_class, theorem="Result 21: Clopper and Pearson", options=("pos_label",)
 )
-_mean = partial(Metric, keeps="limits", theorem=_BETTING, n_effective=_classes.n_rows)
+_mean = partial(
+    Metric,
+    keeps="limits",
+    theorem=_BETTING,
+    asymptotic=_losses.asymptotic,
+    n_effective=_classes.n_rows,
+)
 _negative = partial(
     _mean,
     greater_is_better=True,
     value=_losses.negative_mean,
     interval=_losses.negative_interval,
+    asymptotic=_losses.negative_asymptotic,
 )
 _of_probabilities = partial(_negative, takes="probabilities", read=_predictions.probabilities)
 _of_numbers = partial(
@@ -131,10 +142,11 @@ _ROWS = (
         name="balanced_accuracy",
         value=_classes.balanced_accuracy,
         interval=_classes.balanced_interval,
+        asymptotic=_classes.balanced_asymptotic,
         n_outcomes=_classes.n_tables,
         n_effective=_classes.n_balanced,
         counts_alike=False,
-        theorem="Result 23: Chernoff",
+        theorem="Result 23: Chernoff, or Clopper and Pearson by class",
         given="the labels",
         over="over the classes that the holdout has",
         needs="every class",
@@ -192,6 +204,7 @@ _ROWS = (
         summary=_scores.areas,
         value=_scores.auc,
         interval=_scores.auc_interval,
+        asymptotic=_scores.auc_asymptotic,
         keeps="limits",
         theorem="Result 22: Hoeffding's pairs, or betting on blocks",
         given="the labels",

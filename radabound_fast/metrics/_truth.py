@@ -19,7 +19,11 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import betting_interval, weighted_interval
+from radabound_fast.bounds import (
+    asymptotic_mean_interval,
+    betting_interval,
+    weighted_interval,
+)
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, class_order, row_names
 from radabound_fast.rows.packing import as_array, as_numbers
@@ -167,6 +171,26 @@ class Truth:
         weights = self.weighting.weights
         means = np.array([np.average(one, weights=weights) for one in self._losses_of(rows)])
         return -means if self.row.name.startswith("neg_") else means
+
+    def asymptotic(self, rows: Array, nats: float) -> tuple[float, float] | None:
+        """Limits of the first row by the normal approximation.
+
+        None where the proved ones are about as narrow, or the row does not vary.
+        """
+        if self.weighting is not None:
+            low, high = asymptotic_mean_interval(
+                self._losses_of(rows)[0],
+                nats,
+                weights=self.weighting.weights,
+                groups=self.weighting.codes,
+            )
+            if self.row.name.startswith("neg_"):
+                low, high = -high, -low
+        elif self.row.asymptotic is None:
+            return None
+        else:
+            low, high = self.row.asymptotic(self, rows, nats)
+        return None if math.isnan(low) else (low, high)
 
     @property
     def counts_errors(self) -> bool:
@@ -338,7 +362,7 @@ class Truth:
             raise ValueError(
                 f"baseline must be left out with metric={self.row.name!r}: gains are of "
                 f"means, {', '.join(MEANS)}; give the baseline a key of its own, and compare two "
-                "intervals"
+                "intervals, or confirm both (ConfirmedSearch)"
             )
         with read_as(y_pred="baseline"):
             rows = self.read(baseline, 1)

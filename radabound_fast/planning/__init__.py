@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
+from radabound_fast._checks import shown
 from radabound_fast.planning.gate import GatePlan, plan_gate
 from radabound_fast.planning.guards import Plan, plan_guards
 from radabound_fast.planning.searches import SearchPlan, plan_searches
@@ -169,7 +170,7 @@ def plan(
     if n_finalists is not None:
         for name, value in (("epsilon", epsilon), ("max_queries", max_queries)):
             if value is not None:
-                raise ValueError(f"{name} must be left out beside n_finalists, got {value!r}")
+                raise ValueError(f"{name} must be left out beside n_finalists, got {shown(value)}")
         if delta is None:
             raise ValueError("delta must be given with n_finalists, got None")
         return plan_searches(
@@ -181,7 +182,7 @@ def plan(
             width=width,
         )
     if width is not None:
-        raise ValueError(f"width must be left out without n_finalists, got {width!r}")
+        raise ValueError(f"width must be left out without n_finalists, got {shown(width)}")
     if n_samples is None or delta is None:
         raise ValueError("n_samples and delta must be given unless gate=True")
     return plan_guards(

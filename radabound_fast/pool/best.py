@@ -106,11 +106,11 @@ class Comparisons:
         return gains, p_values
 
     @property
-    def are_open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether more rows may change anything."""
         return bool(self._open) or math.isfinite(self._capped)
 
-    def compare_with(self, first: int, rows: Array) -> None:
+    def take(self, first: int, rows: Array) -> None:
         """Take in rows of the pool, numbered from `first` on."""
         if math.isfinite(self._capped):
             means = self._judge.moments(rows).means

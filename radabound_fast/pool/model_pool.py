@@ -21,6 +21,7 @@ from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.pool.best import Comparisons
+from radabound_fast.pool.better import StepDown
 from radabound_fast.pool.front import Front
 from radabound_fast.pool.judging import Judge, Moments
 from radabound_fast.pool.levels import (
@@ -30,7 +31,7 @@ from radabound_fast.pool.levels import (
     holm,
     one_sided_level,
 )
-from radabound_fast.pool.parts import Part, is_mapped
+from radabound_fast.pool.parts import Blocks, Part, is_mapped
 from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 GUARANTEE = (
     "asymptotic, for models that were all fixed before any holdout score was seen, and all of them "
@@ -201,10 +203,11 @@ class ModelPool:
 
         Parameters
         ----------
-        Y_pred : array_like, shape (k, n_samples) or (n_samples,), PackedLosses, or path
+        Y_pred : array_like, shape (k, n_samples) or (n_samples,), PackedLosses, path or Blocks
             Predictions, a row a model, as the metric takes them; losses where the pool was made on
             losses.  `PackedLosses` say which predictions are wrong.  A path names a file of such
-            rows (.npy, .npz, .csv or .parquet).  Files, and arrays that are memory maps, are not
+            rows (.npy, .npz, .csv or .parquet), of numbers.  `pool.parts.Blocks` are any rows that
+            can be read again.  Files, and arrays that are memory maps, are not
             copied: they must stay as they are while the pool is used.
         names : sequence of hashable, optional
             One a model, each used once in the pool.  By default its number, from 0.
@@ -236,6 +239,8 @@ class ModelPool:
         self._n_models += n_new
 
     def _part_of(self, given: Any) -> Part:
+        if isinstance(given, Blocks):
+            return Part(self._judge, given, keep=False)
         if isinstance(given, (str, bytes, os.PathLike)):
             from radabound_fast.files.reading import open_losses
 
@@ -358,33 +363,9 @@ class ModelPool:
         .. [1] Romano, Wolf (2005). Stepwise multiple testing as formalized data snooping.
            Econometrica 73.
         """
-        self._check_not_empty()
-        if self._paired is None or self._judge.baseline is None:
-            raise ValueError("baseline must be given to the pool for better(), got none")
-        gains, k = Moments.joined(self._gains), self._n_models
-        p_values = self._p_values_of_gains(gains)
-        enough = has_enough(gains.squares, gains.largest, self.n_samples)
-        n, delta = int(enough.sum()), self._delta * float(enough.mean())
-        level = one_sided_level(-self._paired.lowest, delta, n) if n else self._delta / k
-        is_better = np.where(enough, False, p_values <= self._delta / k)
-        is_better |= self._step_down(gains, p_values, enough, delta, level)
-        nats = np.where(enough, -math.log(level), math.log(k / self._delta))
-        lows = np.full(k, np.nan)
-        for part, rows in self._numbered_blocks() if is_better.any() else ():
-            found = part.start + np.flatnonzero(is_better[part])
-            lows[found] = self._judge.least_gains(
-                rows[found - part.start], gains.of(found), nats[found], self._judge.baseline
-            )
-        span = abs(self._judge.slope)
-        return BetterModels(
-            names=self.names,
-            gains=span * gains.means,
-            gain_lows=span * lows,
-            is_better=is_better,
-            bonferroni_is_better=holm(p_values, self._delta),
-            level=level,
-            as_if=delta / level if n else float(k),
-        )
+        steps = self._step_down()
+        self._read_again(steps)
+        return self._better(steps)
 
     def _p_values_of_gains(self, gains: Moments) -> Floats:
         base, nats = self._judge.baseline, -math.log(self._delta)
@@ -397,39 +378,65 @@ class ModelPool:
         ]
         return np.concatenate(found)
 
-    def _step_down(
-        self, gains: Moments, p_values: Floats, enough: Any, delta: float, level: float
-    ) -> NDArray[np.bool_]:
-        """Which of the models that the bootstrap speaks for are found better."""
-        found = enough & (p_values <= level)
-        if not found.any():
-            return np.asarray(found)
-        # those that no step can find, once and for all; the others' rows stay at hand
-        rest = self._sums.extremes(self._base_sums)
-        at_hand: list[tuple[NDArray[np.int64], Array]] = []
-        for part, rows in self._numbered_blocks():
-            numbers = np.arange(part.start, part.stop)
-            never, may_be = enough[part] & (p_values[part] > delta), enough[part] & ~found[part]
-            self._take_gains(rest, rows[never], gains.of(numbers[never]))
-            may_be &= ~never
-            if may_be.any():
-                at_hand.append((numbers[may_be], rows[may_be].copy()))
-        while True:
-            extremes = rest.copy()
-            for numbers, rows in at_hand:
-                left = ~found[numbers]
-                self._take_gains(extremes, rows[left], gains.of(numbers[left]))
-            left = enough & ~found
-            if not left.any():
-                return np.asarray(found)
-            step = one_sided_level(-extremes.lowest, delta, int(left.sum()))
-            new = left & (p_values <= step)
-            if not new.any():
-                return np.asarray(found)
-            found |= new
+    def _step_down(self) -> StepDown:
+        """The first step of `better`."""
+        self._check_not_empty()
+        if self._paired is None:
+            raise ValueError("baseline must be given to the pool for better(), got none")
+        gains = Moments.joined(self._gains)
+        enough = has_enough(gains.squares, gains.largest, self.n_samples)
+        return StepDown(
+            self._sums,
+            self._sums.extremes(self._base_sums),
+            gains,
+            self._p_values_of_gains(gains),
+            enough,
+            delta=self._delta * float(enough.mean()),
+            level=self._level_of_gains(enough),
+        )
 
-    def _take_gains(self, extremes: StudentisedExtremes, rows: Array, gains: Moments) -> None:
-        self._sums.update(rows, [(extremes, -gains.means, gains.scales)])
+    def _level_of_gains(self, enough: Mask) -> float:
+        n, delta = int(enough.sum()), self._delta * float(enough.mean())
+        assert self._paired is not None
+        return one_sided_level(-self._paired.lowest, delta, n) if n else self._delta / len(enough)
+
+    def _better(self, steps: StepDown) -> BetterModels:
+        """All steps, and limits of gains at the level of the first."""
+        gains, p_values, enough, k = steps.gains, steps.p_values, steps.enough, self._n_models
+        base, level = self._judge.baseline, self._level_of_gains(enough)
+        assert base is not None
+        is_better = steps.outcome() | ~enough & (p_values <= self._delta / k)
+        nats = np.where(enough, -math.log(level), math.log(k / self._delta))
+        lows = np.full(k, np.nan)
+        if (gains.plus >= 0).all():
+            none = np.empty((int(is_better.sum()), 0), np.uint64)  # counts are all it takes
+            lows[is_better] = self._judge.least_gains(
+                none, gains.of(is_better), nats[is_better], base
+            )
+        else:
+            for part, rows in self._numbered_blocks():
+                found = part.start + np.flatnonzero(is_better[part])
+                lows[found] = self._judge.least_gains(
+                    rows[found - part.start], gains.of(found), nats[found], base
+                )
+        span = abs(self._judge.slope)
+        return BetterModels(
+            names=self.names,
+            gains=span * gains.means,
+            gain_lows=span * lows,
+            is_better=is_better,
+            bonferroni_is_better=holm(p_values, self._delta),
+            level=level,
+            as_if=self._delta * float(enough.mean()) / level if enough.any() else float(k),
+        )
+
+    def _read_again(self, *readers: StepDown | Comparisons) -> None:
+        """All rows once more, for what needs them."""
+        if any(reader.is_open for reader in readers):
+            for first, rows in self._blocks():
+                for reader in readers:
+                    if reader.is_open:
+                        reader.take(first, rows)
 
     def best_set(self) -> BestSet:
         """Return which models may be the best.
@@ -448,15 +455,16 @@ class ModelPool:
         .. [1] Chernozhukov, Chetverikov, Kato (2019). Inference on causal and structural parameters
            using many moment inequalities. Review of Economic Studies 86.
         """
+        comparisons = self._comparisons()
+        self._read_again(comparisons)
+        return self._best_set(comparisons)
+
+    def _comparisons(self) -> Comparisons:
         self._check_not_empty()
         self._front.prune()
-        comparisons = Comparisons(
-            self._judge, self._signs, self._front, self._n_models, self._delta
-        )
-        for first, rows in self._blocks() if comparisons.are_open else ():
-            comparisons.compare_with(first, rows)
-            if not comparisons.are_open:
-                break
+        return Comparisons(self._judge, self._signs, self._front, self._n_models, self._delta)
+
+    def _best_set(self, comparisons: Comparisons) -> BestSet:
         may_be, proved = comparisons.outcome()
         return BestSet(
             names=self.names,
@@ -465,6 +473,24 @@ class ModelPool:
             best=self._front.best,
             n_by_bonferroni=comparisons.n_by_bonferroni,
         )
+
+    def better_and_best(self) -> tuple[BetterModels | None, BestSet]:
+        """Return `better()`, or None without a baseline, and `best_set()`.
+
+        Rows are read once for both.
+
+        Raises
+        ------
+        ValueError
+            No model was added.
+        """
+        comparisons = self._comparisons()
+        if not self.has_baseline:
+            self._read_again(comparisons)
+            return None, self._best_set(comparisons)
+        steps = self._step_down()
+        self._read_again(steps, comparisons)
+        return self._better(steps), self._best_set(comparisons)
 
     def report(self) -> PoolReport:
         """Return what all of it comes to: sentences, a table and a picture.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,23 @@ from radabound_fast.pool.judging import Judge
 Array = NDArray[Any]
 
 BLOCK_BYTES = 32 << 20  # of predictions that become losses at a time
+
+
+class Blocks:
+    """Rows that can be read again and again, block by block: of a file, or made anew each time.
+
+    Parameters
+    ----------
+    read : callable
+        Without arguments; returns an iterator of blocks, each array_like of shape (k, n_samples)
+        or `PackedLosses`, the same ones each time.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Any]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._read()
 
 
 class Part:

@@ -73,6 +73,8 @@ class PoolReport:
         ValueError
             No model was added.
         """
+        intervals = pool.intervals()
+        better, best_set = pool.better_and_best()
         return cls(
             metric=pool.judged.metric,
             greater_is_better=pool.judged.greater_is_better,
@@ -80,9 +82,9 @@ class PoolReport:
             n_models=pool.n_models,
             delta=pool.delta,
             guarantee=pool.guarantee,
-            intervals=pool.intervals(),
-            best_set=pool.best_set(),
-            better=pool.better() if pool.has_baseline else None,
+            intervals=intervals,
+            best_set=best_set,
+            better=better,
             baseline=pool.baseline_value,
         )
 
@@ -91,7 +93,7 @@ class PoolReport:
         best, about = best_set.best, f"with probability about {certainty(self.delta)}"
         score, place = scored(intervals.values[best], intervals.lows[best], intervals.highs[best])
         text = (
-            f"Of {counted(self.n_models, 'model')} {shown_key(intervals.names[best])} is the best "
+            f"Of {counted(self.n_models, 'model')} {_called(intervals.names[best])} is the best "
             f"on {counted(self.n_samples, 'held-out row')}: {self.metric} {score}, and {place} in "
             f"the population, {about} for all models at once (as if they were "
             f"{counted(round(intervals.as_if), 'independent one')}). The best model in the "
@@ -137,9 +139,13 @@ class PoolReport:
 
     def to_json(self) -> str:
         """All but the table, as JSON, with the names of the models that may be the best."""
+        told = {"version": __version__} | self.as_json()
+        return json.dumps(told, indent=2, default=plain)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the same as JSON values."""
         intervals, best = self.intervals, self.best_set.best
         told: dict[str, Any] = {
-            "version": __version__,
             "metric": self.metric,
             "n_samples": self.n_samples,
             "n_models": self.n_models,
@@ -159,8 +165,7 @@ class PoolReport:
                 "better": self.better.better_names,
                 "n_better_by_bonferroni": int(self.better.bonferroni_is_better.sum()),
             }
-        told |= {"sentence": str(self), "guarantee": self.guarantee}
-        return json.dumps(told, indent=2, default=plain)
+        return told | {"sentence": str(self), "guarantee": self.guarantee}
 
     def plot(self) -> Figure:
         """All models in order of their scores with their intervals, the best set, the baseline.
@@ -217,6 +222,11 @@ class PoolReport:
         data = base64.b64encode(png.getvalue()).decode()
         text = f"Scores of {self.n_models:,} models with their intervals"
         return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+
+
+def _called(name: Any) -> str:
+    """A model's name for people."""
+    return name if isinstance(name, str) else f"model {shown_key(name)}"
 
 
 def _cell(value: Any) -> str:

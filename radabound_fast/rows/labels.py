@@ -78,7 +78,9 @@ class Labels:
         """Return the labels of some samples, with the same classes."""
         part = Labels.__new__(Labels)
         codes = self._codes[samples]
-        part.__setstate__(self.__getstate__() | {"_codes": codes, "n_samples": len(codes)})
+        index = None if self.index is None else self.index[samples]
+        own = {"_codes": codes, "n_samples": len(codes), "index": index}
+        part.__setstate__(self.__getstate__() | own)
         return part
 
     def _recode(self, classes: Any, codes: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from radabound_fast.rows.packing import as_array, is_pandas
 
 
@@ -84,6 +87,29 @@ def check_rows(values: Any, index: Any, name: str, ndim: int = 1) -> None:
             f"{name} must have its rows in the order of y_true, got the same index in another "
             f"order: align it by .loc, or pass {name}.to_numpy() if positions are right"
         )
+
+
+def some_rows(values: Any, rows: NDArray[np.bool_], ndim: int) -> Any:
+    """Some rows of a frame or a Series, which keep their names; None of anything else.
+
+    Parameters
+    ----------
+    values : array_like
+        As of `check_rows`.
+    rows : ndarray of bool
+        Whether to take each.
+    ndim : {1, 2}
+        Whether the first axis goes over the rows, or with `ndim` 2 that of each in a list or the
+        second.
+    """
+    if ndim == 2 and _are_named(values):
+        return [some_rows(one, rows, 1) for one in values]
+    if is_pandas(values) and hasattr(values, "loc"):
+        return values.loc[:, rows] if ndim == 2 else values.loc[rows]
+    is_named = hasattr(values, "name") or column_names(values) is not None
+    if ndim == 1 and is_named and hasattr(values, "filter"):  # polars; pyarrow
+        return values.filter(rows)
+    return None
 
 
 def column_names(frame: Any) -> list[Any] | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
+from radabound_fast.rows.named import some_rows
 from radabound_fast.rows.packing import as_array, checked_words
 
 
@@ -106,6 +107,9 @@ class Part:
             words = np.ascontiguousarray(checked_words(values, n_samples, ndim), "<u8")
             bits = np.unpackbits(words.view(np.uint8), axis=-1, count=n_samples, bitorder="little")
             return PackedLosses(pack_rows(bits[..., self.rows]), self.n_rows)
+        named = some_rows(values, self.rows, ndim)
+        if named is not None:
+            return named
         array = as_array(values, name)
         if isinstance(values, (list, tuple)) and array.dtype.kind in "UO":  # of several types
             places = np.flatnonzero(self.rows).tolist()

@@ -104,8 +104,9 @@ class Answering:
     ) -> None:
         self.guard, self._on_commit = guard, on_commit
         self._tells_scores = guard.tells == "scores"
-        # what a gate stores are classes: errors would show the labels
-        self._reader = Reader(guard.holdout, as_predictions=not self._tells_scores)
+        # those of a finalist or a candidate are stored, as classes: errors would show the labels
+        as_predictions = guard.of_teams or not self._tells_scores
+        self._reader = Reader(guard.holdout, as_predictions=as_predictions)
         self._store = guard.share_transactions()
         self._stale = False  # whether the guard holds what was not committed
         self.n_commits = 0
@@ -117,6 +118,10 @@ class Answering:
         """Result of `work`, which only reads, between two transactions."""
         result: _T = self._store.look(work)
         return result
+
+    def end(self) -> Any:
+        """Confirm the finalists of a competition in one transaction, and return the report."""
+        return self._store.together(lambda log: self.guard.end())
 
     def close(self) -> None:
         """Close the database."""
@@ -189,6 +194,8 @@ class Answering:
         call.key = head.get("keys" if call.many else "key")
         query = self.guard.query_many if call.many else self.guard.query
         named = {name: head[name] for name in head if name != "form" and head[name] is not None}
+        if self.guard.of_teams:
+            named["team"] = call.team.name
         return lambda: query(rows, **named)
 
     def _answer_in(self, calls: list[Call], log: Log) -> None:

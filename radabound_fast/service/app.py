@@ -91,6 +91,7 @@ class Service:
                 Route("/query_many", self._endpoint(partial(self._query, many=True)), methods=post),
                 Route("/state", self._endpoint(self._state)),
                 Route("/report", self._endpoint(self._report)),
+                Route("/end", self._endpoint(self._end), methods=post),
                 Route("/", self._endpoint(self._page)),
                 Route("/metrics", self._endpoint(self._metrics)),
                 Route("/health", self._health),
@@ -234,6 +235,12 @@ class Service:
         make = partial(state.team_report, guard, report, replies)
         # in a thread, as it takes long: queries go on
         return _json(await asyncio.to_thread(_or_refusal, make))
+
+    async def _end(self, _: Request, team: Team) -> Response:
+        if not team.is_owner or not self._answering.guard.of_teams:
+            raise _refusal(403, "PermissionError", "the owner ends a competition, and nobody else")
+        guard, report = self._answering.guard, _or_refusal(self._answering.end)
+        return _json(state.team_report(guard, report, None))
 
     async def _page(self, _: Request, team: Team) -> Response:
         content = self._read(partial(state.page_content, self._answering.guard, team))

@@ -129,7 +129,7 @@ class RemoteVerdict(RemoteAnswer):
 
 
 class RemoteReport:
-    """Report of a `DeclaredSearch` behind a service; see `Report`.
+    """Report of a `DeclaredSearch` or a competition behind a service; see `Report`.
 
     ``str(report)`` is the sentence to paste; a notebook shows the picture and the ten best models.
 
@@ -146,11 +146,11 @@ class RemoteReport:
         self._ranking: list[dict[str, Any]] = fields.pop("ranking")
         self._fields = fields
         self.metric: str = fields["metric"]
-        self.n_samples: int = fields["n_samples"]
+        self.n_samples: int = fields.get("n_samples") or fields["n_confirmation_rows"]
         self.n_models: int = fields["n_models"]
-        self.space_size: int | None = fields["space_size"]
+        self.space_size: int | None = fields.get("space_size")
         self.delta: float = fields["delta"]
-        self.baseline: float | None = fields["baseline"]
+        self.baseline: float | None = fields.get("baseline")
         self.guarantee: str = fields["guarantee"]
         self.best: dict[str, Any] = fields["best"]
 
@@ -386,6 +386,7 @@ class RemoteGuard:
         guess: float | None = None,
         key: Any = None,
         rerun: int | Literal["next"] | None = None,
+        finalist: str | None = None,
     ) -> RemoteAnswer:
         """Query one model; see the guard's `query`.
 
@@ -395,6 +396,9 @@ class RemoteGuard:
             Predictions, as the guard takes them.
         guess, key, rerun
             Arguments of the guard's `query`.
+        finalist : str, optional
+            In a competition: name these predictions as a finalist of the team, which is confirmed
+            at the end; they replace an earlier one of this name.
 
         Returns
         -------
@@ -412,7 +416,8 @@ class RemoteGuard:
             The service could not be reached within `timeout`: **whether the query was counted is
             not known then**.  PermissionError: it does not know the token.
         """
-        return self._send_query("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
+        arguments = {"guess": guess, "key": key, "rerun": rerun, "finalist": finalist}
+        return self._send_query("/query", y_pred, 1, _answer, **arguments)
 
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
@@ -451,6 +456,8 @@ class RemoteGuard:
     def report(self) -> RemoteReport:
         """Report on this team's answers of a `DeclaredSearch`, or on all for the owner.
 
+        Of a competition the report on all finalists, for everybody, once it has ended.
+
         Raises
         ------
         TypeError
@@ -459,6 +466,18 @@ class RemoteGuard:
             There are no answers yet.
         """
         return self._get("/report", RemoteReport)
+
+    def end(self) -> RemoteReport:
+        """Confirm the finalists of a competition, as its owner, and return the report.
+
+        Raises
+        ------
+        PermissionError
+            Not the owner's token, or no competition.
+        ValueError
+            No finalist was named.
+        """
+        return self._call("POST", "/end", b"", RemoteReport)
 
     def close(self) -> None:
         """Close the connections; the next call opens a new one."""

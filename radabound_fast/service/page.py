@@ -77,6 +77,7 @@ def page(team: Team, content: PageContent) -> str:
             "<body>",
             _heading(team, content),
             _facts(team, content),
+            _finalist_table(content),
             _verdict_table(team, content) if content.verdicts else _figure(team, content),
             _team_table(team, content),
             _answer_table(team, content),
@@ -215,6 +216,22 @@ def _ticks(least: float, largest: float) -> tuple[list[float], int]:
 
 
 # ---- tables ------------------------------------------------------------------------------------
+
+
+def _finalist_table(content: PageContent) -> str:
+    """The private board of a competition that has ended, the best on top."""
+    if not content.finalists:
+        return ""
+    rows = [
+        [
+            html.escape(one.name),
+            *map(_score, (one.value, one.low, one.high)),
+            "&ndash;" if one.search_value is None else _score(one.search_value),
+        ]
+        for one in content.finalists
+    ]
+    names = ["Finalist", "Confirmed", "Low", "High", "Score before"]
+    return f"<h2>Finalists, on rows kept for the end</h2>{_html_table(names, rows, (1, 2, 3, 4))}"
 
 
 def _team_table(team: Team, content: PageContent) -> str:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 from radabound_fast import __version__
 from radabound_fast._checks import counted
 from radabound_fast.bounds.guarantees import complexity_part
+from radabound_fast.guards.confirmed_answers import ConfirmedAnswer
 from radabound_fast.guards.declared_search import DeclaredSearch
-from radabound_fast.guards.report import Report, plain
+from radabound_fast.guards.report import BaseReport, Report, plain, released
 from radabound_fast.guards.search_answers import DeclaredSearchAnswers
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
@@ -63,7 +64,7 @@ def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
 # ---- the report of a search ------------------------------------------------------------------
 
 
-def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[Report, list[str] | None]:
+def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[BaseReport, list[str] | None]:
     """The report on all answers, and the replies to the team, or None for the owner.
 
     Raises
@@ -71,13 +72,15 @@ def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[Report, list[s
     TypeError, ValueError
         The guard stores no scores, or has answered nothing yet.
     """
+    if guard.of_teams:
+        return guard.report(), None  # everybody may see it
     if guard.needs != "key":
         raise TypeError(f"only a DeclaredSearch has a report, this guard is a {guard.kind}")
     report = guard.report()
     return report, None if team.is_owner else [call.reply for call in log.last(team.name)]
 
 
-def team_report(guard: Any, report: Report, replies: list[str] | None) -> dict[str, Any]:
+def team_report(guard: Any, report: BaseReport, replies: list[str] | None) -> dict[str, Any]:
     """The reply to `GET /report`, from what `report_and_replies` has read: for any thread.
 
     Raises
@@ -85,10 +88,10 @@ def team_report(guard: Any, report: Report, replies: list[str] | None) -> dict[s
     ValueError
         The team has no answers yet.
     """
-    if replies is not None:
+    if replies is not None and isinstance(report, Report):
         report = Report.of(guard, _answers_in(replies, report.answers, guard))
     told = {"version": __version__} | report.as_json()
-    told["ranking"] = [answer.to_dict() for answer in report.ranking(10)]
+    told["ranking"] = [released(answer.to_dict()) for answer in report.ranking(10)]
     fields: dict[str, Any] = json.loads(json.dumps(told, default=plain))
     return fields | {"html": report._repr_html_()}
 
@@ -147,6 +150,7 @@ class PageContent(NamedTuple):
     askers: dict[str, Asker]
     parameters: dict[str, Any]
     guarantee: str
+    finalists: list[ConfirmedAnswer]
 
 
 def page_content(guard: Any, team: Team, log: Log) -> PageContent:
@@ -169,6 +173,7 @@ def page_content(guard: Any, team: Team, log: Log) -> PageContent:
         askers,
         guard.parameters,
         guard.guarantee,
+        guard.report().ranking() if guard.of_teams and guard.halted else [],
     )
 
 

@@ -92,7 +92,9 @@ class Choice(Space):
         return super().find_many(keys)
 
     def key_of(self, code: Any) -> Any:
-        return plain(self.values[code])  # a copy, which whoever gets it may change
+        value = self.values[code]
+        # a copy, which whoever gets it may change
+        return plain(value) if isinstance(self.values, list) else value
 
     def nearest(self, params: Any) -> Any:
         """Return the value that is nearest to a number, or to a configuration.

@@ -8,6 +8,7 @@ from radabound_fast.spaces.choice import Choice
 from radabound_fast.spaces.collection import Ensemble, Subset
 from radabound_fast.spaces.grid import Grid
 from radabound_fast.spaces.improvements import Improvements
+from radabound_fast.spaces.named import NamedKeys
 from radabound_fast.spaces.order import InOrder
 from radabound_fast.spaces.product import Product
 from radabound_fast.spaces.space import ORDER, Space
@@ -36,6 +37,8 @@ def from_description(description: dict[str, Any]) -> Space:
         return Product(*map(from_description, fields["spaces"]))
     if kind == "Subset":
         return Subset(values_from(fields["members"]), fields["size"])
+    if kind == "NamedKeys":
+        return NamedKeys(fields["size"])
     if kind == "Ensemble":
         return Ensemble(from_description(fields["space"]), fields["n_picks"])
     raise ValueError(f"space must be passed again, since only its own code can make a {kind}")

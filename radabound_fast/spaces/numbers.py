@@ -36,7 +36,10 @@ def nearest_of(number: float, values: Any) -> Any:
         numbers = [one for one in values if is_number(one) and not isinstance(one, bool)]
         numbers = [one for one in numbers if math.isfinite(as_float(one))]
         return min(numbers, key=lambda one: abs(one - number), default=None)
-    place = round((number - values[0]) / values.step)
+    try:
+        place = math.ceil((number - values[0]) / values.step - 0.5)
+    except OverflowError:  # integers that no float holds
+        return None
     return values[min(max(place, 0), len_of(values) - 1)]
 
 

@@ -67,7 +67,7 @@ def _drawn(space: Any, n: int, rng: np.random.Generator) -> Iterator[Any]:
     """So many points of a space, or all of it."""
     if isinstance(space, (Grid, Choice)):
         return map(space.__getitem__, _places(space.size, n, rng))
-    if callable(space):
+    if callable(space) and not hint_for(space):
         return (space(rng) for _ in range(n))
     mappings = [space] if isinstance(space, Mapping) else space
     if (

@@ -76,7 +76,7 @@ class Prior(Space):
                     f"got {quoted(key)}"
                 )
             return code, self._listed[code][1]
-        own = plain(key)
+        own = plain(key) if isinstance(code, tuple) else code  # 1.0 is asked about as 1
         if hasattr(type(self.declared), "__contains__") and own not in self.declared:
             raise ValueError(f"key must be in the space, got {quoted(key)}")
         nats = _checked(self.declared.nats(own))

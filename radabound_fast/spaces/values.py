@@ -24,7 +24,11 @@ def check_values(values: Any, name: str) -> Any:
     if not isinstance(values, (range, Steps)):
         if isinstance(values, np.ndarray) and values.ndim == 1:
             values = values.tolist()
-        if hasattr(values, "rvs") and not hint_for(values):
+        if hint_for(values):
+            raise TypeError(
+                f"{name} must be a sequence of values, got {values!r}{hint_for(values)}"
+            )
+        if hasattr(values, "rvs"):
             raise TypeError(
                 f"{name} must have finitely many values, got the distribution {values!r}: "
                 "list them, give spaces.Steps(low, high, step), or draw points beforehand: "
@@ -32,27 +36,38 @@ def check_values(values: Any, name: str) -> Any:
             )
         sequence = isinstance(values, Sized) and isinstance(values, Iterable)
         if not sequence or isinstance(values, (str, bytes, Mapping, set, frozenset, np.ndarray)):
-            raise TypeError(
-                f"{name} must be a sequence of values, got {values!r}{hint_for(values)}"
-            )
+            raise TypeError(f"{name} must be a sequence of values, got {values!r}")
         values = [plain(value) for value in values]
     if len_of(values) == 0:
         raise ValueError(f"{name} must not be empty, got {values!r}")
     return values
 
 
-# the tools whose search spaces `space_of` translates
-_TOOLS = {"optuna", "sklearn", "ConfigSpace", "ray"}
+# the tools whose search spaces are translated, and by which module of integrations
+_TOOLS = {
+    "optuna": "optuna",
+    "sklearn": "sklearn",
+    "ConfigSpace": "configspace",
+    "ray": "ray",
+    "flaml": "ray",
+}
+# how others draw a point
+_DRAWS = {
+    "hyperopt": "hyperopt.pyll.stochastic.sample(space, rng)",
+    "nevergrad": "parametrization.sample().value",
+}
 
 
 def hint_for(declared: Any, function: str = "space_of") -> str:
     """What to write instead of an object with which a tool declares its spaces."""
     tool = type(declared).__module__.partition(".")[0]
+    if tool in _DRAWS:
+        return f": draw points beforehand, spaces.PointSample(lambda rng: {_DRAWS[tool]}, 10_000)"
     if tool not in _TOOLS:
         return ""
     if tool == "sklearn":
         function = "space_of"  # which draws what the search itself will draw
-    return f": see radabound_fast.integrations.{tool.lower()}.{function}"
+    return f": see radabound_fast.integrations.{_TOOLS[tool]}.{function}"
 
 
 def finder_of(values: Any, name: str) -> Finder:

@@ -3,13 +3,17 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu.h"
 
+enum { ROW_BY_ROW = 30 };     /* so few rows that differ are not worth a chord of the region's edge */
 enum { LANES = 8 };           /* laws at a time: one's step needs the one before, eight fill the wait */
 #define TRUNCATED_NATS 8.0    /* what is left out of a sum is exp(-8) of what is allowed, on each side */
 #define TIE 1e-9              /* points that close count as equal: more than rounding moves a rate */
 #define SLACK 0.008           /* the cells' share of the nats, less where few rows differ: it costs less */
+#define LOST (1.0 / 128)      /* the part of the error that the limits of p and of q have */
+#define NEAR 0.0006           /* how near to the limit a search ends, of the nats */
 #define FEW 8.0
 #define MANY 400.0
 static const double PI = 3.14159265358979323846;
@@ -17,9 +21,10 @@ static const double PI = 3.14159265358979323846;
 /* ---- the order: what the best bet in hindsight against "the gain is at most D" has won ----------- */
 
 /* ln max over 0 <= b <= 1/(1+D) of (1 + b(1-D))^n+ (1 - b(1+D))^n- (1 - bD)^n0; 0 from the mean on. */
-static double rate(double plus, double minus, double m, double d)
+static double rate(double plus, double minus, double m, double d, double *slope)
 {
     const double none = m - plus - minus, excess = plus - minus - m * d;
+    *slope = 0.0; /* as one row with -1 becomes one with 1 */
     if (excess <= 0.0)
         return 0.0;
     const double up = 1.0 - d, down = 1.0 + d;
@@ -33,21 +38,23 @@ static double rate(double plus, double minus, double m, double d)
     const double most = 1.0 / down;
     if (!(bet <= most))
         bet = most;
-    double won = plus * log1p(bet * up) + none * log1p(-bet * d);
-    if (minus > 0.0)
-        won += minus * log1p(-bet * down);
-    return won;
+    const double gain = log1p(bet * up), won = plus * gain + none * log1p(-bet * d);
+    if (minus <= 0.0)
+        return won;
+    const double loss = log1p(-bet * down);
+    *slope = gain - loss;
+    return won + minus * loss;
 }
 
 /* The largest D that the bet refutes at this rate: below the mean, above -1. */
 static double refuted(double plus, double minus, double m, double wanted)
 {
-    double low = -1.0, high = (plus - minus) / m;
+    double low = -1.0, high = (plus - minus) / m, slope;
     for (;;) {
         const double middle = 0.5 * (low + high);
         if (!(low < middle && middle < high) || high - low <= 1e-13 * fabs(low + high))
             return low;
-        if (rate(plus, minus, m, middle) >= wanted)
+        if (rate(plus, minus, m, middle, &slope) >= wanted)
             low = middle;
         else
             high = middle;
@@ -58,9 +65,10 @@ static double refuted(double plus, double minus, double m, double wanted)
 
 struct region {
     double m, gain, wanted;
-    int64_t first;        /* of the memory */
-    int64_t filled[2];    /* from and to which it is filled */
-    int64_t *least;       /* N + 1: none */
+    int64_t first, last;   /* of the memory */
+    int64_t filled[2];     /* from and to which it is filled */
+    double edge[2];        /* the real n+ at which the rate is the wanted one, there; or NAN */
+    int64_t *least;        /* N + 1: none */
 };
 
 static int64_t least_of(const struct region *region, int64_t n)
@@ -70,20 +78,59 @@ static int64_t least_of(const struct region *region, int64_t n)
 
 static int is_in(const struct region *region, int64_t plus, int64_t n)
 {
-    return rate((double)plus, (double)(n - plus), region->m, region->gain) >= region->wanted;
+    double slope;
+    const double won = rate((double)plus, (double)(n - plus), region->m, region->gain, &slope);
+    return won >= region->wanted;
 }
 
-/* One more row that differs raises the least n+ by 0 or 1, since the order grows with n+ and falls
- * with n-. */
-static void fill_region(struct region *region, int64_t first, int64_t last)
+/* The real n+ at which the rate is the wanted one, rounded down; NAN if it is not between 0 and N.  The rate
+ * is convex in n+, so that steps of Newton's method come from above. */
+static double edge_at(const struct region *region, int64_t n, double near)
 {
-    for (; region->filled[1] < last; region->filled[1]++) {
-        const int64_t n = region->filled[1] + 1, k = least_of(region, n - 1);
-        region->least[n - region->first] = k + !is_in(region, k, n);
+    double x = near, change = 1.0, slope;
+    for (int i = 0; i < 12 && fabs(change) > 1e-6; i++) {
+        if (!(x > 0.0 && x < (double)n))
+            return NAN;
+        change = (rate(x, (double)n - x, region->m, region->gain, &slope) - region->wanted) / slope;
+        x -= change;
     }
-    for (; region->filled[0] > first; region->filled[0]--) {
-        const int64_t n = region->filled[0] - 1, k = least_of(region, n + 1);
-        region->least[n - region->first] = k - (k > 0 && (k > n + 1 || is_in(region, k - 1, n)));
+    return fabs(change) <= 1e-6 ? x - 1e-6 : NAN;
+}
+
+/* Fills upwards, or downwards.  One more row that differs raises the least n+ by 0 or 1, since the order
+ * grows with n+ and falls with n-.  The edge is concave in N, since the rate is convex in the counts: chords
+ * run below it, and count at most a few points too many. */
+static void fill_region(struct region *region, int64_t to, int side)
+{
+    const int way = side ? 1 : -1;
+    while ((to - region->filled[side]) * way > 0) {
+        const int64_t from = region->filled[side], k = least_of(region, from);
+        int64_t end = from + way * (1 + (int64_t)(0.5 * sqrt((double)from)));
+        end = end < region->first ? region->first : end > region->last ? region->last : end;
+        const double length = (double)(end - from);
+        double edge = region->edge[side], next = NAN;
+        if (from > ROW_BY_ROW) {
+            edge = isnan(edge) ? edge_at(region, from, (double)k) : edge;
+            next = edge_at(region, end, edge + 0.5 * length); /* as if rows went half to either side */
+        }
+        if (isnan(next)) {
+            const int64_t n = from + way;
+            region->least[n - region->first] =
+                way > 0 ? k + !is_in(region, k, n)
+                        : k - (k > 0 && (k > n + 1 || is_in(region, k - 1, n)));
+            region->filled[side] = n;
+            region->edge[side] = NAN;
+            continue;
+        }
+        for (int64_t n = from + way; (end - n) * way >= 0; n += way) {
+            const double chord = edge + (next - edge) * ((double)(n - from) / length);
+            const int64_t before = least_of(region, n - way), least = (int64_t)ceil(chord);
+            const int64_t bottom = way > 0 ? before : before - 1;
+            region->least[n - region->first] =
+                least < bottom ? bottom : least > bottom + 1 ? bottom + 1 : least;
+        }
+        region->filled[side] = end;
+        region->edge[side] = next;
     }
 }
 
@@ -152,6 +199,7 @@ struct lanes {
     double mass[LANES];               /* P(N = n) */
     double first[LANES], tail[LANES]; /* P(n+ = k), P(n+ >= k) given N = n */
     double sum[LANES], slope[LANES];
+    double over_rho[LANES], over_rest[LANES], against[LANES], one[LANES]; /* 1/rho, 1/rest, rest/rho, 1 */
 };
 
 static void start_lanes(struct lanes *lanes, const struct laws *laws, const struct region *region,
@@ -166,6 +214,10 @@ static void start_lanes(struct lanes *lanes, const struct laws *laws, const stru
         lanes->under[j] = (1.0 - s) / s;
         lanes->rho[j] = rho;
         lanes->rest[j] = rest;
+        lanes->over_rho[j] = 1.0 / rho;
+        lanes->over_rest[j] = rest > 0.0 ? 1.0 / rest : 0.0;
+        lanes->against[j] = rest / rho;
+        lanes->one[j] = 1.0;
         lanes->mass[j] = exp(log_binomial((double)n, region->m, s));
         lanes->first[j] = lanes->tail[j] = 0.0;
         if (k <= n && (rest > 0.0 || k == n))
@@ -174,12 +226,20 @@ static void start_lanes(struct lanes *lanes, const struct laws *laws, const stru
             lanes->tail[j] = 1.0;
         else if (k <= n)
             lanes->tail[j] = lanes->first[j] * tail_over_first((double)k, (double)n, rho);
+        lanes->sum[j] = lanes->mass[j] * lanes->tail[j];
+        lanes->slope[j] = lanes->mass[j] * lanes->first[j] * (double)k;
     }
 }
 
-static void add_lanes(struct lanes *lanes, double k)
+/* To the next N, whose least n+ is k: mass, tail and first change by a number and a factor of the lane. */
+static void step(struct lanes *lanes, double mass, const double *restrict of_mass, double tail,
+                 const double *restrict of_tail, double first, const double *restrict of_first,
+                 double k)
 {
     for (int j = 0; j < LANES; j++) {
+        lanes->mass[j] *= mass * of_mass[j];
+        lanes->tail[j] += tail * of_tail[j] * lanes->first[j];
+        lanes->first[j] *= first * of_first[j];
         lanes->sum[j] += lanes->mass[j] * lanes->tail[j];
         lanes->slope[j] += lanes->mass[j] * lanes->first[j] * k;
     }
@@ -191,25 +251,16 @@ static void step_up(struct lanes *lanes, const struct region *region, int64_t at
     const double n = (double)at, mass = (region->m - n) / (n + 1.0);
     const int64_t before = least_of(region, at), after = least_of(region, at + 1);
     const double k = (double)before;
-    for (int j = 0; j < LANES; j++)
-        lanes->mass[j] *= mass * lanes->odds[j];
     if (before > at) { /* no point of n rows is in the region */
         if (after <= at + 1)
             for (int j = 0; j < LANES; j++)
                 lanes->first[j] = lanes->tail[j] = exp((n + 1.0) * log(lanes->rho[j]));
+        step(lanes, mass, lanes->odds, 0.0, lanes->one, 1.0, lanes->one, (double)after);
     } else if (after == before) {
-        const double gained = k / (n - k + 1.0), first = (n + 1.0) / (n - k + 1.0);
-        for (int j = 0; j < LANES; j++) {
-            lanes->tail[j] += gained * lanes->rest[j] * lanes->first[j];
-            lanes->first[j] *= first * lanes->rest[j];
-        }
-    } else {
-        const double first = (n + 1.0) / (k + 1.0);
-        for (int j = 0; j < LANES; j++) {
-            lanes->tail[j] -= lanes->rest[j] * lanes->first[j];
-            lanes->first[j] *= first * lanes->rho[j];
-        }
-    }
+        const double share = 1.0 / (n - k + 1.0);
+        step(lanes, mass, lanes->odds, k * share, lanes->rest, (n + 1.0) * share, lanes->rest, k);
+    } else
+        step(lanes, mass, lanes->odds, -1.0, lanes->rest, (n + 1.0) / (k + 1.0), lanes->rho, k + 1.0);
 }
 
 /* From n + 1 to n */
@@ -218,23 +269,14 @@ static void step_down(struct lanes *lanes, const struct region *region, int64_t 
     const double n = (double)at, mass = (n + 1.0) / (region->m - n);
     const int64_t before = least_of(region, at + 1), after = least_of(region, at);
     const double k = (double)before, share = k / (n + 1.0);
-    for (int j = 0; j < LANES; j++)
-        lanes->mass[j] *= mass * lanes->under[j];
     if (after > at) {
         for (int j = 0; j < LANES; j++)
             lanes->first[j] = lanes->tail[j] = 0.0;
-    } else if (after == before) {
-        const double first = (n + 1.0 - k) / (n + 1.0);
-        for (int j = 0; j < LANES; j++) {
-            lanes->tail[j] -= share * lanes->first[j];
-            lanes->first[j] *= lanes->rest[j] > 0.0 ? first / lanes->rest[j] : 0.0;
-        }
-    } else {
-        for (int j = 0; j < LANES; j++) {
-            lanes->first[j] *= share / lanes->rho[j];
-            lanes->tail[j] += lanes->rest[j] * lanes->first[j];
-        }
-    }
+        step(lanes, mass, lanes->under, 0.0, lanes->one, 1.0, lanes->one, 0.0);
+    } else if (after == before)
+        step(lanes, mass, lanes->under, -share, lanes->one, (n + 1.0 - k) / (n + 1.0), lanes->over_rest, k);
+    else
+        step(lanes, mass, lanes->under, share, lanes->against, share, lanes->over_rho, k - 1.0);
 }
 
 /* Rows on either side of m s beyond which N has probability exp(-nats) at most (Bernstein). */
@@ -269,29 +311,26 @@ static void try_laws(const struct laws *laws, struct region *region, double nats
     int64_t start = (int64_t)floor(0.5 * m * (least + most));
     if (most >= 1.0) /* all rows differ, and this is the only law */
         first = last = start = (int64_t)m;
-    fill_region(region, first, last);
+    fill_region(region, first, 0);
+    fill_region(region, last, 1);
 
-    struct lanes lanes = {.sum = {0.0}}, other;
-    start_lanes(&lanes, laws, region, start);
-    other = lanes;
-    add_lanes(&lanes, (double)least_of(region, start));
-    for (int64_t n = start; n < last; n++) {
-        step_up(&lanes, region, n);
-        add_lanes(&lanes, (double)least_of(region, n + 1));
-    }
-    for (int64_t n = start - 1; n >= first; n--) {
-        step_down(&other, region, n);
-        add_lanes(&other, (double)least_of(region, n));
-    }
+    struct lanes up, down;
+    start_lanes(&up, laws, region, start);
+    down = up;
+    memset(down.sum, 0, sizeof down.sum);
+    memset(down.slope, 0, sizeof down.slope);
+    for (int64_t n = start; n < last; n++)
+        step_up(&up, region, n);
+    for (int64_t n = start - 1; n >= first; n--)
+        step_down(&down, region, n);
     const double steps = (double)(last - first + 1);
-    const double up = 1.0 + 8.0 * DBL_EPSILON * (m + steps * steps + 100.0);
+    const double rounding = 1.0 + 8.0 * DBL_EPSILON * (m + steps * steps + 100.0);
     for (int j = 0; j < laws->n; j++) {
-        const double sum = lanes.sum[j] + other.sum[j];
-        const double whole = sum * up + 2.0 * exp(-left_out);
+        const double whole = (up.sum[j] + down.sum[j]) * rounding + 2.0 * exp(-left_out);
         const double log_probability = log(whole);
         if (!(log_probability <= worst->log_probability)) { /* a NaN counts as too probable */
             worst->log_probability = log_probability;
-            worst->slope = (lanes.slope[j] + other.slope[j]) / (2.0 * laws->p[j] * whole);
+            worst->slope = (up.slope[j] + down.slope[j]) / (2.0 * laws->p[j] * whole);
         }
     }
 }
@@ -358,27 +397,46 @@ static double rate_at(double nats)
     return 0.5 * z * z;
 }
 
-double gain_limit(const struct gain_level *level, double n_plus, double n_minus, double p_low,
-                  double q_high, struct gain_memory *memory)
+/* ln(share / limit) for the lower limit of a share of successes, by Chernoff's bound at nats a row: the
+ * root of share y - rest ln(1 + share/rest (1 - exp(-y))) = nats, rest = 1 - share.  It is convex, so that
+ * a step of Newton's method never falls short. */
+static double drop_at(double share, double rest, double nats)
 {
-    const double m = level->m, nats = level->nats;
+    if (share <= 0.0 || rest <= 0.0)
+        return nats; /* of none, any will do; of all, the limit is exp(-nats) */
+    double y = sqrt(2.0 * nats * rest / share) + nats / share;
+    for (int i = 0; i < 8; i++) {
+        const double odds = -share * expm1(-y);
+        y -= (share * y - rest * log1p(odds / rest) - nats) * (rest + odds) / odds;
+    }
+    return y * (1.0 + 1e-12) + 1e-12 * nats;
+}
+
+double gain_limit(double n_plus, double n_minus, double m, double nats, struct gain_memory *memory)
+{
+    /* p and q have limits of their own, wrong with LOST of the probability in all */
+    const double each = (nats + log(2.0 / LOST)) / m;
+    const double p_low = n_plus / m * exp(-drop_at(n_plus / m, 1.0 - n_plus / m, each));
+    const double q = n_minus / m, q_high = fmin(1.0, q - (1.0 - q) * expm1(-drop_at(1.0 - q, q, each)));
     const double slack = SLACK * nats * fmin(1.0, (n_plus + n_minus + FEW) / MANY);
     const double mean = (n_plus - n_minus) / m;
     double low = p_low - q_high, high = mean; /* D is refuted at low, and not at high */
     if (low >= high)
         return high;
-    const double gain = refuted(n_plus, n_minus, m, rate_at(nats));
-    const double most = rate(n_plus, n_minus, m, gain);
+    const double wanted = rate_at(nats);
+    const double gain = refuted(n_plus, n_minus, m, wanted);
+    double slope;
+    const double most = rate(n_plus, n_minus, m, gain, &slope);
 
     const double widest[2] = {fmax(0.0, 2.0 * p_low - mean), fmin(1.0, 2.0 * (q_high + slack / m) + mean)};
     const int64_t observed = (int64_t)(n_plus + n_minus);
     struct region region = {.m = m, .gain = gain, .wanted = most - TIE * (1.0 + most),
                             .first = rows_below(m, widest[0], nats + TRUNCATED_NATS),
-                            .filled = {observed, observed}};
-    int64_t last = rows_above(m, widest[1], nats + TRUNCATED_NATS);
+                            .last = rows_above(m, widest[1], nats + TRUNCATED_NATS),
+                            .filled = {observed, observed}, .edge = {NAN, NAN}};
     region.first = region.first < observed ? region.first : observed;
-    last = last > observed ? last : observed;
-    const size_t n_needed = (size_t)(last - region.first + 1);
+    region.last = region.last > observed ? region.last : observed;
+    const size_t n_needed = (size_t)(region.last - region.first + 1);
     if (n_needed > memory->capacity) {
         int64_t *larger = realloc(memory->least, n_needed * sizeof *larger);
         if (larger == NULL)
@@ -392,12 +450,15 @@ double gain_limit(const struct gain_level *level, double n_plus, double n_minus,
         k--;
     region.least[observed - region.first] = k;
 
-    const double allowed = -nats + log1p(-level->lost) + m * log1p(-slack / m);
-    const double near = 0.05 * slack;
+    const double allowed = -nats + log1p(-LOST) + m * log1p(-slack / m);
+    const double near = NEAR * nats;
     /* Newton's steps until both ends are known, and then the Illinois method: the least favourable s
      * moves with D */
     double left_low = INFINITY, left_high = -INFINITY; /* nats left at the ends */
-    double d = gain > low ? gain : 0.5 * (low + high);
+    /* ln F rises so steeply in D, nearly */
+    double d = gain + (allowed + nats - 0.002 * nats) * (mean - gain) / (2.0 * wanted + 1.0);
+    if (!(d > low && d < high))
+        d = 0.5 * (low + high);
     int side = 0;
     for (int tries = 0; tries < 200 && low < d && d < high; tries++) {
         const double q_low = fmax(p_low - d, fmax(0.0, -d));

@@ -12,22 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What all limits of one holdout at one level have in common. */
-struct gain_level {
-    double m;    /* independent rows */
-    double nats; /* the limit fails with probability exp(-nats) at most; from ln 4 to 500 */
-    double lost; /* probability that p_low or q_high is wrong, relative to exp(-nats) */
-};
-
 /* Memory that a limit needs: it grows as needed, and is the caller's to free. */
 struct gain_memory {
     int64_t *least;
     size_t capacity;
 };
 
-/* The lower limit of p - q given n+ and n- rows of +1 and -1, for p >= p_low and q <= q_high; rounded
- * down.  Returns NAN if there is no memory. */
-double gain_limit(const struct gain_level *level, double n_plus, double n_minus, double p_low,
-                  double q_high, struct gain_memory *memory);
+/* The lower limit of p - q given n+ and n- of m rows, which fails with probability exp(-nats) at most;
+ * rounded down.  nats is from ln 4 to 500.  Returns NAN if there is no memory. */
+double gain_limit(double n_plus, double n_minus, double m, double nats, struct gain_memory *memory);
 
 #endif

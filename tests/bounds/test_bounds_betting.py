@@ -106,6 +106,17 @@ def test_the_compiled_limits_are_those_of_the_binned_capital(name, nats):
         assert limit >= reference - 1e-5 * (mean - reference) - 1e-11
 
 
+# one under, at and over the 64 values of a step and its 8 lanes, a prime, and orders of every step
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 63, 64, 65, 127, 128, 129, 191, 1000])
+def test_the_compiled_capital_is_the_reference_at_awkward_sizes(n):
+    losses = np.random.default_rng(n).beta(1, 3, n)
+    for nats in (0.1, 3.0, 40.0):
+        capital = capital_of(losses, nats, binned=True)
+        for mu in (1e-6, 0.01, 0.2, 0.5, 0.999):
+            expected = min(1.0, math.exp(-capital(mu)))
+            assert betting_p_value(losses, mu, nats) == pytest.approx(expected, rel=1e-9)
+
+
 def test_no_nats_leave_the_mean_and_a_view_is_read_as_it_is():
     losses = LOSSES["Brier"]
     assert betting_interval(losses, 0.0) == pytest.approx((losses.mean(), losses.mean()))

@@ -224,6 +224,10 @@ def test_arrays_are_the_limits_one_by_one():
         one = paired_interval(int(plus[place]), int(minus[place[1]]), 40, float(nats[place[0], 0]))
         assert one == (lows[place], highs[place])
     assert_array_equal(paired_interval(plus[:0], minus, 40, 3.0), np.empty((2, 0, 3)))
+    # more different cases than an integer can number
+    m, many = 2**40, np.array([2**38, 2**38, 5])
+    lows, _ = paired_interval(many, many[::-1], m, np.array([500.1, 501.0, 600.0]))
+    assert lows[2] == paired_interval(5, 2**38, m, 600.0)[0]
 
 
 def test_a_holdout_of_2_to_the_40_has_limits_too():

@@ -26,7 +26,9 @@ def law_of_errors(sizes, rates):
     return np.convolve(*laws)
 
 
-@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize(
+    "alpha", [pytest.param(a, marks=[] if a > 0.04 else pytest.mark.thorough) for a in ALPHAS]
+)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_exact_limits_miss_an_average_of_classes_as_result_39_says(sizes, alpha):
     m, nats, most = sum(sizes), -math.log(alpha), -math.log1p(-alpha)
@@ -52,27 +54,19 @@ def test_less_than_one_expected_error_is_where_the_exact_limits_miss_more_than_a
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.05, 0.25])
-@pytest.mark.parametrize("name", ["kl_interval", "betting_interval"])
-@pytest.mark.parametrize("sizes", SIZES[:5], ids=str)
-def test_chernoff_and_betting_limits_miss_an_average_of_classes_at_most_as_often(
-    name, sizes, alpha
-):
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_chernoff_s_limits_miss_an_average_of_classes_at_most_as_often(sizes, alpha):
     m, nats = sum(sizes), -math.log(alpha)
-    found = []
-    for count in range(m + 1):
-        losses = (np.arange(m) < count).astype(float)
-        whole = bounds.kl_interval(count / m, m, nats)
-        found.append(bounds.betting_interval(losses, nats) if name == "betting_interval" else whole)
-    lows, highs = np.array(found).T
+    lows, highs = bounds.kl_interval(np.arange(m + 1) / m, m, np.full(m + 1, nats))
     for rates in itertools.product(RATES, repeat=2):
         mean, law = np.dot(sizes, rates) / m, law_of_errors(sizes, rates)
         assert max(law[lows > mean].sum(), law[highs < mean].sum()) <= alpha, rates
 
 
-# 400 holdouts of 300 rows, 60 of them positive; seed 0; a correct program fails with probability
+# 200 holdouts of 300 rows, 60 of them positive; seed 0; a correct program fails with probability
 # below 1e-6 by `most_failures`
 def test_a_search_over_a_stratified_holdout_misses_as_rarely_as_over_any():
-    rng, delta, n_keys, runs = np.random.default_rng(0), 0.2, 20, 400
+    rng, delta, n_keys, runs = np.random.default_rng(0), 0.2, 20, 200
     y_true = np.repeat([0, 1], [240, 60])
     rates = rng.random((n_keys, 2)) * [0.1, 0.9]  # errors of each model in each class
     truths = rates @ [0.8, 0.2]
@@ -98,10 +92,10 @@ def search_of_coins(rng, toss, y_true, delta):
     return missed
 
 
-# Models that are coins, whose truth is 1/2, over 300 holdouts of 100 rows; seed 1; as above.
+# Models that are coins, whose truth is 1/2, over 100 holdouts of 100 rows; seed 1; as above.
 @pytest.mark.parametrize("kept", [False, True])
 def test_fresh_coins_are_covered_and_coins_kept_for_their_scores_are_not(kept):
-    rng, delta, runs, missed = np.random.default_rng(1), 0.2, 300, 0
+    rng, delta, runs, missed = np.random.default_rng(1), 0.2, 100, 0
     for _ in range(runs):
         y_true = rng.integers(0, 2, 100)
 

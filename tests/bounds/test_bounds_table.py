@@ -210,7 +210,9 @@ GOOD = {
     "max_queries": 10, "mean": 0.1, "means": 0.1, "n_effective": 90.5, "n_failures": 0,
     "n_finalists": 3, "n_folds": 5, "n_minus": 9, "n_negative": 90,
     "n_plus": 3, "n_positive": 10, "n_queries": 10, "n_samples": 4000, "n_updates": 1,
-    "n_vectors": 32, "nats": 3.0, "queries": 5, "query": 5, "shift": 1, "sizes": 100,
+    "n_vectors": 32, "nats": 3.0, "hits": [90, 20], "values": [0.1, 0.5],
+    "positive": [1.0, 3.0], "negative": [0.0, 2.0],
+    "queries": 5, "query": 5, "shift": 1, "sizes": 100,
     "squares": 5e-4, "true_positives": 11, "weights": [1.0, 2.5], "width": 0.04,
 }  # fmt: skip
 BAD = {
@@ -236,7 +238,12 @@ BAD = {
     "estimator": [("best", "one of 'half-range', 'plain', got 'best'")],
     "two_sided": [(None, "True or False, got None")],
 }
-OWN = {"history_nats": {"counts": [2, 1]}}  # where a name stands for something else
+# where a name stands for something else
+OWN = {
+    "history_nats": {"counts": [2, 1]},
+    "asymptotic_balanced_interval": {"sizes": [100, 30]},
+    "balanced_interval": {"sizes": [100, 30]},
+}
 FUNCTIONS = [
     function for name in bounds.__all__ if inspect.isfunction(function := getattr(bounds, name))
 ]

@@ -145,6 +145,7 @@ def test_json_is_complete(run, labels, predictions):
     assert outcome == {
         "version": radabound_fast.__version__,
         "file": "predictions.npy",
+        "files": ["predictions.npy"],
         "labels": "labels.npy",
         "transpose": False,
         "packed": False,
@@ -242,8 +243,14 @@ def test_every_layout_gives_the_same_outcome(
             save_csv("no.csv", array)
             Path(f"{name}.csv").write_text(f"{header}\n{Path('no.csv').read_text()}")
         what = ["--labels", "labels.csv", "--predictions", "p.csv", "--header", "yes"]
-    elif layout == "parquet":
+    elif layout == "parquet":  # whose columns have names
         save_parquet("p.parquet", predictions)
+        for each in filter(lambda each: each["lowest_upper_limit"], expected):
+            query = each["lowest_upper_limit"]["query"]
+            each["lowest_upper_limit"]["model"] = f"q{query - 1}"
+            each["sentence"] = each["sentence"].replace(
+                f"query {query:,} has", f"q{query - 1} (query {query:,}) has"
+            )
         what += ["p.parquet", "--transpose"]
     elif layout == "transposed":
         np.save("p.npy", np.ascontiguousarray(predictions.T))
@@ -273,10 +280,10 @@ def test_the_file_is_read_once_for_all_bounds_and_no_further_than_the_last_halt(
     run, monkeypatch, labels, predictions
 ):
     read = []
-    blocks = files.FileRows.__iter__
+    blocks = files.FileRows.blocks
     monkeypatch.setattr(files, "BLOCK_BYTES", N_SAMPLES)  # one query
     monkeypatch.setattr(
-        files.FileRows, "__iter__", lambda rows: (read.append(len(b)) or b for b in blocks(rows))
+        files.FileRows, "blocks", lambda *rows: (read.append(len(b)) or b for b in blocks(*rows))
     )
     run(*STANDARD, *PAPER)
     last = max(n_answered for n_answered, _ in expected_halts(labels, predictions).values())
@@ -396,7 +403,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         (["--losses", "nan.npy", "--labels", "labels.npy"], "and only with them"),
         ([*PREDICTIONS, "predictions.npy", "--losses", "nan.npy"], "not allowed with argument"),
         ([*PREDICTIONS, "missing.npy"], "missing.npy: No such file or directory"),
-        ([*PREDICTIONS, "predictions.txt"], "must end in .npy, .npz, .csv, .parquet"),
+        ([*PREDICTIONS, "predictions.txt"], "must end in .npy, .npz, .zarr, "),
         ([*PREDICTIONS, "garbage.npy"], "garbage.npy is not a readable .npy array"),
         ([*PREDICTIONS, "truncated.npy"], "truncated.npy is truncated"),
         ([*PREDICTIONS, "objects.npy"], "pickled Python objects, which are never loaded"),
@@ -438,7 +445,7 @@ PREDICTIONS = ["--labels", "labels.npy", "--predictions"]
         ([*PREDICTIONS, "predictions.npy", "--n-vectors", 2**31], "n_vectors must be at most"),
         ([*PREDICTIONS, "predictions.npy", "--seed", -1], "seed must be in [0, 2**64), got -1"),
         ([*PREDICTIONS, "predictions.npy", "--seed", 2**64], "seed must be in [0, 2**64)"),
-        ([*PREDICTIONS, "predictions.npy", "--seed", 0.5], "invalid int value: '0.5'"),
+        ([*PREDICTIONS, "predictions.npy", "--seed", 0.5], "must be a whole number, got '0.5'"),
         ([*PREDICTIONS, "predictions.npy", "--bound", "chernoff"], "'bernstein', 'bern"),
         ([*PREDICTIONS, "predictions.npy", "--estimator", "median"], "--estimator is for "),
         ([*PREDICTIONS, "predictions.npy", "--output", "no/answers.csv"], "folder does not exist"),

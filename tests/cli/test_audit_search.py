@@ -76,7 +76,7 @@ def test_json_has_what_a_report_has(run):
     assert {"value", "low", "high", "half_width"} < best.keys()
     same = [name for name in report if name not in ("version", "best", "sentence", "answers")]
     assert {name: told[name] for name in same} == {name: report[name] for name in same}
-    assert told.keys() == {*same, "sentence"} and told["sentence"] in run(*PREDICTIONS)[1]
+    assert told.keys() == {*same, "sentence", "note"} and told["sentence"] in run(*PREDICTIONS)[1]
     assert outcome["n_queries"] == K and outcome["file"] == "p.npy"
 
 
@@ -271,7 +271,6 @@ GUARD = ["audit", "--labels", "y.npy", "--predictions", "p.npy", "--delta", DELT
         ([*PREDICTIONS, "--epsilon", 0.1], "--epsilon is for a guard, which halts"),
         ([*PREDICTIONS, "--bound", "mclt"], "--bound is for a guard, which halts"),
         ([*PREDICTIONS, "--n-vectors", 32], "--n-vectors is for a guard, which halts"),
-        ([*PREDICTIONS, "--state", "g.db"], "--state is for a guard, which halts"),
         ([*PREDICTIONS, "--threads", 1], "--threads is for a guard, which halts"),
         ([*PREDICTIONS, "--metric", "r2"], "metric must be one of 'error', "),
         ([*PREDICTIONS, "--metric", "roc_auc", "--packed"], "packed rows are of classes"),

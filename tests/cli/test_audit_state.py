@@ -95,7 +95,10 @@ def test_threads_change_nothing(run):
     [
         (["--threads", "0"], "threads must be at least 1, got 0"),
         (["--state", "g.db", "--bound", "mclt", "--bound", "bernstein"], "for one guard: give one"),
-        (["--state", "g.db", "--bound", "mclt", "--plot", "a.png"], "--plot needs the whole"),
+        (
+            ["--state", "g.db", "--bound", "mclt", "--plot", "a.png"],
+            "--plot of a guard needs the whole",
+        ),
         (["--state", "no/g.db", "--bound", "mclt"], "no"),
         (["--state", "l.npy", "--bound", "mclt"], "l.npy"),
         (["--state", "g.db", "--bound", "mclt", "--output", "g.db"], "must be a file of its own"),
@@ -194,8 +197,8 @@ def test_what_was_counted_before_a_signal_is_in_the_file(run, name):
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "reading.BLOCK_BYTES = 7000\n"
         "whole = cli.audit._with_progress\n"
-        "def slow(rows, quiet):\n"
-        "    for number, block in enumerate(whole(rows, quiet)):\n"
+        "def slow(*given):\n"
+        "    for number, block in enumerate(whole(*given)):\n"
         "        if number == 5:\n"
         "            print('waiting', flush=True)\n"
         "            time.sleep(60)\n"

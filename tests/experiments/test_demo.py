@@ -140,6 +140,24 @@ def test_a_replay_halts_where_query_by_query_does(search, labels):
         assert_array_equal(outcomes[bound].value, search.holdout_error[:n_answers])
 
 
+def test_the_second_act_searches_and_confirms_on_different_flights(split, labels):
+    rows = demo.split_of(labels).search_rows
+    models = demo.Thresholds(split)
+    found = demo.adaptive_search(models, split, 0, 60, unseen, rows)
+    changed = split._replace(
+        holdout=split.holdout._replace(late=np.where(rows, split.holdout.late, ~split.holdout.late))
+    )
+    again = demo.adaptive_search(models, changed, 0, 60, unseen, rows)
+    assert_array_equal(found.best, again.best)  # no label that is kept for the end was read
+    ended = demo.confirm(labels, [found], [2, 20, 60])
+    (outcome,) = ended.outcomes
+    wrong = found.predictions[found.best[-1]] != labels
+    assert outcome.value == wrong[~rows].mean() and outcome.truth == found.true_error[-1:]
+    for answer in ended.report.answers:  # stages that are one model are confirmed once
+        end = int(answer.name.removeprefix("best of "))
+        assert end in (2, 20, 60) and answer.search_value == found.holdout_error[end - 1]
+
+
 # gaps after 3,000 moves were .060 and .059 for seeds 0 and 1, and twice the complexity at most
 # .0115 where bernstein halts above .0131; DeclaredSearch is proved: it fails with probability .1,
 # over the draw of the holdout, which is one and the same here
@@ -178,13 +196,15 @@ def test_the_demo_writes_what_it_says(tmp_path, capsys):
     labels = np.load(tmp_path / "out" / "labels.npy", allow_pickle=False)
     assert (predictions.shape, predictions.dtype) == ((40, 4000), np.uint8)
     assert (labels.shape, labels.dtype) == ((4000,), np.uint8)
-    for name in ("curve.png", "thresholds.png"):
+    assert printed.out.count("ConfirmedSearch  never") == 2
+    assert "ConfirmedSearch: the same searches looked at 2,000 of the flights" in printed.out
+    for name in ("curve.png", "thresholds.png", "confirmed.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
     # the last line is a command that runs as it stands, over the space that was searched
     command = printed.out.splitlines()[-1]
     done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
     assert "The best of 40 models is query " in done.stdout
-    assert f"over a space of {demo.SPACE_SIZE:,} configurations" in done.stdout
+    assert f"its space of {demo.SPACE_SIZE:,} configurations" in " ".join(done.stdout.split())
 
 
 @pytest.mark.thorough

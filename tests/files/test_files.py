@@ -1,5 +1,6 @@
 """Predictions and losses from files: the same rows from every format, or one clear error."""
 
+import gzip
 import os
 import sys
 import zipfile
@@ -12,6 +13,7 @@ from radabound_fast.files import reading as files
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
+zarr = pytest.importorskip("zarr", reason="the zarr extra is not installed")
 
 N_QUERIES, N_SAMPLES = 7, 5
 
@@ -31,13 +33,25 @@ def write(path, array):
         np.save(path, array)
     elif path.suffix == ".npz":
         np.savez_compressed(path, array)
-    elif path.suffix == ".csv":
+    elif path.suffix in (".csv", ".gz"):
         quoted = '"{}"' if array.dtype.kind == "U" else "{}"
         rows = array.astype(np.int64) if array.dtype.kind == "b" else array
         lines = [",".join(quoted.format(cell) for cell in row.tolist()) for row in rows]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    elif path.suffix == ".parquet":
-        pq.write_table(pa.table({f"q.{i}": column for i, column in enumerate(array.T)}), path)
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    elif path.suffix == ".zarr":
+        chunks = tuple(-(-side // 2) for side in array.shape)  # which divide no side
+        version = 2 if array.dtype.kind == "U" else 3  # which has strings of no fixed length
+        zarr.create_array(os.fspath(path), data=array, chunks=chunks, zarr_format=version)
+    else:
+        table = pa.table({f"q.{i}": column for i, column in enumerate(array.T)})
+        if path.suffix == ".parquet":
+            pq.write_table(table, path)
+        else:
+            new = pa.ipc.new_stream if path.suffix == ".ipc" else pa.ipc.new_file
+            with new(path, table.schema) as file:
+                file.write_table(table, max_chunksize=3)
     return path
 
 
@@ -77,7 +91,7 @@ def test_every_format_gives_the_rows_that_were_written(
     labels = np.resize(np.unique(expected), N_SAMPLES)
     rows = read_predictions(path, labels, transpose=transpose)
     assert rows.shape == (N_QUERIES, N_SAMPLES)
-    if suffix != ".csv" or dtype == "str":
+    if not suffix.startswith(".csv") or dtype == "str":
         assert rows.dtype.kind == expected.dtype.kind
     blocks = list(rows)
     assert all(block.ndim == 2 and len(block) for block in blocks)
@@ -102,7 +116,7 @@ def test_fortran_order_and_foreign_byte_order_change_nothing(tmp_path, suffix, d
 @pytest.mark.parametrize("dtype", ["bool", "int64", "float64", "str"])
 def test_every_format_gives_the_labels_that_were_written(tmp_path, suffix, dtype):
     expected = predictions(dtype)[:, 0]
-    column = expected[:, None] if suffix in (".csv", ".parquet") else expected
+    column = expected if suffix in (".npy", ".npz", ".zarr") else expected[:, None]
     found = labels_in(write(tmp_path / f"y{suffix}", column), like=expected)
     assert found.shape == expected.shape
     np.testing.assert_array_equal(found, expected)
@@ -251,7 +265,7 @@ def test_a_binary_file_called_csv_is_refused(tmp_path):
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, name):
     for opener in (files.open_losses, labels_in):
         message = error_of(opener, tmp_path / name)
-        assert message == f"{name} must end in .npy, .npz, .csv, .parquet or .npz:key"
+        assert message == f"{name} must end in {', '.join(files.SUFFIXES)} or .npz:key"
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
@@ -578,7 +592,7 @@ def test_an_empty_label_is_refused(tmp_path):
     [
         ({"a": [1, 2, 3], "b": [1, None, 0]}, ", column 'b': it has 1 missing value"),
         ({"a": [1, 2, 3], "b": ["x", "y", "z"]}, " must hold strings in all columns or in none"),
-        ({"a": [[1], [2], [3]]}, "column 'a': must hold real numbers, bools or strings, got list"),
+        ({"a": [{"b": 1}] * 3}, "column 'a': must hold real numbers, bools or strings, got struct"),
         ({"a": pa.array([1, 2, 3], pa.timestamp("ms"))}, "bools or strings, got timestamp[ms]"),
     ],
 )  # fmt: skip

@@ -292,14 +292,61 @@ def test_a_header_of_losses_is_asked_about_where_it_could_be_losses(tmp_path):
         assert block.tolist() == losses
 
 
-def test_an_index_column_of_pandas_is_named(tmp_path):
+# pandas counts an index from 0, R from 1; "no" says that the first line is data
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("header", [None, True])
+def test_an_index_without_a_name_is_no_data(tmp_path, first, header):
     pd = pytest.importorskip("pandas")
-    path = tmp_path / "a.csv"
-    np.save(tmp_path / "y.npy", LABELS)
-    np.save(tmp_path / "p.npy", PREDICTIONS)
-    pd.Series(LABELS).to_csv(path)
-    with pytest.raises(ValueError, match="an index column. pandas leaves it out with index=False"):
-        files.open_predictions(path, tmp_path / "p.npy")
-    pd.DataFrame(PREDICTIONS).to_csv(path)
-    with pytest.raises(ValueError, match="an index column. pandas leaves it out with index=False"):
-        files.open_predictions(tmp_path / "y.npy", path)
+    labels, path = tmp_path / "y.csv", tmp_path / "p.csv"
+    index = pd.RangeIndex(first, first + len(LABELS))
+    pd.Series(LABELS, index, name="y").to_csv(labels)
+    frame = pd.DataFrame(np.transpose(PREDICTIONS), index, ["a", "b", "c"])
+    frame.to_csv(path)
+    options = {"header": header, "labels_header": header, "transpose": True}
+    y_true, rows = files.open_predictions(labels, path, **options)
+    assert y_true.tolist() == LABELS.tolist() and rows.names == ["a", "b", "c"]
+    np.testing.assert_array_equal(np.concatenate(list(rows)), PREDICTIONS)
+    losses = files.open_losses(path, transpose=True, header=header)
+    np.testing.assert_array_equal(np.concatenate(list(losses)), PREDICTIONS)
+    frame.T.reset_index(drop=True).to_csv(path)
+    _, rows = files.open_predictions(labels, path, header=header, labels_header=header)
+    np.testing.assert_array_equal(np.concatenate(list(rows)), PREDICTIONS)
+    if first == 0:
+        with pytest.raises(ValueError, match="must have no missing values|must hold labels in one"):
+            files.open_predictions(labels, path, header=False, labels_header=False)
+
+
+@pytest.mark.parametrize("index", [["p1", "p2", "p3"], [0, 2, 1], [7, 8, 9], [0, 1, 1]])
+def test_any_other_column_without_a_name_is_refused(tmp_path, index):
+    lines = [",a,b", *(f"{each},1,0" for each in index)]
+    path = tmp_path / "p.csv"
+    path.write_text("\n".join(lines))
+    np.save(tmp_path / "y.npy", [1, 0, 1])
+    for options in ({"classes": True}, {"classes": False}):
+        with pytest.raises(ValueError, match="p.csv: its first column has no name; an index"):
+            files.open_predictions(tmp_path / "y.npy", path, header=True, transpose=True, **options)
+    with pytest.raises(ValueError, match="p.csv: its first column has no name; an index column"):
+        files.open_losses(path, header=True, transpose=True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_first_model_that_counts_the_rows_is_an_index_with_a_name(tmp_path, suffix, first):
+    """As a score it would tell the order of the rows: where these are sorted, it would win."""
+    rows = np.vstack([np.arange(first, first + 40), np.arange(40) % 2])
+    np.save(tmp_path / "y.npy", np.arange(40) // 20)
+    path = tmp_path / f"p{suffix}"
+    if suffix == ".csv":
+        path.write_text("id,a\n" + "\n".join(f"{i},{v}" for i, v in rows.T))
+    elif suffix == ".npy":
+        np.save(path, rows.T)
+    else:
+        pa = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pa.table({"id": rows[0], "a": rows[1]}), path
+        )
+    header = True if suffix == ".csv" else None
+    with pytest.raises(ValueError, match="its first column.* counts the rows, as an index does"):
+        files.open_predictions(
+            tmp_path / "y.npy", path, transpose=True, header=header, classes=False
+        )

@@ -255,6 +255,8 @@ def test_units_are_exact_for_whole_weights():
     assert units.fingerprint() == units_of(500, 8 * weights, groups).fingerprint()
     assert units.fingerprint() != units_of(500, weights, None).fingerprint()
     assert pickle.loads(pickle.dumps(units)).fingerprint() == units.fingerprint()
+    # as fine as they can be: the heaviest may have all 2**24
+    assert units_of(2, [2 - 1e-9, 1], None).weights.tolist() == [2**24, 2**23]
     # beside heavy rows a group of many light ones
     heavy = units_of(4, [0.1, 0.1, 0.1, 2.9], [0, 0, 0, 1])
     assert heavy.squares == pytest.approx((0.3**2 + 2.9**2) / 3.2**2)

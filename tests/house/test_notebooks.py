@@ -11,8 +11,9 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ip
 pytestmark = [pytest.mark.data, pytest.mark.source, pytest.mark.thorough]
 
 
-def test_there_are_three():
+def test_there_are_four():
     assert [path.stem for path in NOTEBOOKS] == [
+        "confirm_finalists",
         "guess_and_check",
         "random_search",
         "search_over_scores",

@@ -102,6 +102,43 @@ def test_a_tool_with_a_virtual_environment_of_its_own(tool, least, quality):
     )
 
 
+# the network that is left is the one that was judged at the best epoch of the last parameters
+NETWORKS = {
+    "Keras": (["keras", "torch"], "model.predict(X_holdout, verbose=0).argmax(axis=1)"),
+    "Lightning": (
+        ["lightning"], "network.eval()(torch.tensor(X_holdout)).argmax(dim=1).numpy()"),
+    "Hugging Face Trainer": (
+        ["transformers", "accelerate"], "trainer.predict(held_out).predictions.argmax(axis=1)"),
+}  # fmt: skip
+BEFORE_NETWORKS = """
+import logging, os, warnings
+os.environ |= {"KERAS_BACKEND": "torch", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+logging.disable(logging.WARNING)
+warnings.simplefilter("ignore")
+global X, X_holdout
+X, X_holdout = (part.astype(np.float32) / 16 for part in (X, X_holdout))
+folder = "checkpoints"
+"""
+AFTER_NETWORKS = """
+asked = [answer for answer in declared.answers if answer.key[0] == params]
+declared.query = lambda *_, **options: asked[0]  # the holdout may be predicted once more
+print(np.mean({y_pred} != y_holdout) == min(answer.value for answer in asked))
+print(len(asked) < 20, len(declared.answers), len(list(grid)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", NETWORKS)
+def test_a_network_is_stopped_and_left_as_it_was_judged(tool):
+    packages, y_pred = NETWORKS[tool]
+    skip_without(*packages)
+    after = AFTER_NETWORKS.format(y_pred=y_pred)
+    printed = reports.run(reports.script(f"neural-networks#{tool}", BEFORE_NETWORKS, after))
+    check(printed, least=12, quality=0.15)
+    same, stopped = printed.splitlines()[-2:]
+    assert same == "True" and int(stopped.split()[1]) > 12
+
+
 def test_every_picture_is_in_its_page():
     for tool, (_, _, picture) in reports.TOOLS.items():
         page = (reports.PAGES / f"{tool}.md").read_text(encoding="utf-8")
@@ -207,6 +244,48 @@ def test_halving_asks_on_every_rung_and_by_samples_it_is_refused():
     n_asked, rungs = told.split()
     assert int(n_asked) > 6 and rungs == "True"
     assert refused.startswith("y_true must be the holdout's labels") and refused.endswith(" 0")
+
+
+AFTER_PRUNING = """
+states = [trial.state.name for trial in study.trials]
+print(states.count("PRUNED") > 5, states.count("COMPLETE") > 2, study.best_value < 0.2)
+epochs = [epoch for _, epoch in declared.answers.keys]
+print(declared.n_answered == len(epochs), max(epochs) == 14)
+"""
+AFTER_OBJECTIVES = """
+print(len(study.best_trials) > 1, min(trial.values[0] for trial in study.trials) < 0.3)
+print(declared.n_answered == len({tuple(trial.params.values()) for trial in study.trials}))
+print(all(trial.user_attrs["holdout_low"] <= trial.values[0] <= trial.user_attrs["holdout_high"]
+          for trial in study.trials))
+"""
+
+
+@pytest.mark.parametrize(
+    ("recipe", "after"),
+    [
+        ("optuna#Prune trials by their epochs", AFTER_PRUNING),
+        ("optuna#Several objectives", AFTER_OBJECTIVES),
+    ],
+)
+def test_a_study_that_prunes_or_has_several_objectives(recipe, after):
+    skip_without("optuna")
+    quiet = "import optuna\noptuna.logging.set_verbosity(optuna.logging.ERROR)\n"
+    told = reports.run(reports.script(recipe, quiet, after)).split()
+    assert "False" not in told and told.count("True") >= 4
+
+
+AFTER_CATBOOST = """
+print((best.predict(X_holdout).ravel() != y_holdout).mean() == declared.best.value)
+print(best.tree_count_ == epoch + 1, declared.n_answered)
+"""
+
+
+@pytest.mark.slow  # CatBoost is 100 MB
+def test_catboost_is_asked_about_its_rounds_after_training():
+    skip_without("catboost")
+    printed = reports.run(reports.script("boosting#CatBoost", after=AFTER_CATBOOST))
+    check(printed, least=30, quality=0.15)
+    assert printed.splitlines()[-2:] == ["True", "True 36"]
 
 
 # ---- studies and clusters ------------------------------------------------------------------

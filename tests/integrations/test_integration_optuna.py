@@ -16,6 +16,7 @@ import optuna
 from optuna.trial import TrialState
 
 from radabound_fast import DeclaredSearch, GuessAndCheck, HoldoutExhausted, RadaBound
+from radabound_fast.integrations import _trackers as trackers
 from radabound_fast.integrations import optuna as module
 from radabound_fast.integrations.optuna import guarded_objective
 
@@ -148,21 +149,54 @@ def test_a_first_answer_that_is_withheld_ends_the_study_and_says_what_would_work
     ("directions", "told"),
     [
         (["maximize"], "maximize"),
-        (["minimize", "minimize"], "minimize, minimize"),
-        (["minimize", "maximize"], "minimize, maximize"),
+        (["maximize", "minimize"], "maximize, minimize"),
     ],
 )
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_study_that_does_not_minimize_one_value_is_refused_before_a_trial_is_fitted(
+def test_a_study_that_maximizes_an_error_is_refused_before_a_trial_is_fitted(
     directions, told, n_jobs
 ):
     guard, study = guard_of(), optuna.create_study(directions=directions)
     objective = guarded_objective(guard, never)
-    with pytest.raises(ValueError, match=f"study must minimize one value.*got {told}$"):
+    with pytest.raises(ValueError, match=f"study must minimize objective 0.*got {told}$"):
         study.optimize(objective, n_trials=3, n_jobs=n_jobs)
-    with pytest.raises(ValueError, match="study must minimize one value"):
+    with pytest.raises(ValueError, match="study must minimize objective 0"):
         objective(study.ask())
     assert guard.n_answered == 0 and not guard.halted
+
+
+@pytest.mark.parametrize("guessed", [False, True])
+@pytest.mark.parametrize("others", [1, 2])
+def test_the_guard_answers_objective_0_and_the_others_are_the_trial_s_own(guessed, others):
+    guard = GuessAndCheck(LABELS, epsilon=0.3, delta=0.1) if guessed else guard_of(epsilon=0.3)
+    study = optuna.create_study(directions=["minimize"] + others * ["maximize"])
+
+    def fit_predict(trial):
+        guess = (trial.params.get("rate", 0.2),) if guessed else ()
+        return noisy(trial), *guess, *(float(trial.number + other) for other in range(others))
+
+    objective = guarded_objective(guard, fit_predict, guesses=guessed)
+    study.optimize(objective, n_trials=4)
+    for (number, answer), trial in zip(objective.answers, study.trials, strict=True):
+        assert trial.values == [answer.value, *(number + other for other in range(others))]
+        assert trial.user_attrs["holdout_low"] == answer.low
+        assert trackers.metrics_of_trial(trial)["holdout_value"] == answer.value
+    assert guard.n_answered == 4
+
+
+def test_other_objectives_that_are_missing_are_asked_for_before_the_guard_is():
+    guard, study = guard_of(), optuna.create_study(directions=["minimize", "minimize"])
+    for output in (LABELS, (LABELS,), (LABELS, 0.1, 0.2), [LABELS, 0.1]):
+        with pytest.raises(TypeError, match="with 1 more for a study of 2 objectives, got"):
+            study.optimize(guarded_objective(guard, lambda trial, told=output: told), n_trials=1)
+    assert guard.n_answered == 0
+
+
+def test_a_halt_in_a_study_of_two_objectives_prunes_and_stops():
+    guard, study = guard_of(), optuna.create_study(directions=["minimize", "minimize"])
+    study.optimize(guarded_objective(guard, lambda trial: (noisy(trial), 1.0)), n_trials=200)
+    states = [trial.state for trial in study.trials]
+    assert guard.halted and states == guard.n_answered * [TrialState.COMPLETE] + [TrialState.PRUNED]
 
 
 def test_the_first_of_equals_is_the_best_trial():

@@ -93,8 +93,8 @@ def test_a_study_logs_the_trials_that_were_answered(kind):
 def test_a_trial_of_another_study_logs_nothing():
     writer = Writer()
     for trial in (
-        SimpleNamespace(value=0.3, number=1, user_attrs={}),
-        SimpleNamespace(value=None, number=1, user_attrs={"holdout_number": 1}),
+        SimpleNamespace(values=[0.3], number=1, user_attrs={}),
+        SimpleNamespace(values=None, number=1, user_attrs={"holdout_number": 1}),
     ):
         tensorboard.log_trial(writer)(None, trial)
     assert writer.scalars == {}

@@ -114,7 +114,7 @@ def keep(lock):
 
 @forks
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("n_waiting", [1, 2])
+@pytest.mark.parametrize("n_waiting", [1, pytest.param(2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("step", [let_go, let_go_and_linger, keep])
 def test_a_child_forked_as_a_lock_is_handed_over_has_a_free_one(step, n_waiting):
     for _ in range(4):
@@ -152,7 +152,8 @@ def test_a_child_forked_while_another_thread_has_a_lock_has_a_free_one():
         good = False
         try:
             signal.alarm(20)
-            good = excludes(lock)
+            # a thread that may have the very number of the one that had it, which is no more
+            good = taken_in_a_thread(lock)[1].wait(10) and excludes(lock)
         finally:
             os._exit(0 if good else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -714,7 +714,7 @@ def test_a_study_of_optuna_maximizes_an_area_and_tells_of_gains():
         return SCORES + trial.suggest_int("noise", 0, 5) * SCORES[::-1]
 
     search = search_by("roc_auc", space=TrialSpace())
-    with pytest.raises(ValueError, match="study must maximize one value, the holdout roc_auc"):
+    with pytest.raises(ValueError, match="study must maximize objective 0, the holdout roc_auc"):
         optuna.create_study().optimize(guarded_objective(search, fit_predict), n_trials=1)
     study = optuna.create_study(direction="maximize")
     study.optimize(guarded_objective(search, fit_predict), n_trials=4)
@@ -931,3 +931,74 @@ def test_of_many_equal_models_the_first_that_was_asked_about_is_best(metric, sto
     assert search.best.key == keys[10]
     ranked = [answer.key for answer in search.report().ranking()]
     assert ranked == keys[10:] + keys[:10]
+
+
+# ---- at a limit, and just beyond it --------------------------------------------------------------
+
+THIRDS = np.full((M, 3), [0.25, 0.25, 0.5])
+
+
+def changed(given, value, place=7):
+    given = np.array(given)
+    given[place] = value
+    return given
+
+
+# metric, options, labels, predictions with a value at each place, the last that is taken, the first
+# that is not: next to it where float64 tells them apart
+LIMITS = {
+    "chances from 0": ("neg_brier_score", {}, Y, CHANCES, 0.0, -5e-324),
+    "chances to 1": ("neg_brier_score", {}, Y, CHANCES, 1.0, np.nextafter(1, 2)),
+    "sums from 1 - 1e-4": (
+        "neg_brier_score", {}, THREE, THIRDS, [0.25, 0.25, 0.49991], [0.25, 0.25, 0.49989],
+    ),
+    "sums to 1 + 1e-4": (
+        "neg_brier_score", {}, THREE, THIRDS, [0.25, 0.25, 0.50009], [0.25, 0.25, 0.50011],
+    ),
+    "numbers from the least": (
+        "neg_mean_absolute_error", {"y_range": (-4, 4)}, TARGETS, GUESSES,
+        -4.0, np.nextafter(-4, -5),
+    ),
+    "numbers to the largest": (
+        "neg_mean_squared_error", {"y_range": (-4, 4)}, TARGETS, GUESSES, 4.0, np.nextafter(4, 5),
+    ),
+    "scores that are whole": ("roc_auc", {}, Y, np.round(SCORES).astype(int), 2**53, 2**53 + 1),
+    "below 0": ("roc_auc", {}, Y, np.round(SCORES).astype(int), -(2**53), -(2**53) - 1),
+    "finite scores": ("roc_auc", {}, Y, SCORES, np.finfo(float).max, np.inf),
+    "classes": ("accuracy", {}, THREE, THREE, 2, 3),
+    "costs": ("mean_cost", {"costs": COSTS}, THREE, THREE, 0, -1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_predictions_are_taken_up_to_their_limit_and_not_beyond_it(limit):
+    metric, options, y_true, given, last, beyond = LIMITS[limit]
+    search = search_by(metric, y_true, **options)
+    answer = search.query(changed(given, last), key=0)
+    least, most = search.limits_of_metric
+    assert least <= answer.low <= answer.value <= answer.high <= most
+    assert len(search.query_many([changed(given, last), given], keys=[0, 1])) == 2
+    for ask in (
+        lambda: search.query(changed(given, beyond), key=2),
+        lambda: search.query_many([given, changed(given, beyond)], keys=[1, 2]),
+    ):
+        with pytest.raises(ValueError, match="sample 7"):
+            ask()
+    assert search.n_answered == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "y_true", "ends"),
+    [
+        ("error", {}, THREE, (0, 1)),
+        ("roc_auc", {}, Y, (0, 1)),
+        ("neg_log_loss", {"clip": 0.01}, THREE, (np.log(0.01), 0)),
+        ("neg_brier_score", {}, Y, (-1, 0)),
+        ("neg_brier_score", {}, THREE, (-1 - 1.0001**2, 0)),  # of chances that sum up to 1.0001
+        ("neg_mean_absolute_error", {"y_range": (-4, 5)}, TARGETS, (-9, 0)),
+        ("neg_mean_squared_error", {"y_range": (-4, 5)}, TARGETS, (-81, 0)),
+        ("mean_cost", {"costs": COSTS}, THREE, (-1, 5)),
+    ],
+)
+def test_the_least_and_the_largest_value_of_a_metric(metric, options, y_true, ends):
+    assert search_by(metric, y_true, **options).limits_of_metric == pytest.approx(ends, rel=1e-15)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import GUARDS, holdout_of, query, query_many, search_of
 
-from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast import ConfirmedSearch, DeclaredSearch, Gate, Holdout
 from radabound_fast.metrics import Cost
 from radabound_fast.rows.named import class_order
 
@@ -31,8 +31,15 @@ def measured(**options):
     return search_of(Y, metric="neg_brier_score", **options)
 
 
+def confirmed():
+    return ConfirmedSearch(Holdout(Y, metric="neg_brier_score"), delta=0.1, seed=1)
+
+
 # every way in which probabilities of classes come in
 WAYS = {
+    "score": lambda given: confirmed().score(given),
+    "score_many": lambda given: confirmed().score_many([given])[0],
+    "confirm": lambda given: confirmed().confirm({"a": given})[0].value,
     "query": lambda given: measured().query(given, key=0).value,
     "query_many": lambda given: measured().query_many([given], keys=[0]).values[0],
     "compare": lambda given: measured().compare(given, CHANCES, key_a=0, key_b=1).gain,
@@ -172,10 +179,42 @@ def test_rows_that_do_not_name_the_labels_rows_go_by_position():
     own, fresh = pd.Series(LABELS, INDEX), pd.Series(LABELS)
     for same in (LABELS, own, fresh, own.set_axis(INDEX + 9), pl.Series(LABELS)):
         assert search.query(same, key=0).value == 0.0
+    # an index that nobody gave says nothing, though it may hold the labels' names
+    mixed = DeclaredSearch(pd.Series(LABELS, ORDER), 9, delta=0.1)
+    assert mixed.query(pd.Series(LABELS), key=0).value == 0.0
     by_array = DeclaredSearch(LABELS, 9, delta=0.1)
     assert by_array.query(own.set_axis(INDEX[::-1]), key=0).value == 0.0
     # who receives the labels compares by position: it may have no pandas
     assert pickle.loads(pickle.dumps(search)).query(own.iloc[ORDER], key=1).value > 0.0
+
+
+@pytest.mark.parametrize("part", [slice(None), LABELS == 1])
+def test_a_part_of_the_rows_is_in_the_order_of_the_labels_too(part):
+    """Of a search that confirms on some rows, for all rows and for those alone."""
+    y_true, mask = pd.Series(LABELS, INDEX), LABELS == 1
+    mask[:9] = True
+    rows = np.ones(M, np.bool_) if isinstance(part, slice) else mask
+    y_pred = pd.Series(1 - LABELS, INDEX)[rows]
+    search = ConfirmedSearch(Holdout(y_true), delta=0.1, rows=mask)
+    with pytest.raises(ValueError, match=IN_ORDER):
+        search.confirm({"a": y_pred.iloc[::-1]})
+    assert search.confirm({"a": y_pred})[0].value == 1.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda y_true, mask: ConfirmedSearch(y_true, delta=0.1, rows=mask),
+        lambda y_true, mask: Gate(y_true, delta=0.1, baseline=LABELS, slices={"a": mask}),
+        lambda y_true, mask: Gate(y_true, delta=0.1, baseline=mask.astype(int)),
+        lambda y_true, mask: DeclaredSearch(y_true, 9, delta=0.1, baseline=mask.astype(int)),
+    ],
+)
+def test_rows_that_are_chosen_in_another_order_are_refused(make):
+    y_true, mask = pd.Series(LABELS, INDEX), pd.Series(LABELS == 1, INDEX)
+    assert make(y_true, mask) is not None
+    with pytest.raises(ValueError, match=IN_ORDER):
+        make(y_true, mask.iloc[ORDER])
 
 
 @pytest.mark.parametrize("name", ["sample_weight", "groups"])

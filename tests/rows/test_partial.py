@@ -459,6 +459,7 @@ def test_parts_that_do_not_belong_together_do_not_add_up():
     part = task.reduce(losses[:, :448])
     cases = [
         (task.reduce(losses[:, 64:512], start=64), "overlap: both have sample 64"),
+        (task.reduce(losses[:, 384:448], start=384), "overlap: both have sample 384"),  # a word
         (part, "overlap: both have sample 0"),
         (task.reduce(losses), "overlap: both have sample 0"),
         (task.reduce(losses[1:, 448:], start=448), "of 60 and of 59 rows do not add up"),

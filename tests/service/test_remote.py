@@ -583,6 +583,25 @@ def test_scikit_learn_scores_the_positive_class_of_the_service(tmp_path, metric,
     assert found[0] == found[1] and len(found[0]) == 2
 
 
+def test_columns_named_as_classes_reach_the_service_in_order(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    y_true, chances = np.array(["no", "yes"])[Y], RNG.random(M)
+    holdout = Holdout(y_true, metric=metrics.BrierScore(pos_label="yes"))
+    columns = {"yes": chances, "no": 1 - chances}
+    with in_thread(
+        DeclaredSearch.open(tmp_path / "g.db", holdout, 9, delta=0.1), tmp_path
+    ) as service:
+        guard = service.remote()
+        expected = guard.query(chances, key=0).value
+        for key, order in enumerate((["yes", "no"], ["no", "yes"]), start=1):
+            frame = pandas.DataFrame(columns)[order]
+            assert guard.query(frame, key=key).value == pytest.approx(expected, rel=1e-12)
+        with pytest.raises(ValueError, match="must be of the class 'yes', got the column of 'no'"):
+            guard.query(pandas.Series(columns["no"], name="no"), key=3)
+        with pytest.raises(ValueError, match="must name each of the classes"):
+            guard.query(pandas.DataFrame({"yes": chances, "x": chances}), key=3)
+
+
 def test_optuna_takes_it(service):
     optuna = pytest.importorskip("optuna")
     from radabound_fast.integrations.optuna import guarded_objective

@@ -533,6 +533,9 @@ def test_the_keys_of_so_many_answers_weigh_no_more_than_their_number(n_levels):
             code, nats = space.find(key)
             again = space.key_of(json.loads(json.dumps(code)))
             assert again == key and space.find(again) == (code, nats)
+    if n_levels == 5:  # 3 answers, 2 improvements at 2 places, a first level of 5, a fall by 3
+        paid = space.nats((3, ((1, 4), (3, 1))))
+        assert paid == pytest.approx(math.log(4 * 5 * 2 * 3 * 2 * 5 * 3 * 4))
     assert weight(space, shown_keys(n_levels, 1)) == pytest.approx(1 / 12)  # one improvement of 1
 
 

@@ -478,9 +478,15 @@ def of_sequence(path, name):
     )
 
 
-@pytest.mark.parametrize("used", [False, True])
+AT_ONCE = ("losses", "labels", "f1")
+
+
+@pytest.mark.parametrize("used", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("make", [of_search, of_sequence])
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n in AT_ONCE else pytest.mark.thorough) for n in JUDGED],
+)
 def test_a_database_opens_for_what_it_was_made_on_alone(path, name, make, used):
     """Labels where losses were answered, and every other change of what is judged."""
     with make(path, name) as guard:

@@ -142,6 +142,9 @@ class Gate(Guard, Owned):
         super().__init__()
         self._holdout: Holdout | Losses = as_judged(judged)
         self._rows: CandidateRows | None = _rows_of(self._holdout)
+        if self._holdout.labels is not None and isinstance(slices, Mapping):
+            for name, rows in slices.items():
+                self._holdout.labels.check_rows(rows, name=f"slices[{name!r}]")
         first = None if baseline is None else self._read_baseline(baseline)
         self._rules = GateRules.of(
             self.n_samples,

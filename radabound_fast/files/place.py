@@ -1,0 +1,132 @@
+"""Where files are: paths, folders, patterns, and URLs that fsspec opens (s3, gs, http, ...)."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import gzip
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, cast
+
+from radabound_fast._extras import needs
+
+_GZIP = b"\x1f\x8b"
+
+
+def is_url(name: str) -> bool:
+    """Whether fsspec has to open it."""
+    return re.match(r"[a-z][a-z0-9+.-]+(?:::|://)", name, re.I) is not None
+
+
+@contextlib.contextmanager
+def opened(name: str) -> Iterator[IO[bytes]]:
+    """A file to read bytes from, at any place in it.
+
+    Raises
+    ------
+    ValueError
+        A URL that cannot be read; or the file is compressed with gzip, and is no .gz.
+    OSError
+        Of the system, for a path.
+    ModuleNotFoundError
+        fsspec, or what it needs for such a URL, is missing.
+    """
+    with contextlib.ExitStack() as stack:
+        if is_url(name):
+            file = stack.enter_context(_remote(name))
+        else:
+            file = stack.enter_context(open(name, "rb"))
+        is_gzip = file.read(2) == _GZIP
+        file.seek(0)
+        if is_gzip and not name.lower().endswith(".gz"):
+            raise ValueError(f"{name} is compressed with gzip: unpack it (gunzip)")
+        yield cast(IO[bytes], stack.enter_context(gzip.open(file))) if is_gzip else file
+
+
+@contextlib.contextmanager
+def _remote(name: str) -> Iterator[Any]:
+    with needs("files"):
+        import fsspec
+    with _explained(name):
+        file = fsspec.open(name, "rb").open()
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Say of which URL it is that a library of fsspec complains, in whatever class of its own."""
+    try:
+        yield
+    except ImportError:
+        raise  # which says what to install
+    except Exception as error:
+        reason = " ".join(str(error).split())[:150] or type(error).__name__
+        raise ValueError(f"{name} cannot be read: {reason}") from error
+
+
+def expanded(names: Iterable[str], suffixes: tuple[str, ...]) -> list[str]:
+    """The files that paths, folders, patterns and URLs of either stand for.
+
+    Parameters
+    ----------
+    names : iterable of str
+        In order.  The files of a folder or a pattern come in the order of their names, numbers in
+        them by value: ``part-2`` before ``part-10``.
+    suffixes : tuple of str
+        What the names of files in a folder end in; others, and names that begin with ``_`` or
+        ``.``, are left out, as Spark's ``_SUCCESS``.
+
+    Raises
+    ------
+    ValueError
+        A folder or a pattern has no such file.
+    """
+    return [file for name in names for file in _files_of(name, suffixes)]
+
+
+def _files_of(name: str, suffixes: tuple[str, ...]) -> list[str]:
+    if name.lower().rstrip("/").endswith(".zarr"):
+        return [name]
+    if is_url(name):
+        found = _files_of_url(name)
+    elif os.path.isdir(name):
+        found = glob.glob(os.path.join(glob.escape(name), "**"), recursive=True)
+        found = [file for file in found if os.path.isfile(file)]
+    elif glob.has_magic(name) and not os.path.exists(name):
+        found = glob.glob(name, recursive=True)
+    else:
+        return [name]
+    if found == [name]:
+        return found
+    start = len(os.path.commonpath([os.path.dirname(file) for file in found])) if found else 0
+    files = [
+        file
+        for file in found
+        if file.lower().endswith(suffixes)
+        and not any(part.startswith(("_", ".")) for part in file[start:].split("/"))
+    ]
+    if not files:
+        raise ValueError(f"{name} must hold files that end in {', '.join(suffixes)}, got none")
+    return sorted(files, key=_by_number)
+
+
+def _files_of_url(name: str) -> list[str]:
+    with needs("files"):
+        from fsspec.core import url_to_fs
+    with _explained(name):
+        system, path = url_to_fs(name)
+        if glob.has_magic(path):
+            found = system.glob(path)
+        elif not name.startswith("http") and system.isdir(path):
+            found = system.find(path)
+        else:
+            return [name]
+    return [system.unstrip_protocol(each) for each in found]
+
+
+def _by_number(name: str) -> list[tuple[int, int | str]]:
+    parts = re.split(r"(\d+)", name)
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]

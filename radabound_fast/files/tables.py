@@ -1,0 +1,339 @@
+"""Tables of Arrow: .parquet, .arrow, .feather and .ipc files, by pyarrow.
+
+A table has a query as a row, a column for each sample; or, transposed, a query as a column; or a
+query as the list, or the packed bytes, in one cell of one column.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from radabound_fast._checks import counted
+from radabound_fast._extras import needs
+from radabound_fast.files.formats import Source, of_array, one_line, reading
+from radabound_fast.files.place import is_url, opened
+from radabound_fast.rows.packing import side_by_side
+
+_BATCH_BLOCKS = 8  # blocks to decode at a time: of a wide table, each time takes long to begin
+_NAMES = ("model", "key")  # of the column that may stand beside one of lists
+
+
+class Table(NamedTuple):
+    """A file of a table, and how to read it."""
+
+    name: str
+    fields: list[Any]  # pyarrow's, without an index that pandas wrote
+    n_rows: int
+    batches: Callable[[list[str], int], Iterator[Any]]  # of these columns, about so many rows each
+    columns: Callable[[list[str]], list[Any]]  # these columns whole
+
+
+def table_in(name: str) -> Table:
+    """Open a table; what kind of file it is its suffix says.
+
+    Raises
+    ------
+    ValueError
+        It is damaged, or two columns have one name.
+    """
+    kind = "parquet" if name.lower().endswith(".parquet") else "arrow"
+    table = (_parquet if kind == "parquet" else _arrow)(name)
+    names = [field.name for field in table.fields]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{name} must have columns of different names")
+    return table
+
+
+def _without_index(schema: Any) -> list[Any]:
+    """The fields without the index, which pandas stores as a column if it is not 0, 1, 2, ...."""
+    written = schema.pandas_metadata
+    index = written.get("index_columns") if isinstance(written, dict) else None
+    return [field for field in schema if not isinstance(index, list) or field.name not in index]
+
+
+def _parquet(name: str) -> Table:
+    with needs("files"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+    @contextlib.contextmanager
+    def file() -> Iterator[Any]:
+        damaged = reading(name, ".parquet file", pa.ArrowException, json.JSONDecodeError)
+        with opened(name) as raw, damaged, pq.ParquetFile(raw if is_url(name) else name) as table:
+            yield table
+
+    with file() as table:
+        schema, n_rows = table.schema_arrow, table.metadata.num_rows
+        fields = _without_index(schema)
+
+    def batches(columns: list[str], n: int) -> Iterator[Any]:
+        with file() as table:
+            yield from table.iter_batches(n, columns=columns, use_threads=False)
+
+    def whole(columns: list[str]) -> list[Any]:
+        with file() as table:
+            return list(table.read(columns=columns, use_threads=False).columns)
+
+    return Table(name, fields, n_rows, batches, whole)
+
+
+def _arrow(name: str) -> Table:
+    with needs("files"):
+        import pyarrow as pa
+
+    def stored() -> Iterator[Any]:
+        """Schema, then every batch."""
+        with contextlib.ExitStack() as stack:
+            if is_url(name):
+                file = stack.enter_context(opened(name))
+            else:
+                with opened(name):  # which says what is wrong with it
+                    pass
+                file = stack.enter_context(pa.memory_map(name))
+            with reading(name, "Arrow file", pa.ArrowException):
+                try:
+                    reader = pa.ipc.open_file(file)
+                except pa.ArrowInvalid:
+                    file.seek(0)
+                    stream = stack.enter_context(pa.ipc.open_stream(file))
+                    yield stream.schema
+                    yield from stream
+                else:
+                    yield reader.schema
+                    for number in range(reader.num_record_batches):
+                        yield reader.get_batch(number)
+
+    every = stored()
+    schema = next(every)
+    n_rows = sum(len(batch) for batch in every)
+
+    def batches(columns: list[str], n: int) -> Iterator[Any]:
+        every = stored()
+        next(every)
+        for batch in every:
+            chosen = batch.select(columns)
+            for start in range(0, len(batch), n):
+                yield chosen.slice(start, n)
+
+    def whole(columns: list[str]) -> list[Any]:
+        every = stored()
+        next(every)
+        return list(pa.Table.from_batches(list(every), schema).select(columns).columns)
+
+    return Table(name, _without_index(schema), n_rows, batches, whole)
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def kind_of(name: str, field: Any) -> Any:
+    """The type of a column's values: of numbers, bools, or strings of whatever width."""
+    import pyarrow as pa
+
+    types = pa.types
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    if types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view():
+        return pa.string()
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return kind
+    raise ValueError(
+        f"{name}, column {field.name[:60]!r}: must hold real numbers, bools or strings, "
+        f"got {one_line(field.type, 60)}"
+    )
+
+
+def values_of(name: str, array: Any) -> np.ndarray:
+    """An Arrow array without missing values; each string that it has is made once."""
+    import pyarrow as pa
+
+    if array.type != pa.string():
+        return _numbers(array)
+    encoded = array.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    if any("\0" in text for text in texts):  # NumPy drops them at the end of strings
+        raise ValueError(f"{name} must hold text, got a NUL character")
+    values: np.ndarray = np.array(texts, np.str_)[_numbers(encoded.indices)]
+    return values
+
+
+def _numbers(array: Any) -> np.ndarray:
+    """Numbers or bools of Arrow; its own `to_numpy` would load pandas first, for half a second."""
+    import pyarrow as pa
+
+    buffer, start = array.buffers()[1], array.offset
+    if len(array) == 0:
+        return np.empty(0, array.type.to_pandas_dtype())
+    if pa.types.is_boolean(array.type):
+        first = start // 8
+        bits = np.frombuffer(buffer, np.uint8, -(-(start + len(array)) // 8) - first, first)
+        unpacked = np.unpackbits(bits, bitorder="little")[start - 8 * first :]
+        return unpacked[: len(array)].view(np.bool_)
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    return np.frombuffer(buffer, dtype, len(array), start * dtype.itemsize)
+
+
+def without_missing(name: str, column: str, array: Any) -> Any:
+    """The array, unless a value is missing."""
+    if array.null_count:
+        missing = counted(array.null_count, "missing value")
+        raise ValueError(f"{name}, column {column[:60]!r}: it has {missing}")
+    return array
+
+
+def as_kind(array: Any, kind: Any) -> Any:
+    """An array, or the chunks of one, of this type in one piece."""
+    import pyarrow as pa
+
+    if array.type != kind:
+        array = array.cast(kind)
+    chunks = getattr(array, "chunks", None)
+    return array if chunks is None else pa.concat_arrays(chunks) if chunks else pa.array([], kind)
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def table_source(name: str, transpose: bool) -> Source:
+    """The queries of a table, and their names where it has some."""
+    table = table_in(name)
+    lists = [field for field in table.fields if _n_in_cell(field.type) is not None]
+    if lists:
+        return _of_cells(table, lists, transpose)
+    return _of_columns(table, transpose)
+
+
+def _of_columns(table: Table, transpose: bool) -> Source:
+    import pyarrow as pa
+
+    name, columns = table.name, [field.name for field in table.fields]
+    kinds = [kind_of(name, field) for field in table.fields]
+    is_text = [kind == pa.string() for kind in kinds]
+    if any(is_text) and not all(is_text):
+        raise ValueError(f"{name} must hold strings in all columns or in none")
+    dtypes = {np.dtype(np.str_ if any(is_text) else kind.to_pandas_dtype()) for kind in set(kinds)}
+    dtype = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+    kind_of_column = dict(zip(columns, kinds, strict=True))
+
+    def matrix(names: list[str], arrays: list[Any]) -> np.ndarray:
+        """Columns, each as a row."""
+        whole = [
+            as_kind(without_missing(name, column, array), kind_of_column[column])
+            for column, array in zip(names, arrays, strict=True)
+        ]
+        if len(dtypes) > 1:
+            return side_by_side([_numbers(array) for array in whole]).T
+        # in one piece: a conversion for each column takes as long as to decode it
+        return values_of(name, pa.concat_arrays(whole)).reshape(len(whole), -1)
+
+    def check_length(found: int) -> None:
+        if found != table.n_rows:
+            raise ValueError(f"{name} is not a readable table: {found} of {table.n_rows} rows")
+
+    def rows(n: int) -> Iterator[np.ndarray]:
+        found = 0
+        for batch in table.batches(columns, _BATCH_BLOCKS * n):
+            found += len(batch)
+            decoded = np.ascontiguousarray(matrix(columns, batch.columns).T)
+            yield from of_array(decoded).blocks(n)
+        check_length(found)
+
+    def transposed_rows(n: int) -> Iterator[np.ndarray]:
+        for start in range(0, len(columns), n):
+            some = columns[start : start + n]
+            arrays = table.columns(some)
+            check_length(len(arrays[0]))
+            yield matrix(some, arrays)
+
+    if transpose:
+        return Source((len(columns), table.n_rows), dtype, transposed_rows, columns)
+    return Source((table.n_rows, len(columns)), dtype, rows, columns=columns)
+
+
+def _n_in_cell(kind: Any) -> int | None:
+    """How many values a cell of such a column has: -1, any number; None: it is one value."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_fixed_size_binary(kind):
+        return int(kind.byte_width)
+    if types.is_fixed_size_list(kind):
+        return int(kind.list_size)
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    return -1 if is_list else None
+
+
+def _of_cells(table: Table, lists: list[Any], transpose: bool) -> Source:
+    """Rows that are lists, or bytes, in the cells of a column; another column may name them."""
+    import pyarrow as pa
+
+    name, column = table.name, lists[0].name
+    others = [field.name for field in table.fields if field.name != column]
+    if len(lists) > 1 or len(others) > 1 or others and others[0] not in _NAMES:
+        raise ValueError(
+            f"{name} must have one column of lists, {lists[0].name[:60]!r}, and beside it at most "
+            f"one called {' or '.join(map(repr, _NAMES))}, which names the rows, got "
+            f"{', '.join(others)[:100]}"
+        )
+    if transpose:
+        raise ValueError(f"{name} has a row in each cell: it cannot be transposed")
+    names = None
+    if others:
+        (of_names,) = table.columns(others)
+        names = [str(each) for each in without_missing(name, others[0], of_names).to_pylist()]
+    outer = lists[0].type
+    widths, kind = _widths(table, column, outer)
+    shape = (table.n_rows, *widths)
+    if not pa.types.is_fixed_size_binary(outer):
+        kind = kind_of(name, pa.field(column, kind))
+    dtype = np.dtype(np.str_ if kind == pa.string() else kind.to_pandas_dtype())
+
+    def rows(n: int) -> Iterator[np.ndarray]:
+        found = 0
+        for batch in table.batches([column], n):
+            array = without_missing(name, column, batch.column(0))
+            if pa.types.is_fixed_size_binary(outer):
+                first = array.offset * outer.byte_width
+                flat = np.frombuffer(array.buffers()[1], np.uint8, len(array) * shape[1], first)
+            else:
+                flat = _flat(name, column, array, shape[1:], found)
+            found += len(array)
+            yield flat.reshape(len(array), *shape[1:])
+
+    return Source(shape, dtype, rows, names)
+
+
+def _widths(table: Table, column: str, kind: Any) -> tuple[list[int], Any]:
+    """How many values a cell has, lists within lists too, and their type; the first cell says."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_binary(kind):
+        return [kind.byte_width], pa.uint8()
+    batch = next((batch for batch in table.batches([column], 1) if len(batch)), None)
+    cell = None if batch is None else batch.column(0)[0].as_py()
+    widths = []
+    while _n_in_cell(kind) is not None:
+        widths.append(len(cell or ()))
+        cell, kind = cell[0] if cell else None, kind.value_type
+    return widths, kind
+
+
+def _flat(name: str, column: str, array: Any, widths: tuple[int, ...], n_before: int) -> np.ndarray:
+    """The values in lists that all have these lengths."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for width in widths:
+        lengths = pc.list_value_length(array)
+        odd = pc.index(pc.not_equal(lengths, pa.scalar(width, lengths.type)), True).as_py()
+        if odd >= 0:
+            raise ValueError(
+                f"{name}, column {column[:60]!r}: must hold lists of {width:,}, got "
+                f"{lengths[odd].as_py():,} in row {n_before + odd + 1:,}"
+            )
+        array = without_missing(name, column, array.flatten())
+    return values_of(name, as_kind(array, kind_of(name, pa.field(column, array.type))))

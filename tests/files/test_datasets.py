@@ -1,0 +1,462 @@
+"""Data sets of many files: the answer of the whole, whatever the files, and where they lie."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from radabound_fast import DeclaredSearch, Holdout
+from radabound_fast.files import reading as files
+from radabound_fast.files.place import expanded
+
+pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
+pq = pytest.importorskip("pyarrow.parquet")
+
+K, M = 30, 90
+RNG = np.random.default_rng(8)
+LABELS = RNG.integers(0, 2, M)
+PREDICTIONS = LABELS ^ (RNG.random((K, M)) < np.linspace(0.1, 0.4, K)[RNG.permutation(K), None])
+NAMES = [f"model {i}" for i in range(K)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("y.npy", LABELS)
+    (tmp_path / "p").mkdir()
+    return tmp_path
+
+
+def table(columns):
+    return pa.table(dict(zip(NAMES, columns, strict=False)))
+
+
+def opened(paths, **options):
+    return files.open_predictions("y.npy", paths, **options)[1]
+
+
+def whole(rows):
+    return np.concatenate(list(rows))
+
+
+# ---- where files are -----------------------------------------------------------------------------
+
+
+def test_files_come_in_the_order_of_their_names_numbers_by_value(folder):
+    for name in ("part-10.npy", "part-2.npy", "sub/part-1.npy", "_SUCCESS", ".part-1.npy.crc",
+                 "part-3.txt", "_old/part-0.npy"):  # fmt: skip
+        Path("p", name).parent.mkdir(exist_ok=True)
+        Path("p", name).write_bytes(b"")
+    shown = ["p/part-2.npy", "p/part-10.npy", "p/sub/part-1.npy"]
+    assert expanded(["p"], files.SUFFIXES) == expanded(["p/"], files.SUFFIXES) == shown
+    assert expanded(["p/part-*.npy"], files.SUFFIXES) == shown[:2]
+    assert expanded(["p/**/*.npy"], files.SUFFIXES) == shown
+    assert expanded(["b.npy", "a.npy"], files.SUFFIXES) == ["b.npy", "a.npy"]
+    for empty in ("p/none-*.npy", "p/_old"):
+        if empty == "p/_old":
+            os.remove("p/_old/part-0.npy")
+        with pytest.raises(ValueError, match=f"{empty.replace('*', '.')} must hold files that end"):
+            expanded([empty], files.SUFFIXES)
+
+
+# each writes rows a to b as one file, however it likes
+WRITERS = {
+    ".npy": lambda path, rows: np.save(path, rows),
+    ".npz": lambda path, rows: np.savez(path, rows),
+    ".csv": lambda path, rows: np.savetxt(path, rows, "%d", delimiter=","),
+    ".parquet": lambda path, rows: pq.write_table(
+        pa.table({f"{i}": column for i, column in enumerate(rows.T)}), path
+    ),
+    ".arrow": lambda path, rows: write_arrow(
+        pa.table({f"{i}": column for i, column in enumerate(rows.T)}), path
+    ),
+}
+
+
+def write_arrow(written, path):
+    with pa.ipc.new_file(path, written.schema) as file:
+        file.write_table(written, max_chunksize=4)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 700, 1 << 20])
+@pytest.mark.parametrize("cuts", [[], [1], [7, 8, 29], list(range(1, K))])
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_shards_are_the_rows_of_the_whole(folder, monkeypatch, suffix, cuts, block_bytes):
+    monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
+    for number, rows in enumerate(np.split(PREDICTIONS, cuts)):
+        WRITERS[suffix](f"p/part-{number}{suffix}", rows)
+    rows = opened("p")
+    assert rows.shape == (K, M) and len(rows.parts) == len(cuts) + 1
+    np.testing.assert_array_equal(whole(rows), PREDICTIONS)
+    for first in (0, 1, 7, 8, 28, 29, K):  # at a seam, and one beside it
+        rest = list(rows.blocks(first))
+        assert sum(map(len, rest)) == K - first
+        np.testing.assert_array_equal(np.concatenate([*rest, PREDICTIONS[:0]]), PREDICTIONS[first:])
+    ends = np.cumsum([len(source) for source in np.split(PREDICTIONS, cuts)])
+    for query in (0, 7, 8, 28, 29):
+        part = int(np.searchsorted(ends, query, side="right"))
+        assert rows.file_of(query) == f"p/part-{part}{suffix}"
+
+
+def test_what_comes_before_is_not_read_again(folder, monkeypatch):
+    for number, rows in enumerate(np.split(PREDICTIONS, 3)):
+        np.save(f"p/{number}.npy", rows)
+    rows = opened("p")
+    rows.parts[0] = ("p/0.npy", rows.parts[0][1]._replace(blocks=lambda n: pytest.fail("read")))
+    np.testing.assert_array_equal(np.concatenate(list(rows.blocks(10))), PREDICTIONS[10:])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
+def test_tables_side_by_side_are_more_models_or_more_samples(
+    folder, monkeypatch, suffix, block_bytes
+):
+    monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
+    write = pq.write_table if suffix == ".parquet" else write_arrow
+    samples = np.split(PREDICTIONS, [40, 41], axis=1)
+    for number, part in enumerate(samples):  # as Spark writes a table of m rows
+        write(table(part), f"p/part-{number}{suffix}")
+    rows = opened("p", transpose=True)
+    assert rows.names == NAMES and rows.shape == (K, M)
+    np.testing.assert_array_equal(whole(rows), PREDICTIONS)
+    for path in Path("p").iterdir():
+        path.unlink()
+    for number, part in enumerate(np.split(np.arange(K), [11])):
+        write(pa.table({NAMES[i]: PREDICTIONS[i] for i in part}), f"p/part-{number}{suffix}")
+    rows = opened("p", transpose=True)
+    assert rows.names == NAMES
+    np.testing.assert_array_equal(whole(rows), PREDICTIONS)
+    write(table(samples[0]), f"p/part-9{suffix}")
+    with pytest.raises(ValueError, match="p must each have all 90 samples, or the same models and"):
+        opened("p", transpose=True)
+
+
+def test_losses_without_labels_are_put_together_by_their_names(folder):
+    losses = (PREDICTIONS != LABELS).astype(float)
+    for number, part in enumerate(np.split(losses, 2, axis=1)):
+        pq.write_table(table(part), f"p/{number}.parquet")
+    np.testing.assert_array_equal(whole(files.open_losses("p", transpose=True)), losses)
+
+
+def test_files_of_different_lengths_are_refused_by_name(folder):
+    np.save("p/0.npy", PREDICTIONS)
+    np.save("p/1.npy", PREDICTIONS[:, 1:])
+    with pytest.raises(ValueError, match="p/1.npy must have 90 samples to a query, got 30"):
+        opened("p")
+    with pytest.raises(ValueError, match="p/1.npy must have queries as long as those of p/0.npy"):
+        files.open_losses("p")
+
+
+# ---- cells that are rows -------------------------------------------------------------------------
+
+
+def lists_of(rows, kind):
+    flat = pa.array(rows.ravel())
+    if kind == "fixed":
+        return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+    offsets = np.arange(len(rows) + 1) * rows.shape[1]
+    make = pa.ListArray if kind == "list" else pa.LargeListArray
+    return make.from_arrays(offsets.astype(np.int32 if kind == "list" else np.int64), flat)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "list", "large"])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, np.bool_])
+def test_a_cell_may_hold_a_row(folder, kind, named, dtype):
+    columns = {"model": NAMES} if named else {}
+    columns["predictions"] = lists_of(PREDICTIONS.astype(dtype), kind)
+    pq.write_table(pa.table(columns), "p/a.parquet", row_group_size=7)
+    write_arrow(pa.table(columns).slice(0, 30), "p/b.arrow")
+    rows = opened("p")
+    np.testing.assert_array_equal(whole(rows), np.vstack([PREDICTIONS, PREDICTIONS]))
+    assert rows.names == (NAMES * 2 if named else None)
+
+
+@pytest.mark.parametrize("bitorder", ["little", "big"])
+def test_a_cell_may_hold_packed_bits(folder, bitorder):
+    packed = np.packbits(PREDICTIONS, axis=1, bitorder=bitorder)
+    cells = pa.array([row.tobytes() for row in packed], pa.binary(packed.shape[1]))
+    pq.write_table(pa.table({"key": NAMES, "bits": cells}), "p/a.parquet")
+    rows = files.open_losses("p", n_samples=M, packed=True, bitorder=bitorder)
+    found = np.unpackbits(whole(rows).view(np.uint8), axis=1, bitorder="little")[:, :M]
+    np.testing.assert_array_equal(found, PREDICTIONS)
+    assert rows.names == NAMES
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [[1, 0], [1]]}, "column 'a': must hold lists of 2, got 1 in row 2"),
+        ({"a": [[1, 0], None]}, "column 'a': it has 1 missing value"),
+        ({"a": [[1, 0], [1, None]]}, "column 'a': it has 1 missing value"),
+        ({"a": [[1, 0]] * 2, "b": [[1, 0]] * 2}, "must have one column of lists"),
+        ({"a": [[1, 0]] * 2, "b": [1, 2]}, "must have one column of lists"),
+        ({"a": [[1, 0]] * 2, "model": ["x", None]}, "column 'model': it has 1 missing value"),
+    ],
+)
+def test_cells_that_are_no_rows_are_refused(folder, columns, message):
+    pq.write_table(pa.table(columns), "p.parquet")
+    with pytest.raises(ValueError, match="p.parquet") as caught:
+        whole(files.open_losses("p.parquet", transpose=False))
+    assert message in str(caught.value)
+
+
+# ---- the long form -------------------------------------------------------------------------------
+
+
+def long_table(rows, models, order, value="prediction"):
+    model, row = np.divmod(order, rows.shape[1])
+    return pa.table({"model": [models[i] for i in model], "row": row, value: rows[model, row]})
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+@pytest.mark.parametrize("group_bytes", [1, 2000, 1 << 20])  # one model at a time, a few, all
+@pytest.mark.parametrize("sort", [True, False])
+def test_the_long_form_is_the_matrix(folder, monkeypatch, suffix, group_bytes, sort):
+    monkeypatch.setattr("radabound_fast.files.long._GROUP_BYTES", group_bytes)
+    monkeypatch.setattr("radabound_fast.files.long._LINES", 400)
+    order = np.arange(K * M) if sort else RNG.permutation(K * M)
+    for number, part in enumerate(np.array_split(order, 3)):
+        written = long_table(PREDICTIONS, NAMES, part)
+        if suffix == ".csv":
+            pytest.importorskip("pyarrow.csv").write_csv(written, f"p/{number}.csv")
+        elif suffix == ".arrow":
+            write_arrow(written, f"p/{number}.arrow")
+        else:
+            pq.write_table(written, f"p/{number}.parquet", row_group_size=500)
+    rows = opened("p")
+    met = list(dict.fromkeys((order // M).tolist()))  # in the order in which they are met
+    assert rows.names == [NAMES[i] for i in met]
+    np.testing.assert_array_equal(whole(rows), PREDICTIONS[met])
+
+
+def test_the_long_form_has_text_and_losses_too(folder):
+    words = np.array(["cat", "dog"])
+    np.save("y.npy", words[LABELS])
+    written = long_table(words[PREDICTIONS], NAMES, RNG.permutation(K * M))
+    pq.write_table(written, "l.parquet")
+    labels, rows = files.open_predictions("y.npy", "l.parquet")
+    holdout = Holdout(labels)
+    search = DeclaredSearch(holdout, K, delta=0.1)
+    values = search.query_many(whole(rows), keys=np.arange(K)).values
+    by_name = dict(zip(rows.names, values, strict=True))
+    assert [by_name[name] for name in NAMES] == (PREDICTIONS != LABELS).mean(axis=1).tolist()
+    losses = RNG.random((K, M))
+    pq.write_table(long_table(losses, NAMES, np.arange(K * M), "loss"), "l.parquet")
+    np.testing.assert_array_equal(whole(files.open_losses("l.parquet")), losses)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda order: order[1:], "must have a line for each of 30 models and each of 90 rows"),
+        (lambda order: np.append(order, 5), "must have a line for each of 30 models"),
+        (lambda order: np.append(order[1:], 5), "model 'model 0' has no line for row 0, and anot"),
+    ],
+)
+def test_a_pair_that_is_missing_or_comes_twice_is_told(folder, change, message):
+    pq.write_table(long_table(PREDICTIONS, NAMES, change(np.arange(K * M))), "l.parquet")
+    with pytest.raises(ValueError, match=message):
+        whole(opened("l.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [("90", "rows must be below 90"), ("-1", "rows must count from 0, got -1"),
+     ("x", "line 3: row must be a whole number, got 'x'"), ("1.0", "line 3: row must be a whole")],
+)  # fmt: skip
+def test_a_row_that_is_none_is_told(folder, row, message):
+    Path("l.csv").write_text(f"row,prediction,model\n0,1,a\n{row},0,a\n")
+    with pytest.raises(ValueError, match=message):
+        whole(opened("l.csv"))
+
+
+# ---- probabilities of more than two classes ------------------------------------------------------
+
+CLASSES = np.array(["bird", "cat", "dog"])
+TRUTH = RNG.integers(0, 3, M)
+PROBA = RNG.dirichlet(np.ones(3), (K, M))
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "zarr", "lists", "named", "unnamed", "csv"])
+@pytest.mark.parametrize("text", [False, True])
+def test_probabilities_of_classes_are_those_of_each_model(run, folder, form, text):
+    labels = CLASSES[TRUTH] if text else TRUTH
+    np.save("y.npy", labels)
+    columns = CLASSES if text else np.array(["0", "1", "2"])
+    what = ["p"]
+    if form in ("npy", "npz"):
+        WRITERS[f".{form}"](f"p/a.{form}", PROBA)
+    elif form == "zarr":
+        pytest.importorskip("zarr").create_array("a.zarr", data=PROBA)
+        what = ["a.zarr"]
+    elif form == "lists":
+        inner = pa.FixedSizeListArray.from_arrays(pa.array(PROBA.ravel()), 3)
+        cells = pa.FixedSizeListArray.from_arrays(inner, M)
+        pq.write_table(pa.table({"model": NAMES, "p": cells}), "p/a.parquet")
+    elif form == "unnamed":
+        what = []
+        for name, proba in zip(NAMES, PROBA, strict=True):
+            np.save(f"p/{name}.npy", proba)
+            what.append(f"p/{name}.npy")
+    else:
+        for name, proba in zip(NAMES, PROBA, strict=True):
+            shuffled = {columns[i]: proba[:, i] for i in (2, 0, 1)}
+            if form == "csv":
+                lines = [",".join(shuffled), *(",".join(map(repr, each)) for each in
+                         np.stack(list(shuffled.values()), 1).tolist())]  # fmt: skip
+                Path(f"p/{name}.csv").write_text("\n".join(lines))
+            else:
+                pq.write_table(pa.table(shuffled), f"p/{name}.parquet")
+    search = DeclaredSearch(Holdout(labels, metric="neg_brier_score"), 1000, delta=0.1)
+    answers = search.query_many(PROBA, keys=np.arange(K))
+    options = ["--space-size", 1000, "--delta", 0.1, "--metric", "neg_brier_score"]
+    header = ["--header", "predictions"] if form == "csv" else []
+    code, out, err = run(
+        *("audit", "--labels", "y.npy", "--predictions", *what), *options, *header, "--json"
+    )
+    assert (code, err) == (0, "")
+    best = json.loads(out)["search"]["best"]
+    first = int(answers.lows.argmax())
+    assert (best["query"], best["value"], best["low"]) == (
+        first + 1, answers.values[first], answers.lows[first],
+    )  # fmt: skip
+    assert best.get("model") == (None if form in ("npy", "npz", "zarr") else NAMES[first])
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+SEARCH = ["audit", "--labels", "y.npy", "--delta", "0.1", "--space-size", "1e3"]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("kind", [["--space-size", "1e3"], ["--epsilon", "0.4", "--seed", "3"]])
+def test_an_audit_of_shards_goes_on_where_it_stopped(run, folder, kind, keyed):
+    """One answer: that of an audit of all rows at once."""
+    is_search = kind[0] == "--space-size"
+    if keyed and not is_search:
+        pytest.skip("a guard has no keys")
+    given = ["audit", "--labels", "y.npy", "--delta", "0.1", *kind]
+    np.save("all.npy", PREDICTIONS)
+    keys = ["--keys", "k.txt"] if keyed else []
+    Path("k.txt").write_text("\n".join(NAMES))
+    expected = json.loads(run(*given, "--predictions", "all.npy", *keys, "--json")[1])
+    for number, part in enumerate(np.split(PREDICTIONS, [10, 11])):
+        np.save(f"p/part-{number}.npy", part)
+        Path("k.txt").write_text("\n".join(NAMES[: [10, 11, 30][number]]))
+        code, out, err = run(
+            *given, "--predictions", "p", *keys, "--state", "s.db", "--output", "a.csv", "--json"
+        )
+        assert (code, err) == (0, "")
+        queries = [int(line.split(",")[is_search and keyed or not is_search])
+                   for line in Path("a.csv").read_text().splitlines()[1:]]  # fmt: skip
+        assert queries == list(range([1, 11, 12][number], [11, 12, 31][number]))
+    told = json.loads(out)
+    if is_search:
+        del expected["search"]["n_queries"], told["search"]["n_queries"]
+        assert told["search"] == expected["search"]
+        assert run("report", "s.db")[0] == 0
+    else:
+        (found,), (wanted,) = told["bounds"], expected["bounds"]
+        for name in ("n_answered", "complexity", "n_left", "halted"):
+            assert found[name] == wanted[name], name
+
+
+def test_models_are_called_by_their_columns(run, folder):
+    pq.write_table(table(PREDICTIONS), "p/a.parquet")
+    errors = (PREDICTIONS != LABELS).mean(axis=1)
+    best = int(errors.argmin())
+    given = [*SEARCH, "--predictions", "p", "--transpose", "--output", "a.csv"]
+    code, out, _ = run(*given)
+    assert code == 0 and f"is {NAMES[best]} (query {best + 1}): error {errors[best]:.4f}" in out
+    lines = Path("a.csv").read_text().splitlines()
+    assert lines[0].startswith('"model","query","value"')
+    assert [line.split(",")[0].strip('"') for line in lines[1:]] == NAMES
+    given[-2:] = ["--json"]
+    assert json.loads(run(*given)[1])["search"]["best"]["model"] == NAMES[best]
+
+
+def test_an_output_within_a_folder_that_is_read_is_refused(run, folder):
+    np.save("p/a.npy", PREDICTIONS)
+    code, _, err = run(*SEARCH, "--predictions", "p", "--output", "p/answers.csv")
+    assert code == 2 and "--output must be outside the folder p, which is read" in err
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "neg_brier_score"])
+def test_hard_classes_are_noted_where_scores_are_meant(run, folder, metric):
+    np.save("p.npy", PREDICTIONS)
+    given = [*SEARCH, "--predictions", "p.npy", "--metric", metric]
+    note = f"are one of two values, as classes are; {metric} is meant for "
+    assert note in run(*given)[1] and note in json.loads(run(*given, "--json")[1])["search"]["note"]
+    soft = np.clip(PREDICTIONS * 0.8 + 0.1 * RNG.random((K, M)), 0, 1)
+    np.save("p.npy", np.vstack([PREDICTIONS[:-1], soft[:1]]))  # a single one
+    assert note not in run(*given)[1]
+    assert json.loads(run(*given, "--json")[1])["search"]["note"] is None
+
+
+# ---- URLs ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory():
+    system = pytest.importorskip("fsspec").filesystem("memory")
+    yield system
+    system.rm("/", recursive=True)
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_url_is_read_as_a_path_is(folder, memory, suffix, transpose):
+    for number, rows in enumerate(np.split(PREDICTIONS, [9])):
+        written = f"p/part-{number}{suffix}"
+        WRITERS[suffix](written, rows.T if transpose else rows)
+        memory.put(written, f"/bucket/set/part-{number}{suffix}")
+    memory.put("y.npy", "/bucket/y.npy")
+    for place in ("memory://bucket/set", "memory://bucket/set/*" + suffix):
+        options = {"transpose": transpose}
+        _, rows = files.open_predictions("memory://bucket/y.npy", place, **options)
+        np.testing.assert_array_equal(whole(rows), PREDICTIONS)
+    for place, message in [
+        ("memory://bucket/none.npy", "memory://bucket/none.npy cannot be read: "),
+        ("memory://bucket/none-*.npy", "must hold files that end in"),
+        ("nothing://bucket/a.npy", "nothing://bucket/a.npy cannot be read: Protocol not known"),
+    ]:
+        with pytest.raises(ValueError, match="bucket") as caught:
+            files.open_predictions("y.npy", place)
+        assert message in str(caught.value)
+
+
+def test_a_bucket_of_s3_is_read(folder):
+    """Against a server of this process."""
+    server_of = pytest.importorskip("moto.server", reason="moto is not installed")
+    s3fs = pytest.importorskip("s3fs")
+    server = server_of.ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        told = {
+            "key": "x",
+            "secret": "x",
+            "client_kwargs": {"endpoint_url": f"http://{host}:{port}"},
+        }
+        import fsspec
+
+        fsspec.config.conf["s3"] = told
+        system = s3fs.S3FileSystem(**told)
+        system.mkdir("bucket")
+        for number, rows in enumerate(np.split(PREDICTIONS, [9])):
+            for suffix in (".npy", ".parquet"):
+                WRITERS[suffix](f"p/part-{number}{suffix}", rows)
+                system.put(f"p/part-{number}{suffix}", f"bucket/{suffix[1:]}/part-{number}{suffix}")
+        for suffix in (".npy", ".parquet"):
+            for place in (f"s3://bucket/{suffix[1:]}", f"s3://bucket/{suffix[1:]}/part-*{suffix}"):
+                np.testing.assert_array_equal(whole(opened(place)), PREDICTIONS)
+        with pytest.raises(ValueError, match="s3://bucket/none.npy cannot be read: "):
+            opened("s3://bucket/none.npy")
+    finally:
+        import fsspec
+
+        fsspec.config.conf.pop("s3", None)
+        server.stop()
