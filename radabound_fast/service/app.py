@@ -148,7 +148,11 @@ class Service:
         return team
 
     async def _body(self, request: Request) -> bytes:
-        """Read the body; Refusal if it is too long, or too much is in memory already."""
+        """Read the body; Refusal if it is compressed, or too long, or too much is in memory."""
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":
+            reason = f"a body must come as it is, got Content-Encoding: {coding:.40}"
+            raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         parts: list[bytes] = []

@@ -60,6 +60,7 @@ _WHY = {
     401: "no token of the service",
     410: "the holdout is spent: this query is withheld, and so is every later one",
     413: "the body is too large",
+    415: "the body is compressed",
     422: "an earlier call had this Idempotency-Key and another body",
     429: "the team has no more answers today; see Retry-After",
     500: "a fault of the service; nothing was counted",
