@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from radabound_fast.rows.named import by_class
 
 if TYPE_CHECKING:
     from radabound_fast.integrations._owner import AnyHoldout
@@ -51,7 +52,13 @@ class Response(NamedTuple):
         if self.takes == "scores" and hasattr(estimator, "decision_function"):
             scores = np.asarray(_flat(estimator.decision_function(X)))  # of the second class
             return scores if known.index(self.pos_label) == 1 else -scores
-        shares = _by_class(self._ask(estimator, "predict_proba")(X), known)
+        shares = by_class(self._ask(estimator, "predict_proba")(X), known, "predict_proba")
+        shares = np.asarray(shares)
+        if shares.ndim != 2 or shares.shape[1] != len(known):
+            raise ValueError(
+                f"predict_proba must return a column for each of {len(known)} classes, "
+                f"got shape {shares.shape}"
+            )
         if self.takes == "probabilities":
             return shares[:, [known.index(label) for label in self.classes]]
         return shares[:, known.index(self.pos_label)]
@@ -70,20 +77,6 @@ def _flat(y_pred: Any) -> Any:
     if getattr(y_pred, "ndim", 1) == 2 and y_pred.shape[1] == 1:
         return np.asarray(y_pred)[:, 0]
     return y_pred
-
-
-def _by_class(shares: Any, known: list[Any]) -> NDArray[Any]:
-    """Probabilities as an array with the classes in this order; those of a frame have names."""
-    names = list(getattr(shares, "columns", known))
-    if names != known and len(names) == len(known) and set(names) == set(known):
-        shares = shares[known]
-    array = np.asarray(shares)
-    if array.ndim != 2 or array.shape[1] != len(known):
-        raise ValueError(
-            f"predict_proba must return a column for each of {len(known)} classes, "
-            f"got shape {array.shape}"
-        )
-    return array
 
 
 def as_score(holdout: AnyHoldout, value: Any) -> Any:

@@ -61,7 +61,7 @@ class GuardedObjective:
         if guard.halted:  # nothing to fit for
             raise _ended(guard, trial)
         judged: Any = trial if self._space is None else _JudgedTrial(trial, self._space)
-        output, others = _apart(self._fit_predict(judged), n_others)
+        output, others = _apart(self._fit_predict(judged), n_others, self._guesses)
         y_pred, guess, _ = fitted_of(output, self._guesses)
         key = trial if isinstance(self._space, TrialSpace) else judged.params
         try:
@@ -209,21 +209,25 @@ def _n_others(trial: Trial, holdout: AnyHoldout) -> int:
     )
 
 
-def _apart(output: Any, n_others: int) -> tuple[Any, tuple[float, ...]]:
+def _apart(output: Any, n_others: int, guesses: bool) -> tuple[Any, tuple[float, ...]]:
     """What is for the guard, and the values of other objectives, from what `fit_predict` returned.
 
     Raises TypeError if they are missing.
     """
     if not n_others:
         return output, ()
-    n_known = len(output) - n_others if isinstance(output, tuple) else 0
-    if n_known not in (1, 2):
+    n_known = 1 + guesses
+    if not isinstance(output, tuple) or len(output) != n_known + n_others:
+        known = "(predictions, guess)" if guesses else "(predictions,)"
+        got = f"a tuple of {len(output)}" if isinstance(output, tuple) else type(output).__name__
         raise TypeError(
-            f"fit_predict must return (predictions, ...) with {n_others} more for a study of "
-            f"{n_others + 1} objectives, got {type(output).__name__}"
+            f"fit_predict must return {known} with {n_others} more for a study of "
+            f"{n_others + 1} objectives, got {got}"
         )
-    known = output[0] if n_known == 1 else output[:2]
-    return known, tuple(float(other) for other in output[n_known:])
+    return (
+        output[:2] if guesses else output[0],
+        tuple(float(other) for other in output[n_known:]),
+    )
 
 
 def _ended(

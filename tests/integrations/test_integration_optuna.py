@@ -186,7 +186,7 @@ def test_the_guard_answers_objective_0_and_the_others_are_the_trial_s_own(guesse
 
 def test_other_objectives_that_are_missing_are_asked_for_before_the_guard_is():
     guard, study = guard_of(), optuna.create_study(directions=["minimize", "minimize"])
-    for output in (LABELS, (LABELS,), (LABELS, 0.1, 0.2, 0.3), [LABELS, 0.1]):
+    for output in (LABELS, (LABELS,), (LABELS, 0.1, 0.2), [LABELS, 0.1]):
         with pytest.raises(TypeError, match="with 1 more for a study of 2 objectives, got"):
             study.optimize(guarded_objective(guard, lambda trial, told=output: told), n_trials=1)
     assert guard.n_answered == 0
