@@ -46,7 +46,7 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
+from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval, paired_interval
 from radabound_fast.files.reading import open_losses
 from radabound_fast.guards.answers import RadaBoundAnswers
 from radabound_fast.rows.studentised import StudentisedSums
@@ -141,6 +141,8 @@ OF_ANY_CPU: list[tuple[str, str, str, float]] = [
     ("query against a baseline over one without, one at a time", "<=", "x", 1.3),
     ("query against a baseline over one without, many at a time", "<=", "x", 1.3),
     ("betting_interval of 10^5 losses", "<=", "ms", 5),
+    ("paired_interval, 400 of 4,000 rows differ", "<=", "us", 200),
+    ("paired_interval, 200,000 of 10^6 rows differ", "<=", "ms", 5),
     ("a guard at (4000, 32): resident, one of 2000", "<=", "KB", 40),
     ("a guard at (4000, 32): what tracemalloc sees", "<=", "KB", 40),
     ("signs generated, (10^8, 32): peak memory beside the input", "<=", "MB", 2),
@@ -593,6 +595,11 @@ def metrics(effort: Effort) -> Measured:
     losses = {"interval": betting_interval, "losses": rng.beta(1, 9, 10**5)}
     outcome = effort.race([Contestant("betting", "interval(losses, 20.0)", losses)])
     yield "betting_interval of 10^5 losses", outcome.median("betting") / 1e6
+    paired = {"interval": paired_interval}
+    few, many = "interval(240, 160, 4000, 10.0)", "interval(10**5, 10**5, 10**6, 10.0)"
+    outcome = effort.race([Contestant("few", few, paired), Contestant("many", many, paired)])
+    yield "paired_interval, 400 of 4,000 rows differ", outcome.median("few") / 1e3
+    yield "paired_interval, 200,000 of 10^6 rows differ", outcome.median("many") / 1e6
 
 
 # ---- memory, import, growth ---------------------------------------------------------------------
