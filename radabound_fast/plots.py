@@ -83,7 +83,8 @@ def search_figure(
         for name, (low, high) in bands.items()
     }
     _check_halts(halts, len(holdout))
-    figure, axes = _figure(title, subtitle, len(holdout), "models judged by the same holdout")
+    what = "models judged by the same holdout"
+    figure, axes = _figure(title, subtitle, len(holdout), what, with_halts=bool(halts))
     axes.set_ylabel("share of wrong predictions", color=INK)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
 
@@ -162,7 +163,8 @@ def audit_figure(
     curves = {bound: _curve(complexities=curve) for bound, curve in complexities.items()}
     n_queries = max(map(len, curves.values()))
     _check_halts(halts, n_queries)
-    figure, axes = _figure(title, subtitle, n_queries, "queries on the same holdout")
+    what = "queries on the same holdout"
+    figure, axes = _figure(title, subtitle, n_queries, what, with_halts=True)
     axes.set_ylabel("complexity of all queries so far", color=INK)
 
     ends = []
@@ -618,14 +620,17 @@ def _check_halts(halts: Mapping[str, int | None], n_queries: int) -> None:
 
 
 def _figure(
-    title: str, subtitle: str, n_queries: int, what: str, *, log: bool = True
+    title: str,
+    subtitle: str,
+    n_queries: int,
+    what: str,
+    *,
+    log: bool = True,
+    with_halts: bool = False,
 ) -> tuple[Figure, Axes]:
-    """The style of all figures: one pair of axes, queries from left to right.
-
-    On a log scale there is room for halts above the axes.
-    """
+    """The style of all figures: one pair of axes, queries from left to right."""
     figure = Figure(figsize=(9, 5.2), dpi=160, facecolor="white")
-    axes = figure.add_axes((0.085, 0.12, 0.735, 0.64 if log else 0.72))
+    axes = figure.add_axes((0.085, 0.12, 0.735, 0.64 if with_halts else 0.72))
     figure.text(0.018, 0.935, title, fontsize=15, fontweight="bold", color=INK)
     figure.text(0.018, 0.885, subtitle, fontsize=10.5, color=FAINT)
     if log:

@@ -6,8 +6,9 @@ Takes some twenty minutes on one core.  Needs the extras demo and optuna, FLAML 
 pydataset, whose files are read and whose code is not run.
 
 A data set is cut into rows to train on and evaluation rows.  All trees of a grid are trained once,
-and predict all evaluation rows.  A repeat draws m of these as a holdout; the error of a model on
-the others is its truth.  FLAML trains its own models in each of its repeats.
+and predict all evaluation rows, which are the population: a repeat draws m of them with replacement
+as a holdout, and the error of a model on all is its truth.  FLAML trains its own models in each of
+its repeats.
 """
 
 from __future__ import annotations
@@ -154,9 +155,8 @@ def interval(n_wrong, m, n_models=1):
 def repeat(wrong, m, search, seed):
     """For each way: score, low, high, and the truth of the winner."""
     rng = np.random.default_rng(seed)
-    rows = rng.choice(wrong.shape[1], m, replace=False)
-    held = wrong[:, rows]
-    truth = (wrong.sum(1) - held.sum(1)) / (wrong.shape[1] - m)
+    held = wrong[:, rng.integers(wrong.shape[1], size=m)]
+    truth = wrong.mean(1)
     best = search(held.mean(1), rng)
     n_wrong = held[best].sum()
     told = {
@@ -204,8 +204,8 @@ def flaml_runs(X, y):
     runs = []
     for seed in range(FLAML_REPEATS):
         rng = np.random.default_rng(seed)
-        rows = N_TRAIN + rng.choice(len(y) - N_TRAIN, FLAML_SIZE, replace=False)
-        others = np.setdiff1d(np.arange(N_TRAIN, len(y)), rows)
+        population = np.arange(N_TRAIN, len(y))
+        rows = rng.choice(population, FLAML_SIZE)
 
         def fitted(validation, seed=seed):
             automl = AutoML()
@@ -221,13 +221,13 @@ def flaml_runs(X, y):
 
         told = {}
         is_wrong = fitted(rows)
-        n_wrong, truth = is_wrong(rows).sum(), is_wrong(others).mean()
+        n_wrong, truth = is_wrong(rows).sum(), is_wrong(population).mean()
         told["naive reuse"] = n_wrong / FLAML_SIZE, *interval(n_wrong, FLAML_SIZE), truth
         for share in SHARES:
             split = ConfirmedSearch(FLAML_SIZE, delta=DELTA, confirm_share=share, seed=seed)
             is_wrong = fitted(rows[split.search_rows])
             answer = split.confirm(is_wrong(rows))
-            truth = is_wrong(others).mean()
+            truth = is_wrong(population).mean()
             told[f"confirmed, {share:g} kept"] = answer.search_value, answer.low, answer.high, truth
         runs.append(told)
     return runs
@@ -239,6 +239,18 @@ def flaml_runs(X, y):
 def as_table(rows, head):
     rule = "|" + "---|" * (head.count("|") - 1)
     return "\n".join([head, rule, *rows])
+
+
+def totals(tables):
+    """A row a way: the intervals that miss, over all rows of each table."""
+    for way in WAYS:
+        cells = [way]
+        for rows in tables.values():
+            told = [row.split("|") for row in rows]
+            counts = [cell[7].split(" of ") for cell in told if cell[3].strip() == way]
+            missed, n = (sum(int(count[place]) for count in counts) for place in (0, 1))
+            cells.append(f"{missed:,} of {n:,} ({missed / n:.1%})" if n else "")
+        yield f"| {' | '.join(cells)} |"
 
 
 def main():
@@ -263,6 +275,7 @@ def main():
         print(title, "FLAML", flush=True)
     for name, rows in tables.items():
         fill(PAGE, name, as_table(rows, head))
+    fill(PAGE, "totals", as_table(totals(tables), f"| way | {' | '.join(tables)} |"))
 
 
 if __name__ == "__main__":

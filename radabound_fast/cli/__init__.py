@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from radabound_fast import __version__
 from radabound_fast.cli.audit import add_audit
+from radabound_fast.cli.completion import add_completion
 from radabound_fast.cli.confirm import add_confirm
 from radabound_fast.cli.demo import add_demo
 from radabound_fast.cli.edge import add_edge
@@ -36,6 +37,7 @@ from radabound_fast.cli.serve import add_serve
 COMMANDS = (
     add_audit, add_confirm, add_gate, add_report, add_plan, add_serve,
     add_edge, add_demo, add_reproduce, add_info,
+    add_completion,
 )  # fmt: skip
 
 
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         with _stopping_cleanly():
-            return _run(_parser().parse_args(argv))
+            return _run(make_parser().parse_args(argv))
     except KeyboardInterrupt:  # wherever it comes, also while an error is reported
         return INTERRUPTED
     except _Stopped as stop:
@@ -112,19 +114,28 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Reports a bad argument in one line, without the usage; -1e3 is a number to it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._negative_number_matcher = re.compile(r"-\.?\d")  # as Python 3.14 has it
 
+    def every_action(self) -> Iterator[argparse.Action]:
+        """Options and arguments, those of subcommands too."""
+        for action in self._actions:
+            yield action
+            for each in action.choices.values() if isinstance(action.choices, dict) else ():
+                if isinstance(each, Parser):
+                    yield from each.every_action()
+
     def error(self, message: str) -> NoReturn:
         self.exit(BAD_INPUT, f"{self.prog}: {message}\n")
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="radabound", description="Guard a holdout that judges many models.")
+def make_parser() -> Parser:
+    """Make the parser of the command and all its subcommands."""
+    parser = Parser(prog="radabound", description="Guard a holdout that judges many models.")
     parser.add_argument("--version", action="version", version=f"radabound {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in COMMANDS:

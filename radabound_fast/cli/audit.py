@@ -531,7 +531,9 @@ def _audit_pool(
     """Judge all models, print what came out, then write the file and the picture asked for."""
     keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
     n_threads = 1 if args.threads is None else check_count(threads=args.threads)
-    names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
+    names = rows.names
+    if names is None or len(set(names)) < len(names):
+        names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
     packed = bool(args.packed)
     add_file(pool, rows, names if keys is None else keys, packed=packed, n_threads=n_threads)
     report = pool.report()

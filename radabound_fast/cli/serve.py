@@ -19,6 +19,7 @@ from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
     OF_PREDICTIONS,
+    add_conditions,
     add_option,
     declared_space,
     given,
@@ -27,8 +28,10 @@ from radabound_fast.cli.options import (
 )
 from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
+from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.gate.gate import Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
@@ -39,8 +42,14 @@ GUARDS: dict[str, Any] = {
     "ladder": Ladder,
     "fixed-sequence": FixedSequence,
     "declared-search": DeclaredSearch,
+    "confirmed-search": ConfirmedSearch,
+    "gate": Gate,
 }
-_OPTIONS = ("epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns")
+_OF_GATE = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
+_OPTIONS = (
+    "epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns",
+    "confirm_share", *_OF_GATE,
+)  # fmt: skip
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 
@@ -50,7 +59,8 @@ def add_serve(commands: Any) -> None:
         help="a holdout as a service: teams send predictions, the labels stay here",
         description="Own the labels and the guard in FILE, which is made if it is not there, and "
         "answer teams over HTTP. Exact means give away the labels to whoever asks for it "
-        "(SECURITY.md): for teams that are not trusted take guess-and-check or ladder.",
+        "(SECURITY.md): for teams that are not trusted take --confirm-share: they see scores "
+        "on one part of the rows, and finalists are confirmed on the other at the end.",
     )
     parser.set_defaults(run=_serve, output=None)
     parser.add_argument("database", metavar="FILE", help="of the guard")
@@ -90,6 +100,22 @@ def add_serve(commands: Any) -> None:
         "--allow-reruns", action="store_true", default=None, help="of declared-search"
     )
     guard.add_argument("--step", type=float, help="of ladder")
+    guard.add_argument(
+        "--confirm-share",
+        type=float,
+        metavar="P",
+        help="of confirmed-search: the share of the rows that is kept for the end",
+    )
+    parser.add_argument(
+        "--finalists",
+        type=integer,
+        metavar="N",
+        help="of confirmed-search: how many a team may name (default: 1)",
+    )
+    guard.add_argument(
+        "--gate", dest="guard", action="store_const", const="gate", help="short for --guard gate"
+    )
+    add_conditions(guard)
     metric = parser.add_argument_group(
         "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
     )
@@ -158,6 +184,8 @@ def _warn(what: str) -> None:
 
 def _open(args: argparse.Namespace, labels: Any) -> Guard:
     found = _kind_of(args.database) if os.path.exists(args.database) else None
+    if args.confirm_share is not None and args.guard is None:
+        args.guard = "confirmed-search"
     wanted = GUARDS.get(args.guard or "")
     if found is not None and wanted not in (None, found):
         raise ValueError(
@@ -180,10 +208,17 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
             raise ValueError(f"--baseline must be left out with {_name_of(kind)}")
         parameters["baseline"] = baseline
     try:
-        guard: Guard = kind.open(args.database, what, durability=args.durability, **parameters)
+        guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
-    return guard
+    if kind is not ConfirmedSearch:
+        if args.finalists is not None:
+            raise ValueError(f"--finalists must be left out with {_name_of(kind)}")
+        made: Guard = guard
+        return made
+    from radabound_fast.service.competition import Competition
+
+    return Competition(guard, 1 if args.finalists is None else args.finalists)
 
 
 def _check_complete(path: str, found: Any, kind: Any, parameters: dict[str, Any]) -> None:
@@ -207,16 +242,19 @@ def _name_of(kind: Any) -> str:
 
 def _kind_of(path: str) -> Any:
     """The class of the guard in a database."""
-    from radabound_fast.store import open_ledger
+    from radabound_fast.store import EventRecord, open_ledger, open_record
 
     try:
-        ledger = open_ledger(path)
+        name = open_record(EventRecord, path, "power").description["kind"]
     except ValueError:
-        return DeclaredSearch  # or nothing of ours, which it says
-    try:
-        name = ledger.description["kind"]
-    finally:
-        ledger.close()
+        try:
+            ledger = open_ledger(path)
+        except ValueError:
+            return DeclaredSearch  # or nothing of ours, which it says
+        try:
+            name = ledger.description["kind"]
+        finally:
+            ledger.close()
     for kind in GUARDS.values():
         if kind.__name__ == name:
             return kind

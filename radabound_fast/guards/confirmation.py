@@ -87,17 +87,26 @@ class History:
     n_batches : int
     log_outcomes : float
         ``ln M``, over all batches.
+    nominated : dict of str to (int, dict)
+        The last nomination of each name: its place among the events, and the event.
     ended : bool
     """
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
-        self.ended = any("end" in event for event in events)
-        self.events = [event for event in events if "end" not in event]
+        ends = [event["end"] for event in events if "end" in event]
+        self.ended = bool(ends)
+        self.places = [place for place, event in enumerate(events) if "finalist" in event]
+        self.events = [events[place] for place in self.places]
+        self.nominated = {
+            event["nominated"]: (place, event)
+            for place, event in enumerate(events)
+            if "nominated" in event
+        }
         self.finalists = [_finalist(event["finalist"]) for event in self.events]
         self.n_batches = self.finalists[-1].batch if self.finalists else 0
         self.log_outcomes = sum(event["log_outcomes"] for event in self.events)
-        if self.ended:
-            self.finalists = [_finalist(told) for told in events[-1]["end"]]
+        if ends:
+            self.finalists = [_finalist(told) for told in ends[0]]
 
     def find(self, model: Model, question: Question) -> Finalist | None:
         """Return what was released of this very model that answers the question; None: nothing."""
@@ -151,6 +160,29 @@ class Confirmation:
     ) -> None:
         self._rows, self._baseline, self._pairs = rows, baseline, pairs
         self._delta, self._n_batches = delta, n_batches
+
+    def nominate(self, turn: Turn, model: Model) -> None:
+        """Keep a model as a finalist of the batch that will be confirmed; ValueError at the end."""
+        if History(turn.events).ended:
+            raise ValueError("finalists can be nominated before the end, and the search has ended")
+        event = {
+            "nominated": model.name,
+            "fingerprint": model.fingerprint,
+            "search_value": model.search_value,
+        }
+        turn.append(event, to_bytes(model.stored))
+
+    def nominated(self, turn: Turn) -> list[Model]:
+        """Return the models that were nominated, the last of each name; ValueError without any."""
+        models = [
+            Model(
+                name, from_bytes(turn.content(place)), event["fingerprint"], event["search_value"]
+            )
+            for name, (place, event) in History(turn.events).nominated.items()
+        ]
+        if not models:
+            raise ValueError("finalists must hold at least one model, and none was nominated")
+        return models
 
     def take_turn(
         self, turn: Turn, models: list[Model], question: Question
@@ -252,7 +284,8 @@ class Confirmation:
         log_outcomes = 0.0
         for batch in range(1, history.n_batches + 1 - bool(last)):
             places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
-            candidates = [self._rows.candidate(from_bytes(turn.content(at))) for at in places]
+            contents = [turn.content(history.places[at]) for at in places]
+            candidates = [self._rows.candidate(from_bytes(content)) for content in contents]
             full += self._in_full(
                 [history.finalists[at] for at in places], candidates, log_outcomes
             )

@@ -74,8 +74,9 @@ class ConfirmedSearch(Guard):
         The confirmation rows, chosen elsewhere by a rule that read neither labels nor predictions:
         the last weeks, another site.  In place of `confirm_share` and `seed`.
     stratify : bool, default False
-        Whether both parts have the same share of every class.  The population that intervals speak
-        of then has the class shares of the confirmation rows.
+        Whether both parts have the same share of every class, for error, accuracy and metrics that
+        are given the labels.  The population that intervals speak of then has the class shares of
+        the confirmation rows (Result 39).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before the confirmation
         rows were seen, or chosen on the search rows.  Every finalist then has a gain over it.
@@ -237,7 +238,7 @@ class ConfirmedSearch(Guard):
     @overload
     def confirm(
         self,
-        finalists: Mapping[str, Any],
+        finalists: Mapping[str, Any] | None = ...,
         *,
         release: Release = ...,
         at_least: float | None = ...,
@@ -255,7 +256,7 @@ class ConfirmedSearch(Guard):
     @sealed
     def confirm(
         self,
-        finalists: Any,
+        finalists: Any = None,
         *,
         release: Release = "interval",
         at_least: float | None = None,
@@ -265,9 +266,10 @@ class ConfirmedSearch(Guard):
 
         Parameters
         ----------
-        finalists : mapping of str to array_like, or array_like
+        finalists : mapping of str to array_like, or array_like, optional
             Predictions, or losses, for all rows or the confirmation rows, by the finalist's name;
-            or those of a single finalist, which is called by its number.
+            or those of a single finalist, which is called by its number.  By default all that were
+            nominated (`nominate`).
         release : {"interval", "pass"} or Rounded, default "interval"
             How much leaves, where another batch may follow and pays for it: values and intervals,
             real-valued metrics on a grid of 1e-4 of their range; one bit a finalist; or values on a
@@ -295,20 +297,58 @@ class ConfirmedSearch(Guard):
         The same predictions again are the stored answer, and cost nothing.
         """
         question = Question.of(release, at_least, at_most)
-        events, is_one = self._own_events(), not isinstance(finalists, Mapping)
-        named = {"": finalists} if is_one else finalists
-        if not named:
-            raise ValueError("finalists must hold at least one model, got none")
-        for name in () if is_one else named:
-            if not isinstance(name, str) or not name:
-                raise TypeError(f"finalists must have names that are strings, got {name!r:.100}")
-        models = [self._model(name, y_pred) for name, y_pred in named.items()]
-        judge = self._judge()
-        found, history = events.turn(lambda turn: judge.take_turn(turn, models, question))
+        events, judge = self._own_events(), self._judge()
+        is_one = not isinstance(finalists, Mapping) and finalists is not None
+        models: list[Model] | None = None
+        if is_one:
+            models = [self._model("", finalists)]
+        elif finalists is not None:
+            models = self._models(finalists)
+
+        def confirm(turn: Turn) -> tuple[list[Finalist], History]:
+            known = judge.nominated(turn) if models is None else models
+            return judge.take_turn(turn, known, question)
+
+        found, history = events.turn(confirm)
         if self._logs:
             note_answers(self.kind, len(found), len(history.finalists))
         answers = self._answers(found, history)
         return answers[0] if is_one else answers
+
+    def nominate(self, name: str, y_pred: Any) -> None:
+        """Keep a model as a finalist, until ``confirm()`` confirms all that were nominated.
+
+        Nothing is told of it, and nothing is paid.  A name that is nominated again stands for the
+        later model.  So people or programs that do not know each other can share one batch.
+
+        Parameters
+        ----------
+        name : str
+        y_pred : array_like, shape (n_samples,) or (n_confirmation_rows,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            Not such predictions, or the search has ended.
+        RuntimeError
+            This is a copy of a search in memory.
+        """
+        events, judge = self._own_events(), self._judge()
+        (model,) = self._models({name: y_pred})
+        events.turn(lambda turn: judge.nominate(turn, model))
+
+    @property
+    def nominated(self) -> list[str]:
+        """The names of the models that were nominated, in order."""
+        return list(self._history().nominated)
+
+    def _models(self, finalists: Mapping[str, Any]) -> list[Model]:
+        if not finalists:
+            raise ValueError("finalists must hold at least one model, got none")
+        for name in finalists:
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"finalists must have names that are strings, got {name!r:.100}")
+        return [self._model(name, y_pred) for name, y_pred in finalists.items()]
 
     def _model(self, name: str, y_pred: Any) -> Model:
         try:
@@ -569,7 +609,7 @@ class ConfirmedSearch(Guard):
         )
 
     def _history(self) -> History:
-        return self._own_events().turn(lambda turn: History(turn.events))
+        return self._own_events().read(lambda turn: History(turn.events))
 
     def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
         has_gains = self._has_gains
@@ -616,6 +656,8 @@ class ConfirmedSearch(Guard):
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._metric
         what, limits = measure.told
+        if isinstance(measure, MeanLoss):
+            limits = "exact binomial limits for losses of 0 and 1, and by betting for others"
         claims = f"the {what} of every finalist {measure.where} is between its low and high"
         if self._has_gains:
             claims += ", its true gain over the baseline between gain_low and gain_high"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -425,10 +425,16 @@ class DeclaredSearch(Guard):
         if np.ndim(given) == 0:
             low, high = limits(given, self._find(key, rerun)[1])
             return float(low), float(high)
-        reruns = None if np.ndim(rerun) == 0 and rerun == 1 else rerun
-        _, _, nats = self._find_many(key, reruns)
-        if len(nats) != len(given):
-            raise ValueError(f"key must be one a number, {len(given)}, got {len(nats)}")
+        n = len(given)
+        if isinstance(key, (str, Mapping)) or not np.iterable(key):
+            raise TypeError(f"key must be a sequence of {n}, one a number, got {key!r:.100}")
+        reruns = rerun
+        if np.ndim(rerun) == 0:
+            reruns = None if rerun == 1 else [rerun] * n
+        with read_as(reruns="rerun"):
+            _, _, nats = self._find_many(key, reruns)
+        if len(nats) != n:
+            raise ValueError(f"key must be one a number, {n}, got {len(nats)}")
         lows, highs = limits(given, nats)
         return lows, highs
 

@@ -269,7 +269,10 @@ class Measure(NamedTuple):
                 f"specificity), got {self.name!r}, whose interval takes more than its value"
             )
         if self.is_weighted:
-            raise ValueError("sample_weight and groups must be left out: limits take more here")
+            raise ValueError(
+                "sample_weight and groups must be left out where an interval is asked for by its "
+                "value: it takes more"
+            )
         return int(row.n_effective(self))
 
     def fold_limits(self, values: Any, n_effective: float, nats: Any, equal: bool) -> Limits:

@@ -211,6 +211,10 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):
             return np.from_dlpack(values)
         array = np.asarray(values)
+        if array.ndim == 0 and hasattr(values, "toarray"):  # SciPy's, of which NumPy sees an object
+            raise TypeError(
+                f"{name} must be dense, got a sparse {type(values).__name__}: pass its toarray()"
+            )
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise

@@ -41,6 +41,8 @@ MAX_BODY = 2**24  # octets
 # at most: calls in one transaction, and how long they are gathered
 _TOGETHER = 64
 _GATHER_SECONDS = 0.001
+# a verdict leaves at a multiple of so many seconds after its call came: its time tells no count
+_VERDICT_SECONDS = 0.25
 # octets of all bodies in memory, in units of the largest body
 _BODIES = 8
 _JSON = "application/json"
@@ -89,6 +91,7 @@ class Service:
                 Route("/query_many", self._endpoint(partial(self._query, many=True)), methods=post),
                 Route("/state", self._endpoint(self._state)),
                 Route("/report", self._endpoint(self._report)),
+                Route("/end", self._endpoint(self._end), methods=post),
                 Route("/", self._endpoint(self._page)),
                 Route("/metrics", self._endpoint(self._metrics)),
                 Route("/health", self._health),
@@ -145,7 +148,11 @@ class Service:
         return team
 
     async def _body(self, request: Request) -> bytes:
-        """Read the body; Refusal if it is too long, or too much is in memory already."""
+        """Read the body; Refusal if it is compressed, or too long, or too much is in memory."""
+        coding = request.headers.get("content-encoding", "identity").strip().lower()
+        if coding != "identity":
+            reason = f"a body must come as it is, got Content-Encoding: {coding:.40}"
+            raise _refusal(415, "ValueError", f"{reason}; packed rows (form bits) are small")
         header = request.headers.get("content-length", "0")
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         parts: list[bytes] = []
@@ -191,6 +198,8 @@ class Service:
             reply = await replied
         finally:
             self._n_held -= len(body)
+        if self._answering.guard.tells == "verdicts":
+            await asyncio.sleep(_VERDICT_SECONDS - (time.perf_counter() - began) % _VERDICT_SECONDS)
         self._counts.call(team.name, reply.outcome, time.perf_counter() - began)
         response = _response(reply)
         if reply.status == 429:
@@ -230,6 +239,12 @@ class Service:
         make = partial(state.team_report, guard, report, replies)
         # in a thread, as it takes long: queries go on
         return _json(await asyncio.to_thread(_or_refusal, make))
+
+    async def _end(self, _: Request, team: Team) -> Response:
+        if not team.is_owner or not self._answering.guard.of_teams:
+            raise _refusal(403, "PermissionError", "the owner ends a competition, and nobody else")
+        guard, report = self._answering.guard, _or_refusal(self._answering.end)
+        return _json(state.team_report(guard, report, None))
 
     async def _page(self, _: Request, team: Team) -> Response:
         content = self._read(partial(state.page_content, self._answering.guard, team))

@@ -107,8 +107,29 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
     gain_high: float
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RemoteVerdict(RemoteAnswer):
+    """The verdict of a `RemoteGuard` that is a `Gate`.
+
+    Attributes
+    ----------
+    passed, verdict, n_passes, compared_with
+        As in `Verdict`.
+
+    Notes
+    -----
+    It also has the attributes of `RemoteAnswer`; all but `number` are nan, unless the gate releases
+    rounded values.
+    """
+
+    passed: bool
+    verdict: str
+    n_passes: int
+    compared_with: int | None
+
+
 class RemoteReport:
-    """Report of a `DeclaredSearch` behind a service; see `Report`.
+    """Report of a `DeclaredSearch` or a competition behind a service; see `Report`.
 
     ``str(report)`` is the sentence to paste; a notebook shows the picture and the ten best models.
 
@@ -125,11 +146,11 @@ class RemoteReport:
         self._ranking: list[dict[str, Any]] = fields.pop("ranking")
         self._fields = fields
         self.metric: str = fields["metric"]
-        self.n_samples: int = fields["n_samples"]
+        self.n_samples: int = fields.get("n_samples") or fields["n_confirmation_rows"]
         self.n_models: int = fields["n_models"]
-        self.space_size: int | None = fields["space_size"]
+        self.space_size: int | None = fields.get("space_size")
         self.delta: float = fields["delta"]
-        self.baseline: float | None = fields["baseline"]
+        self.baseline: float | None = fields.get("baseline")
         self.guarantee: str = fields["guarantee"]
         self.best: dict[str, Any] = fields["best"]
 
@@ -365,6 +386,7 @@ class RemoteGuard:
         guess: float | None = None,
         key: Any = None,
         rerun: int | Literal["next"] | None = None,
+        finalist: str | None = None,
     ) -> RemoteAnswer:
         """Query one model; see the guard's `query`.
 
@@ -374,6 +396,9 @@ class RemoteGuard:
             Predictions, as the guard takes them.
         guess, key, rerun
             Arguments of the guard's `query`.
+        finalist : str, optional
+            In a competition: name these predictions as a finalist of the team, which is confirmed
+            at the end; they replace an earlier one of this name.
 
         Returns
         -------
@@ -391,7 +416,8 @@ class RemoteGuard:
             The service could not be reached within `timeout`: **whether the query was counted is
             not known then**.  PermissionError: it does not know the token.
         """
-        return self._send_query("/query", y_pred, 1, _answer, guess=guess, key=key, rerun=rerun)
+        arguments = {"guess": guess, "key": key, "rerun": rerun, "finalist": finalist}
+        return self._send_query("/query", y_pred, 1, _answer, **arguments)
 
     def query_many(
         self, Y_pred: Any, *, guesses: Any = None, keys: Any = None, reruns: Any = None
@@ -430,6 +456,8 @@ class RemoteGuard:
     def report(self) -> RemoteReport:
         """Report on this team's answers of a `DeclaredSearch`, or on all for the owner.
 
+        Of a competition the report on all finalists, for everybody, once it has ended.
+
         Raises
         ------
         TypeError
@@ -438,6 +466,18 @@ class RemoteGuard:
             There are no answers yet.
         """
         return self._get("/report", RemoteReport)
+
+    def end(self) -> RemoteReport:
+        """Confirm the finalists of a competition, as its owner, and return the report.
+
+        Raises
+        ------
+        PermissionError
+            Not the owner's token, or no competition.
+        ValueError
+            No finalist was named.
+        """
+        return self._call("POST", "/end", b"", RemoteReport)
 
     def close(self) -> None:
         """Close the connections; the next call opens a new one."""
@@ -477,7 +517,7 @@ class RemoteGuard:
 
     def _encoded(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
-            return "npy", _npy(self._by_class(y_pred))
+            return "npy", _npy(self._by_class(y_pred, ndim))
         if len(self._labels.classes) == 2:
             words = pack_rows(*self._labels.match(y_pred, ndim))
             octets = np.atleast_2d(words).astype("<u8", copy=False).view(np.uint8)
@@ -485,11 +525,11 @@ class RemoteGuard:
         codes = self._labels.codes_of(y_pred, ndim)
         return "codes", codes.astype(code_dtype(len(self._labels.classes)), copy=False).tobytes()
 
-    def _by_class(self, y_pred: Any) -> NDArray[Any]:
+    def _by_class(self, y_pred: Any, ndim: int) -> NDArray[Any]:
         """Scores, numbers and probabilities, whose names the service does not see."""
         classes, pos_label = self._holdout.classes, self._holdout.pos_label
         if classes is not None:
-            y_pred = by_class(y_pred, classes, "y_pred")
+            y_pred = by_class(y_pred, classes, "y_pred", ndim)
             if pos_label is not None:
                 check_class(y_pred, classes, classes.index(pos_label), "y_pred")
         return as_array(y_pred, "y_pred")
@@ -607,7 +647,16 @@ def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard
     return RemoteGuard(url, token=token, timeout=timeout, cafile=cafile)
 
 
+def _verdict(fields: dict[str, Any]) -> RemoteVerdict:
+    names = ("number", "passed", "verdict", "n_passes", "compared_with")
+    told = {name: fields[name] for name in names}
+    value = float(fields.get("value", math.nan))
+    return RemoteVerdict(value=value, low=math.nan, high=math.nan, half_width=math.nan, **told)
+
+
 def _answer(fields: dict[str, Any]) -> RemoteAnswer:
+    if "verdict" in fields:
+        return _verdict(fields)
     names = ["value", "low", "high", "half_width"]
     numbers = {name: math.nan if fields[name] is None else float(fields[name]) for name in names}
     shared: dict[str, Any] = numbers | {"number": int(fields["number"])}
@@ -621,6 +670,9 @@ def _answer(fields: dict[str, Any]) -> RemoteAnswer:
 
 
 def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
+    if "verdicts" in fields:
+        verdicts = [_verdict(one) for one in fields["verdicts"]]
+        return Answers(verdicts, halted=False, n_answered=int(fields["n_answered"]))
     names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
     names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
     rows = zip(*(fields[name] for name in names), strict=True)

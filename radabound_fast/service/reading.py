@@ -28,11 +28,13 @@ class Reader:
     Parameters
     ----------
     holdout : Holdout
+    as_predictions : bool
+        Whether classes stay classes where error rates are answered.
     """
 
-    def __init__(self, holdout: Holdout) -> None:
+    def __init__(self, holdout: Holdout, *, as_predictions: bool = False) -> None:
         self._labels = holdout.labels
-        self._measured = holdout.metric != "error"
+        self._measured = holdout.metric != "error" or as_predictions
         self._m, self._classes = holdout.n_samples, holdout.labels.classes
         self._takes_classes = holdout.classes is not None
         if self._measured and self._takes_classes:

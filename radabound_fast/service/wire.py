@@ -12,7 +12,8 @@ form       the octets, of k rows of m predictions (`query`: k = 1)
 =========  ===========================================================================
 
 The line has ``form``, and optionally ``guess``, ``key`` and ``rerun``, or in `query_many`
-``guesses``, ``keys`` and ``reruns``: arguments of the guard's methods.
+``guesses``, ``keys`` and ``reruns``: arguments of the guard's methods.  In a competition
+``finalist`` names the predictions as a finalist of the team.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 
 FORMS = ("bits", "codes", "npy")
 # what the line may have beside the form, in `query` and in `query_many`
-_ROW_FIELDS, _BLOCK_FIELDS = ("guess", "key", "rerun"), ("guesses", "keys", "reruns")
+_ROW_FIELDS, _BLOCK_FIELDS = ("guess", "key", "rerun", "finalist"), ("guesses", "keys", "reruns")
 MEDIA_TYPE = "application/octet-stream"
 # characters that a header transports unchanged
 VISIBLE_ASCII = re.compile("[!-~]+")

@@ -41,6 +41,9 @@ class Events(Protocol):
     def turn(self, work: Callable[[Turn], T]) -> T:
         """Return what `work` does; all of what it appends is stored, or nothing if it raises."""
 
+    def read(self, work: Callable[[Turn], T]) -> T:
+        """Return what `work` finds, which appends nothing: others may append meanwhile."""
+
 
 class EventList:
     """Events in memory, shared by the threads of one process."""
@@ -55,6 +58,9 @@ class EventList:
             done = work(turn)
             self._stored = turn.stored  # in one step, so that an interrupt leaves nothing half done
             return done
+
+    def read(self, work: Callable[[Turn], T]) -> T:
+        return work(_ListTurn(self._stored))
 
 
 class _ListTurn:
@@ -82,6 +88,9 @@ class EventRecord(Record):
 
     def turn(self, work: Callable[[Turn], T]) -> T:
         return self._do(lambda database: work(_DatabaseTurn(self, database)), "IMMEDIATE")
+
+    def read(self, work: Callable[[Turn], T]) -> T:
+        return self._do(lambda database: work(_DatabaseTurn(self, database)))
 
     def checksum(self, number: int, content: bytes) -> bytes:
         """Return the checksum of a part of an event, which depends on its number too."""

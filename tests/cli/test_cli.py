@@ -2,6 +2,8 @@
 
 import io
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import types
@@ -257,3 +259,41 @@ def test_a_key_that_a_terminal_cannot_show_is_escaped(folder, monkeypatch, encod
     shown = NAMES[0].encode(encoding, "backslashreplace").decode(encoding)
     assert f"{shown}: mean loss 0.0000" in said.replace("'", "")
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+
+
+# ---- completion ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_a_shell_is_told_every_command_and_option(capsys, shell):
+    pytest.importorskip("shtab", reason="the completion extra is not installed")
+    assert cli.main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("audit", "plan", "edge", "completion", "--space-size", "--predictions"):
+        assert word in script or word.lstrip("-") in script
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["a"], {"audit"}),
+        (["audit", "--sp"], {"--space-size", "--space"}),
+        (["audit", "--header", ""], {"yes", "no", "labels", "predictions"}),
+        (["audit", "--labels", "y"], {"y.npy"}),
+        (["edge", "ne"], {"new-state"}),
+    ],
+)
+def test_bash_completes_what_is_begun(folder, words, expected):
+    pytest.importorskip("shtab", reason="the completion extra is not installed")
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here")
+    words = ["radabound", *words]
+    program = (
+        f'eval "$({shlex.quote(sys.executable)} -m radabound_fast completion bash)"\n'
+        f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
+        '_shtab_radabound; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run([bash, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == expected

@@ -405,6 +405,23 @@ def test_best_is_by_the_limit_that_counts():
         _ = waiting.best
 
 
+def test_nominated_finalists_are_one_batch_and_a_name_stands_for_the_last():
+    search = ConfirmedSearch(Y, delta=0.1, rows=ON_B)
+    with pytest.raises(ValueError, match="none was nominated"):
+        search.confirm()
+    for name, seed in (("red", 1), ("blue", 2), ("red", 3)):
+        search.nominate(name, model(0.1, seed))
+    assert search.nominated == ["red", "blue"] and search.n_answered == 0 and search.n_left() == 1
+    together = ConfirmedSearch(Y, delta=0.1, rows=ON_B)
+    expected = together.confirm({"red": model(0.1, 3), "blue": model(0.1, 2)})
+    assert [told(answer) for answer in search.confirm()] == [told(answer) for answer in expected]
+    assert [answer.name for answer in search.confirm()] == ["red", "blue"]  # stored, and free
+    with pytest.raises(ValueError, match="the search has ended"):
+        search.nominate("green", Y)
+    with pytest.raises(ValueError, match="finalists must be of all 400 rows"):
+        search.nominate("green", Y[:9])
+
+
 # ---- copies ----------------------------------------------------------------------------------
 
 

@@ -139,5 +139,16 @@ def test_keys_must_be_as_many_as_numbers():
         losses_search().interval_of_count([1, 2], [1, 2, 3])
     with pytest.raises(ValueError, match="key must be one of range"):
         losses_search().interval_of_value(0.2, N_KEYS)
+    for key in (5, {"a": 1}, "ab"):
+        with pytest.raises(TypeError, match="key must be a sequence of 2, one a number, got"):
+            losses_search().interval_of_value([0.1, 0.2], key)
+    again = losses_search(allow_reruns=True)
+    with pytest.raises(ValueError, match="rerun must be one a key, 2, got 1"):
+        again.interval_of_count([1, 2], [1, 2], rerun=[2])
+    both = again.interval_of_count([1, 2], [1, 2], rerun=2)
+    np.testing.assert_array_equal(
+        both, again.interval_of_count([1, 2], [1, 2], rerun=np.array([2, 2]))
+    )
+    assert both[0][1] == again.interval_of_count(2, 2, rerun=2)[0]
     with pytest.raises(ValueError, match="rerun must be 1 unless"):
         losses_search().interval_of_value(0.2, 1, rerun=2)

@@ -7,7 +7,7 @@ import pytest
 import support
 from numpy.testing import assert_array_equal
 
-from radabound_fast import PackedLosses, pack_losses
+from radabound_fast import DeclaredSearch, FixedSequence, Holdout, PackedLosses, pack_losses
 from radabound_fast.rows.packing import as_words
 
 N_SAMPLES = 1003  # no multiple of 8
@@ -205,3 +205,28 @@ def test_a_tensor_with_a_gradient_is_refused():
     tensor = torch.zeros(N_SAMPLES, requires_grad=True)
     with pytest.raises(TypeError, match="losses must be readable by NumPy"):
         guard_of().query(tensor)
+
+
+@pytest.mark.parametrize("make", ["csr_matrix", "csr_array", "coo_array", "dok_array"])
+def test_a_sparse_matrix_is_named_as_what_it_is(make):
+    sparse = pytest.importorskip("scipy.sparse")
+    y_true = np.arange(50) % 2
+    rows = getattr(sparse, make)(np.atleast_2d(y_true))
+    labels, scores, losses = (
+        lambda: DeclaredSearch(y_true, 5, delta=0.1),
+        lambda: DeclaredSearch(Holdout(y_true, metric="roc_auc"), 5, delta=0.1),
+        lambda: DeclaredSearch(50, 5, delta=0.1),
+    )
+    for name, call in (
+        ("y_pred", lambda: labels().query(rows, key=0)),
+        ("y_pred", lambda: labels().query_many(rows, keys=[0])),
+        ("y_pred", lambda: scores().query_many(rows, keys=[0])),
+        ("losses", lambda: losses().query_many(rows, keys=[0])),
+        ("losses", lambda: FixedSequence(50, epsilon=0.3, delta=0.1).query_many(rows)),
+        ("losses", lambda: pack_losses(rows)),
+        ("y_true", lambda: Holdout(rows)),
+        ("baseline", lambda: DeclaredSearch(y_true, 5, delta=0.1, baseline=rows)),
+    ):
+        message = rf"{name} must be dense, got a sparse {make}: pass its toarray\(\)"
+        with pytest.raises(TypeError, match=message):
+            call()

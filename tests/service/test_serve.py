@@ -687,6 +687,18 @@ class _Marks:
         return (self.folder / "mark").touch, ()
 
 
+@pytest.mark.parametrize("coding", ["gzip", "br", "GZIP"])
+def test_a_compressed_body_is_refused_as_such(tmp_path, coding):
+    guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
+    with in_thread(guard, tmp_path) as service:
+        head = {"form": "bits"}
+        status, told = service.post("/query", head, octets_of(Y), content_encoding=coding)
+        assert status == 415
+        said = f"a body must come as it is, got Content-Encoding: {coding.lower()}"
+        assert said in told["error"]["message"]
+        assert service.post("/query", head, octets_of(Y), content_encoding="identity")[0] == 200
+
+
 def test_a_body_has_a_largest_length_whether_it_is_said_or_not(tmp_path):
     guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
     with in_thread(guard, tmp_path, max_body=1000) as service:

@@ -34,6 +34,7 @@ def test_a_turn_sees_what_earlier_ones_appended(events: Events) -> None:
     for number in range(4):
         before = events.turn(lambda turn, number=number: append(turn, number))
         assert [event["number"] for event in before] == list(range(number))
+        assert events.read(lambda turn: turn.events) == [*before, {"number": number, "what": "ü"}]
     contents = events.turn(lambda turn: [turn.content(place) for place in range(4)])
     assert contents == [b"", b"\1", b"\2\2", b"\3\3\3"]
 
