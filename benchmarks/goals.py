@@ -46,9 +46,10 @@ from radabound_fast._kernels.rows import (
     pack_rows,
     sums_of_rows,
 )
-from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval
+from radabound_fast.bounds import BOUNDS, betting_interval, binomial_interval, paired_interval
 from radabound_fast.files.reading import open_losses
 from radabound_fast.guards.answers import RadaBoundAnswers
+from radabound_fast.rows.studentised import StudentisedSums
 
 CLASSES = ["amx", "avx512", "avx2", "neon"]  # the first kernel that a CPU runs
 MANY_ROWS = 2000
@@ -107,6 +108,9 @@ WANTED: list[tuple[str, str, str, Bounds]] = [
     ("float32, (4000, 32): faster than sgemv", ">=", "x", (3.0, 3.0, 2.5, None)),
     ("float32, (4000, 32): faster than the best sgemm block", ">=", "x", (1.4, 1.4, 1.0, None)),
     ("float64, (4000, 32): faster than blocked dgemm", ">=", "x", (2.0, 2.0, 1.5, None)),
+    # a pool of models: signed sums studentised, and into the extremes
+    ("studentised, (4000, 1000): over a scan of 1024 vectors", "<=", "x", (1.3, 1.3, 1.3, 1.3)),
+    ("studentised, (4000, 1000): faster than sgemm", ">=", "x", (15, 15, 5, None)),
     # growth
     *(
         (f"10 times the {axis}: time over 10 times the time, {decade} decade", sense, "x", bounds)
@@ -137,6 +141,8 @@ OF_ANY_CPU: list[tuple[str, str, str, float]] = [
     ("query against a baseline over one without, one at a time", "<=", "x", 1.3),
     ("query against a baseline over one without, many at a time", "<=", "x", 1.3),
     ("betting_interval of 10^5 losses", "<=", "ms", 5),
+    ("paired_interval, 400 of 4,000 rows differ", "<=", "us", 200),
+    ("paired_interval, 200,000 of 10^6 rows differ", "<=", "ms", 5),
     ("a guard at (4000, 32): resident, one of 2000", "<=", "KB", 40),
     ("a guard at (4000, 32): what tracemalloc sees", "<=", "KB", 40),
     ("signs generated, (10^8, 32): peak memory beside the input", "<=", "MB", 2),
@@ -397,6 +403,32 @@ def real_valued(effort: Effort) -> Measured:
             yield what, times_faster(outcome, names)
 
 
+def pools(effort: Effort) -> Measured:
+    case = Case(4000, 1000, 2048)
+    sums, losses = StudentisedSums(case.signs), case.losses.astype(np.float32)
+    means = losses.mean(axis=1, dtype=np.float64)
+    scales = 1 / np.sqrt(4000 * means * (1 - means))
+    signs = np.asarray(case.signs, dtype=np.float32).T.copy()
+    extremes = sums.extremes()
+    words, into = case.packed.words, [(extremes, means, scales)]
+    factors = means[:, np.newaxis].astype(np.float32), scales[:, np.newaxis].astype(np.float32)
+    by_numpy = {"losses": losses, "signs": signs, "of_signs": signs.sum(axis=0), "f": factors}
+    product = "((losses @ signs - f[0] * of_signs) * f[1]).max(axis=0)"
+    sums.update(words, into)
+    check("studentised extremes", extremes.highest, eval(product, {}, by_numpy), 1e-4)
+    outcome = effort.race(
+        [
+            Contestant("ours", "update(words, into)", {"update": sums.update, "words": words,
+                       "into": into}, 2048),
+            ours("scan", Case(4000, 1024, 1).guard(), case.packed),
+            Contestant("sgemm", product, by_numpy, 2048),
+        ]
+    )  # fmt: skip
+    what = "studentised, (4000, 1000)"
+    yield f"{what}: over a scan of 1024 vectors", outcome.ratio("ours", "scan")
+    yield f"{what}: faster than sgemm", outcome.ratio("sgemm", "ours")
+
+
 # ---- intervals ----------------------------------------------------------------------------------
 
 
@@ -563,6 +595,11 @@ def metrics(effort: Effort) -> Measured:
     losses = {"interval": betting_interval, "losses": rng.beta(1, 9, 10**5)}
     outcome = effort.race([Contestant("betting", "interval(losses, 20.0)", losses)])
     yield "betting_interval of 10^5 losses", outcome.median("betting") / 1e6
+    paired = {"interval": paired_interval}
+    few, many = "interval(240, 160, 4000, 10.0)", "interval(10**5, 10**5, 10**6, 10.0)"
+    outcome = effort.race([Contestant("few", few, paired), Contestant("many", many, paired)])
+    yield "paired_interval, 400 of 4,000 rows differ", outcome.median("few") / 1e3
+    yield "paired_interval, 200,000 of 10^6 rows differ", outcome.median("many") / 1e6
 
 
 # ---- memory, import, growth ---------------------------------------------------------------------
@@ -698,6 +735,7 @@ OF_KERNELS: list[Group] = [
     generated_signs,
     single_queries,
     real_valued,
+    pools,
     linear_growth,
 ]
 GROUPS: list[Group] = [

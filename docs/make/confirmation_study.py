@@ -241,6 +241,18 @@ def as_table(rows, head):
     return "\n".join([head, rule, *rows])
 
 
+def totals(tables):
+    """A row a way: the intervals that miss, over all rows of each table."""
+    for way in WAYS:
+        cells = [way]
+        for rows in tables.values():
+            told = [row.split("|") for row in rows]
+            counts = [cell[7].split(" of ") for cell in told if cell[3].strip() == way]
+            missed, n = (sum(int(count[place]) for count in counts) for place in (0, 1))
+            cells.append(f"{missed:,} of {n:,} ({missed / n:.1%})" if n else "")
+        yield f"| {' | '.join(cells)} |"
+
+
 def main():
     head = "| data | m | way | width | truth of the winner | score less truth | misses |"
     tables = defaultdict(list)
@@ -263,6 +275,7 @@ def main():
         print(title, "FLAML", flush=True)
     for name, rows in tables.items():
         fill(PAGE, name, as_table(rows, head))
+    fill(PAGE, "totals", as_table(totals(tables), f"| way | {' | '.join(tables)} |"))
 
 
 if __name__ == "__main__":

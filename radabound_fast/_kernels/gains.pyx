@@ -28,7 +28,7 @@ def gain_limits(const double[:, ::1] cases not None, double m):
     Parameters
     ----------
     cases : ndarray of float64, shape (n, 3)
-        The counts of +1 and of -1, and the nats, from ln 4 to 500, of each.
+        The counts of +1 and of -1, and the nats, from ln 4 to 300, of each.
     m : float
         Rows.
 

@@ -13,7 +13,7 @@ from .._kernels.gains import gain_limits
 from ._arguments import check_counts, check_nats
 from .binomial import binomial_interval
 
-_LEAST_NATS, _MOST_NATS = math.log(4.0), 500.0
+_LEAST_NATS, _MOST_NATS = math.log(4.0), 300.0
 
 
 def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tuple[Any, Any]:
@@ -51,7 +51,7 @@ def paired_interval(n_plus: Any, n_minus: Any, n_samples: int, nats: Any) -> tup
     the least D at which a point as large as the one observed has a probability of more than
     ``exp(-nats)``, the largest limit that this order allows [2]_, whatever the unknown share of
     disagreement within limits that take 1/128 of the error [3]_.  The upper limit is the lower
-    one of -d.  Above 500 nats the two counts have limits of their own, each at half the error.
+    one of -d.  Above 300 nats the two counts have limits of their own, each at half the error.
     Result 25 of docs/explanation/theory.md, with the proofs.
 
     More samples in favour of a model never lower its limits, as far as these are computed: to

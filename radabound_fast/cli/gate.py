@@ -17,6 +17,7 @@ from radabound_fast.cli.options import (
     HALTED,
     OF_PREDICTIONS,
     OK,
+    add_conditions,
     add_option,
     flag_of,
     given,
@@ -63,18 +64,13 @@ def add_gate(commands: Any) -> None:
     )  # fmt: skip
     rules = parser.add_argument_group("the gate, where FILE is made; FILE has them afterwards")
     add_option(rules, "delta", required=False, help="probability that any pass is wrong (.05)")
-    rules.add_argument("--margin", type=float, help="gain over production that a pass exceeds (0)")
-    rules.add_argument("--total-margin", type=float, help="the same over the first baseline")
-    rules.add_argument("--at-least", type=float, help="what the metric must reach")
-    rules.add_argument("--at-most", type=float, help="what the metric must not exceed")
+    add_conditions(rules)
     rules.add_argument(
         "--slice", action="append", metavar="NAME=FILE",
         help="rows, 1 a row of the slice and 0 another, on which no candidate may be worse",
     )  # fmt: skip
     rules.add_argument("--slice-margin", type=float, help="by how much it may (0)")
-    rules.add_argument("--n-candidates", type=int, metavar="H", help="at most so many candidates")
     rules.add_argument("--no-promote", action="store_true", help="passes leave production as it is")
-    rules.add_argument("--release", choices=("pass", "three"), help="or: better, worse, neither")
     for name in OF_PREDICTIONS:
         changes = {"help": "m predictions, or results, of the model in production"}
         add_option(rules, name, **(changes if name == "baseline" else {}))

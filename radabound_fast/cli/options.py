@@ -102,6 +102,21 @@ def add_option(
     parser.add_argument(f"--{name.replace('_', '-')}", **(_OPTIONS[name] | changes))
 
 
+def add_conditions(parser: argparse._ArgumentGroup) -> None:
+    """Add the conditions of a `Gate`."""
+    for name, text in (
+        ("margin", "gain over production that a pass exceeds (0)"),
+        ("total_margin", "the same over the first baseline"),
+        ("at_least", "what the metric must reach"),
+        ("at_most", "what the metric must not exceed"),
+    ):
+        parser.add_argument(flag_of(name), type=float, help=text)
+    parser.add_argument("--n-candidates", type=int, metavar="H", help="at most so many candidates")
+    parser.add_argument(
+        "--release", choices=("pass", "three"), help="three: better, worse, neither"
+    )
+
+
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}

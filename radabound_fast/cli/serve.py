@@ -19,6 +19,7 @@ from radabound_fast._extras import needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.cli.options import (
     OF_PREDICTIONS,
+    add_conditions,
     add_option,
     declared_space,
     given,
@@ -30,6 +31,7 @@ from radabound_fast.guards.base import Guard
 from radabound_fast.guards.confirmed_search import ConfirmedSearch
 from radabound_fast.guards.declared_search import DeclaredSearch
 from radabound_fast.guards.fixed_sequence import FixedSequence
+from radabound_fast.guards.gate.gate import Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
@@ -41,10 +43,12 @@ GUARDS: dict[str, Any] = {
     "fixed-sequence": FixedSequence,
     "declared-search": DeclaredSearch,
     "confirmed-search": ConfirmedSearch,
+    "gate": Gate,
 }
+_OF_GATE = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
 _OPTIONS = (
     "epsilon", "delta", "bound", "n_vectors", "max_queries", "step", "allow_reruns",
-    "confirm_share",
+    "confirm_share", *_OF_GATE,
 )  # fmt: skip
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
@@ -108,6 +112,10 @@ def add_serve(commands: Any) -> None:
         metavar="N",
         help="of confirmed-search: how many a team may name (default: 1)",
     )
+    guard.add_argument(
+        "--gate", dest="guard", action="store_const", const="gate", help="short for --guard gate"
+    )
+    add_conditions(guard)
     metric = parser.add_argument_group(
         "of declared-search and fixed-sequence; FILE has all but the baseline afterwards"
     )

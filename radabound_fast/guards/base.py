@@ -50,6 +50,8 @@ class Guard:
     needs : {"key", "guess"} or None
         What a query brings beside predictions: ``query(y_pred, key=...)`` or
         ``query(y_pred, guess=...)``.
+    tells : {"scores", "verdicts"}
+        What an answer has.
     of_teams : bool
         Whether a query of the service says which team it is of.
     kind : str
@@ -62,6 +64,7 @@ class Guard:
     allow_reruns: bool = False
     kind: ClassVar[str]
     needs: ClassVar[Literal["key", "guess"] | None] = None
+    tells: ClassVar[Literal["scores", "verdicts"]] = "scores"
     of_teams: ClassVar[bool] = False
     _holdout: Holdout | Losses
 

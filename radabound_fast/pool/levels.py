@@ -110,5 +110,5 @@ def holm(p_values: Floats, delta: float) -> Mask:
     order = np.argsort(p_values, kind="stable")
     passes = p_values[order] <= delta / np.arange(n, 0, -1)
     rejected = np.zeros(n, np.bool_)
-    rejected[order[: n if passes.all() else int(passes.argmin())]] = True
+    rejected[order[np.logical_and.accumulate(passes)]] = True
     return rejected

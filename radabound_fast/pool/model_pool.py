@@ -405,7 +405,8 @@ class ModelPool:
         gains, p_values, enough, k = steps.gains, steps.p_values, steps.enough, self._n_models
         base, level = self._judge.baseline, self._level_of_gains(enough)
         assert base is not None
-        is_better = steps.outcome() | ~enough & (p_values <= self._delta / k)
+        is_better, few = steps.outcome(), ~enough
+        is_better[few] = holm(p_values[few], self._delta * float(few.mean()))
         nats = np.where(enough, -math.log(level), math.log(k / self._delta))
         lows = np.full(k, np.nan)
         if (gains.plus >= 0).all():

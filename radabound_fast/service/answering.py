@@ -103,8 +103,10 @@ class Answering:
         self, guard: Any, on_commit: Callable[[float], None] = lambda seconds: None
     ) -> None:
         self.guard, self._on_commit = guard, on_commit
-        # those of a finalist are stored, as classes: errors would show the labels
-        self._reader = Reader(guard.holdout, as_predictions=guard.of_teams)
+        self._tells_scores = guard.tells == "scores"
+        # those of a finalist or a candidate are stored, as classes: errors would show the labels
+        as_predictions = guard.of_teams or not self._tells_scores
+        self._reader = Reader(guard.holdout, as_predictions=as_predictions)
         self._store = guard.share_transactions()
         self._stale = False  # whether the guard holds what was not committed
         self.n_commits = 0
@@ -264,6 +266,9 @@ class Answering:
 
     def _answer_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
         """Fields of the reply of each answer: neither R~ nor delta'."""
+        if not self._tells_scores:
+            yield from (answer.to_dict() for answer in answers)
+            return
         limits = self.guard.intervals_of(answers)
         for answer, (low, high, half_width) in zip(answers, limits, strict=True):
             fields = {
@@ -278,6 +283,9 @@ class Answering:
 
     def _block_fields(self, answers: Any) -> dict[str, Any]:
         """Fields of the reply to `query_many`."""
+        if not self._tells_scores:
+            told = [answer.to_dict() for answer in answers]
+            return {"verdicts": told, "halted": False, "n_answered": self.guard.n_answered}
         names: tuple[str, ...] = _SCORES
         if self.guard.needs == "key" and self.guard.is_paired:
             names += _GAINS

@@ -107,6 +107,27 @@ class RemoteComparedAnswer(RemoteSearchAnswer):
     gain_high: float
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RemoteVerdict(RemoteAnswer):
+    """The verdict of a `RemoteGuard` that is a `Gate`.
+
+    Attributes
+    ----------
+    passed, verdict, n_passes, compared_with
+        As in `Verdict`.
+
+    Notes
+    -----
+    It also has the attributes of `RemoteAnswer`; all but `number` are nan, unless the gate releases
+    rounded values.
+    """
+
+    passed: bool
+    verdict: str
+    n_passes: int
+    compared_with: int | None
+
+
 class RemoteReport:
     """Report of a `DeclaredSearch` or a competition behind a service; see `Report`.
 
@@ -626,7 +647,16 @@ def _connected(url: str, token: str, timeout: float, cafile: Any) -> RemoteGuard
     return RemoteGuard(url, token=token, timeout=timeout, cafile=cafile)
 
 
+def _verdict(fields: dict[str, Any]) -> RemoteVerdict:
+    names = ("number", "passed", "verdict", "n_passes", "compared_with")
+    told = {name: fields[name] for name in names}
+    value = float(fields.get("value", math.nan))
+    return RemoteVerdict(value=value, low=math.nan, high=math.nan, half_width=math.nan, **told)
+
+
 def _answer(fields: dict[str, Any]) -> RemoteAnswer:
+    if "verdict" in fields:
+        return _verdict(fields)
     names = ["value", "low", "high", "half_width"]
     numbers = {name: math.nan if fields[name] is None else float(fields[name]) for name in names}
     shared: dict[str, Any] = numbers | {"number": int(fields["number"])}
@@ -640,6 +670,9 @@ def _answer(fields: dict[str, Any]) -> RemoteAnswer:
 
 
 def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
+    if "verdicts" in fields:
+        verdicts = [_verdict(one) for one in fields["verdicts"]]
+        return Answers(verdicts, halted=False, n_answered=int(fields["n_answered"]))
     names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
     names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
     rows = zip(*(fields[name] for name in names), strict=True)

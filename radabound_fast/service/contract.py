@@ -30,6 +30,15 @@ _ANSWER = _object(
     rerun=_COUNT,
     **dict.fromkeys(_GAINS, _GAIN),
 )
+_VERDICT = _object(
+    passed={"type": "boolean"},
+    verdict={"type": "string", "enum": ["pass", "fail", "better", "worse", "neither"]},
+    number=_COUNT | {"description": "number of the candidate, counted over all teams"},
+    n_passes=_COUNT,
+    compared_with={"type": ["integer", "null"], "description": "a candidate, 0: the baseline"},
+    value={"type": "number", "description": "rounded, where the gate releases it"},
+)
+_VERDICTS = _object(verdicts=_list(_VERDICT), halted={"type": "boolean"}, n_answered=_COUNT)
 _ANSWERS = _object(
     **{f"{name}s": _list(_NUMBER) for name in _SCORES},
     numbers=_list(_COUNT),
@@ -63,7 +72,7 @@ def _response(what: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"description": what, "content": {"application/json": {"schema": schema}}}
 
 
-def _post(what: str, answer: str) -> dict[str, Any]:
+def _post(what: str, *answers: str) -> dict[str, Any]:
     error = {"$ref": "#/components/schemas/Error"}
     return {
         "summary": what,
@@ -82,7 +91,10 @@ def _post(what: str, answer: str) -> dict[str, Any]:
             "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
         },
         "responses": {
-            "200": _response("answered", {"$ref": f"#/components/schemas/{answer}"}),
+            "200": _response(
+                "answered: scores, or under a Gate verdicts",
+                {"oneOf": [{"$ref": f"#/components/schemas/{one}"} for one in answers]},
+            ),
             **{str(status): _response(why, error) for status, why in _WHY.items()},
         },
     }
@@ -103,8 +115,8 @@ OPENAPI: dict[str, Any] = {
     },
     "security": [{"token": []}],
     "paths": {
-        "/query": {"post": _post("Query one row of predictions", "Answer")},
-        "/query_many": {"post": _post("Query rows in order, up to a halt", "Answers")},
+        "/query": {"post": _post("Query one row of predictions", "Answer", "Verdict")},
+        "/query_many": {"post": _post("Query rows in order, up to a halt", "Answers", "Verdicts")},
         "/state": {"get": _get("Parameters, what is left, and the counts of your team")},
         "/report": {"get": _get("Report of a DeclaredSearch, or of a competition that has ended")},
         "/end": {"post": _get("Confirm the finalists of a competition; for the owner alone")},
@@ -115,6 +127,12 @@ OPENAPI: dict[str, Any] = {
     },
     "components": {
         "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        "schemas": {"Answer": _ANSWER, "Answers": _ANSWERS, "Error": _ERROR},
+        "schemas": {
+            "Answer": _ANSWER,
+            "Answers": _ANSWERS,
+            "Verdict": _VERDICT,
+            "Verdicts": _VERDICTS,
+            "Error": _ERROR,
+        },
     },
 }

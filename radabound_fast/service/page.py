@@ -78,7 +78,7 @@ def page(team: Team, content: PageContent) -> str:
             _heading(team, content),
             _facts(team, content),
             _finalist_table(content),
-            _figure(team, content),
+            _verdict_table(team, content) if content.verdicts else _figure(team, content),
             _team_table(team, content),
             _answer_table(team, content),
             _footer(content),
@@ -261,12 +261,30 @@ def _answer_table(team: Team, content: PageContent) -> str:
         row = [f"{point.number:,}"]
         row += [_score(value) for value in (point.value, point.low, point.high)]
         row += [html.escape(point.team)] * team.is_owner
-        row.append(time.strftime("%b %d, %H:%M:%S", time.gmtime(point.second)))
+        row.append(_when(point.second))
         if keyed:
             row.append(html.escape(shown_key(point.key)))
         rows.append(row)
     last = f"The last {counted(len(rows), 'answer')}"
     return f"<h2>{last}</h2>{_html_table(names, rows, numbers=(0, 1, 2, 3))}"
+
+
+def _verdict_table(team: Team, content: PageContent) -> str:
+    names = ["Candidate", "Verdict", "Compared with", *["Team"] * team.is_owner, "When (UTC)"]
+    rows = []
+    for verdict in reversed(content.verdicts[-_LAST:]):
+        other = {None: "&ndash;", 0: "the baseline"}.get(verdict.compared_with)
+        row = [f"{verdict.number:,}", html.escape(verdict.verdict)]
+        row.append(other or f"candidate {verdict.compared_with:,}")
+        row += [html.escape(verdict.team)] * team.is_owner
+        row.append(_when(verdict.second))
+        rows.append(row)
+    head = "Verdicts" if team.is_owner else "Your verdicts"
+    return f"<h2>{head}</h2>{_html_table(names, rows, numbers=(0,))}"
+
+
+def _when(second: int) -> str:
+    return time.strftime("%b %d, %H:%M:%S", time.gmtime(second))
 
 
 def _score(value: float) -> str:

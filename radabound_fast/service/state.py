@@ -9,7 +9,8 @@ import contextlib
 import json
 import math
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from radabound_fast import __version__
 from radabound_fast._checks import counted
@@ -21,6 +22,8 @@ from radabound_fast.guards.search_answers import DeclaredSearchAnswers
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served
+
+_T = TypeVar("_T")
 
 _MOST_SHOWN = 400  # answers on the page
 _NOTHING = Asker(0, 0, 0)
@@ -123,8 +126,18 @@ class Point(NamedTuple):
     key: Any
 
 
+class TeamVerdict(NamedTuple):
+    """A verdict on the page."""
+
+    number: int
+    verdict: str
+    compared_with: int | None
+    team: str
+    second: int
+
+
 class PageContent(NamedTuple):
-    """Content of the page."""
+    """Content of the page: points where scores are told, else verdicts."""
 
     kind: str
     metric: str
@@ -133,6 +146,7 @@ class PageContent(NamedTuple):
     n_answered: int
     left: list[tuple[str, str, float | None]]  # title, text, share of all
     points: list[Point]
+    verdicts: list[TeamVerdict]
     askers: dict[str, Asker]
     parameters: dict[str, Any]
     guarantee: str
@@ -145,7 +159,8 @@ def page_content(guard: Any, team: Team, log: Log) -> PageContent:
     askers = log.askers(int(time.time()) // SECONDS_A_DAY)
     if not team.is_owner:
         askers = {team.name: askers.get(team.name, _NOTHING)}
-    points = _last_points(log, None if team.is_owner else team.name)
+    whose = None if team.is_owner else team.name
+    tells_scores = guard.tells == "scores"
     return PageContent(
         guard.kind,
         holdout.metric,
@@ -153,7 +168,8 @@ def page_content(guard: Any, team: Team, log: Log) -> PageContent:
         bool(guard.halted),
         int(guard.n_answered),
         _remaining(guard, team),
-        points,
+        _last(log, whose, _points) if tells_scores else [],
+        [] if tells_scores else _last(log, whose, _verdicts),
         askers,
         guard.parameters,
         guard.guarantee,
@@ -161,17 +177,25 @@ def page_content(guard: Any, team: Team, log: Log) -> PageContent:
     )
 
 
-def _last_points(log: Log, team: str | None) -> list[Point]:
+def _last(log: Log, team: str | None, read: Callable[[Served], list[_T]]) -> list[_T]:
     """The last answers, from as few calls as have them: a call may have 100,000."""
-    blocks: list[list[Point]] = []
-    n_points = 0
+    blocks: list[list[_T]] = []
+    n_answers = 0
     with contextlib.closing(log.last(team)) as calls:
         for call in calls:
-            blocks.append(_points(call))
-            n_points += len(blocks[-1])
-            if n_points >= _MOST_SHOWN:
+            blocks.append(read(call))
+            n_answers += len(blocks[-1])
+            if n_answers >= _MOST_SHOWN:
                 break
-    return [point for block in reversed(blocks) for point in block][-_MOST_SHOWN:]
+    return [answer for block in reversed(blocks) for answer in block][-_MOST_SHOWN:]
+
+
+def _verdicts(call: Served) -> list[TeamVerdict]:
+    fields = json.loads(call.reply)
+    return [
+        TeamVerdict(one["number"], one["verdict"], one["compared_with"], call.team, call.second)
+        for one in fields.get("verdicts", [fields])
+    ]
 
 
 def _points(call: Served) -> list[Point]:

@@ -196,10 +196,11 @@ struct worst {
 struct lanes {
     double odds[LANES], under[LANES]; /* of s, and 1 over them */
     double rho[LANES], rest[LANES];   /* rest = 1 - rho */
+    double over_rho[LANES], over_rest[LANES], against[LANES], one[LANES]; /* 1/rho, 1/rest, rest/rho, 1 */
+    double scale[LANES];              /* a logarithm: what all below is in units of, lest it vanish */
     double mass[LANES];               /* P(N = n) */
     double first[LANES], tail[LANES]; /* P(n+ = k), P(n+ >= k) given N = n */
     double sum[LANES], slope[LANES];
-    double over_rho[LANES], over_rest[LANES], against[LANES], one[LANES]; /* 1/rho, 1/rest, rest/rho, 1 */
 };
 
 static void start_lanes(struct lanes *lanes, const struct laws *laws, const struct region *region,
@@ -217,17 +218,45 @@ static void start_lanes(struct lanes *lanes, const struct laws *laws, const stru
         lanes->over_rho[j] = 1.0 / rho;
         lanes->over_rest[j] = rest > 0.0 ? 1.0 / rest : 0.0;
         lanes->against[j] = rest / rho;
-        lanes->one[j] = 1.0;
-        lanes->mass[j] = exp(log_binomial((double)n, region->m, s));
+        lanes->one[j] = lanes->mass[j] = 1.0;
+        lanes->scale[j] = log_binomial((double)n, region->m, s);
         lanes->first[j] = lanes->tail[j] = 0.0;
-        if (k <= n && (rest > 0.0 || k == n))
-            lanes->first[j] = exp(log_binomial((double)k, (double)n, rho));
-        if (k <= 0 || (k <= n && rest <= 0.0))
+        if (k <= 0 || (k <= n && rest <= 0.0)) {
             lanes->tail[j] = 1.0;
-        else if (k <= n)
-            lanes->tail[j] = lanes->first[j] * tail_over_first((double)k, (double)n, rho);
-        lanes->sum[j] = lanes->mass[j] * lanes->tail[j];
-        lanes->slope[j] = lanes->mass[j] * lanes->first[j] * (double)k;
+            lanes->first[j] = k <= 0 ? exp(log_binomial(0.0, (double)n, rho)) : 0.0;
+        } else if (k <= n) {
+            lanes->scale[j] += log_binomial((double)k, (double)n, rho);
+            lanes->first[j] = 1.0;
+            lanes->tail[j] = tail_over_first((double)k, (double)n, rho);
+        }
+        lanes->sum[j] = lanes->tail[j];
+        lanes->slope[j] = lanes->first[j] * (double)k;
+    }
+}
+
+/* Where n+ is N at least for the first time: nothing has been added so far. */
+static void enter_region(struct lanes *lanes, double n)
+{
+    for (int j = 0; j < LANES; j++) {
+        lanes->tail[j] = 1.0;
+        lanes->first[j] = lanes->rest[j] > 0.0 ? 1.0 : 0.0;
+        lanes->scale[j] += n * log(lanes->rho[j]);
+    }
+}
+
+/* Larger units, where numbers have grown: a step multiplies by 1e16 at most, since p and q are at least
+ * that far from 0. */
+static void rescale(struct lanes *lanes)
+{
+    for (int j = 0; j < LANES; j++) {
+        const double most = fmax(lanes->first[j], lanes->tail[j]);
+        if (most > 1e100) {
+            lanes->scale[j] += log(most);
+            lanes->first[j] /= most;
+            lanes->tail[j] /= most;
+            lanes->sum[j] /= most;
+            lanes->slope[j] /= most;
+        }
     }
 }
 
@@ -253,8 +282,7 @@ static void step_up(struct lanes *lanes, const struct region *region, int64_t at
     const double k = (double)before;
     if (before > at) { /* no point of n rows is in the region */
         if (after <= at + 1)
-            for (int j = 0; j < LANES; j++)
-                lanes->first[j] = lanes->tail[j] = exp((n + 1.0) * log(lanes->rho[j]));
+            enter_region(lanes, n + 1.0);
         step(lanes, mass, lanes->odds, 0.0, lanes->one, 1.0, lanes->one, (double)after);
     } else if (after == before) {
         const double share = 1.0 / (n - k + 1.0);
@@ -319,18 +347,28 @@ static void try_laws(const struct laws *laws, struct region *region, double nats
     down = up;
     memset(down.sum, 0, sizeof down.sum);
     memset(down.slope, 0, sizeof down.slope);
-    for (int64_t n = start; n < last; n++)
+    for (int64_t n = start; n < last; n++) {
         step_up(&up, region, n);
-    for (int64_t n = start - 1; n >= first; n--)
+        if (n % 4 == 0)
+            rescale(&up);
+    }
+    for (int64_t n = start - 1; n >= first; n--) {
         step_down(&down, region, n);
+        if (n % 4 == 0)
+            rescale(&down);
+    }
     const double steps = (double)(last - first + 1);
     const double rounding = 1.0 + 8.0 * DBL_EPSILON * (m + steps * steps + 100.0);
     for (int j = 0; j < laws->n; j++) {
-        const double whole = (up.sum[j] + down.sum[j]) * rounding + 2.0 * exp(-left_out);
-        const double log_probability = log(whole);
-        if (!(log_probability <= worst->log_probability)) { /* a NaN counts as too probable */
+        const double above = exp(up.scale[j] + log(up.sum[j]));
+        const double below = exp(down.scale[j] + log(down.sum[j]));
+        const double whole = (above + below) * rounding + 2.0 * exp(-left_out);
+        const double log_probability = isnan(whole) ? 0.0 : log(whole);
+        if (log_probability > worst->log_probability) {
+            const double slope = (up.sum[j] > 0.0 ? above * (up.slope[j] / up.sum[j]) : 0.0) +
+                                 (down.sum[j] > 0.0 ? below * (down.slope[j] / down.sum[j]) : 0.0);
             worst->log_probability = log_probability;
-            worst->slope = (up.slope[j] + down.slope[j]) / (2.0 * laws->p[j] * whole);
+            worst->slope = slope / (2.0 * laws->p[j] * whole);
         }
     }
 }
@@ -381,6 +419,7 @@ static struct worst worst_law(double d, double s_low, double s_high, double slac
     if (s_high > 1.0 - c) {
         const double q = fmax(0.5 * (1.0 - d - c), 0.0);
         add_law(&laws, 1.0 - q, q, region, nats, &worst);
+        try_laws(&laws, region, nats, &worst);
     }
     return worst;
 }
@@ -428,7 +467,9 @@ double gain_limit(double n_plus, double n_minus, double m, double nats, struct g
     double slope;
     const double most = rate(n_plus, n_minus, m, gain, &slope);
 
-    const double widest[2] = {fmax(0.0, 2.0 * p_low - mean), fmin(1.0, 2.0 * (q_high + slack / m) + mean)};
+    const double spare = slack / m; /* more than c */
+    const double widest[2] = {fmax(0.0, 2.0 * (p_low - spare) - mean),
+                              fmin(1.0, 2.0 * (q_high + spare) + mean)};
     const int64_t observed = (int64_t)(n_plus + n_minus);
     struct region region = {.m = m, .gain = gain, .wanted = most - TIE * (1.0 + most),
                             .first = rows_below(m, widest[0], nats + TRUNCATED_NATS),

@@ -19,7 +19,7 @@ struct gain_memory {
 };
 
 /* The lower limit of p - q given n+ and n- of m rows, which fails with probability exp(-nats) at most;
- * rounded down.  nats is from ln 4 to 500.  Returns NAN if there is no memory. */
+ * rounded down.  nats is from ln 4 to 300.  Returns NAN if there is no memory. */
 double gain_limit(double n_plus, double n_minus, double m, double nats, struct gain_memory *memory);
 
 #endif

@@ -235,6 +235,17 @@ def test_losses_that_differ_at_any_one_sample_are_other_losses(kind, m):
             assert search.query(first, key=3).number == 1
 
 
+@pytest.mark.parametrize("other", [0.5 * coin(0), coin(0) * 1e-9, 1 - 1e-7 * coin(1)])
+def test_losses_between_0_and_1_are_other_losses_than_bits_were(other):
+    for first, second in ((coin(0), other), (other, coin(0))):
+        search = DeclaredSearch(M, 100, delta=0.1)
+        search.query(first, key=3)
+        for ask in ways(search, second, 3)[-2:]:
+            with pytest.raises(ValueError, match="key must stand for one model, got 3 "):
+                ask()
+        assert search.n_answered == 1
+
+
 def test_bits_and_floats_of_the_same_losses_are_the_same_losses():
     for first, second in ((coin(0), coin(0).astype(float)), (coin(0).astype(float), coin(0))):
         search = DeclaredSearch(M, 100, delta=0.1)

@@ -202,3 +202,17 @@ def test_no_answer_of_a_fixed_sequence_is_off(name):
         missed, n_answers = missed + bool((off | outside).any()), n_answers + len(answers)
     assert missed <= most_failures(60, 0.3)
     assert n_answers > 60
+
+
+@pytest.mark.parametrize("error", [0.0, 0.02, 0.98, 1.0])
+def test_it_halts_by_the_longer_side_whichever_that_is(error):
+    m, y_true = 400, np.arange(400) % 2
+    wrong = np.arange(m) < round(error * m)
+    wide = FixedSequence(y_true, epsilon=0.9, delta=0.1, n_vectors=0).query(y_true ^ wrong)
+    below, above = wide.value - wide.low, wide.high - wide.value
+    longer, shorter = max(below, above), min(below, above)
+    assert shorter < 0.8 * longer and wide.half_width == longer
+    enough, less = longer * (1 + 1e-9), (longer + shorter) / 2
+    assert FixedSequence(y_true, epsilon=enough, delta=0.1, n_vectors=0).query(y_true ^ wrong)
+    with pytest.raises(HoldoutExhausted):
+        FixedSequence(y_true, epsilon=less, delta=0.1, n_vectors=0).query(y_true ^ wrong)

@@ -248,3 +248,9 @@ def test_a_bad_row_takes_the_whole_call_back():
     with pytest.raises(ValueError, match="got 5 at row 650, sample 3"):
         guard.query_many(predictions)
     assert guard.n_answered == 0 and guard.complexity == 0.0
+
+
+def test_numbers_in_a_range_have_no_classes():
+    for metric in (metrics.AbsoluteError(y_range=(0, 3)), metrics.SquaredError(y_range=(0, 3))):
+        assert Holdout([0.5, 1, 2], metric=metric).classes is None
+    assert Holdout([0.5, 1, 2]).classes == [0.5, 1, 2]

@@ -22,6 +22,12 @@ def test_a_ladder_repeats_the_best_until_a_step_is_gained():
     assert not ladder.halted
 
 
+def test_a_gain_of_exactly_a_step_is_not_more_than_a_step():
+    ladder = Ladder(64, 0.25, delta=0.1)
+    rows = [losses_with_mean(mean, 64) for mean in (0.75, 0.5, 31 / 64)]
+    assert ladder.query_many(rows).updated.tolist() == [True, False, True]
+
+
 def test_the_same_losses_again_are_no_improvement():
     ladder = Ladder(200, 0.01, delta=0.1)
     losses = losses_with_mean(0.5, 200)

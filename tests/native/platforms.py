@@ -23,7 +23,8 @@ ROOT = HERE.parent.parent
 sys.path.append(str(ROOT / "docs" / "make"))
 from marked import fill  # noqa: E402
 
-SOURCES = [path for floor in ("kernels", "scan", "edge") for path in ROOT.glob(f"src/{floor}/*.c")]
+FLOORS = ("kernels", "scan", "gains", "edge")
+SOURCES = [path for floor in FLOORS for path in ROOT.glob(f"src/{floor}/*.c")]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]
 FLAGS.append(f"-I{ROOT / 'src'}")
 EXECUTIONS = 2000

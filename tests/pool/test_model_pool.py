@@ -10,6 +10,7 @@ from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
 from radabound_fast.bounds import binomial_interval, paired_interval
+from radabound_fast.pool import best, front
 from radabound_fast.rows import reference
 
 M, K, DELTA, SEED = 600, 40, 0.1, 5
@@ -91,7 +92,11 @@ def better_by_numpy(wrong, base):
     able = enough(gains)
     studentised = -reference.studentised(signs(), wrong, base)
     share = DELTA * able.mean()
-    found = np.where(able, False, p_values <= DELTA / len(wrong))
+    found, few = np.zeros(len(wrong), bool), np.flatnonzero(~able)
+    for place in few[np.argsort(p_values[few])]:  # Holm's, of the rest of delta
+        if p_values[place] > DELTA * len(few) / len(wrong) / (len(few) - found.sum()):
+            break
+        found[place] = True
     left, levels = able.copy(), []
     while left.any():
         maxima = np.maximum(studentised[left].max(axis=0), 0)
@@ -154,6 +159,26 @@ def test_the_best_set_is_that_of_all_pairs(pool_of_40):
     assert 0 < may_be.sum() < proved.sum() < K - 3
     assert found.best == wrong[3:].sum(axis=1).argmin()
     assert found.n_by_bonferroni == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value"),
+    [(front, "FRONT_BYTES", 900), (best, "MOST_CANDIDATES", 1), (best, "MOST_PAIRS", 0)],
+)
+def test_where_room_or_time_is_short_bonferroni_decides(
+    pool_of_40, monkeypatch, place, name, value
+):
+    """Rows of 80 bytes, of which 11 fit; a single candidate; 16 candidates."""
+    y_true, Y_pred, wrong = pool_of_40
+    may_be, proved = may_be_best_by_numpy(wrong[3:])
+    monkeypatch.setattr(place, name, value)
+    found = pool(y_true, Y_pred[3:]).best_set()
+    assert_array_equal(found.bonferroni_may_be_best, proved)
+    assert not (may_be & ~found.may_be_best).any()
+    assert not (found.may_be_best & ~proved).any()
+    n_more = int((found.may_be_best & ~may_be).sum())
+    assert n_more <= found.n_by_bonferroni
+    assert found.n_by_bonferroni > 0 or name == "MOST_PAIRS"
 
 
 # ---- however they are added ----------------------------------------------------------------------

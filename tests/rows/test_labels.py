@@ -396,3 +396,22 @@ def test_a_row_of_labels_serves_only_the_dtype_and_length_it_was_made_for():
             pack_rows(np.ones(3, other), row)
     with pytest.raises(ValueError, match="values must have 3 samples a row, got shape"):
         pack_rows(np.ones(4, np.int64), row)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, bool])
+@pytest.mark.parametrize("classes", [[0.5, 2], [0.5, 1], [0.5, 1, 2, 3], [-0.5, 0, 1]])
+def test_no_whole_number_is_a_class_between_two(classes, dtype):
+    """A dtype holds the classes that it has numbers for, and no others rounded."""
+    labels, whole = Labels(classes), [value for value in classes if value == int(value)]
+    known = [value for value in whole if np.array([value]).astype(dtype)[0] == value]
+    for value in range(2 if dtype is bool else 4):
+        given = np.full(len(classes), value, dtype)
+        if value in known:
+            assert labels.codes_of(given).tolist() == [classes.index(value)] * len(classes)
+            assert pack_rows(*labels.match(given))[0] == sum(
+                1 << place for place, one in enumerate(classes) if one != value
+            )
+        else:
+            for read in (labels.codes_of, lambda given: pack_rows(*labels.match(given))):
+                with pytest.raises(ValueError, match="must"):
+                    read(given)

@@ -63,6 +63,16 @@ def test_columns_without_names_of_classes_go_by_position(way):
         assert WAYS[way](given) == WAYS[way](CHANCES)
 
 
+def test_a_column_beside_those_of_the_classes_is_not_dropped_in_silence():
+    frame = pd.DataFrame(CHANCES, columns=ANIMALS).assign(label=1.0)
+    for way, ask in WAYS.items():
+        with pytest.raises(ValueError, match="must name each of the classes"):
+            ask(frame)
+            pytest.fail(way)
+    with pytest.raises(ValueError, match="must name each of the classes"):
+        class_order(["cat", "dog", "emu", "label"], ANIMALS, "y_pred")
+
+
 @pytest.mark.parametrize("names", [["cat", "dog", "x"], ["cat", "cat", "dog"], [0, "cat", 2]])
 @pytest.mark.parametrize("way", WAYS)
 def test_columns_of_which_some_are_named_as_classes_are_refused(way, names):

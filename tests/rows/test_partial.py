@@ -403,6 +403,19 @@ def test_a_partial_of_a_guard_that_differs_in_one_argument_is_not_taken(kind, ot
         assert same.task().identity == task.identity
 
 
+def test_sums_in_units_of_128_samples_have_64_bits():
+    """The least that 31 bits are too few for; parts whose sums all have the sign of one vector."""
+    task = guard_of(192, 1).task()
+    signs = reference.signs(SEED, 1, 192)[0]
+    losses = np.where(signs > 0, 1.0, 0.0)[np.newaxis]
+    losses[0, :2] = 0.5, 1.0
+    first, second, third = parts_of(task, losses, [0, 64, 128, 192])
+    both = first + second
+    assert both.sums.dtype == np.int64
+    assert both.sums[0, 0] == (signs[:128] * losses[0, :128]).sum() * 2**24
+    assert sum([first, second, third]).totals[0] == losses.sum() * 2**24
+
+
 def test_parts_of_every_two_kinds_add_up_to_the_reference_integers():
     """Binary and real, packed or not, of one sample and of many; and the other way round."""
     m, n_vectors = 200, 12
@@ -668,6 +681,11 @@ def test_numbers_are_taken_up_to_their_limit_and_not_beyond_it(kind):
         with pytest.raises(ValueError):
             Partial.from_bytes(forge(beyond).to_bytes())
             pytest.fail(f"number {number}")
+    # as many cells as sums of all vectors have bits for, and none to spare
+    wide = guard_of(200, 256).task().reduce(0.5 * np.ones((1, 64)))
+    assert Partial.from_bytes(replace(wide, n_samples=2**30 - 1).to_bytes()).n_vectors == 256
+    with pytest.raises(ValueError, match="no losses lead to"):
+        Partial.from_bytes(replace(wide, n_samples=2**30).to_bytes())
     zero = changed(changed(part, "totals", 0, 0), "sums", 0, 0)
     assert len(Partial.from_bytes(zero.to_bytes())) == 2
     with pytest.raises(ValueError, match="no losses lead to"):

@@ -117,7 +117,7 @@ class Gate(Guard, Owned):
     (True, 1, 0)
     """
 
-    needs: ClassVar[Literal["key", "guess"] | None] = None
+    tells: ClassVar[Literal["scores", "verdicts"]] = "verdicts"
     _instead: ClassVar[str] = (
         "send predictions to the process that owns it, or share it as a database (open)"
     )
@@ -319,7 +319,7 @@ class Gate(Guard, Owned):
 
     def _history(self) -> History:
         self._check_owner()
-        return self._events.turn(self._history_of)
+        return self._events.read(self._history_of)
 
     def _history_of(self, turn: Turn) -> History:
         return History(turn.events, self._rules.verdicts, self._rules.promote)
