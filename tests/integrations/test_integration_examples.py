@@ -26,6 +26,7 @@ SCRIPTS = {
         r"30 of 30 answered, halted: False\nthe lowest upper ",
     ),
     "joblib_search.py": (("joblib", "sklearn"), r"\d+ of 60 answered, halted: True\nbest: "),
+    "confirm_finalists.py": (("sklearn",), r"winner, trained again: error 0\.\d+, true 0\.\d+ to"),
     "sklearn_search.py": (("joblib", "sklearn"), r"9 answered, \d surprises?, halted: False"),
     "lightgbm_rounds.py": (("lightgbm", "sklearn"), r"12 answered, halted: False\nbest after "),
     "xgboost_rounds.py": (("xgboost", "sklearn"), r"12 answered, halted: False\nbest after "),
