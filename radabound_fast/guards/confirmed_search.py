@@ -656,6 +656,8 @@ class ConfirmedSearch(Guard):
         """What is guaranteed in this configuration, when, and proved by what."""
         measure = self._metric
         what, limits = measure.told
+        if isinstance(measure, MeanLoss):
+            limits = "exact binomial limits for losses of 0 and 1, and by betting for others"
         claims = f"the {what} of every finalist {measure.where} is between its low and high"
         if self._has_gains:
             claims += ", its true gain over the baseline between gain_low and gain_high"

@@ -76,7 +76,7 @@ def within_range(truth: Truth, y_pred: Any, ndim: int) -> Array:
 
 def probabilities(truth: Truth, y_pred: Any, ndim: int) -> Array:
     """Probabilities of the positive class, or with one more axis of every class."""
-    n_classes, named = truth.n_classes, by_class(y_pred, truth.labels.classes, "y_pred")
+    n_classes, named = truth.n_classes, by_class(y_pred, truth.labels.classes, "y_pred", ndim)
     values = as_numbers(as_array(named, "y_pred"), "y_pred")
     if values.ndim == ndim + 1:
         if values.shape[-2:] != (truth.n_samples, n_classes):

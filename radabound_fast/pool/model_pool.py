@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -224,6 +224,8 @@ class ModelPool:
         into = [each.copy() for each in (self._scores, self._paired) if each is not None]
         front, losses, gains, n_new = self._front.copy(), [], [], 0
         for rows in part:
+            if len(rows) == 0:
+                continue
             moments, gain = self._take_in(rows, into, n_threads)
             losses.append(moments)
             gains += [] if gain is None else [gain]
@@ -257,7 +259,12 @@ class ModelPool:
     def _names_with(self, names: Sequence[Any] | None, n_new: int) -> list[Any] | None:
         if names is None and self._names is None:
             return None
+        if isinstance(names, (str, bytes)):
+            raise TypeError(f"names must be a sequence, one a model, got {names!r:.100}")
         new = list(range(self._n_models, self._n_models + n_new)) if names is None else list(names)
+        for name in new:
+            if not isinstance(name, Hashable):
+                raise TypeError(f"names must be hashable, got {name!r:.100}")
         if len(new) != n_new:
             raise ValueError(f"names must be one a model, {n_new}, got {len(new)}")
         whole = [*self.names, *new]

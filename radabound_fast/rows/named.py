@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from radabound_fast.rows.packing import as_array, is_pandas
 
 
-def by_class(frame: Any, classes: list[Any], name: str) -> Any:
-    """The values of a frame, or of a list of frames, with a column a class in the classes' order.
+def by_class(frame: Any, classes: list[Any], name: str, ndim: int = 1) -> Any:
+    """The values of a frame, or with `ndim` 2 of a list of frames, in the order of the classes.
 
     Columns are put in order if they are named as the classes (`True` and "1.0" name the class 1).
-    Columns with other names, and anything but frames, are taken in the order in which they come.
+    Columns with other names, and anything but frames with a row a sample, are as they come.
 
     Raises
     ------
     ValueError
         Some columns are named as classes, and others are not, or two are named alike.
     """
-    if _are_named(frame):
-        return [by_class(one, classes, name) for one in frame]
+    if ndim == 2:
+        return [by_class(one, classes, name) for one in frame] if _are_named(frame) else frame
     names = column_names(frame)
     order = None if names is None else class_order(names, classes, name)
     return frame if order is None else as_array(frame, name)[..., order]

@@ -517,7 +517,7 @@ class RemoteGuard:
 
     def _encoded(self, y_pred: Any, ndim: int) -> tuple[str, bytes]:
         if self._labels is None:
-            return "npy", _npy(self._by_class(y_pred))
+            return "npy", _npy(self._by_class(y_pred, ndim))
         if len(self._labels.classes) == 2:
             words = pack_rows(*self._labels.match(y_pred, ndim))
             octets = np.atleast_2d(words).astype("<u8", copy=False).view(np.uint8)
@@ -525,11 +525,11 @@ class RemoteGuard:
         codes = self._labels.codes_of(y_pred, ndim)
         return "codes", codes.astype(code_dtype(len(self._labels.classes)), copy=False).tobytes()
 
-    def _by_class(self, y_pred: Any) -> NDArray[Any]:
+    def _by_class(self, y_pred: Any, ndim: int) -> NDArray[Any]:
         """Scores, numbers and probabilities, whose names the service does not see."""
         classes, pos_label = self._holdout.classes, self._holdout.pos_label
         if classes is not None:
-            y_pred = by_class(y_pred, classes, "y_pred")
+            y_pred = by_class(y_pred, classes, "y_pred", ndim)
             if pos_label is not None:
                 check_class(y_pred, classes, classes.index(pos_label), "y_pred")
         return as_array(y_pred, "y_pred")

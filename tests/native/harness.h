@@ -74,6 +74,7 @@ void try_pack_row(void);
 void try_units_row(void);
 void try_sliced(void);
 void try_studentise(void);
+void try_raise_maxima(void);
 void try_scan(void);
 void try_blocks(void);
 void try_threads(void);

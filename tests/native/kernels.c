@@ -25,9 +25,10 @@ static const struct {
     int share;
 } targets[] = {
     {try_count_bits, 200}, {try_widen_extremes, 90}, {try_count_units, 150},
-    {try_raise_extremes, 80}, {try_sum_units, 80}, {try_fill_lines, 60}, {try_pack_row, 226},
+    {try_raise_extremes, 80}, {try_sum_units, 80}, {try_fill_lines, 60}, {try_pack_row, 216},
     {try_units_row, 40}, {try_fingerprint_rows, 20}, {try_edge, 20}, {try_scan, 22},
-    {try_sliced, 6}, {try_studentise, 4}, {try_blocks, 2},
+    {try_sliced, 6}, {try_studentise, 4},
+    {try_raise_maxima, 10}, {try_blocks, 2},
 };
 
 static void one_execution(uint64_t seed, uint64_t number, int threads)

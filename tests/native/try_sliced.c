@@ -119,6 +119,16 @@ static void random_ways(const struct block_case *c, int64_t n_vectors, struct wa
     }
 }
 
+/* Equal numbers: 0 is -0, of which kernels keep either. */
+static void check_equal_reals(double *got, double *wanted, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++) {
+        got[i] += 0.0;
+        wanted[i] += 0.0;
+    }
+    check_equal(got, wanted, (size_t)n * sizeof *got, what);
+}
+
 /* Extremes of both ways, one after the other: highest, then lowest of n_vectors each. */
 static void set_extremes(struct ways *ways, double *extremes, int64_t n_vectors)
 {
@@ -183,6 +193,33 @@ void try_studentise(void)
                                SLICED_MOST_INTO);
         }
         sliced_plan_free(plan);
-        check_equal(got, wanted, (size_t)n * sizeof *got, "studentised extremes");
+        check_equal_reals(got, wanted, n, "studentised extremes");
+    }
+}
+
+/* studentised.h's largest differences, to the last bit. */
+void try_raise_maxima(void)
+{
+    const int64_t n = LANES * size_to(40), k = up_to(20) - 1, stride = n + below(9);
+    const double *sums = random_reals(START, n, 1), *sign_sums = random_reals(EXPECTED, n, 1);
+    const double *means = random_reals(TOTALS, k, 1), *scales = random_reals(GROWTH, k, 1);
+    const double *others = random_reals(OUT, k ? (k - 1) * stride + n : 0, 1);
+    const double *start = random_reals(COUNTS, n, 1);
+    double *wanted = GUARDED(double, WANTED, n);
+    for (int64_t v = 0; v < n; v++) {
+        wanted[v] = start[v];
+        for (int64_t g = 0; g < k; g++) {
+            const double expected = means[g] * sign_sums[v];
+            const double one = (sums[v] - others[g * stride + v] - expected) * scales[g];
+            wanted[v] = one > wanted[v] ? one : wanted[v];
+        }
+    }
+    for (EACH_SET(set)) {
+        double *got = GUARDED(double, EXTREMES, n);
+        memcpy(got, start, (size_t)n * sizeof *got);
+        running("raise_maxima", set);
+        set->sliced->raise_maxima(sums, others, (ptrdiff_t)stride, (ptrdiff_t)k, means, scales,
+                                  sign_sums, (ptrdiff_t)n, got);
+        check_equal_reals(got, wanted, n, "maxima");
     }
 }

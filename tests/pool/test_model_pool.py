@@ -236,6 +236,11 @@ def test_names(pool_of_40):
         made.add(Y_pred[4], names=["svm"])
     with pytest.raises(ValueError, match="names must be one a model, 2, got 1"):
         made.add(Y_pred[4:6], names=["a"])
+    with pytest.raises(TypeError, match="names must be a sequence, one a model, got 'ab'"):
+        made.add(Y_pred[4:6], names="ab")
+    with pytest.raises(TypeError, match=r"names must be hashable, got \[1\]"):
+        made.add(Y_pred[4], names=[[1]])
+    made.add(Y_pred[:0])
     assert made.n_models == 4
 
 

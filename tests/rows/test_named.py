@@ -63,6 +63,16 @@ def test_columns_without_names_of_classes_go_by_position(way):
         assert WAYS[way](given) == WAYS[way](CHANCES)
 
 
+def test_a_frame_with_a_row_a_model_has_samples_for_columns_whatever_they_are_called():
+    """Sample numbers that are classes too, as row numbers and labels of 0 and 1 are."""
+    y_true = RNG.integers(0, 2, M)
+    expected = search_of(y_true, metric="neg_brier_score").query(CHANCES[:, 0], key=0).value
+    for names in (INDEX - 3, RNG.permutation(M), [f"row {place}" for place in range(M)]):
+        frame = pd.DataFrame([CHANCES[:, 0]] * 2, columns=names)
+        search = search_of(y_true, metric="neg_brier_score")
+        assert search.query_many(frame, keys=[0, 1]).values.tolist() == [expected] * 2
+
+
 def test_a_column_beside_those_of_the_classes_is_not_dropped_in_silence():
     frame = pd.DataFrame(CHANCES, columns=ANIMALS).assign(label=1.0)
     for way, ask in WAYS.items():

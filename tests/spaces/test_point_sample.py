@@ -136,6 +136,10 @@ def test_points_of_finite_spaces_are_some_of_their_keys_each_once():
     ):
         points = PointSample(space, 5, seed=0)
         assert points.size == 5 and all(point in space for point in points)
+    # 64 draws are not all from one half of a space, but with chance 2**-63
+    for size in (10**6, 2**62, 2**63, 2**80):
+        places = [place * 2 // size for place in PointSample(as_space(size), 64, seed=0)]
+        assert set(places) == {0, 1} and len(places) == 64
     assert PointSample(Grid({"a": [1, 2]}), 100, seed=0).size == 2  # all of it
     assert PointSample({"a": [1, 2]}, 100, seed=0).size == 2
     assert PointSample({"a": randint(0, 3)}, 100, seed=0).nearest({"a": 1.4}) == {"a": 1}
