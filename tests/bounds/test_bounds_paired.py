@@ -249,3 +249,24 @@ def test_a_holdout_of_2_to_the_40_has_limits_too():
 def test_bad_counts_are_refused_by_name(arguments, error):
     with pytest.raises(ValueError, match=error):
         paired_interval(*arguments)
+
+
+# where no row speaks for the model, the law with p = 0 makes it a limit of one share
+@pytest.mark.parametrize(
+    "case", [(0, 30, 4000), (0, 10**5, 10**6), (0, 7, 8), (0, 1, 1), (0, 0, 500), (0, 399, 400)]
+)
+@pytest.mark.parametrize("nats", [3.0, 17.0, 250.0])
+def test_where_nothing_speaks_for_a_model_its_limit_is_that_of_one_share(case, nats):
+    low = paired_interval(*case, nats)[0]
+    _, exact = binomial_interval(case[1], case[2], nats - math.log1p(-OUTSIDE))
+    assert -1 <= low <= -exact * (1 - 1e-9)
+    distance = exact - case[1] / case[2]
+    assert -low - case[1] / case[2] <= distance * (1.06 + 2 * SLACK)
+
+
+# all rows differ: the number of rows that do says nothing, and the sign test says all
+@pytest.mark.parametrize("counts", [(60, 60), (9, 1), (1, 0), (150, 150)])
+def test_where_all_rows_differ_the_limits_are_those_of_a_coin(counts):
+    low = paired_interval(*counts, sum(counts), 5.0)[0]
+    share, _ = binomial_interval(counts[0], sum(counts), 5.0 - math.log1p(-OUTSIDE))
+    assert low <= 2 * share - 1 + 1e-9

@@ -15,7 +15,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
 from radabound_fast import DeclaredSearch, GuessAndCheck, Holdout, HoldoutExhausted, RadaBound
-from radabound_fast.metrics import AbsoluteError, LogLoss, choice_of
+from radabound_fast.integrations._rounds import Rounds
+from radabound_fast.metrics import AbsoluteError, LogLoss, RocAuc, choice_of
 from radabound_fast.spaces import Grid, epoch_of
 
 DATA = {"two classes": load_breast_cancer, "ten classes": load_digits}
@@ -472,6 +473,17 @@ def test_labels_in_another_order_are_the_same_classes(tool, metric, order):
         tool(2).fit(X, y, [hook])
         answers.append([value for _, value in told(hook)])
     assert answers[0] == pytest.approx(answers[1], abs=1e-12)
+
+
+@pytest.mark.parametrize("pos_label", [0, 1])
+def test_chances_of_the_first_class_have_no_ties_that_those_of_the_second_have_not(pos_label):
+    """1 - 1e-20 and 1 - 2e-20 are one number."""
+    y = np.arange(40) % 2
+    guard = DeclaredSearch(Holdout(y, metric=RocAuc(pos_label=pos_label)), 1, delta=0.1)
+    rounds = Rounds(guard, np.zeros((40, 1)), 1, None, lambda n_rounds: 0)
+    rounds.start("binary", {"binary": "chances"}, 2)
+    rounds.ask(1, np.where(y == 1, 2e-20, 1e-20))
+    assert rounds.best == (1, 1.0)
 
 
 def test_xgboosts_raw_scores_are_log_odds(xgboost):

@@ -16,7 +16,17 @@ HUB = "optunahub/package/pruners/radabound/example.py"
 
 # file: (what it needs, what it prints)
 SCRIPTS = {
+    "trust_the_best_score.py": ((), r"The best of 3 models is depth=5, leaf=10: error 0\.1940 on "),
+    "beat_the_baseline.py": ((), r"(depth \d: errs less often by 0\.\d+ to 0\.\d+: better\n){3}"),
+    "share_one_search.py": ((), r"The best of 5 different models is depth=\d: error 0\.\d+ on "),
+    "audit_a_folder.py": ((), r"50 queries were answered before\.\n\nThe best of 100 models is "),
+    "plan_the_holdout.py": ((), r"100,000 rows: an error of 0.25 is known to be 0\.243 to 0\.257"),
+    "judge_in_a_fixed_order.py": (
+        (),
+        r"30 of 30 answered, halted: False\nthe lowest upper ",
+    ),
     "joblib_search.py": (("joblib", "sklearn"), r"\d+ of 60 answered, halted: True\nbest: "),
+    "confirm_finalists.py": (("sklearn",), r"winner, trained again: error 0\.\d+, true 0\.\d+ to"),
     "sklearn_search.py": (("joblib", "sklearn"), r"9 answered, \d surprises?, halted: False"),
     "lightgbm_rounds.py": (("lightgbm", "sklearn"), r"12 answered, halted: False\nbest after "),
     "xgboost_rounds.py": (("xgboost", "sklearn"), r"12 answered, halted: False\nbest after "),
@@ -71,6 +81,13 @@ def test_a_search_overfits_without_the_guard_and_stops_with_it(tmp_path):
 GATE = {"release_gate/promote_mlflow.py", "release_gate/test_release.py"}
 
 
+def test_every_example_is_in_the_list_of_jobs():
+    listed = set(re.findall(r"\]\(([\w/.]+)\)", (EXAMPLES / "README.md").read_text()))
+    assert all((EXAMPLES / name).exists() for name in listed)
+    there = {path.name for path in EXAMPLES.iterdir()} - {"README.md", "optunahub", "__pycache__"}
+    assert there <= listed
+
+
 def test_every_script_is_tested():
     scripts = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")}
     package = {HUB.replace("example.py", "__init__.py")}
@@ -84,4 +101,5 @@ def test_every_example_is_named_in_the_documentation():
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     shown = set(re.findall(r"`examples/([a-z_/]+\.py)`", text))
     others = {"overfitting_search.py", "optuna_declared_search.py"}
-    assert shown == set(SCRIPTS) - {HUB} | others | GATE
+    jobs = {name for name, (packages, _) in SCRIPTS.items() if not packages}  # in README.md
+    assert shown == set(SCRIPTS) - {HUB} - jobs | others | GATE

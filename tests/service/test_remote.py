@@ -208,6 +208,21 @@ def test_a_halt_is_the_exception_that_it_is(tmp_path):
         assert service.remote("blue").halted and not asked.can_answer and asked.n_left() == 0
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_halt_that_was_told_is_known_without_the_service(tmp_path, many):
+    given = {"epsilon": 0.08, "delta": 0.1, "bound": "mclt", "seed": 1}
+    with in_thread(RadaBound.open(tmp_path / "g.db", Y, **given), tmp_path) as service:
+        asked, other = service.remote(timeout=5), service.remote("blue")
+        rows = RNG.integers(0, 2, (400, M))
+        if many:
+            asked.query_many(rows)
+        else:
+            other.query_many(rows)
+            with pytest.raises(HoldoutExhausted):
+                asked.query(rows[0])
+    assert asked.halted
+
+
 def test_a_wrong_token_or_url_is_told_at_once(service):
     with pytest.raises(PermissionError, match="a token of the service"):
         RemoteGuard(service.url, token="somebody-else's-token")
