@@ -42,6 +42,11 @@ TREE = [
         "Ladder",
         "the best score so far, within a half-width",
     ),
+    (
+        ["Do you release candidates, one after", "another, on one test set?"],
+        "Gate",
+        "for each candidate: passed or not",
+    ),
 ]
 LAST = ["No valid answer here: collect more data,", "or ask a smaller question."]
 

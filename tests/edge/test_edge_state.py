@@ -212,23 +212,41 @@ def test_the_newer_slot_counts_and_a_torn_one_does_not():
             EdgeState.from_file(content)
 
 
-def test_slots_of_two_guards_are_refused():
-    content = replace(new(), n_answered=9).to_bytes() + new(seed=8).to_bytes()
+@pytest.mark.parametrize(
+    "change",
+    [{"n_samples": 1001}, {"n_vectors": 33}, {"epsilon": 0.31}, {"delta": 0.11},
+     {"bound": "bernstein"}, {"seed": 8}, {"bound": "fixed-sequence"}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("swapped", [False, True])
+def test_slots_of_two_guards_are_refused(change, swapped):
+    """One argument at a time differs; the halves are as long as the longer slot."""
+    slots = [replace(new(), n_answered=9).to_bytes(), new(**change).to_bytes()]
+    length = max(map(len, slots))
+    halves = [slot.ljust(length, b"\xff") for slot in slots]
     with pytest.raises(ValueError, match="the slots are of two guards"):
-        EdgeState.from_file(content)
+        EdgeState.from_file(b"".join(halves[::-1] if swapped else halves))
 
 
-def test_numbers_that_no_guard_stores_are_refused_though_the_checksum_is_right():
-    for fields in (
-        {"n_samples": 0},
-        {"n_samples": 2**31},
-        {"largest": 1001},
-        {"n_answered": 2**32 - 1},
-        {"halted": 2},
-        {"pieces": (Piece(1, 5, (0, 0, 0)),)},
-    ):
-        with pytest.raises(ValueError, match="not made by"):
-            EdgeState.from_bytes(replace(new(), **fields).to_bytes())
+# the last that a guard stores, and the first that none does
+@pytest.mark.parametrize(
+    ("last", "first"),
+    [
+        ({"n_samples": 1}, {"n_samples": 0}),
+        ({"n_samples": 2**31 - 1}, {"n_samples": 2**31}),
+        ({"largest": 1000}, {"largest": 1001}),
+        ({"n_answered": 2**32 - 2}, {"n_answered": 2**32 - 1}),
+        ({"halted": 1}, {"halted": 2}),
+        ({"pieces": (Piece(0, 5, (0, 0, 0)),)}, {"pieces": (Piece(1, 5, (0, 0, 0)),)}),
+    ],
+    ids=str,
+)
+def test_numbers_that_no_guard_stores_are_refused_though_the_checksum_is_right(last, first):
+    known = EdgeState.from_bytes(replace(new(), **last).to_bytes())
+    for name, value in last.items():
+        assert getattr(known, name) == value
+    with pytest.raises(ValueError, match="not made by"):
+        EdgeState.from_bytes(replace(new(), **first).to_bytes())
 
 
 def test_a_forged_slot_is_refused_or_shown_whatever_it_says(command):

@@ -460,3 +460,46 @@ def test_a_bucket_of_s3_is_read(folder):
 
         fsspec.config.conf.pop("s3", None)
         server.stop()
+
+
+# ---- what the caller gave ------------------------------------------------------------------------
+
+
+def test_a_list_of_paths_is_neither_kept_nor_changed(folder):
+    for number, rows in enumerate(np.split(PREDICTIONS, 3)):
+        np.save(f"p/{number}.npy", rows)
+    paths = [f"p/{number}.npy" for number in range(3)]
+    given = list(paths)
+    rows = opened(paths)
+    assert paths == given
+    paths.clear()
+    np.testing.assert_array_equal(whole(rows), PREDICTIONS)
+    backwards = opened(given[::-1])  # files that are named come in their own order
+    np.testing.assert_array_equal(whole(backwards), np.vstack(np.split(PREDICTIONS, 3)[::-1]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [["--delta", "0.11"], ["--space-size", "1001"], ["--metric", "accuracy"], ["--labels", "z.npy"],
+     ["--baseline", "z.npy"], ["--keys", "k.txt"]],
+    ids=lambda change: change[0],
+)  # fmt: skip
+def test_a_state_is_of_one_search(run, folder, change):
+    """One argument at a time differs."""
+    np.save("p.npy", PREDICTIONS)
+    np.save("z.npy", np.append(1 - LABELS[:1], LABELS[1:]))
+    Path("k.txt").write_text("\n".join(NAMES))
+    options = {
+        "--labels": "y.npy",
+        "--delta": "0.1",
+        "--space-size": "1e3",
+        "--predictions": "p.npy",
+    }
+    same = ["audit", *(word for pair in options.items() for word in pair), "--state", "s.db"]
+    assert run(*same)[0] == 0 and "30 queries were answered before." in run(*same)[1]
+    other = options | {change[0]: change[1]}
+    code, out, err = run(
+        "audit", *(word for pair in other.items() for word in pair), "--state", "s.db"
+    )
+    assert (code, out) == (2, "") and "s.db" in err and err.count("\n") == 1
+    assert "30 queries were answered before." in run(*same)[1]

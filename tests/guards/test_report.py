@@ -367,3 +367,16 @@ def test_the_command_says_in_a_line_what_is_no_search(tmp_path, capsys):
         assert main(["report", str(tmp_path / name)]) == 2
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1
+
+
+def test_of_many_equals_the_first_is_the_best_and_the_ranking_keeps_their_order():
+    search = DeclaredSearch(M, 3000, delta=0.1)
+    losses = np.zeros((3000, M), bool)
+    losses[::2, :300] = losses[1::2, 300:600] = True  # different models of one error
+    search.query_many(losses, keys=np.arange(3000)[::-1])
+    report = search.report()
+    assert report.best.key == 2999
+    assert [answer.key for answer in report.ranking()] == list(range(2999, -1, -1))
+    ranked = report.ranking(5)
+    ranked.clear()  # which is the caller's
+    assert len(report.ranking(5)) == 5
