@@ -21,6 +21,7 @@ from radabound_fast._checks import (
 )
 from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.support import n_forks, sealed
+from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.candidates import LossRows, PredictionRows
 from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
@@ -34,6 +35,7 @@ from radabound_fast.guards.search_parts import (
     chosen_rows,
     drawn_rows,
     repeated_rows,
+    warn_of_few,
 )
 from radabound_fast.guards.search_rows import LossRows as SearchLosses
 from radabound_fast.holdout import Holdout, Losses, as_judged
@@ -156,6 +158,7 @@ class ConfirmedSearch(Guard):
         self._baseline = None if baseline is None else self._read(baseline, "baseline")
         self._has_gains, self._lacks_labels = baseline is not None, False
         self._metric = _metric_of(part)
+        warn_of_few(part, confirmation_nats(1, self.delta, n_batches=self.n_batches))
         self._secret = os.urandom(16)
         self._events: Events | None = EventList()
         self._record: EventRecord | None = None  # the database it was opened from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -112,6 +113,26 @@ def check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
                 f"{counted(n_classes, 'class', 'classes')}: pass stratify=True, another share, or "
                 "other rows"
             )
+
+
+def warn_of_few(part: Holdout | Losses, nats: float) -> None:
+    """Warn where even a flawless model has an interval over half of the metric's range or more.
+
+    With n rows, all right, the exact limit at so many nats is ``1 - exp(-nats / n)``.
+    """
+    n_rows, of = part.n_samples, ""
+    if isinstance(part, Holdout) and METRICS[part.metric].needs == "both classes":
+        n_rows, of = int(np.bincount(part.labels.codes).min()), " of each class"
+    elif part.weighting is not None:  # independent ones
+        n_rows, of = int(part.weighting.counts.sum()), ", or groups of them,"
+    least = math.ceil(nats / math.log(2))
+    if n_rows < least:
+        warnings.warn(
+            f"confirmation rows must be at least {least}{of} to say anything with metric="
+            f"{part.metric!r}, got {n_rows}: a flawless model would have an interval over half of "
+            "the metric's range",
+            stacklevel=4,
+        )
 
 
 def repeated_rows(X: Any, confirmation_rows: Mask) -> Mask:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.named import some_rows
 from radabound_fast.rows.packing import as_array, checked_words
@@ -124,7 +125,9 @@ class Part:
         else:
             shape = as_array(values, name).shape
             if len(shape) < ndim:
-                raise ValueError(f"{name} must have {ndim} dimensions, got shape {shape}")
+                raise ValueError(
+                    f"{name} must have {counted(ndim, 'dimension')}, got shape {shape}"
+                )
             n_values = shape[ndim - 1]
         if n_values not in (len(self.rows), self.n_rows):
             raise ValueError(

@@ -18,7 +18,7 @@ SLACK = 0.008  # the part of the nats that the cells between computed laws may t
 
 def won(plus, minus, m, gain):
     """What the best bet against a gain has won, over a fine grid of bets; K_D of Result 25."""
-    bets = np.concatenate([np.linspace(0, 1, 20_001), [1 - 1e-9]]) / (1 + gain)
+    bets = np.concatenate([np.linspace(0, 1, 6001), [1 - 1e-9]]) / (1 + gain)
     with np.errstate(divide="ignore", invalid="ignore"):
         sides = [
             xlogy(n, 1 + bets * (x - gain))
@@ -86,7 +86,9 @@ def test_the_limits_of_60_against_40_rows_of_2000():
 
 # Exact: what a law misses is a sum over all points.  Each limit of D is tried from its wrong side.
 @pytest.mark.parametrize("nats", [0.5, math.log(4), 3.0, 8.0, 20.0])
-@pytest.mark.parametrize("m", [1, 2, 7, 30, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "m", [1, 2, 12, *(pytest.param(m, marks=pytest.mark.thorough) for m in (30, 60))]
+)
 def test_both_sides_hold_for_every_law(m, nats):
     plus, minus, _ = points(m)
     lows, highs = paired_interval(plus, minus, m, nats)
@@ -147,14 +149,15 @@ def probability(least, m, p, q):
     return total
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("case", "nats"),
     [
         ((60, 40, 2000), 3.0),
         ((24, 16, 2000), 17.0),
-        pytest.param((40, 60, 10**6), 40.0, marks=pytest.mark.thorough),
-        pytest.param((20, 10, 500), 30.0, marks=pytest.mark.thorough),
-        pytest.param((120, 80, 4000), 10.0, marks=pytest.mark.thorough),
+        ((40, 60, 10**6), 40.0),
+        ((20, 10, 500), 30.0),
+        ((120, 80, 4000), 10.0),
     ],
 )
 def test_limits_of_many_rows_in_30_digits(case, nats):
@@ -184,7 +187,7 @@ def test_the_upper_limit_is_the_lower_one_in_mirror_image(case):
     assert low <= (n_plus - n_minus) / n_samples <= high
 
 
-@pytest.mark.parametrize("m", [3, 25, 60])
+@pytest.mark.parametrize("m", [3, 25, pytest.param(60, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("nats", [1.5, 3.0, 8.0])
 def test_limits_grow_with_the_counts(m, nats):
     plus, minus, _ = points(m)

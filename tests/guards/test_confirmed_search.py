@@ -155,6 +155,22 @@ def test_all_rows_may_be_kept_for_the_end():
     assert answer.search_value is None and answer.low < answer.value < answer.high
 
 
+@pytest.mark.parametrize(
+    ("judged", "n_kept", "least"),
+    [(Y, 4, "5 to say"), (Holdout(Y, metric="roc_auc"), 9, "5 of each class to say")],
+)
+def test_so_few_rows_that_nothing_can_be_said_get_a_warning(judged, n_kept, least):
+    """Of n flawless rows the limit at 3 nats is exp(-3 / n), below one half for n < 4.3."""
+    rows = np.zeros(M, bool)
+    rows[np.flatnonzero(Y == 0)[: n_kept // 2]] = rows[np.flatnonzero(Y == 1)[:5]] = True
+    rows[np.flatnonzero(rows)[n_kept:]] = False
+    with pytest.warns(UserWarning, match=f"confirmation rows must be at least {least}"):
+        ConfirmedSearch(judged, delta=0.1, rows=rows)
+    five = np.arange(M) < 5
+    answer = ConfirmedSearch(Y, delta=0.1, rows=five).confirm(Y)  # no warning
+    assert answer.high < 0.5
+
+
 def test_repeated_features_get_a_warning():
     X = np.random.default_rng(1).normal(size=(M, 3))
     X[ON_B & (np.arange(M) < 5)] = X[M - 1]

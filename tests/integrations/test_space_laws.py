@@ -150,6 +150,24 @@ def test_a_model_is_trained_with_the_member_that_is_its_key(optuna):
         assert "log=-1.6" in str(search.report())
 
 
+def test_a_trial_may_be_of_any_of_several_grids(optuna):
+    from radabound_fast.integrations.optuna import guarded_objective
+
+    search = DeclaredSearch(LABELS, [{"n": [1]}, {"n": [2]}, {"n": [3], "m": [4]}], delta=0.1)
+    study, seen = optuna.create_study(), []
+
+    def predict(trial):
+        seen.append(trial.suggest_int("n", 1, 3))
+        if seen[-1] == 3:
+            trial.suggest_int("m", 4, 4)
+        return LABELS
+
+    for n in (2, 3, 1):
+        study.enqueue_trial({"n": n})
+    study.optimize(guarded_objective(search, predict), n_trials=3)
+    assert seen == [2, 3, 1] and search.answers.keys == [{"n": 2}, {"n": 3, "m": 4}, {"n": 1}]
+
+
 def test_what_was_not_declared_is_refused_before_it_is_fitted(optuna):
     from radabound_fast.integrations.optuna import guarded_objective, points_of, space_of
 
@@ -314,6 +332,10 @@ def test_weights_of_accepted_configurations_never_exceed_1():
         assert space.find(space.key_of(json.loads(json.dumps(code))))[0] == code
         turned = dict(reversed(same[0].items()))
         assert space.find(turned)[0] == code and space.key_of(code).keys() == turned.keys()
+    free = cs.ConfigurationSpace({"n": (1, 3), "a": ["a", "b"]})
+    assert space.size is None and space_of(free).size == 6
+    free.add(cs.ForbiddenEqualsClause(free["a"], "b"))
+    assert space_of(free).size is None
     for wrong in (True, 3.0000001, 2.5, "3", math.nan, 4, 0):
         with pytest.raises(ValueError, match=r"n must be one of range\(1, 4\), got"):
             space.find(key | {"n": wrong})
@@ -430,6 +452,8 @@ def test_a_domain_without_end_is_told_a_line_that_can_be_taken(module, domain, l
     assert str(raised.value).endswith(f'{points}"x": {line}') and "inf" not in line
     assert ray_module.space_of({"x": eval(line, {"tune": tune, "np": np})}).size >= 37
     sample = ray_module.points_of({"x": domain}, 200, seed=0)
+    nested = ray_module.points_of({"m": {"x": domain, "seed": 7}}, 50, seed=0)
+    assert all(type(point["m"]["x"]) in (int, float) for point in nested)
     assert sample.size > 20 and sample == ray_module.points_of({"x": domain}, 200, seed=0)
 
 

@@ -237,6 +237,22 @@ def test_a_prior_that_lists_its_keys_has_these_alone():
             space.find(wrong)
 
 
+def test_a_prior_returns_what_it_lists_and_codes_of_plain_types():
+    class Functions(Words):
+        def nats(self, key):
+            return math.log(2)
+
+        def __iter__(self):
+            return iter([math.sqrt, math.exp])
+
+    class Name(str):
+        """A string of a tool's own."""
+
+    space = as_space(Functions())
+    assert [space.key_of(space.find(one)[0]) for one in space.declared] == list(space.declared)
+    assert type(as_space(Words()).find(Name("a"))[0]) is str
+
+
 def test_a_prior_without_end_has_the_keys_that_it_contains():
     space = as_space(Contained())
     assert [key in space for key in (3, 3.0, np.int64(3), 40)] == [True] * 4
