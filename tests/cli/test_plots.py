@@ -250,11 +250,12 @@ def test_a_bad_model_does_not_flatten_the_others(bad):
 
 
 def test_the_best_is_seen_however_far_it_is_from_the_others():
-    scores = GOOD.copy()
+    scores = 0.8 + 0.1 * (GOOD - 0.2)
     scores[30] = 0.001
-    (axes,) = draw_report(scores).axes
-    assert axes.get_ylim()[0] <= 0.001 - 0.03
+    (axes,) = draw_report(scores, half_width=0.001).axes
+    assert axes.get_ylim()[0] <= 0.0
     assert "the best:\nmodel 31" in [text.get_text() for text in axes.texts]
+    assert not [line for line in axes.lines if line.get_marker() in ("^", "v")]
 
 
 @pytest.mark.parametrize(("n_models", "dense"), [(2000, False), (2001, True)])

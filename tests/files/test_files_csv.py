@@ -329,6 +329,16 @@ def test_any_other_column_without_a_name_is_refused(tmp_path, index):
         files.open_losses(path, header=True, transpose=True)
 
 
+def test_a_first_line_with_other_empty_cells_is_no_header(tmp_path):
+    (tmp_path / "p.csv").write_text(",a,\n0,1,0\n1,0,1\n")
+    np.save(tmp_path / "y.npy", [1, 0])
+    for header, message in ((None, "must hold numbers, as .* got .. in"), (True, "has no name")):
+        with pytest.raises(ValueError, match=message):
+            files.open_predictions(
+                tmp_path / "y.npy", tmp_path / "p.csv", header=header, transpose=True
+            )
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_first_model_that_counts_the_rows_is_an_index_with_a_name(tmp_path, suffix, first):

@@ -68,7 +68,10 @@ def plain_matrix(path, suffix, text, header):
             return np.lib.format.read_array(file)
     if suffix == ".csv":
         with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row][bool(header) :]
+            rows = [row for row in csv.reader(file) if row]
+        if header is not False and rows and rows[0][0] == "":
+            return None  # maybe an index
+        rows = rows[bool(header) :]
         return np.array(rows) if text else np.array([[float(cell) for cell in row] for row in rows])
     if suffix == ".parquet":
         with optional("pyarrow.parquet").ParquetFile(path) as file:
