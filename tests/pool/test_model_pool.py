@@ -10,7 +10,7 @@ from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
 from radabound_fast.bounds import binomial_interval, paired_interval
-from radabound_fast.pool import best, front
+from radabound_fast.pool import best, front, levels
 from radabound_fast.rows import reference
 
 M, K, DELTA, SEED = 600, 40, 0.1, 5
@@ -244,6 +244,17 @@ def test_names(pool_of_40):
     assert made.n_models == 4
 
 
+@pytest.mark.parametrize("n_models", [1, 7, 10**6])
+@pytest.mark.parametrize(
+    "maxima",
+    [np.full(1000, 9.0), np.full(4, 1.0)],  # far out; too few vectors for any critical value
+)
+def test_no_level_is_below_bonferronis(maxima, n_models):
+    assert levels.one_sided_level(maxima, DELTA, n_models) == pytest.approx(
+        max(DELTA / n_models, norm.sf(9.0) if len(maxima) == 1000 else 0.0)
+    )
+
+
 # ---- odd pools -----------------------------------------------------------------------------------
 
 
@@ -299,6 +310,11 @@ def test_real_valued_losses(metric):
     assert (found.bonferroni_lows <= found.lows).all()
     assert (found.highs <= found.bonferroni_highs).all()
     assert found.as_if < 10
+    p = np.where(y_true, probabilities, 1 - probabilities)  # that of what came
+    scores = -((1 - p) ** 2) if metric == "neg_brier_score" else np.log(np.clip(p, 0.01, 0.99))
+    assert_allclose(found.values, scores.mean(axis=1), atol=1e-6)
+    assert_allclose(better.gains, scores.mean(axis=1) - scores[8].mean(), atol=1e-6)
+    assert made.baseline_value == pytest.approx(scores[8].mean(), abs=1e-6)
     assert best.may_be_best[best.best] and not best.may_be_best.all()
     assert best.best == found.values.argmax()
     assert 0 < better.is_better.sum() < 9 and not better.is_better[8:].any()
