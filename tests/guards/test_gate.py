@@ -116,17 +116,6 @@ def test_a_bar_on_the_value_is_passed_where_its_limit_is(metric, y_pred, value):
         assert Gate(Holdout(Y, metric=metric), at_most=bar).query(y_pred).passed == passes
 
 
-def at_its_edge(condition: str) -> tuple[dict[str, Any], Any]:
-    """Options under which the limit of `STEPS[3]` is exactly at a condition; and the options."""
-    nats = math.log(20) + history_nats([0, 0])
-    low = lower_limit(BASELINE, STEPS[3], nats)
-    if condition == "slices":
-        worse = lower_limit(BASELINE, STEPS[0], nats)
-        return {"slices": {"all": np.ones(M, bool)}, "margin": None}, -worse
-    limits = binomial_interval(int((STEPS[3] != Y).sum()), M, nats)
-    return {"margin": None}, {"at_least": limits[0], "at_most": limits[1]}.get(condition, low)
-
-
 @pytest.mark.parametrize(
     ("condition", "passes_at", "harder"),
     [
@@ -139,9 +128,16 @@ def at_its_edge(condition: str) -> tuple[dict[str, Any], Any]:
 )
 def test_a_limit_exactly_at_a_condition(condition: str, passes_at: bool, harder: int):
     """A gain has to be larger than a margin; a value at its bar is enough, and so is a slice."""
-    options, edge = at_its_edge(condition)
-    argument = "slice_margin" if condition == "slices" else condition
-    y_pred = STEPS[0] if condition == "slices" else STEPS[3]
+    nats = math.log(20) + history_nats([0, 0])
+    limits = binomial_interval(int((STEPS[3] != Y).sum()), M, nats)
+    options: dict[str, Any] = {"margin": None}
+    y_pred, argument, edge = STEPS[3], condition, lower_limit(BASELINE, STEPS[3], nats)
+    if condition == "slices":
+        options["slices"] = {"all": np.ones(M, bool)}
+        y_pred, argument = STEPS[0], "slice_margin"
+        edge = -lower_limit(BASELINE, STEPS[0], nats)
+    elif condition in ("at_least", "at_most"):
+        edge = limits[condition == "at_most"]
     for bar, expected in (
         (math.nextafter(edge, -harder * math.inf), True),
         (edge, passes_at),
@@ -234,6 +230,25 @@ def test_a_pass_taken_back_and_restored():
     assert gate.query(STEPS[0]).compared_with == 0
     assert gate.query(STEPS[3]) == passed and gate.in_production == 1
     assert gate.n_answered == 2
+
+
+def test_without_promotion_the_baseline_stays_in_production():
+    gate = Gate(Y, baseline=BASELINE, promote=False)
+    for _ in range(2):
+        assert gate.query(STEPS[4]).passed and gate.in_production == 0
+    assert gate.query(STEPS[3]).compared_with == 0
+    with pytest.raises(ValueError, match="there is no pass to revoke"):
+        gate.revoke()
+
+
+def test_a_slice_that_is_changed_later_is_the_slice_that_was_given():
+    rows = np.arange(M) < 600
+    gate = Gate(Y, baseline=BASELINE, slices={"first": rows}, slice_margin=0.02)
+    rows[:] = Y == 2
+    gate.query(STEPS[3])
+    (one,) = gate.close_out().candidates
+    gain = np.mean((BASELINE != Y)[:600]) - np.mean((STEPS[3] != Y)[:600])
+    assert one.estimates["gain on first"].value == pytest.approx(gain)
 
 
 def test_needed_is_what_passes():
