@@ -11,12 +11,13 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "tutorials").glob("*.ip
 pytestmark = [pytest.mark.data, pytest.mark.source, pytest.mark.thorough]
 
 
-def test_there_are_four():
+def test_there_are_five():
     assert [path.stem for path in NOTEBOOKS] == [
         "confirm_finalists",
         "guess_and_check",
         "random_search",
         "search_over_scores",
+        "year_of_releases",
     ]
 
 
