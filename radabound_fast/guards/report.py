@@ -456,7 +456,10 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
         if name == "key":
             yield shown_key(value)
         elif isinstance(value, float):
-            yield shown(value, gains if name.startswith("gain") else usual)
+            digits = gains if name.startswith("gain") else usual
+            side = {"low": -1, "high": 1}.get(name.removeprefix("gain_"))
+            known = side is not None and math.isfinite(value)
+            yield _outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:
