@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from radabound_fast.guards.confirmed_answers import ConfirmedAnswers
-    from radabound_fast.guards.declared_search import DeclaredSearch
-    from radabound_fast.guards.search_answers import (
+    from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
+    from radabound_fast.guards.declared.answers import (
         DeclaredSearchAnswer,
         DeclaredSearchAnswers,
     )
+    from radabound_fast.guards.declared.search import DeclaredSearch
 
 _SHOWN = 10  # models in a table
 _GAINS = ("gain", "gain_low", "gain_high")
