@@ -284,8 +284,8 @@ class Answering:
     def _block_fields(self, answers: Any) -> dict[str, Any]:
         """Fields of the reply to `query_many`."""
         if not self._tells_scores:
-            told = [answer.to_dict() for answer in answers]
-            return {"verdicts": told, "halted": False, "n_answered": self.guard.n_answered}
+            fields = {"verdicts": [answer.to_dict() for answer in answers]}
+            return fields | {"halted": self.guard.halted, "n_answered": self.guard.n_answered}
         names: tuple[str, ...] = _SCORES
         if self.guard.needs == "key" and self.guard.is_paired:
             names += _GAINS
