@@ -26,8 +26,8 @@ from radabound_fast.cli.options import (
 )
 from radabound_fast.files.output import check_target, whole_file, write_figure
 from radabound_fast.files.reading import open_labels, read_values
-from radabound_fast.guards.confirmed_answers import ConfirmedAnswers
-from radabound_fast.guards.confirmed_search import ConfirmedSearch
+from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
+from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.report import released, scored
 

@@ -119,6 +119,13 @@ class Answering:
         result: _T = self._store.look(work)
         return result
 
+    def can_write(self) -> bool:
+        """Whether the disk of the database takes what is written, in any thread."""
+        reason = self._store.why_not_written()
+        if reason is not None:
+            logger.error("nothing can be written: %s", reason)
+        return reason is None
+
     def end(self) -> Any:
         """Confirm the finalists of a competition in one transaction, and return the report."""
         return self._store.together(lambda log: self.guard.end())

@@ -21,7 +21,7 @@ from radabound_fast import (
     pack_losses,
 )
 from radabound_fast.bounds import confirmation_nats
-from radabound_fast.guards import confirmation
+from radabound_fast.guards.confirmed import history
 from radabound_fast.guards.release import Rounded
 from radabound_fast.metrics import METRICS
 
@@ -620,7 +620,7 @@ def test_an_analyst_who_adapts_to_three_batches_is_covered(pays, n_batches, monk
     """
     if not pays:
         monkeypatch.setattr(
-            confirmation,
+            history,
             "confirmation_nats",
             lambda *args, log_outcomes=0.0, **more: confirmation_nats(*args, **more),
         )

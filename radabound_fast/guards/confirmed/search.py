@@ -23,12 +23,9 @@ from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.candidates import LossRows, PredictionRows
-from radabound_fast.guards.confirmation import Confirmation, History, Model, Question, Release
-from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
-from radabound_fast.guards.log import hears_queries, note_answers
-from radabound_fast.guards.opening import Judged, same_json
-from radabound_fast.guards.search_answers import Comparison
-from radabound_fast.guards.search_parts import (
+from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
+from radabound_fast.guards.confirmed.history import Confirmation, History, Model, Question, Release
+from radabound_fast.guards.confirmed.parts import (
     check_classes,
     check_gains,
     chosen_rows,
@@ -36,14 +33,17 @@ from radabound_fast.guards.search_parts import (
     repeated_rows,
     warn_of_few,
 )
-from radabound_fast.guards.search_rows import LossRows as SearchLosses
+from radabound_fast.guards.declared.answers import Comparison
+from radabound_fast.guards.declared.rows import LossRows as SearchLosses
+from radabound_fast.guards.log import hears_queries, note_answers
+from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
 from radabound_fast.rows.parts import Part, rows_of_text, text_of_rows
 from radabound_fast.store.events import EventList
 
 if TYPE_CHECKING:
-    from radabound_fast.guards.confirmed_report import ConfirmedReport
+    from radabound_fast.guards.confirmed.report import ConfirmedReport
     from radabound_fast.store import Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
     from radabound_fast.store.served import ServedDatabase
@@ -596,7 +596,7 @@ class ConfirmedSearch(Guard):
         ValueError
             Nothing was confirmed yet, or no interval was released.
         """
-        from radabound_fast.guards.confirmed_report import ConfirmedReport
+        from radabound_fast.guards.confirmed.report import ConfirmedReport
 
         answers = self.answers
         if not len(answers):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import check_choice, check_real, counted
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.candidates import Candidate, CandidateRows, from_bytes, to_bytes
-from radabound_fast.guards.confirmed_answers import Finalist
+from radabound_fast.guards.confirmed.answers import Finalist
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.release import Rounded
 from radabound_fast.store.events import Turn
