@@ -291,8 +291,9 @@ class Answering:
     def _block_fields(self, answers: Any) -> dict[str, Any]:
         """Fields of the reply to `query_many`."""
         if not self._tells_scores:
-            fields = {"verdicts": [answer.to_dict() for answer in answers]}
-            return fields | {"halted": self.guard.halted, "n_answered": self.guard.n_answered}
+            told = [answer.to_dict() for answer in answers]
+            halted, n_answered = self.guard.halted, self.guard.n_answered
+            return {"verdicts": told, "halted": halted, "n_answered": n_answered}
         names: tuple[str, ...] = _SCORES
         if self.guard.needs == "key" and self.guard.is_paired:
             names += _GAINS
