@@ -14,8 +14,8 @@ from typing import Any
 _HOMES = {
     "Answer": "_kernels.guard",
     "Answers": "guards.answers",
-    "ConfirmedSearch": "guards.confirmed_search",
-    "DeclaredSearch": "guards.declared_search",
+    "ConfirmedSearch": "guards.confirmed.search",
+    "DeclaredSearch": "guards.declared.search",
     "FixedSequence": "guards.fixed_sequence",
     "Gate": "guards.gate.gate",
     "GatePlan": "planning",

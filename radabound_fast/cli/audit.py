@@ -48,8 +48,8 @@ from radabound_fast.files.progress import progress
 from radabound_fast.files.reading import FileRows, open_losses, open_predictions
 from radabound_fast.files.sources import CSV, SUFFIXES
 from radabound_fast.guards.by_bound import guard_by_bound, open_by_bound
-from radabound_fast.guards.confirmed_search import ConfirmedSearch
-from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.confirmed.search import ConfirmedSearch
+from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.guards.report import plain
 from radabound_fast.metrics import METRICS
 from radabound_fast.pool.model_pool import ModelPool

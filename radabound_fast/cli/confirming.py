@@ -11,8 +11,8 @@ import numpy as np
 
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast.cli.replay import Replay, Told
-from radabound_fast.guards.confirmed_report import ConfirmedReport
-from radabound_fast.guards.confirmed_search import ConfirmedSearch
+from radabound_fast.guards.confirmed.report import ConfirmedReport
+from radabound_fast.guards.confirmed.search import ConfirmedSearch
 
 
 class ConfirmReplay(Replay):

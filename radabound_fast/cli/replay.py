@@ -25,10 +25,10 @@ from radabound_fast.bounds.theorem7 import PaperBound
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.files.answers import Write
 from radabound_fast.guards.answers import SHARED, RadaBoundAnswers
-from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.declared.answers import DeclaredSearchAnswers
+from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.guards.halting import Limits
 from radabound_fast.guards.report import Report, scored, sentence
-from radabound_fast.guards.search_answers import DeclaredSearchAnswers
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan

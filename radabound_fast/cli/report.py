@@ -7,8 +7,8 @@ from typing import Any
 
 from radabound_fast.cli.options import OK, check_outputs
 from radabound_fast.files.output import write_figure
-from radabound_fast.guards.confirmed_search import ConfirmedSearch
-from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.confirmed.search import ConfirmedSearch
+from radabound_fast.guards.declared.search import DeclaredSearch
 
 
 def add_report(commands: Any) -> None:

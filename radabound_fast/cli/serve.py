@@ -28,8 +28,8 @@ from radabound_fast.cli.options import (
 )
 from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
-from radabound_fast.guards.confirmed_search import ConfirmedSearch
-from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.confirmed.search import ConfirmedSearch
+from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.guards.fixed_sequence import FixedSequence
 from radabound_fast.guards.gate.gate import Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck

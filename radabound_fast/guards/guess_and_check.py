@@ -17,7 +17,6 @@ from radabound_fast._checks import (
     check_delta,
     check_fraction,
     check_probability,
-    counted,
 )
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import adaptive
@@ -283,11 +282,10 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         return 0
 
     def outlook(self) -> Outlook:
-        """Return in words what is left, for people."""
+        """Return in words what is left, for people; no count, which would tell the last guess."""
         if self.halted:
             return super().outlook()
-        passes = counted(self.affordable(), "answer")
-        return Outlook(f"{passes}, if guesses are as the last one and pass", None)
+        return Outlook("as long as there is room; guesses that fail use most of it", None)
 
     def what_would_answer(self, guess: float | None = None) -> str:
         """Return what to change so that a first query is answered, to follow a reason."""

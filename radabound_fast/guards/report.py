@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from radabound_fast.guards.confirmed_answers import ConfirmedAnswers
-    from radabound_fast.guards.declared_search import DeclaredSearch
-    from radabound_fast.guards.search_answers import (
+    from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
+    from radabound_fast.guards.declared.answers import (
         DeclaredSearchAnswer,
         DeclaredSearchAnswers,
     )
+    from radabound_fast.guards.declared.search import DeclaredSearch
 
 _SHOWN = 10  # models in a table
 _GAINS = ("gain", "gain_low", "gain_high")
@@ -456,7 +456,10 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
         if name == "key":
             yield shown_key(value)
         elif isinstance(value, float):
-            yield shown(value, gains if name.startswith("gain") else usual)
+            digits = gains if name.startswith("gain") else usual
+            side = {"low": -1, "high": 1}.get(name.removeprefix("gain_"))
+            known = side is not None and math.isfinite(value)
+            yield _outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:

@@ -9,7 +9,7 @@ from radabound_fast.guards.exhausted import HoldoutExhausted
 
 if TYPE_CHECKING:
     from radabound_fast._kernels.guard import Answer
-    from radabound_fast.guards.declared_search import DeclaredSearch
+    from radabound_fast.guards.declared.search import DeclaredSearch
     from radabound_fast.rows.labels import Labels
 
 

@@ -119,6 +119,13 @@ class Answering:
         result: _T = self._store.look(work)
         return result
 
+    def can_write(self) -> bool:
+        """Whether the disk of the database takes what is written, in any thread."""
+        reason = self._store.why_not_written()
+        if reason is not None:
+            logger.error("nothing can be written: %s", reason)
+        return reason is None
+
     def end(self) -> Any:
         """Confirm the finalists of a competition in one transaction, and return the report."""
         return self._store.together(lambda log: self.guard.end())
@@ -285,7 +292,8 @@ class Answering:
         """Fields of the reply to `query_many`."""
         if not self._tells_scores:
             told = [answer.to_dict() for answer in answers]
-            return {"verdicts": told, "halted": False, "n_answered": self.guard.n_answered}
+            halted, n_answered = self.guard.halted, self.guard.n_answered
+            return {"verdicts": told, "halted": halted, "n_answered": n_answered}
         names: tuple[str, ...] = _SCORES
         if self.guard.needs == "key" and self.guard.is_paired:
             names += _GAINS

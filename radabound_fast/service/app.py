@@ -6,6 +6,8 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -46,11 +48,18 @@ _VERDICT_SECONDS = 0.25
 # octets of all bodies in memory, in units of the largest body
 _BODIES = 8
 _JSON = "application/json"
+# a refused request is logged in a line, and of many in a second so many: anybody can make them
+_LINES_A_SECOND = 10
+# a check whether the disk takes what is written waits for it; its result is kept so long
+_READY_SECONDS = 1.0
 # a page may show itself and do nothing else
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+
+
+logger = logging.getLogger("radabound_fast.service")
 
 
 class Refusal(Exception):
@@ -84,6 +93,9 @@ class Service:
         self._waiting: list[Call] = []
         self._max_body = max_body
         self._n_held = 0  # octets of bodies
+        self._refusals = RefusalLog()
+        self._writing: asyncio.Task[bool] | None = None  # the last check of the disk
+        self._written_at = -math.inf
         post = ["POST"]
         self.app = Starlette(
             routes=[
@@ -95,6 +107,7 @@ class Service:
                 Route("/", self._endpoint(self._page)),
                 Route("/metrics", self._endpoint(self._metrics)),
                 Route("/health", self._health),
+                Route("/ready", self._ready),
                 Route("/openapi.json", self._openapi),
             ],
             exception_handlers={404: self._not_found, 405: self._not_found},
@@ -114,14 +127,17 @@ class Service:
         self, work: Callable[[Request, Team], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
+            team = None
             try:
-                response = await work(request, self._team(request))
+                team = self._team(request)
+                response = await work(request, team)
             except Refusal as refusal:
                 response = _response(refusal.reply)
                 response.headers.update(refusal.headers)
             except Exception as error:
                 response = _response(internal_error(error))
             self._counts.response(response.status_code)
+            self._refusals.add(request, response.status_code, team)
             return response
 
         return endpoint
@@ -140,11 +156,14 @@ class Service:
                 if team is not None and team.name.encode() != name:
                     team = None
         if team is None:
-            scheme = "Basic" if request.url.path == "/" else "Bearer"
+            # not request.url, which reads the Host header
+            scheme = "Basic" if request.scope["path"] == "/" else "Bearer"
+            reason = "a token of the service must come as Authorization: Bearer"
+            if kind:
+                reason = f"no team has the token that came with Authorization; {reason}"
             raise _refusal(
-                401, "PermissionError", "a token of the service must come as Authorization: Bearer",
-                www_authenticate=f'{scheme} realm="radabound"',
-            )  # fmt: skip
+                401, "PermissionError", reason, www_authenticate=f'{scheme} realm="radabound"'
+            )
         return team
 
     async def _body(self, request: Request) -> bytes:
@@ -275,6 +294,20 @@ class Service:
             return _response(error_reply(503, "RuntimeError", reason, "failed"))
         return _json({"status": "ok"})
 
+    async def _ready(self, request: Request) -> Response:
+        """Whether a call could be counted now: the database answers, and the disk takes more."""
+        response = await self._health(request)
+        if response.status_code != 200:
+            return response
+        if time.monotonic() - self._written_at > _READY_SECONDS:
+            self._written_at = time.monotonic()
+            self._writing = asyncio.create_task(asyncio.to_thread(self._answering.can_write))
+        assert self._writing is not None
+        if not await asyncio.shield(self._writing):
+            reason = "nothing can be written beside the database"
+            return _response(error_reply(503, "OSError", reason, "failed"))
+        return _json({"status": "ready"})
+
     def _progress(self, log: Log) -> tuple[int, bool]:
         """Number of answers and the halt, after a read of guard and log."""
         log.n_answers("", 0)
@@ -285,8 +318,35 @@ class Service:
 
     async def _not_found(self, request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
-        what = f"{request.method} {request.url.path[:100]}"
+        what = f"{request.method} {request.scope['path'][:100]}"
+        self._refusals.add(request, status, None)
         return _response(error_reply(status, "LookupError", f"there is no {what}", "refused"))
+
+
+class RefusalLog:
+    """Lines in the log for requests that were refused: from where, by whom, and why."""
+
+    def __init__(self) -> None:
+        self._second, self._n_lines, self._n_left_out = 0, 0, 0
+
+    def add(self, request: Request, status: int, team: Team | None) -> None:
+        """Log a request whose status is that of a refusal."""
+        if not 400 <= status < 500 or status == 410:  # the halt has a line of its own
+            return
+        second = int(time.time())
+        if second != self._second:
+            if self._n_left_out:
+                logger.warning("%d more were refused, in one second", self._n_left_out)
+            self._second, self._n_lines, self._n_left_out = second, 0, 0
+        if self._n_lines == _LINES_A_SECOND:
+            self._n_left_out += 1
+            return
+        self._n_lines += 1
+        address = "unknown" if request.client is None else request.client.host
+        who = "no team" if team is None else team.name
+        # as reprs: nothing that comes from outside makes a line of its own
+        what = f"{request.method:.10} {request.scope['path'][:100]}"
+        logger.warning("refused with %d: %r from %r, %s", status, what, address[:60], who)
 
 
 def _response(reply: Reply) -> Response:

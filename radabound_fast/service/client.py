@@ -6,9 +6,11 @@ import contextlib
 import http.client
 import ipaddress
 import json
+import logging
 import math
 import os
 import random
+import socket
 import ssl
 import threading
 import time
@@ -35,15 +37,24 @@ from radabound_fast.service.wire import MEDIA_TYPE, VISIBLE_ASCII, code_dtype, p
 
 _T = TypeVar("_T")
 
+# nothing listens there, or there is no such host
+_NOBODY = (ConnectionRefusedError, socket.gaierror)
 # statuses after which a call is sent again: service or proxy were not available
 _RETRIED = (502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+# a first call ends after so long where nothing listens; a service that was there may be restarting
+_NOBODY_SECONDS = 5.0
+# a call that waits longer says so in the log
+_QUIET_SECONDS = 0.5
 _ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
     "PermissionError": PermissionError,
     "LookupError": LookupError,
 }
+
+
+logger = logging.getLogger("radabound_fast.service")
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -227,15 +238,15 @@ class RemoteGuard:
     PermissionError
         The service does not know the token.
     OSError
-        It cannot be reached within `timeout`.
+        It cannot be reached within `timeout`; where nothing listens, within 5 seconds.
     TypeError, ValueError
         The url or the token is malformed, or another service is at this url.
 
     Notes
     -----
     A call that got no reply is sent again under its idempotency key, and counted once, whatever
-    happens to the connection or the service.  Errors are those of the guard; a team that has no
-    answers left today gets a RuntimeError.
+    happens to the connection or the service; that it waits is logged.  Errors are those of the
+    guard; a team that has no answers left today gets a RuntimeError.
     """
 
     def __init__(
@@ -281,6 +292,7 @@ class RemoteGuard:
         self._process = os.getpid()
         self._lock = threading.Lock()
         weakref.finalize(self, _close_all, self._idle)
+        self._was_reached = False
         self._get("/state", self._take_state)
 
     def _take_state(self, state: dict[str, Any]) -> None:
@@ -546,7 +558,8 @@ class RemoteGuard:
         headers = {"Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers |= {"Content-Type": MEDIA_TYPE, "Idempotency-Key": _new_key()}
-        give_up, pause = time.monotonic() + self._timeout, _FIRST_PAUSE
+        began, pause = time.monotonic(), _FIRST_PAUSE
+        give_up = began + self._timeout
         while True:
             left = give_up - time.monotonic()
             try:
@@ -557,7 +570,10 @@ class RemoteGuard:
                 if getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
                     raise ConnectionError(f"{self._url} speaks no TLS: is it http://?") from None
                 failure: Exception = error
+                if not self._was_reached and isinstance(error, _NOBODY):
+                    give_up = began + min(self._timeout, _NOBODY_SECONDS)
             else:
+                self._was_reached = True
                 fields = _parsed(status, reply)
                 if status not in _RETRIED and (fields is not None or status < 500):
                     if status != 200 and fields is not None:
@@ -575,8 +591,10 @@ class RemoteGuard:
                 failure = ConnectionError(_message(fields) or f"it replied {status}")
             if time.monotonic() + pause > give_up:
                 raise ConnectionError(
-                    f"{self._url} gave no answer within {self._timeout:g} seconds: {failure}"
+                    f"{self._url} gave no answer within {give_up - began:g} seconds: {failure}"
                 ) from failure
+            if time.monotonic() - began > _QUIET_SECONDS:
+                logger.warning("waiting for %s: %s", self._url, failure)
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -672,7 +690,8 @@ def _answer(fields: dict[str, Any]) -> RemoteAnswer:
 def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
     if "verdicts" in fields:
         verdicts = [_verdict(one) for one in fields["verdicts"]]
-        return Answers(verdicts, halted=False, n_answered=int(fields["n_answered"]))
+        halted = bool(fields["halted"])
+        return Answers(verdicts, halted=halted, n_answered=int(fields["n_answered"]))
     names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
     names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
     rows = zip(*(fields[name] for name in names), strict=True)

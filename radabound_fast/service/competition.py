@@ -16,8 +16,8 @@ import numpy as np
 from radabound_fast._checks import check_count, counted
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Guard, Outlook
-from radabound_fast.guards.confirmed_report import ConfirmedReport
-from radabound_fast.guards.confirmed_search import ConfirmedSearch
+from radabound_fast.guards.confirmed.report import ConfirmedReport
+from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.service.client import RemoteAnswer
 from radabound_fast.store.served import ServedDatabase
 

@@ -123,6 +123,7 @@ OPENAPI: dict[str, Any] = {
         "/": {"get": _get("The page", "text/html")},
         "/metrics": {"get": _get("Metrics for Prometheus; for the owner alone", "text/plain")},
         "/health": {"get": _get("Whether the database answers", open_to_all=True)},
+        "/ready": {"get": _get("Whether a call could be counted now", open_to_all=True)},
         "/openapi.json": {"get": _get("This description", open_to_all=True)},
     },
     "components": {

@@ -64,7 +64,9 @@ def make_server(
         access_log=False,
         server_header=False,
         date_header=False,
-        proxy_headers=False,
+        # from loopback alone: the address of a refused client behind a proxy, for the log
+        proxy_headers=True,
+        forwarded_allow_ips="127.0.0.1,::1",
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=10,

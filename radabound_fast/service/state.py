@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 from radabound_fast import __version__
 from radabound_fast._checks import counted
 from radabound_fast.bounds.guarantees import complexity_part
-from radabound_fast.guards.confirmed_answers import ConfirmedAnswer
-from radabound_fast.guards.declared_search import DeclaredSearch
+from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
+from radabound_fast.guards.declared.answers import DeclaredSearchAnswers
+from radabound_fast.guards.declared.search import DeclaredSearch
 from radabound_fast.guards.report import BaseReport, Report, plain, released
-from radabound_fast.guards.search_answers import DeclaredSearchAnswers
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served

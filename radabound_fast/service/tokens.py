@@ -20,6 +20,10 @@ OWNER = "owner"
 LEAST_TOKEN = 16  # characters: too many to guess over a network
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASHED = "sha256:"
+# known to everybody: what is hashed where TOKEN is not set, and examples of the documentation
+_KNOWN = ("", "\n", "token", "TOKEN", "$TOKEN", "test", "secret", "password", "changeme",
+          "Fq3...at-least-16-characters")  # fmt: skip
+_KNOWN_DIGESTS = {hashlib.sha256(token.encode()).digest() for token in _KNOWN}
 
 
 class Team(NamedTuple):
@@ -45,7 +49,8 @@ class Tokens:
     OSError
         It cannot be read.
     ValueError
-        A line is malformed; the message has its number, and no token.
+        A line is malformed, or its token is an example that everybody knows; the message has its
+        number, and no token.
     """
 
     def __init__(self, path: Path) -> None:
@@ -97,12 +102,20 @@ def _parse_line(words: list[str]) -> tuple[bytes, Team]:
         if name == OWNER:
             raise ValueError(f"{OWNER!r} has no limit")
         a_day = int(limit[0])
-    if token.startswith(_HASHED):
+    digest = _digest_of(token)
+    if digest in _KNOWN_DIGESTS:
+        raise ValueError("a token must be a secret of its own, got an empty one or a known example")
+    return digest, Team(name, a_day)
+
+
+def _digest_of(token: str) -> bytes:
+    """The SHA-256 of a token, which may stand there as its hash."""
+    if token[: len(_HASHED)].lower() == _HASHED:
         if not re.fullmatch(r"[0-9a-fA-F]{64}", token[len(_HASHED) :]):
             raise ValueError(f"{_HASHED} must be followed by 64 hexadecimal digits")
-        return bytes.fromhex(token[len(_HASHED) :]), Team(name, a_day)
+        return bytes.fromhex(token[len(_HASHED) :])
     if len(token) < LEAST_TOKEN:
         raise ValueError(f"a token must have at least {LEAST_TOKEN} characters")
     if not VISIBLE_ASCII.fullmatch(token):  # a browser's prompt sends those unchanged too
         raise ValueError("a token must be visible characters of ASCII")
-    return hashlib.sha256(token.encode()).digest(), Team(name, a_day)
+    return hashlib.sha256(token.encode()).digest()

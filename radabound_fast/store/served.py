@@ -8,10 +8,13 @@ meanwhile, nothing is counted twice and nothing that was released is forgotten.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
 from typing import NamedTuple, Protocol, TypeVar
+
+from radabound_fast.store.folder import why_not_written
 
 T = TypeVar("T")
 
@@ -20,6 +23,8 @@ SECONDS_A_DAY = 86400
 
 class Database(Protocol):
     """What `Ledger` and `SearchRecord` have in common."""
+
+    path: str
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T: ...
 
@@ -126,6 +131,10 @@ class ServedDatabase:
     def look(self, work: Callable[[Log], T]) -> T:
         """Return what `work` finds, which only reads."""
         return self._database.look(lambda database: work(Log(database)))
+
+    def why_not_written(self) -> OSError | None:
+        """Return the reason why nothing can be written beside the database; None if it can."""
+        return why_not_written(os.path.dirname(self._database.path))
 
     def tidy(self) -> None:
         """Bring SQLite's log into the database, in any thread, while others commit."""

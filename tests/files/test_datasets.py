@@ -75,9 +75,9 @@ WRITERS = {
 }
 
 
-def write_arrow(written, path):
+def write_arrow(written, path, rows=4):
     with pa.ipc.new_file(path, written.schema) as file:
-        file.write_table(written, max_chunksize=4)
+        file.write_table(written, max_chunksize=rows)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 700, 1 << 20])
@@ -131,6 +131,17 @@ def test_tables_side_by_side_are_more_models_or_more_samples(
     write(table(samples[0]), f"p/part-9{suffix}")
     with pytest.raises(ValueError, match="p must each have all 90 samples, or the same models and"):
         opened("p", transpose=True)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 200, 1 << 20])
+def test_samples_are_put_together_whatever_the_chunks(folder, monkeypatch, block_bytes):
+    zarr = pytest.importorskip("zarr")
+    monkeypatch.setattr(files, "BLOCK_BYTES", block_bytes)
+    paths = []
+    for number, part in enumerate(np.split(PREDICTIONS.T.astype(np.uint8), [40, 41])):
+        paths.append(f"p/{number}.zarr")
+        zarr.create_array(paths[-1], data=part, chunks=(9, [4, 7, 30][number]))
+    np.testing.assert_array_equal(whole(opened(paths, transpose=True)), PREDICTIONS)
 
 
 def test_losses_without_labels_are_put_together_by_their_names(folder):
@@ -223,7 +234,7 @@ def test_the_long_form_is_the_matrix(folder, monkeypatch, suffix, group_bytes, s
         if suffix == ".csv":
             pytest.importorskip("pyarrow.csv").write_csv(written, f"p/{number}.csv")
         elif suffix == ".arrow":
-            write_arrow(written, f"p/{number}.arrow")
+            write_arrow(written, f"p/{number}.arrow", 900)  # more than are read at a time
         else:
             pq.write_table(written, f"p/{number}.parquet", row_group_size=500)
     rows = opened("p")

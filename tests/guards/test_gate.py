@@ -373,6 +373,8 @@ def test_losses_in_every_form_are_the_same_candidate():
         ({"baseline": BASELINE, "release": "three", "margin": None}, ValueError, "margin must be"),
         ({"at_least": 0.5, "release": "three"}, ValueError, "release must be 'pass' without"),
         ({"at_least": 0.5, "total_margin": 0.1}, ValueError, "total_margin must be left out"),
+        # 0.0 is a margin: without a baseline it would be a condition that nothing can fail
+        ({"total_margin": 0.0}, ValueError, "total_margin must be left out"),
         ({"at_least": 0.5, "slices": {"a": Y > 0}}, ValueError, "slices must be left out"),
         ({"at_least": 0.5, "n_candidates": 0}, ValueError, "n_candidates must be at least 1"),
     ],
@@ -387,11 +389,24 @@ def test_bad_queries_change_nothing():
     for bad in (Y[1:], np.full(M, 7), ["a"] * M, None, pack_losses(Y), np.ones((2, M))):
         with pytest.raises((TypeError, ValueError)):
             gate.query(bad)
+        with pytest.raises((TypeError, ValueError)):
+            gate.query_many([BASELINE, wrong_in(0.1), bad])  # nor the good ones before it
     assert gate.n_answered == 0
     with pytest.raises(ValueError, match="baseline must be left out"):
         Gate(Holdout(Y, metric="roc_auc"), baseline=Y + 0.0, at_least=0.5)
     with pytest.raises(ValueError, match="sample_weight and groups must be left out"):
         Gate(Losses(M, groups=Y), at_most=0.5)
+
+
+def test_verdicts_of_many_stop_at_the_declared_number():
+    """What was counted is told: no verdict is lost with the candidate that had none."""
+    candidates = [wrong_in(share) for share in (0.5, 0.4, 0.02, 0.01)]
+    gate, single = (Gate(Y, baseline=BASELINE, n_candidates=3) for _ in range(2))
+    told = gate.query_many(candidates)
+    assert told == [single.query(one) for one in candidates[:3]] == gate.verdicts
+    with pytest.raises(HoldoutExhausted):
+        gate.query_many(candidates[3:])
+    assert gate.query_many([]) == []
 
 
 # ---- the file ------------------------------------------------------------------------------------

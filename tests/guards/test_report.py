@@ -380,3 +380,18 @@ def test_of_many_equals_the_first_is_the_best_and_the_ranking_keeps_their_order(
     ranked = report.ranking(5)
     ranked.clear()  # which is the caller's
     assert len(report.ranking(5)) == 5
+
+
+@pytest.mark.parametrize("metric", ["error", "accuracy"])
+def test_limits_of_a_table_are_rounded_outward_as_those_of_the_sentence(metric):
+    report = asked(search_by_depth(baseline=BASELINE, metric=metric)).report()
+    page = report.to_html()
+    names = re.findall(r"<th>(.*?)</th>", page)
+    cells = np.reshape(re.findall(r"<td>(.*?)</td>", page), (-1, len(names)))
+    for row, answer in zip(cells, report.ranking(10), strict=True):
+        told = {name: cell for name, cell in zip(names, row, strict=True) if name != "key"}
+        for low, high in (("low", "high"), ("gain_low", "gain_high")):
+            assert float(told[low]) <= getattr(answer, low) < float(told[low]) + 1e-4
+            assert float(told[high]) - 1e-4 < getattr(answer, high) <= float(told[high])
+    best = dict(zip(names, cells[0], strict=True))
+    assert f"between {best['low']} and {best['high']} in the population" in str(report)

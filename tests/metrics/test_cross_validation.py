@@ -12,7 +12,7 @@ import pytest
 from support import holdout_of
 
 from radabound_fast import DeclaredSearch, bounds
-from radabound_fast.guards.search_answers import CrossValidatedAnswer
+from radabound_fast.guards.declared.answers import CrossValidatedAnswer
 from radabound_fast.metrics import FOLDED, METRICS
 
 M, K, DELTA, N_KEYS = 400, 5, 0.1, 50

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import hashlib
 import http.client
 import http.server
 import json
@@ -233,6 +234,28 @@ def test_a_wrong_token_or_url_is_told_at_once(service):
         port = free.getsockname()[1]
     with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
         RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
+
+
+def simulated_time(monkeypatch):
+    """The pauses of a client, which take no time; each look at the clock takes 0.01 seconds."""
+    slept = []
+    monkeypatch.setattr(remote.time, "sleep", slept.append)
+    monkeypatch.setattr(remote.random, "uniform", lambda *_: 1.0)
+    now = iter(np.arange(0, 10_000, 0.01).tolist())
+    monkeypatch.setattr(remote.time, "monotonic", lambda: next(now) + sum(slept))
+    return slept
+
+
+def test_where_nobody_listens_the_first_call_fails_in_seconds_and_says_that_it_waits(
+    monkeypatch, caplog
+):
+    slept = simulated_time(monkeypatch)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ConnectionError, match="gave no answer within 5 seconds"):
+        RemoteGuard(f"http://127.0.0.1:{port}", token="hidden")
+    assert 2 < sum(slept) <= 5
+    assert f"waiting for http://127.0.0.1:{port}" in caplog.text and "hidden" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -931,6 +954,12 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
         ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
         ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
         ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
+        ("red Fq3...at-least-16-characters", "line 1: a token must be a secret of its own"),
+        *(
+            (f"red {word}{hashlib.sha256(known).hexdigest()}", "an empty one or a known example")
+            for known in (b"", b"\n", b"test")
+            for word in ("sha256:", "SHA256:")
+        ),
         ("red token-0123456789ж", "line 1: a token must be visible characters of ASCII"),
         (b"\xff\xfe", "must be text in UTF-8"),
     ],
@@ -945,14 +974,13 @@ def test_a_file_of_tokens_is_refused_by_its_line_and_without_a_token(tmp_path, t
     assert reason in str(refused.value) and "0123" not in str(refused.value)
 
 
-def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path):
-    import hashlib
-
+@pytest.mark.parametrize("word", ["sha256:", "SHA256:", "Sha256:"])
+def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path, word):
     from radabound_fast.service.tokens import Tokens
 
     path = tmp_path / "t.txt"
     digest = hashlib.sha256(b"a token of mine").hexdigest()
-    path.write_text(f"red sha256:{digest} 7\nowner owner-token-0123456789\n")
+    path.write_text(f"red {word}{digest} 7\nowner owner-token-0123456789\n")
     tokens = Tokens(path)
     assert tokens.team_of(b"a token of mine") == ("red", 7)
     assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
@@ -969,14 +997,11 @@ def test_files_of_an_editor_that_marks_utf_8_are_read(tmp_path):
     assert read_space(path) == as_space({"depth": [1, 2]})
 
 
-def test_the_pauses_between_two_tries_grow_and_end(monkeypatch):
-    slept = []
-    monkeypatch.setattr(remote.time, "sleep", slept.append)
-    monkeypatch.setattr(remote.random, "uniform", lambda *_: 1.0)
-    now = iter(np.arange(0, 10_000, 0.01).tolist())
-    monkeypatch.setattr(remote.time, "monotonic", lambda: next(now) + sum(slept))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError):
-        RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=60)
+def test_the_pauses_between_two_tries_grow_and_end(tmp_path, monkeypatch):
+    """A service that was there may be restarting: a call waits for as long as the user says."""
+    with in_thread(FixedSequence.open(tmp_path / "g.db", Y, **FIXED), tmp_path) as service:
+        guard = service.remote(timeout=60)
+    slept = simulated_time(monkeypatch)
+    with pytest.raises(ConnectionError, match="gave no answer within 60 seconds"):
+        guard.query(Y)
     assert slept[:3] == [0.05, 0.1, 0.2] and max(slept) == 5.0 and 50 < sum(slept) <= 60

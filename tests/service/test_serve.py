@@ -2,11 +2,13 @@
 
 import base64
 import contextlib
+import errno
 import hmac
 import html.parser
 import io
 import json
 import math
+import os
 import re
 import socket
 import sqlite3
@@ -34,10 +36,11 @@ from radabound_fast import (  # noqa: E402
     RadaBound,
     metrics,
 )
-from radabound_fast.service import contract, state  # noqa: E402
+from radabound_fast.service import app, contract, state  # noqa: E402
 from radabound_fast.service.answering import Answering, Call  # noqa: E402
 from radabound_fast.service.tokens import Team, Tokens  # noqa: E402
 from radabound_fast.service.wire import pack_body  # noqa: E402
+from radabound_fast.store import served  # noqa: E402
 
 M = 1001  # no multiple of 8, nor of 64
 RNG = np.random.default_rng(7)
@@ -522,7 +525,62 @@ def test_nobody_is_answered_without_a_token(refusing, given):
     for method, path in (("POST", "/query"), ("GET", "/state"), ("GET", "/"), ("GET", "/metrics")):
         status, found, body = refusing.send(method, path, team=None, **headers)
         assert status == 401 and "www-authenticate" in found
-        assert json.loads(body)["error"]["type"] == "PermissionError"
+        error = json.loads(body)["error"]
+        assert error["type"] == "PermissionError" and "as Authorization: Bearer" in error["message"]
+        # a wrong one is not said to be missing
+        assert ("no team has the token" in error["message"]) is (given is not None)
+
+
+def test_what_is_refused_is_logged_with_its_address_and_bounded(service, caplog, monkeypatch):
+    second = [1000]
+    monkeypatch.setattr(app.time, "time", lambda: second[0])
+    forged = "Bearer wrong-token-0123456789"
+    behind_proxy = {"Authorization": forged, "X-Forwarded-For": "192.0.2.7"}
+    assert service.send("GET", "/state", team=None, **behind_proxy)[0] == 401
+    assert service.send("GET", "/metrics")[0] == 403 and service.send("GET", "/no")[0] == 404
+    assert service.send("GET", "/state")[0] == 200
+    assert [record.getMessage() for record in caplog.records] == [
+        "refused with 401: 'GET /state' from '192.0.2.7', no team",
+        "refused with 403: 'GET /metrics' from '127.0.0.1', red",
+        "refused with 404: 'GET /no' from '127.0.0.1', no team",
+    ]
+    assert "wrong-token" not in caplog.text and TOKENS["red"] not in caplog.text
+    for _ in range(30):
+        service.send("GET", "/state", team=None)
+    second[0] += 1
+    service.send("GET", "/state", team=None)
+    assert len(caplog.records) == 12 and "23 more were refused" in caplog.text
+
+
+@pytest.mark.parametrize("host", ["[x", "[", "a]b", "x:y:z"])
+def test_a_host_that_is_none_is_no_fault(refusing, host):
+    for path, status in (("/state", 401), ("/", 401), ("/no", 404)):
+        assert refusing.send("GET", path, team=None, Host=host)[0] == status
+
+
+def test_whether_a_call_could_be_counted_is_another_question(service, monkeypatch, caplog):
+    """On a full disk the database answers, and nothing can be counted."""
+    assert service.get("/ready", None) == (200, {"status": "ready"})
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(served, "why_not_written", lambda folder: full)
+    assert service.get("/ready", None)[0] == 200  # from a moment ago: it costs a write
+    monkeypatch.setattr(app, "_READY_SECONDS", 0)
+    assert service.get("/health", None)[0] == 200
+    status, told = service.get("/ready", None)
+    assert status == 503 and "nothing can be written" in told["error"]["message"]
+    assert "No space left on device" in caplog.text
+
+
+def test_the_page_does_not_tell_another_teams_last_guess(tmp_path):
+    """It told how many such guesses are affordable, from which the guess can be computed."""
+    guard = GuessAndCheck.open(tmp_path / "g.db", Y, epsilon=0.1, delta=0.1)
+    with in_thread(guard, tmp_path) as service:
+        seen = []
+        for guess in (0.5, 0.49, 0.01):
+            service.remote("red").query(Y, guess=guess)
+            page, state = service.send("GET", "/", team="blue")[2], service.get("/state", "blue")[1]
+            seen.append((page.split(b"Left</span>")[1], state["n_left"]))
+        assert len(set(seen)) == 1
 
 
 def test_a_browser_sends_a_token_with_a_name_but_cannot_ask_with_it(refusing):

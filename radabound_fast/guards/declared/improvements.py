@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from radabound_fast.guards.declared_search import DeclaredSearch
+    from radabound_fast.guards.declared.search import DeclaredSearch
 
 # how many answers were given, and at which of them the level fell, to what
 _Key = tuple[int, tuple[tuple[int, int], ...]]

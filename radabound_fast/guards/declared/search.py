@@ -25,9 +25,7 @@ from radabound_fast._kernels.search import QueryTable
 from radabound_fast._kernels.support import sealed
 from radabound_fast.bounds import paired_interval
 from radabound_fast.guards.base import Guard, Outlook
-from radabound_fast.guards.log import hears_queries, note_answer, note_answers
-from radabound_fast.guards.opening import Judged
-from radabound_fast.guards.search_answers import (
+from radabound_fast.guards.declared.answers import (
     Comparison,
     DeclaredSearchAnswer,
     DeclaredSearchAnswers,
@@ -36,7 +34,9 @@ from radabound_fast.guards.search_answers import (
     Terms,
     answer_of,
 )
-from radabound_fast.guards.search_rows import LossRows, Rows
+from radabound_fast.guards.declared.rows import LossRows, Rows
+from radabound_fast.guards.log import hears_queries, note_answer, note_answers
+from radabound_fast.guards.opening import Judged
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.metrics import (
     COUNTED,

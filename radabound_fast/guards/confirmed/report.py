@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from radabound_fast._checks import certainty, counted
-from radabound_fast.guards.confirmed_answers import ConfirmedAnswer, ConfirmedAnswers
+from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers
 from radabound_fast.guards.report import BaseReport, released, scored, sentence, shown
 
 if TYPE_CHECKING:

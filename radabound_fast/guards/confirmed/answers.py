@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from radabound_fast._kernels.guard import Answer
 from radabound_fast.guards.answers import Answers
-from radabound_fast.guards.search_answers import Comparison
+from radabound_fast.guards.declared.answers import Comparison
 
 Limits = tuple[float, float, float]  # a number, and its limits
 
