@@ -426,6 +426,60 @@ def test_gains_and_pairs_share_delta_and_wait_for_the_end():
         alone.compare("a", "z")
 
 
+def test_each_batch_pays_for_all_before_it_until_the_end():
+    """Gains of pairs have prices too: each limit is at the nats of its own batch."""
+    search = ConfirmedSearch(Y, delta=0.1, rows=ON_B, n_batches=4, pairs=True)
+    batches = [{f"{t}{k}": model(0.1, 10 * t + k) for k in range(1 + t)} for t in range(4)]
+    numbers, told, price = [], 0.0, math.log(20) + math.log(2) + math.log(4)
+    expected = {}
+    for t, batch in enumerate(batches):
+        answers = search.confirm(batch)
+        numbers += [answer.number for answer in answers]
+        for answer in answers:
+            assert answer.nats == pytest.approx(price + math.log(len(batch)) + told)
+        n_pairs = math.comb(len(batch), 2)
+        expected[t] = price + math.log(max(n_pairs, 1)) + told
+        told += len(batch) * math.log(201)
+        left = search.outlook()
+        assert left.share == pytest.approx((3 - t) / 4) and search.n_left() == 3 - t
+    assert numbers == list(range(1, 11))
+    for t, batch in enumerate(batches[1:], 1):
+        names = list(batch)
+        comparison = search.compare(names[0], names[-1])
+        assert comparison.nats == pytest.approx(expected[t])
+
+
+@pytest.mark.parametrize(("bar", "harder"), [("at_least", 1), ("at_most", -1)])
+def test_a_limit_exactly_at_its_bar_passes(bar, harder):
+    known = ConfirmedSearch(Y, delta=0.1, rows=ON_B)
+    answer = known.confirm(model(0.2, 1))
+    edge = answer.low if bar == "at_least" else answer.high
+    for at, passes in ((edge, True), (math.nextafter(edge, harder * math.inf), False)):
+        search = ConfirmedSearch(Y, delta=0.1, rows=ON_B)
+        assert search.confirm(model(0.2, 1), release="pass", **{bar: at}).passed == passes
+
+
+@pytest.mark.parametrize("again", ["interval", "pass", Rounded(0.05)])
+@pytest.mark.parametrize("first", ["interval", "pass", Rounded(0.05)])
+def test_what_follows_from_what_was_told_is_free(first, again):
+    def bars(release):
+        return {"release": release} | ({"at_most": 0.3} if release == "pass" else {})
+
+    search = ConfirmedSearch(Y, delta=0.1, rows=ON_B, n_batches=3)
+    search.confirm(model(0.2, 1), **bars(first))
+    search.confirm(model(0.2, 1), **bars(again))
+    assert search.n_left() == (2 if first in ("interval", again) else 1)
+
+
+def test_masks_that_were_told_are_copies():
+    search = ConfirmedSearch(Y, delta=0.1, rows=ON_B)
+    expected = search.confirm({"a": model(0.2, 1)})["a"]
+    for rows in (search.confirmation_rows, search.search_rows):
+        rows[:] = ~rows
+    assert search.confirm({"a": model(0.2, 1)})["a"] == expected and search.n_answered == 1
+    assert (search.confirmation_rows == ON_B).all() and (search.search_rows != ON_B).all()
+
+
 def test_a_second_batch_that_was_not_declared_says_what_it_would_cost():
     y_true, rows, search = big_search()
     search.confirm(wrong_on(290, y_true, rows))
@@ -455,6 +509,12 @@ def test_best_is_by_the_limit_that_counts():
         assert search.best is None
         search.confirm({"bad": model(0.3, 1), "good": model(0.05, 2), "worse": model(0.4, 3)})
         assert search.best.name == best
+    losses = ConfirmedSearch(Losses(M), delta=0.1, rows=ON_B)
+    shaky, steady = np.zeros(M), np.full(M, 0.24)
+    shaky[:40] = 1.0  # a mean of .2, with a high above .24
+    answers = losses.confirm({"shaky": shaky, "steady": steady})
+    assert answers["shaky"].low < answers["steady"].low
+    assert answers["steady"].high < answers["shaky"].high and losses.best.name == "steady"
     waiting = ConfirmedSearch(Y, delta=0.1, rows=ON_B, n_batches=2)
     waiting.confirm({"a": Y}, release="pass", at_most=0.1)
     with pytest.raises(ValueError, match="no interval was released yet"):
