@@ -23,6 +23,7 @@ from radabound_fast.bounds import BOUNDS, confirmation_nats
 from radabound_fast.bounds.union import MOST_QUERIES
 from radabound_fast.guards.reach import of_bound
 from radabound_fast.planning.guards import limits_at
+from radabound_fast.rows.parts import n_kept
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -190,7 +191,7 @@ def _ways(n_finalists: int, space_size: int | None, delta: float, error_rate: fl
             (
                 f"ConfirmedSearch, share {share:g}",
                 _confirmed(share, n_finalists, delta, error_rate),
-                partial(_kept, share),
+                partial(n_kept, share=share),
                 some,
                 f"{anything}, then name {finalists}",
             )
@@ -242,10 +243,6 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return row["name"], *numbers, *limits, row["asked"], row["allowed"]
 
 
-def _kept(share: float, m: int) -> int:
-    return max(1, round(share * m))
-
-
 def _width(limits: Callable[[int], Limits], m: int) -> float:
     low, high = limits(m)
     return high - low
@@ -255,7 +252,7 @@ def _confirmed(
     share: float, n_finalists: int, delta: float, error_rate: float
 ) -> Callable[[int], Limits]:
     nats = confirmation_nats(n_finalists, delta)
-    return lambda m: limits_at(_kept(share, m), error_rate, nats)
+    return lambda m: limits_at(n_kept(m, share), error_rate, nats)
 
 
 def _declared(size: int, delta: float, error_rate: float) -> Callable[[int], Limits]:

@@ -60,7 +60,7 @@ def draw_part(
         raise ValueError(f"judged must have at least 2 rows or groups to be split, got 1 {what}")
     # the raw stream is the part of NumPy's generators that never changes
     order = np.random.PCG64(seed).random_raw(n_units).argsort(kind="stable")
-    n_chosen = min(max(math.floor(share * n_units + 0.5), 1), n_units - 1)
+    n_chosen = n_kept(n_units, share)
     if strata is not None:
         order = order[strata[order].argsort(kind="stable")]
         steps = (np.arange(n_units + 1) * n_chosen + n_units // 2) // n_units
@@ -68,6 +68,13 @@ def draw_part(
     is_chosen = np.zeros(n_units, np.bool_)
     is_chosen[order[:n_chosen]] = True
     return is_chosen[units]
+
+
+def n_kept(n_units: int, share: float) -> int:
+    """Return how many rows, or groups, `draw_part` chooses: the nearest number, halves up."""
+    if share == 1.0:
+        return n_units
+    return max(1, min(math.floor(share * n_units + 0.5), n_units - 1))
 
 
 def text_of_rows(rows: NDArray[np.bool_]) -> str:

@@ -485,7 +485,7 @@ def test_a_second_batch_that_was_not_declared_says_what_it_would_cost():
     search.confirm(wrong_on(290, y_true, rows))
     with pytest.raises(
         HoldoutExhausted,
-        match=r"n_batches=1 allows no .* n_batches=2 .* 11\.3 nats, .* 12\.4, .* 3\.0",
+        match=r"n_batches=1 allows no .*: 1 was confirmed.* n_batches=2 .* 11\.3 nats, .* 12\.4, .* 3\.0",
     ):
         search.confirm(wrong_on(291, y_true, rows))
     assert search.n_answered == 1 and search.halted
@@ -509,16 +509,24 @@ def test_best_is_by_the_limit_that_counts():
         assert search.best is None
         search.confirm({"bad": model(0.3, 1), "good": model(0.05, 2), "worse": model(0.4, 3)})
         assert search.best.name == best
-    losses = ConfirmedSearch(Losses(M), delta=0.1, rows=ON_B)
-    shaky, steady = np.zeros(M), np.full(M, 0.24)
-    shaky[:40] = 1.0  # a mean of .2, with a high above .24
-    answers = losses.confirm({"shaky": shaky, "steady": steady})
-    assert answers["shaky"].low < answers["steady"].low
-    assert answers["steady"].high < answers["shaky"].high and losses.best.name == "steady"
     waiting = ConfirmedSearch(Y, delta=0.1, rows=ON_B, n_batches=2)
     waiting.confirm({"a": Y}, release="pass", at_most=0.1)
     with pytest.raises(ValueError, match="no interval was released yet"):
         _ = waiting.best
+
+
+@pytest.mark.parametrize("greater_is_better", [False, True])
+def test_the_best_value_with_a_wide_interval_is_not_the_best(greater_is_better):
+    shaky, steady = np.zeros(M), np.full(M, 0.24)
+    shaky[:40] = 1.0  # 1 on a fifth of the rows
+    judged = Losses(M)
+    if greater_is_better:
+        judged = holdout_of(np.zeros(M), metric="neg_mean_absolute_error", y_range=(0, 1))
+    search = ConfirmedSearch(judged, delta=0.1, rows=ON_B)
+    answers = search.confirm({"shaky": shaky, "steady": steady})
+    first, second = (abs(answers[name].value) for name in ("shaky", "steady"))
+    assert first == pytest.approx(0.2) and second == pytest.approx(0.24)
+    assert search.best.name == answers.best.name == "steady"
 
 
 def test_nominated_finalists_are_one_batch_and_a_name_stands_for_the_last():
@@ -580,6 +588,7 @@ GROUPS = np.arange(M) // 3
         (Y, {"seed": -1}, "seed must be in"),
         (Y, {"rows": ON_B, "seed": 1}, "must be left out beside rows"),
         (Y, {"rows": ON_B, "confirm_share": 0.4}, "must be left out beside rows"),
+        (Y, {"rows": ON_B, "stratify": True}, "must be left out beside rows"),
         (Y, {"rows": ON_B.astype(int)}, "rows must be a boolean array"),
         (Y, {"rows": ON_B[1:]}, r"rows must be a boolean array of shape \(400,\)"),
         (Y, {"rows": np.zeros(M, bool)}, "rows must keep at least one row"),

@@ -54,6 +54,26 @@ def test_without_labels_it_is_read_and_no_more(path):
             call()
 
 
+@pytest.mark.parametrize("stratify", [False, True])
+@pytest.mark.parametrize("n_batches", [1, 3, None])
+def test_whoever_reads_it_knows_how_much_is_left(path, n_batches, stratify):
+    search = ConfirmedSearch.open(path, Y, delta=0.1, n_batches=n_batches, stratify=stratify)
+    search.confirm({"a": model(0.1, 1)})
+    reader = ConfirmedSearch.open(path)
+    assert (reader.n_left(), reader.outlook()) == (search.n_left(), search.outlook())
+    assert (reader.halted, reader.n_answered) == (search.halted, search.n_answered)
+    assert (reader.guarantee, reader.parameters) == (search.guarantee, search.parameters)
+
+
+def test_of_two_that_make_the_file_at_once_the_slower_takes_what_is_there(path, monkeypatch):
+    faster = ConfirmedSearch.open(path, Y, delta=0.1, seed=3, n_batches=2)
+    answer = faster.confirm(model(0.1, 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(os.path, "exists", lambda _: False)  # it was not there when it looked
+        slower = ConfirmedSearch.open(path, Y, delta=0.1, seed=3, n_batches=2)
+    assert slower.confirm(model(0.1, 1)) == answer and slower.n_left() == 1
+
+
 @pytest.mark.parametrize("metric", ["error", "roc_auc", "neg_brier_score"])
 def test_what_waits_is_found_again_at_the_end(path, metric):
     """Batches told on a grid, and verdicts, of one process; the end of another."""

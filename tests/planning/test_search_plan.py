@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, norm
 
-from radabound_fast import FixedSequence, SearchPlan, plan
+from radabound_fast import ConfirmedSearch, FixedSequence, Losses, SearchPlan, plan
 from radabound_fast.cli import main
 
 
@@ -110,3 +110,11 @@ def test_the_command_prints_the_same(capsys, tmp_path):
     ):
         assert main([*question, *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("m", [25, 50, 101, 333, 1999])
+def test_the_rows_that_a_plan_keeps_are_those_of_the_search(m):
+    rows = plan(m, delta=0.1, n_finalists=2).rows
+    for share, row in zip((0.2, 0.33, 0.5, 1.0), rows, strict=True):
+        search = ConfirmedSearch(Losses(m), delta=0.1, confirm_share=share)
+        assert row["n_rows"] == search.confirmation_rows.sum()
