@@ -214,6 +214,17 @@ def test_cells_that_are_no_rows_are_refused(folder, columns, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("above", [".cache", "_work", "plain/.hidden"])
+def test_a_folder_may_lie_in_one_that_is_hidden(folder, above):
+    """What is left out are hidden files and folders within the one that is named."""
+    for part in ("a", "b", ".c", "sub/d", "_sub/e", ".sub/f"):
+        path = Path(above, "data", f"{part}.npy")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, PREDICTIONS)
+    found = expanded([f"{above}/data"], (".npy",))
+    assert found == [f"{above}/data/{part}.npy" for part in ("a", "b", "sub/d")]
+
+
 # ---- the long form -------------------------------------------------------------------------------
 
 
@@ -271,6 +282,18 @@ def test_a_pair_that_is_missing_or_comes_twice_is_told(folder, change, message):
     pq.write_table(long_table(PREDICTIONS, NAMES, change(np.arange(K * M))), "l.parquet")
     with pytest.raises(ValueError, match=message):
         whole(opened("l.parquet"))
+
+
+@pytest.mark.parametrize("order", [("0", "1"), ("1", "0")])
+def test_strings_in_one_file_and_numbers_in_another_are_refused(folder, order):
+    """As one array all would be strings, and no number a class."""
+    half = K // 2 * M
+    words = np.array(["cat", "dog"])[PREDICTIONS]
+    first, second = (f"p/{name}.parquet" for name in order)
+    pq.write_table(long_table(words, NAMES, np.arange(half)), first)
+    pq.write_table(long_table(PREDICTIONS, NAMES, np.arange(half, K * M)), second)
+    with pytest.raises(ValueError, match="the files must all hold strings or all numbers"):
+        whole(opened("p"))
 
 
 @pytest.mark.parametrize(

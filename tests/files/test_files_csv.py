@@ -184,7 +184,24 @@ def test_a_csv_file_of_text_beside_an_array_of_numbers_is_refused(tmp_path):
             files.open_predictions(*arguments, transpose=arguments[1] == path)
 
 
-@pytest.mark.parametrize("missing", ["", "NA", "nan", "NaN", "None", "null"])
+MISSING = [
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "nan",
+    "NaN",
+    "None",
+    "none",
+    "null",
+    "NULL",
+    "<NA>",
+    "#N/A",
+    ".",
+]
+
+
+@pytest.mark.parametrize("missing", MISSING)
 def test_a_missing_value_among_numbers_is_no_class(tmp_path, missing):
     for labels, row in [(["1", missing, "0"], "1,0,0"), (["1", "1", "0"], f"1,{missing},0")]:
         labels = [f'"{cell}"' for cell in labels]

@@ -166,6 +166,18 @@ def test_the_ladder_stays_within_epsilon_for_the_queries_planned(m, epsilon, mos
         assert bounds.ladder_half_width(planned + 1, m, other, 0.1) > epsilon
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.05])
+def test_of_steps_that_afford_as_many_the_ladder_has_the_narrowest(epsilon):
+    m = 10**8
+    row = by_name(m, epsilon, 0.1)["Ladder"]
+    most = row["n_queries"]
+    widths = [
+        bounds.ladder_half_width(most, m, step, 0.1)
+        for step in np.linspace(0.005, 0.5, 100) * epsilon
+    ]
+    assert bounds.ladder_half_width(most, m, step_of(row), 0.1) <= min(widths) * 1.01
+
+
 def test_the_ladder_without_a_limit_stays_within_epsilon_while_three_improve():
     row = by_name(4000, 0.1, 0.1)["Ladder, 3 updates"]
     planned, step = row["n_queries"], step_of(row)
