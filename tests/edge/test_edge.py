@@ -457,3 +457,18 @@ def test_the_program_of_the_page_compiles(tmp_path):
     (tmp_path / "use.c").write_text(text)
     command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src' / 'edge'}"]
     subprocess.run([*command, "-c", "use.c"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize(
+    ("largest", "kind"),
+    [
+        (0, "uint8_t"),
+        (255, "uint8_t"),
+        (256, "uint16_t"),
+        (65535, "uint16_t"),
+        (65536, "uint32_t"),
+    ],
+)
+def test_a_table_of_margins_has_the_narrowest_integers_that_hold_it(monkeypatch, largest, kind):
+    monkeypatch.setattr("radabound_fast.edge.state.margins", lambda *_: [0, largest, 0])
+    assert f"static const {kind} radabound_edge_margins" in margins_header(2, 1, 0.1)

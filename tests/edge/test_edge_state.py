@@ -18,7 +18,7 @@ import pytest
 
 from radabound_fast import DeclaredSearch
 from radabound_fast.bounds import BOUNDS
-from radabound_fast.edge import EdgeState, margins, margins_header
+from radabound_fast.edge import EdgeState, margins
 from radabound_fast.edge import cubics as _pieces
 from radabound_fast.edge.cubics import Piece
 from radabound_fast.edge.state import _checksum
@@ -466,18 +466,3 @@ def test_intervals_are_refused_where_a_table_would_be_too_long(command):
     code, out, error = command("intervals", "--n-samples", str(2**20 + 1), "--space-size", "80",
                                "--delta", "0.1")  # fmt: skip
     assert (code, out) == (2, "") and "n_samples must be" in error
-
-
-@pytest.mark.parametrize(
-    ("largest", "kind"),
-    [
-        (0, "uint8_t"),
-        (255, "uint8_t"),
-        (256, "uint16_t"),
-        (65535, "uint16_t"),
-        (65536, "uint32_t"),
-    ],
-)
-def test_a_table_of_margins_has_the_narrowest_integers_that_hold_it(monkeypatch, largest, kind):
-    monkeypatch.setattr("radabound_fast.edge.state.margins", lambda *_: [0, largest, 0])
-    assert f"static const {kind} radabound_edge_margins" in margins_header(2, 1, 0.1)

@@ -64,6 +64,25 @@ def test_threads_take_turns(events: Events) -> None:
     assert stored == [number % 7 for number in range(60)]
 
 
+def test_another_thread_reads_when_a_transaction_is_over(tmp_path: Path) -> None:
+    record = record_at(tmp_path / "a.db")
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(record.read(lambda turn: len(turn.events)))
+
+    def work(_: sqlite3.Connection) -> threading.Thread:
+        record.turn(lambda turn: append(turn, 1))
+        other = threading.Thread(target=look)
+        other.start()
+        other.join(0.05)
+        assert not seen
+        return other
+
+    record.transact(work).join()
+    assert seen == [1]
+
+
 def test_a_database_opened_again_has_its_events(tmp_path: Path) -> None:
     record_at(tmp_path / "a.db").turn(lambda turn: append(turn, 3))
     again = open_record(EventRecord, tmp_path / "a.db", "power")
