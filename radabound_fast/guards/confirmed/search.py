@@ -371,7 +371,7 @@ class ConfirmedSearch(Guard):
     def _taken(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
         """The part's rows of predictions or losses, which may be of all rows."""
         if self._holdout.labels is not None:
-            self._holdout.labels.check_rows(y_pred, ndim, name)
+            self._holdout.labels.check_rows(y_pred, ndim, name, part.rows)
         return part.take(y_pred, ndim, name)
 
     def _fingerprint(self, array: NDArray[Any]) -> int:
