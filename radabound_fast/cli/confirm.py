@@ -21,6 +21,7 @@ from radabound_fast.cli.options import (
     given,
     integer,
     judged,
+    named_once,
     takes_classes,
 )
 from radabound_fast.files.output import check_target, whole_file, write_figure
@@ -131,7 +132,7 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
         raise ValueError("--delta must be given to make FILE")
     search = ConfirmedSearch.open(args.database, holdout, **parameters)
     like = labels if takes_classes(search.holdout.metric) else None
-    return search, dict(_finalist(one, like) for one in args.finalist or ())
+    return search, named_once("--finalist", (_finalist(one, like) for one in args.finalist or ()))
 
 
 def _booleans(path: str) -> Any:

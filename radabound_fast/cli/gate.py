@@ -22,8 +22,10 @@ from radabound_fast.cli.options import (
     flag_of,
     given,
     judged,
+    named_once,
     takes_classes,
 )
+from radabound_fast.files.output import check_target
 from radabound_fast.files.reading import open_labels, read_values
 from radabound_fast.files.results import losses_of, read_results
 from radabound_fast.guards.exhausted import HoldoutExhausted
@@ -89,6 +91,8 @@ def _gate(args: argparse.Namespace) -> int:
     asked = [one for one in ("candidate", "results", "revoke", "close_out") if getattr(args, one)]
     if len(asked) > 1:
         raise ValueError(f"{flag_of(asked[1])} must be given without {flag_of(asked[0])}")
+    for path in filter(None, (args.junit, args.summary)):
+        check_target(path)  # before a verdict is given
     gate, candidate = _open(args)
     if args.revoke:
         now = gate.revoke()
@@ -122,9 +126,12 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
     if args.labels is None:
         if is_new or args.candidate or args.close_out:
             raise ValueError("--labels must be given" + " to make FILE" * is_new)
+        for name in ("slice", *OF_PREDICTIONS):
+            if getattr(args, name) is not None:
+                raise ValueError(f"--labels must be given with {flag_of(name)}")
         return Gate.open(args.database, **options), None
     labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
-    slices = dict(_slice(one) for one in args.slice or ())
+    slices = named_once("--slice", map(_slice, args.slice or ()))
     if slices:
         options["slices"] = slices
     holdout, baseline = judged(args, labels)
@@ -137,8 +144,8 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
 def _open_on_results(
     args: argparse.Namespace, known: Gate | None, options: dict[str, Any]
 ) -> tuple[Gate, NDArray[Any] | None]:
-    for name in ("labels", "candidate", "slice"):
-        if getattr(args, name):
+    for name in ("labels", "candidate", "slice", *OF_PREDICTIONS):
+        if name != "baseline" and getattr(args, name):
             raise ValueError(f"{flag_of(name)} must be left out with results")
     read = {
         name: read_results(getattr(args, name), args.id, args.score)

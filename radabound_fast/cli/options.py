@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -120,6 +121,16 @@ def add_conditions(parser: argparse._ArgumentGroup) -> None:
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options of these names that the subcommand has and the user set."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
+
+
+def named_once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The values of an option that may be repeated, by names that are all different."""
+    named: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in named:
+            raise ValueError(f"{option} must have each name once, got {name!r} twice")
+        named[name] = value
+    return named
 
 
 def declared_space(args: argparse.Namespace) -> Space | None:

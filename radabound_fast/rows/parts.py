@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from typing import Any
 
 import numpy as np
@@ -31,9 +33,9 @@ def draw_part(
     seed : int
         The same seed chooses the same rows, with every version of NumPy.
     groups : ndarray of int64, shape (n_samples,), optional
-        From 0; groups are chosen whole, as many as fit, and one at least.
+        All of 0 to a largest one; groups are chosen whole, and the share is of their number.
     strata : ndarray of int, shape (n_samples,), optional
-        Each value has its share of the chosen rows, within one row.
+        Each value has its share of the chosen rows, within one row.  Not beside groups.
 
     Returns
     -------
@@ -42,28 +44,41 @@ def draw_part(
     Raises
     ------
     ValueError
-        No row, or no group, would be left on one side.
+        There is a single row or group, which cannot be split.
+
+    Notes
+    -----
+    Both parts have a row, or a group, at least.  Sizes of groups decide nothing: a part that was
+    filled up to a number of rows would have too few of the large ones, and be no sample of groups.
     """
     if share == 1.0:
         return np.ones(n_samples, np.bool_)
     units = np.arange(n_samples) if groups is None else groups
-    sizes = np.bincount(units)
-    if len(sizes) < 2:
+    n_units = int(units.max()) + 1
+    if n_units < 2:
         what = "row" if groups is None else "group of rows"
         raise ValueError(f"judged must have at least 2 rows or groups to be split, got 1 {what}")
     # the raw stream is the part of NumPy's generators that never changes
-    order = np.random.PCG64(seed).random_raw(len(sizes)).argsort(kind="stable")
-    wanted = share * n_samples
-    if strata is None:
-        n_chosen = int(np.searchsorted(sizes[order].cumsum(), wanted + 0.5, "right"))
-        chosen = order[: min(max(n_chosen, 1), len(sizes) - 1)]
-    else:
+    order = np.random.PCG64(seed).random_raw(n_units).argsort(kind="stable")
+    n_chosen = min(max(math.floor(share * n_units + 0.5), 1), n_units - 1)
+    if strata is not None:
         order = order[strata[order].argsort(kind="stable")]
-        steps = np.floor(np.arange(n_samples + 1) * share + 0.5)
-        chosen = order[np.diff(steps) > 0]
-    is_chosen = np.zeros(len(sizes), np.bool_)
-    is_chosen[chosen] = True
+        steps = (np.arange(n_units + 1) * n_chosen + n_units // 2) // n_units
+        order = order[np.diff(steps) > 0]
+    is_chosen = np.zeros(n_units, np.bool_)
+    is_chosen[order[:n_chosen]] = True
     return is_chosen[units]
+
+
+def text_of_rows(rows: NDArray[np.bool_]) -> str:
+    """Return which rows are chosen as text, a bit a row, which `rows_of_text` reads."""
+    return base64.b64encode(np.packbits(rows).tobytes()).decode()
+
+
+def rows_of_text(text: str, n_samples: int) -> NDArray[np.bool_]:
+    """Return the rows that `text_of_rows` wrote, shape (n_samples,)."""
+    octets = np.frombuffer(base64.b64decode(text), np.uint8)
+    return np.unpackbits(octets, count=n_samples).astype(np.bool_)
 
 
 class Part:

@@ -292,7 +292,8 @@ class Answering:
         """Fields of the reply to `query_many`."""
         if not self._tells_scores:
             told = [answer.to_dict() for answer in answers]
-            return {"verdicts": told, "halted": False, "n_answered": self.guard.n_answered}
+            halted, n_answered = self.guard.halted, self.guard.n_answered
+            return {"verdicts": told, "halted": halted, "n_answered": n_answered}
         names: tuple[str, ...] = _SCORES
         if self.guard.needs == "key" and self.guard.is_paired:
             names += _GAINS

@@ -690,7 +690,8 @@ def _answer(fields: dict[str, Any]) -> RemoteAnswer:
 def _answers(fields: dict[str, Any]) -> Answers[RemoteAnswer]:
     if "verdicts" in fields:
         verdicts = [_verdict(one) for one in fields["verdicts"]]
-        return Answers(verdicts, halted=False, n_answered=int(fields["n_answered"]))
+        halted = bool(fields["halted"])
+        return Answers(verdicts, halted=halted, n_answered=int(fields["n_answered"]))
     names = ["values", "lows", "highs", "half_widths", "numbers", "keys", "reruns"]
     names = [name for name in (*names, "gains", "gain_lows", "gain_highs") if name in fields]
     rows = zip(*(fields[name] for name in names), strict=True)

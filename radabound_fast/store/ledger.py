@@ -99,8 +99,10 @@ class Ledger:
             self._close.atexit = False
             self._place.open(self, self._close)
             _open_ledgers[id(self)] = self
+            self._rows("BEGIN")  # one view of all of it: a service may add its tables meanwhile
             check_tables(self._rows, GUARD, name)
             self._read_description(name)
+            self._rows("COMMIT")
         except BaseException:
             self._close()
             raise

@@ -92,11 +92,14 @@ class Record:
         self.path, self.durability = real_path(path), durability
         # the thread that is in `transact`, and its connection
         self._transaction: tuple[int, sqlite3.Connection] | None = None
+        # what a file that was put in the place of this one has not: its checksum, and its rows
+        self._checksum_seen, self._n_rows_seen = b"", 0
         with naming(os.fsdecode(path)):
             os.stat(self.path)
         check_mounted_with_folder(self.path, os.fsdecode(path))
         text = self._do(self._read_text)
         self._checksums, self.description = Checksums(text), json.loads(text)
+        self._checksum_seen = self._checksums.of(b"")
 
     def _read_text(self, database: sqlite3.Connection) -> str:
         """Return the text of the description, if the database is of this kind."""
@@ -163,8 +166,11 @@ class Record:
                 with contextlib.closing(connect(self.path, _ASK_AGAIN_MS)) as database:
                     database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
                     database.execute(f"BEGIN {kind}")
+                    self._check_same(database)
                     done = work(database)
+                    n_rows = self._count(database)
                     database.execute("COMMIT")
+                    self._n_rows_seen = n_rows
                     return done
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 reason = explained(error, self.path)
@@ -173,6 +179,22 @@ class Record:
                 raise reason from None
             finally:
                 _in_work.intersection_update(outer)
+
+    def _check_same(self, database: sqlite3.Connection) -> None:
+        """Raise RuntimeError if another file, or an older one, is in the place of this one."""
+        if not self._checksum_seen:
+            return
+        checksums = database.execute(f"SELECT checksum FROM {self.schema.head}").fetchall()
+        if checksums != [(self._checksum_seen,)] or self._count(database) < self._n_rows_seen:
+            raise RuntimeError(
+                f"{self.path} is another file than when it was opened, or an older copy of it, "
+                "and would give its numbers twice: put the file back, or open this one anew"
+            )
+
+    def _count(self, database: sqlite3.Connection) -> int:
+        # no row is ever deleted
+        ask = f"SELECT coalesce(max(rowid), 0) FROM {self.schema.rows}"
+        return int(database.execute(ask).fetchone()[0])
 
 
 class SearchRecord(Record):
@@ -221,12 +243,6 @@ class SearchRecord(Record):
 
     def __len__(self) -> int:
         return self._do(self._count)
-
-    @staticmethod
-    def _count(database: sqlite3.Connection) -> int:
-        # no row is ever deleted
-        (count,) = database.execute("SELECT coalesce(max(rowid), 0) FROM query").fetchone()
-        return int(count)
 
     def _row(self, query: Query, entry: Entry) -> tuple[Any, ...]:
         (code, rerun), (*summary, nats, fingerprint) = query, entry

@@ -23,6 +23,8 @@ class Schema(NamedTuple):
         Whose database it is, as errors name it.
     head : str
         The table with the description.
+    rows : str
+        The table of which no row is ever deleted, or the same if there is none.
     tables : tuple of str
         The statements that make the tables of format 1.
     """
@@ -30,6 +32,7 @@ class Schema(NamedTuple):
     application_id: int
     owner: str
     head: str
+    rows: str
     tables: tuple[str, ...]
 
 
@@ -37,12 +40,14 @@ GUARD = Schema(
     0x52414441,  # "RADA"
     "a guard",
     "guard",
+    "guard",
     ("CREATE TABLE guard (description TEXT NOT NULL, state BLOB NOT NULL)",),
 )
 SEARCH = Schema(
     0x52414453,  # "RADS"
     "a search",
     "search",
+    "query",
     (
         "CREATE TABLE search (description TEXT NOT NULL, checksum BLOB NOT NULL)",
         "CREATE TABLE query (code TEXT NOT NULL, rerun INTEGER NOT NULL, summary TEXT NOT NULL, "
@@ -54,6 +59,7 @@ EVENTS = Schema(
     0x52414445,  # "RADE"
     "a guard that keeps its events",
     "guard",
+    "event",
     (
         "CREATE TABLE guard (description TEXT NOT NULL, checksum BLOB NOT NULL)",
         "CREATE TABLE event (event TEXT NOT NULL, content BLOB NOT NULL, "

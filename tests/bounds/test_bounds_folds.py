@@ -100,6 +100,14 @@ def test_many_limits_are_those_of_one_at_a_time():
         assert np.shape(lows) == np.shape(highs) == shape
 
 
+@pytest.mark.parametrize("m", [2, 7, 30])
+def test_there_are_no_more_folds_than_rows(m):
+    for mean in MEANS:
+        most = bounds.cross_validation_interval(mean, m, m, 3.0)
+        for k in (m + 1, 10 * m):
+            assert bounds.cross_validation_interval(mean, m, k, 3.0) == most
+
+
 def test_two_folds_that_know_each_other_miss_no_more_than_allowed():
     """Exact: two folds of n coins; each fold's model is one of two, chosen by the other fold.
 

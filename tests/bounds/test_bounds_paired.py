@@ -239,6 +239,16 @@ def test_a_holdout_of_2_to_the_40_has_limits_too():
     assert mean - 3e-9 < low < mean < high < mean + 3e-9
 
 
+@pytest.mark.parametrize("case", [(700, 300, 4000), (0, 900, 1000), (3, 0, 10**6)])
+def test_above_300_nats_each_count_has_half_of_the_error(case):
+    plus, minus, m = case
+    nats = np.array([300.5, 400.0, 650.0])
+    low, _ = binomial_interval(np.full(3, plus), m, nats + math.log(2))
+    _, high = binomial_interval(np.full(3, minus), m, nats + math.log(2))
+    assert_array_equal(paired_interval(plus, minus, m, nats)[0], low - high)
+    assert_array_equal(paired_interval(minus, plus, m, nats)[1], high - low)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -80,3 +80,19 @@ def test_the_gain_needed_is_the_least_that_passes(disagreement: float, margin: f
         if paired_interval(plus, differ - plus, m, nats)[0] > margin
     ]
     assert gain_needed(m, disagreement, nats, margin=margin) == min(passing, default=math.inf)
+
+
+@pytest.mark.parametrize("m", [7, 100, 1000])
+def test_a_gain_is_needed_of_so_many_rows_as_the_share_is_of(m: int) -> None:
+    for differ in range(0, m + 1, 1 + m // 100):  # 29 / 100 * 100 is below 29
+        needed = gain_needed(m, differ / m, 3.0, margin=-2.0)
+        assert needed == -differ / m
+
+
+@pytest.mark.parametrize(("plus", "minus"), [(9, 1), (40, 20), (5, 12), (0, 0)])
+def test_a_limit_at_the_margin_does_not_pass(plus: int, minus: int) -> None:
+    m, nats = 400, 3.0
+    limit = paired_interval(plus, minus, m, nats)[0]
+    below = math.nextafter(limit, -math.inf)
+    needed = [gain_needed(m, (plus + minus) / m, nats, margin=one) for one in (below, limit)]
+    assert needed[0] == (plus - minus) / m < needed[1]

@@ -83,6 +83,10 @@ def test_rows_metric_and_baseline_are_those_of_the_library(capsys):
         (["--labels", "y.npy", "--delta", 0.1, "--finalist", "none.npy"], "none.npy: No such file"),
         (["--labels", "y.npy", "--delta", 0.1, "--at-most", 0.1], "must be given with --finalist"),
         (["--labels", "y.npy", "--delta", 2], "delta must be in"),
+        (
+            ["--labels", "y.npy", "--delta", 0.1, "--finalist", "a=y.npy", "--finalist", "a=y.npy"],
+            "--finalist must have each name once, got 'a' twice",
+        ),
     ],
 )
 def test_bad_input_is_one_line(capsys, arguments, said):

@@ -131,9 +131,19 @@ def test_without_a_candidate_it_says_where_the_gate_stands(run, folder: Path) ->
         ([*NEW, "--candidate", "better.npy", "--revoke"], "--revoke must be given without --cand"),
         ([*NEW, "--delta", "2"], "delta must be in"),
         ([*NEW, "--metric", "roc_auc"], "baseline must be left out"),
+        ([*NEW, "--slice", "a=y.npy", "--slice", "a=y.npy"], "--slice must have each name once"),
+        ([*NEW, "--candidate", "better.npy", "--junit", "no/x.xml"], "its folder does not exist"),
+        ([*NEW, "--candidate", "better.npy", "--summary", "no/x.md"], "its folder does not exist"),
     ],
 )
 def test_misuse_is_one_line(run, folder: Path, arguments: list[str], message: str) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
     assert not Path("release.db").exists()
+
+
+@pytest.mark.parametrize("option", [["--slice", "a=y.npy"], ["--baseline", "better.npy"]])
+def test_no_option_is_ignored(run, folder: Path, option: list[str]) -> None:
+    run(*NEW)
+    code, out, err = run("gate", "release.db", *option)
+    assert (code, out) == (2, "") and f"--labels must be given with {option[0]}" in err

@@ -135,7 +135,69 @@ def test_groups_are_kept_whole():
     search = ConfirmedSearch(Holdout(Y, groups=groups), delta=0.1, seed=1)
     kept = search.confirmation_rows
     assert not set(groups[kept]) & set(groups[~kept])
-    assert 0.3 * M <= kept.sum() <= 0.5 * M + 1
+    assert len(set(groups[kept])) == len(set(groups)) / 2
+
+
+def test_sizes_of_groups_decide_nothing():
+    """A part that was filled up to a number of rows would lack groups that are large."""
+    chosen = []
+    for sizes in (np.full(20, 20), np.array([361, *[1] * 3, *[2] * 4, *[1] * 2, *[2] * 8, 6, 4])):
+        groups = np.repeat(np.arange(20), sizes)
+        search = ConfirmedSearch(Holdout(Y, groups=groups), delta=0.1, seed=3)
+        chosen.append(set(groups[search.confirmation_rows]))
+    assert chosen[0] == chosen[1] and len(chosen[0]) == 10
+
+
+@pytest.mark.filterwarnings("ignore:confirmation rows must be at least")
+@pytest.mark.parametrize("kind", ["rows", "groups", "strata"])
+@pytest.mark.parametrize("share", [1e-9, 0.001, 0.25, 0.5, 0.999, 1 - 1e-9])
+def test_both_parts_have_rows_in_the_share_that_was_asked_for(kind, share):
+    holdout = Holdout(Y, groups=np.arange(M) // 2) if kind == "groups" else Y
+    search = ConfirmedSearch(
+        holdout, delta=0.1, confirm_share=share, seed=2, stratify=kind == "strata"
+    )
+    kept, size = search.confirmation_rows, 2 if kind == "groups" else 1
+    assert size <= kept.sum() <= M - size
+    assert abs(kept.sum() - share * M) <= size
+    if kind == "strata":
+        assert abs(kept[Y == 1].sum() - kept.mean() * Y.sum()) <= 1
+
+
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_named_rows_of_the_other_part_are_refused(ndim):
+    """Both parts have 200 rows, so that their number tells nothing."""
+    pd = pytest.importorskip("pandas")
+    y_true = pd.Series(Y, index=[f"row {place}" for place in range(M)])
+    search = ConfirmedSearch(y_true, delta=0.1, seed=1, n_batches=None)
+    kept, free = search.confirmation_rows, search.search_rows
+    score = search.score if ndim == 1 else lambda y_pred: search.score_many([y_pred])
+    assert score(y_true[free]) == 0.0 and search.confirm(y_true[kept]).value == 0.0
+    for ask, wrong in (
+        (score, y_true[kept]),
+        (score, y_true[free][::-1]),
+        (search.confirm, y_true[free]),
+        (search.confirm, y_true[kept][::-1]),
+        (lambda y_pred: search.nominate("a", y_pred), y_true[free]),
+    ):
+        with pytest.raises(ValueError, match="got the (names of others|same index in an)"):
+            ask(wrong)
+    assert search.n_answered == 1 and search.nominated == []
+    assert score(y_true[kept].to_numpy()) > 0.0
+
+
+def test_a_name_that_was_confirmed_is_no_name_of_another_model():
+    """Nor may such a nomination stay, and keep all that were nominated from being confirmed."""
+    search = ConfirmedSearch(Y, delta=0.1, n_batches=None, seed=1)
+    models = [Y ^ (np.random.default_rng(seed).random(M) < 0.2) for seed in range(4)]
+    search.nominate("a", models[0])
+    assert search.confirm().names == ["a"]
+    with pytest.raises(ValueError, match="'a' was confirmed with other predictions"):
+        search.nominate("a", models[1])
+    search.nominate("b", models[1])
+    assert search.confirm().names == ["a", "b"]
+    search.confirm({"finalist 4": models[2]})
+    search.confirm(models[3])
+    assert len(set(search.answers.names)) == 4
 
 
 def test_strata_are_within_a_row_of_their_share():
@@ -382,7 +444,7 @@ def test_gains_and_pairs_share_delta_and_wait_for_the_end():
     assert {"gain", "gain_low", "gain_high"} <= answer.to_dict().keys()
     alone = ConfirmedSearch(Y, **options).confirm({"a": finalists["a"]})
     assert alone.names == ["a"]
-    with pytest.raises(KeyError, match="no finalist is called 'z', they are a"):
+    with pytest.raises(KeyError, match="no finalist is called 'z'; there are: a"):
         alone.compare("a", "z")
 
 

@@ -113,13 +113,34 @@ def test_it_opens_for_what_it_was_made_with(path, judged, options, said):
         ConfirmedSearch.open(path, judged, **options)
 
 
-def test_rows_and_baseline_are_passed_each_time(path):
+def test_the_file_keeps_rows_that_were_chosen_elsewhere(path):
+    rows = np.arange(M) % 3 == 0
+    made = ConfirmedSearch.open(path, Y, delta=0.1, rows=rows)
+    answer = made.confirm({"a": model(0.2, 1)})
+    for options in ({}, {"delta": 0.1}, {"rows": rows}):
+        again = ConfirmedSearch.open(path, Y, **options)
+        assert_array_equal(again.confirmation_rows, rows)
+        assert list(again.confirm({"a": model(0.2, 1)})) == list(answer)
+    unlabelled = ConfirmedSearch.open(path)
+    assert_array_equal(unlabelled.confirmation_rows, rows)
+    assert list(unlabelled.answers) == list(answer)
+    for options in ({"rows": ~rows}, {"seed": 1}, {"rows": rows, "delta": 0.2}):
+        with pytest.raises(ValueError, match=f"{list(options)[-1]} must be that with which"):
+            ConfirmedSearch.open(path, Y, **options)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_without_labels_the_rows_are_those_of_the_file(path, share):
+    made = ConfirmedSearch.open(path, Y, delta=0.1, confirm_share=share)
+    assert_array_equal(ConfirmedSearch.open(path).confirmation_rows, made.confirmation_rows)
+
+
+def test_a_baseline_is_passed_each_time(path):
     rows, baseline = np.arange(M) < 100, model(0.3, 1)
     ConfirmedSearch.open(path, Y, delta=0.1, rows=rows, baseline=baseline)
     again = ConfirmedSearch.open(path, Y, rows=rows, baseline=baseline)
     assert_array_equal(again.confirmation_rows, rows)
-    with pytest.raises(ValueError, match="must be that with which"):
-        ConfirmedSearch.open(path, Y, baseline=baseline)
+    ConfirmedSearch.open(path, Y, baseline=baseline)
     with pytest.raises(ValueError, match="baseline must be that"):
         ConfirmedSearch.open(path, Y, rows=rows)
     with pytest.raises(ValueError, match="baseline must be that"):

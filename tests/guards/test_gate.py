@@ -116,6 +116,37 @@ def test_a_bar_on_the_value_is_passed_where_its_limit_is(metric, y_pred, value):
         assert Gate(Holdout(Y, metric=metric), at_most=bar).query(y_pred).passed == passes
 
 
+@pytest.mark.parametrize(
+    ("condition", "passes_at", "harder"),
+    [
+        ("margin", False, 1),
+        ("total_margin", False, 1),
+        ("at_least", True, 1),
+        ("at_most", True, -1),
+        ("slices", True, -1),
+    ],
+)
+def test_a_limit_exactly_at_a_condition(condition: str, passes_at: bool, harder: int):
+    """A gain has to be larger than a margin; a value at its bar is enough, and so is a slice."""
+    nats = math.log(20) + history_nats([0, 0])
+    limits = binomial_interval(int((STEPS[3] != Y).sum()), M, nats)
+    options: dict[str, Any] = {"margin": None}
+    y_pred, argument, edge = STEPS[3], condition, lower_limit(BASELINE, STEPS[3], nats)
+    if condition == "slices":
+        options["slices"] = {"all": np.ones(M, bool)}
+        y_pred, argument = STEPS[0], "slice_margin"
+        edge = -lower_limit(BASELINE, STEPS[0], nats)
+    elif condition in ("at_least", "at_most"):
+        edge = limits[condition == "at_most"]
+    for bar, expected in (
+        (math.nextafter(edge, -harder * math.inf), True),
+        (edge, passes_at),
+        (math.nextafter(edge, harder * math.inf), False),
+    ):
+        gate = Gate(Y, baseline=BASELINE, **options | {argument: bar})
+        assert gate.query(y_pred).passed == expected, bar
+
+
 def test_a_slice_has_its_own_rows():
     part = np.arange(M) < 600
     worse = STEPS[3].copy()
@@ -166,9 +197,13 @@ def test_a_rounded_gain_costs_every_later_candidate():
     first = gate.query(STEPS[0])
     assert first.value == pytest.approx(0.0) and not first.passed
     assert gate.query(wrong_in(0.26)).value == pytest.approx(0.04)
-    assert gate.close_out().candidates[1].nats == pytest.approx(
-        math.log(20) + history_nats([0, 1]) + math.log(201) + math.log(4)
-    )
+    for y_pred in STEPS[3:]:
+        gate.query(y_pred)
+    passes = 0
+    for number, one in enumerate(gate.close_out().candidates):
+        price = math.log(20) + history_nats([passes, number - passes])
+        assert one.nats == pytest.approx(price + number * math.log(201) + math.log(4))
+        passes += one.verdict.passed
 
 
 # ---- history -------------------------------------------------------------------------------------
@@ -195,6 +230,25 @@ def test_a_pass_taken_back_and_restored():
     assert gate.query(STEPS[0]).compared_with == 0
     assert gate.query(STEPS[3]) == passed and gate.in_production == 1
     assert gate.n_answered == 2
+
+
+def test_without_promotion_the_baseline_stays_in_production():
+    gate = Gate(Y, baseline=BASELINE, promote=False)
+    for _ in range(2):
+        assert gate.query(STEPS[4]).passed and gate.in_production == 0
+    assert gate.query(STEPS[3]).compared_with == 0
+    with pytest.raises(ValueError, match="there is no pass to revoke"):
+        gate.revoke()
+
+
+def test_a_slice_that_is_changed_later_is_the_slice_that_was_given():
+    rows = np.arange(M) < 600
+    gate = Gate(Y, baseline=BASELINE, slices={"first": rows}, slice_margin=0.02)
+    rows[:] = Y == 2
+    gate.query(STEPS[3])
+    (one,) = gate.close_out().candidates
+    gain = np.mean((BASELINE != Y)[:600]) - np.mean((STEPS[3] != Y)[:600])
+    assert one.estimates["gain on first"].value == pytest.approx(gain)
 
 
 def test_needed_is_what_passes():
@@ -227,6 +281,52 @@ def test_closed_it_tells_all_and_answers_no_more():
     with pytest.raises(HoldoutExhausted, match="this gate is closed"):
         gate.query(STEPS[1])
     assert gate.close_out() == report
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"at_least": 0.9},
+        {"baseline": BASELINE},
+        {"baseline": BASELINE, "total_margin": -0.1},
+        {"baseline": BASELINE, "slices": {"a": Y == 0}},
+        {"baseline": BASELINE, "total_margin": 0.0, "slices": {"a": Y == 0, "b": Y == 1}},
+    ],
+)
+def test_the_intervals_of_a_closed_gate_share_delta(options: dict[str, Any]):
+    gate = Gate(Y, **options)
+    gate.query(STEPS[0])
+    (one,) = gate.close_out().candidates
+    price = math.log(20) + history_nats([0, 0])
+    assert one.nats == pytest.approx(price + math.log(2 * len(one.estimates)))
+
+
+@pytest.mark.parametrize("margin", [-0.1, 0.0, 0.1])
+def test_worse_is_a_gain_that_is_at_most_the_margin(margin: float):
+    nats = math.log(20) + history_nats([0, 0, 0])
+    told = set()
+    for further in (-0.15, -0.08, -0.02, 0.0, 0.02, 0.08, 0.15):
+        y_pred = wrong_in(0.3 - margin + further, seed=1)
+        expected = "neither"
+        if lower_limit(BASELINE, y_pred, nats) > margin:
+            expected = "better"
+        elif -lower_limit(y_pred, BASELINE, nats) <= margin:
+            expected = "worse"
+        gate = Gate(Y, baseline=BASELINE, release="three", margin=margin)
+        assert gate.query(y_pred).verdict == expected
+        told.add(expected)
+    assert len(told) == 3
+
+
+def test_passes_are_taken_back_one_at_a_time():
+    gate = Gate(Y, baseline=BASELINE)
+    for y_pred in STEPS[2:]:
+        gate.query(y_pred)
+    path = [0, *(one.number for one in gate.verdicts if one.passed)]
+    assert len(path) > 2 and gate.in_production == path[-1]
+    while len(path) > 1:
+        path.pop()
+        assert gate.revoke() == gate.in_production == path[-1]
 
 
 def test_threads_count_each_candidate_once():
@@ -273,6 +373,8 @@ def test_losses_in_every_form_are_the_same_candidate():
         ({"baseline": BASELINE, "release": "three", "margin": None}, ValueError, "margin must be"),
         ({"at_least": 0.5, "release": "three"}, ValueError, "release must be 'pass' without"),
         ({"at_least": 0.5, "total_margin": 0.1}, ValueError, "total_margin must be left out"),
+        # 0.0 is a margin: without a baseline it would be a condition that nothing can fail
+        ({"total_margin": 0.0}, ValueError, "total_margin must be left out"),
         ({"at_least": 0.5, "slices": {"a": Y > 0}}, ValueError, "slices must be left out"),
         ({"at_least": 0.5, "n_candidates": 0}, ValueError, "n_candidates must be at least 1"),
     ],
@@ -287,11 +389,24 @@ def test_bad_queries_change_nothing():
     for bad in (Y[1:], np.full(M, 7), ["a"] * M, None, pack_losses(Y), np.ones((2, M))):
         with pytest.raises((TypeError, ValueError)):
             gate.query(bad)
+        with pytest.raises((TypeError, ValueError)):
+            gate.query_many([BASELINE, wrong_in(0.1), bad])  # nor the good ones before it
     assert gate.n_answered == 0
     with pytest.raises(ValueError, match="baseline must be left out"):
         Gate(Holdout(Y, metric="roc_auc"), baseline=Y + 0.0, at_least=0.5)
     with pytest.raises(ValueError, match="sample_weight and groups must be left out"):
         Gate(Losses(M, groups=Y), at_most=0.5)
+
+
+def test_verdicts_of_many_stop_at_the_declared_number():
+    """What was counted is told: no verdict is lost with the candidate that had none."""
+    candidates = [wrong_in(share) for share in (0.5, 0.4, 0.02, 0.01)]
+    gate, single = (Gate(Y, baseline=BASELINE, n_candidates=3) for _ in range(2))
+    told = gate.query_many(candidates)
+    assert told == [single.query(one) for one in candidates[:3]] == gate.verdicts
+    with pytest.raises(HoldoutExhausted):
+        gate.query_many(candidates[3:])
+    assert gate.query_many([]) == []
 
 
 # ---- the file ------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
 from radabound_fast.bounds import binomial_interval, paired_interval
-from radabound_fast.pool import best, front
+from radabound_fast.pool import best, front, levels
+from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
 
 M, K, DELTA, SEED = 600, 40, 0.1, 5
@@ -181,6 +182,20 @@ def test_where_room_or_time_is_short_bonferroni_decides(
     assert found.n_by_bonferroni > 0 or name == "MOST_PAIRS"
 
 
+def test_models_with_few_rows_that_differ_have_their_share_of_delta():
+    """One of 50 has 6 rows in its favour: .016, which is below delta and above its 50th part."""
+    rng = np.random.default_rng(1)
+    base = rng.random(M) < 0.3
+    few = base.copy()
+    few[np.flatnonzero(base)[:6]] = False
+    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=base)
+    made.add(np.vstack([few, rng.random((49, M)) < 0.4]))
+    assert made.intervals().by_bootstrap.all() and not made.better().is_better.any()
+    alone = ModelPool(M, delta=DELTA, seed=SEED, baseline=base)
+    alone.add(few[np.newaxis])
+    assert alone.better().is_better.all()
+
+
 # ---- however they are added ----------------------------------------------------------------------
 
 
@@ -244,6 +259,17 @@ def test_names(pool_of_40):
     assert made.n_models == 4
 
 
+@pytest.mark.parametrize("n_models", [1, 7, 10**6])
+@pytest.mark.parametrize(
+    "maxima",
+    [np.full(1000, 9.0), np.full(4, 1.0)],  # far out; too few vectors for any critical value
+)
+def test_no_level_is_below_bonferronis(maxima, n_models):
+    assert levels.one_sided_level(maxima, DELTA, n_models) == pytest.approx(
+        max(DELTA / n_models, norm.sf(9.0) if len(maxima) == 1000 else 0.0)
+    )
+
+
 # ---- odd pools -----------------------------------------------------------------------------------
 
 
@@ -299,6 +325,11 @@ def test_real_valued_losses(metric):
     assert (found.bonferroni_lows <= found.lows).all()
     assert (found.highs <= found.bonferroni_highs).all()
     assert found.as_if < 10
+    p = np.where(y_true, probabilities, 1 - probabilities)  # that of what came
+    scores = -((1 - p) ** 2) if metric == "neg_brier_score" else np.log(np.maximum(p, 0.01))
+    assert_allclose(found.values, scores.mean(axis=1), atol=1e-6)
+    assert_allclose(better.gains, scores.mean(axis=1) - scores[8].mean(), atol=1e-6)
+    assert made.baseline_value == pytest.approx(scores[8].mean(), abs=1e-6)
     assert best.may_be_best[best.best] and not best.may_be_best.all()
     assert best.best == found.values.argmax()
     assert 0 < better.is_better.sum() < 9 and not better.is_better[8:].any()
@@ -352,6 +383,23 @@ def test_bad_rows_change_nothing(pool_of_40):
             made.add(bad)
     with pytest.raises(ValueError, match="names must be one a model"):
         made.add(spoilt[:2], names=["a"])
+    for column, values in all_columns(made).items():
+        assert_array_equal(values, expected[column])
+
+
+@pytest.mark.parametrize("n_good", [0, 1, 2, 4])
+def test_a_bad_block_after_good_ones_changes_nothing(pool_of_40, n_good):
+    """Its rows are counted from the first row of all blocks, and nothing of these is kept."""
+    y_true, Y_pred, wrong = pool_of_40
+    good = np.zeros((2, M), np.uint8)  # better than all that is there
+    bad = np.full((2, M), 3)
+    blocks = [good] * n_good + [bad]
+    made = pool(M, wrong, baseline=wrong[31])
+    expected = all_columns(made)
+    counting = f".*counting rows from row {2 * n_good} on" if n_good else ""
+    with pytest.raises(ValueError, match=f"got 3.*row 0{counting}"):
+        made.add(Blocks(lambda: iter(blocks)))
+    assert made.n_models == K
     for column, values in all_columns(made).items():
         assert_array_equal(values, expected[column])
 

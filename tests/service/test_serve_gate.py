@@ -46,6 +46,15 @@ def test_verdicts_are_those_of_the_gate(served):
             remote.report()
 
 
+def test_a_block_has_the_verdicts_before_the_declared_number_was_used(tmp_path):
+    options = {"baseline": PRODUCTION, "n_candidates": 2}
+    guard = Gate.open(tmp_path / "gate.db", Y, **options, durability="process")
+    with in_thread(guard, tmp_path) as running, running.remote() as remote:
+        block = remote.query_many(CANDIDATES)
+        assert [told(one) for one in block] == [told(one) for one in guard.verdicts]
+        assert len(block) == 2 and block.halted
+
+
 @pytest.mark.parametrize("metric", ["roc_auc", "accuracy"])
 def test_a_bar_with_another_metric(tmp_path, metric):
     holdout = Holdout(Y, metric=metric)

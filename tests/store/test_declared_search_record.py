@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import pickle
+import shutil
 import sqlite3
 import threading
 import time
@@ -504,3 +505,32 @@ def test_a_database_opens_for_what_it_was_made_on_alone(path, name, make, used):
             pytest.fail(f"opened for {other}")
     with make(path, name) as again:
         assert again.n_answered == used
+
+
+@pytest.mark.parametrize("put", [os.replace, shutil.copyfile])
+@pytest.mark.parametrize("other", ["older copy", "empty", "another search"])
+def test_a_file_put_in_its_place_is_noticed_before_a_number_is_given_twice(path, other, put):
+    """By what is in it: a file that is not open may get the inode of the one that was removed."""
+    search = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    copy = path.with_name("copy")
+    if other == "older copy":
+        shutil.copyfile(path, copy)
+    search.query(coin(0), key={"depth": 1, "leaf": 7})
+    if other != "older copy":
+        made = DeclaredSearch.open(copy, M, GRID, delta=0.1)
+        for leaf in range(2 if other == "another search" else 0):
+            made.query(coin(leaf), key={"depth": 3, "leaf": leaf})
+    workers = pickle.loads(pickle.dumps(search))
+    put(copy, path)
+    for each in (search, workers):
+        for use in (
+            lambda each=each: each.query(coin(1), key={"depth": 2, "leaf": 7}),
+            lambda each=each: each.n_answered,
+            lambda each=each: each.answers,
+        ):
+            with pytest.raises(RuntimeError, match=r"search.db is another file than when it was"):
+                use()
+    anew = DeclaredSearch.open(path, M, GRID, delta=0.1)
+    assert anew.query(coin(1), key={"depth": 2, "leaf": 7}).number == (
+        3 if other == "another search" else 1
+    )

@@ -11,6 +11,7 @@ from support import query
 
 from radabound_fast import DeclaredSearch, GuessAndCheck, Ladder, RadaBound
 from radabound_fast.experiments.thresholdout import Thresholdout
+from radabound_fast.store.ledger import Ledger
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 
@@ -461,3 +462,19 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no such folder: .*nowhere'$"):
         RadaBound.open(tmp_path / "nowhere" / "guard.db", 10, epsilon=0.5, delta=0.1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_opens_while_a_service_adds_its_tables(path, monkeypatch):
+    """The format and the tables are read one after the other, and must be those of one moment."""
+    with RadaBound.open(path, **MADE) as guard:
+        real, adding = Ledger._rows, [guard.share_transactions]
+
+        def rows(ledger, statement, *values):
+            found = real(ledger, statement, *values)
+            if statement == "PRAGMA user_version" and adding:
+                adding.pop()()
+            return found
+
+        monkeypatch.setattr(Ledger, "_rows", rows)
+        with RadaBound.open(path) as again:
+            assert not adding and again.n_answered == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
@@ -114,12 +114,22 @@ class History:
         for event, finalist in zip(self.events, self.finalists, strict=True):
             if event["fingerprint"] == model.fingerprint:
                 found = found or question.answered_by(finalist, event["question"], self.ended)
-            elif finalist.name == model.name:
+        return found and found._replace(name=model.name or found.name)
+
+    def free_name(self, number: int) -> str:
+        """Return what finalist `number` is called that came without a name."""
+        taken = {finalist.name for finalist in self.finalists}
+        names = (f"finalist {place}" for place in count(number))
+        return next(name for name in names if name not in taken)
+
+    def check_name(self, model: Model) -> None:
+        """ValueError if another model was confirmed by this name."""
+        for event, finalist in zip(self.events, self.finalists, strict=True):
+            if finalist.name == model.name and event["fingerprint"] != model.fingerprint:
                 raise ValueError(
                     f"finalists must have a name each, and {model.name!r} was confirmed with other "
                     "predictions: give this model another name"
                 )
-        return found and found._replace(name=model.name or found.name)
 
 
 def _finalist(told: dict[str, Any]) -> Finalist:
@@ -163,8 +173,10 @@ class Confirmation:
 
     def nominate(self, turn: Turn, model: Model) -> None:
         """Keep a model as a finalist of the batch that will be confirmed; ValueError at the end."""
-        if History(turn.events).ended:
+        history = History(turn.events)
+        if history.ended:
             raise ValueError("finalists can be nominated before the end, and the search has ended")
+        history.check_name(model)
         event = {
             "nominated": model.name,
             "fingerprint": model.fingerprint,
@@ -199,6 +211,7 @@ class Confirmation:
         history = History(turn.events)
         new: dict[int, Model] = {}
         for model in models:
+            history.check_name(model)
             if history.find(model, question) is None:
                 new.setdefault(model.fingerprint, model)
         if new:
@@ -216,7 +229,9 @@ class Confirmation:
         nats = self._nats(batch, len(models), history.log_outcomes)
         candidates = [self._rows.candidate(model.stored) for model in models]
         finalists = [
-            Finalist(model.name or f"finalist {number}", number, batch, nats, model.search_value)
+            Finalist(
+                model.name or history.free_name(number), number, batch, nats, model.search_value
+            )
             for number, model in enumerate(models, len(history.finalists) + 1)
         ]
         outcomes = []

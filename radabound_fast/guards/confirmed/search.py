@@ -19,7 +19,6 @@ from radabound_fast._checks import (
     counted,
     read_as,
 )
-from radabound_fast._kernels.rows import pack_rows
 from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
@@ -40,7 +39,7 @@ from radabound_fast.guards.log import hears_queries, note_answers
 from radabound_fast.guards.opening import Judged, same_json
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
-from radabound_fast.rows.parts import Part
+from radabound_fast.rows.parts import Part, rows_of_text, text_of_rows
 from radabound_fast.store.events import EventList
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class ConfirmedSearch(Guard):
     delta : float
         The probability that any interval misses, in (0, 1).
     confirm_share : float, default 0.5
-        Which share of the rows is kept for the end, in (0, 1].  Groups are kept whole.  1: all
+        Which share of the rows, or of the groups, is kept for the end, in (0, 1].  1: all
         rows, for a search that scored by other means, such as cross-validation on training rows.
     n_batches : int or None, default 1
         How many times finalists will be confirmed: each batch has delta / n_batches, and pays for
@@ -332,7 +331,7 @@ class ConfirmedSearch(Guard):
         Raises
         ------
         TypeError, ValueError
-            Not such predictions, or the search has ended.
+            Not such predictions, another model was confirmed by this name, or the search has ended.
         RuntimeError
             This is a copy of a search in memory.
         """
@@ -372,7 +371,7 @@ class ConfirmedSearch(Guard):
     def _taken(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
         """The part's rows of predictions or losses, which may be of all rows."""
         if self._holdout.labels is not None:
-            self._holdout.labels.check_rows(y_pred, ndim, name)
+            self._holdout.labels.check_rows(y_pred, ndim, name, part.rows)
         return part.take(y_pred, ndim, name)
 
     def _fingerprint(self, array: NDArray[Any]) -> int:
@@ -456,7 +455,9 @@ class ConfirmedSearch(Guard):
         delta, confirm_share, n_batches, seed, stratify, pairs
             As for the constructor; they must be those that the database was made with.  Without
             delta all are those of the database, which must exist.
-        rows, baseline
+        rows
+            As for the constructor; the database keeps them.
+        baseline
             As for the constructor, each time.
         holdout_id : str, optional
             A name for a holdout without labels.
@@ -503,15 +504,13 @@ class ConfirmedSearch(Guard):
 
     def _description(self) -> dict[str, Any]:
         """What never changes, as the database has it."""
-        rows = pack_rows(self._confirmation.rows)
         return {
             "kind": self.kind,
             "parameters": self.parameters,
             "seed": self._seed,
+            "rows": text_of_rows(self._confirmation.rows),
             "secret": self._secret.hex(),
             "metric": self._metric_description(),
-            "n_confirmation_rows": self._confirmation.n_rows,
-            "rows": self._fingerprint(rows),
             "baseline": None if self._baseline is None else self._fingerprint(self._baseline),
         }
 
@@ -528,7 +527,7 @@ class ConfirmedSearch(Guard):
             Losses(n_samples),
             delta=arguments["delta"],
             n_batches=arguments["n_batches"],
-            rows=np.arange(n_samples) < stored["n_confirmation_rows"],
+            rows=rows_of_text(stored["rows"], n_samples),
         )
         made.confirm_share, made.stratify, made.pairs = (
             arguments[name] for name in ("confirm_share", "stratify", "pairs")
@@ -556,7 +555,11 @@ class ConfirmedSearch(Guard):
         whose.take_stored_metric(stored["metric"])
         arguments = given if given["delta"] is not None else dict(stored["parameters"])
         arguments.pop("n_samples", None)
-        seed = stored["seed"] if seed is None and beside["rows"] is None else seed
+        if seed is None and beside["rows"] is None:
+            seed = stored["seed"]
+            if seed is None:  # the rows were chosen elsewhere
+                n_samples = stored["parameters"]["n_samples"]
+                beside = beside | {"rows": rows_of_text(stored["rows"], n_samples)}
         made = cls(whose.apart(), seed=seed, **arguments, **beside)
         made._secret = bytes.fromhex(stored["secret"])
         for part, value in (made.parameters | made._description()).items():

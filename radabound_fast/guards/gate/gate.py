@@ -348,13 +348,16 @@ class Gate(Guard, Owned):
             The declared number of candidates was used, or the gate was closed.
         """
         self._check_owner()
-        stored = self._readable().read(y_pred, "y_pred")
+        return self._ask(self._readable().read(y_pred, "y_pred"))
+
+    def _ask(self, stored: NDArray[Any]) -> Verdict:
         octets = to_bytes(stored)
         verdict = self._events.turn(lambda turn: self._answer(turn, stored, octets))
         if self._logs:
             note_answer(self.kind, verdict.number, None)
         return verdict
 
+    @sealed
     def query_many(self, Y_pred: Any) -> list[Verdict]:
         """Return the verdicts on several candidates, one after another as by `query`.
 
@@ -365,13 +368,25 @@ class Gate(Guard, Owned):
         Returns
         -------
         list of Verdict
+            Of all candidates, or of those that came before the declared number was used.
 
         Raises
         ------
-        TypeError, ValueError, HoldoutExhausted
-            As `query`; the verdicts on the candidates before are stored.
+        TypeError, ValueError
+            One of them is no such array; nothing has changed then.
+        HoldoutExhausted
+            Not even the first gets a verdict.
         """
-        return [self.query(y_pred) for y_pred in Y_pred]
+        self._check_owner()
+        rows, verdicts = self._readable(), []
+        for stored in [rows.read(y_pred, "y_pred") for y_pred in Y_pred]:
+            try:
+                verdicts.append(self._ask(stored))
+            except HoldoutExhausted:
+                if not verdicts:
+                    raise
+                break
+        return verdicts
 
     def _answer(self, turn: Turn, stored: NDArray[Any], octets: bytes) -> Verdict:
         rules, rows = self._rules, self._readable()

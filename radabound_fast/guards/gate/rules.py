@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from radabound_fast.guards.candidates import Candidate, CandidateRows, Estimate
 from radabound_fast.guards.gate.history import VERDICTS
 from radabound_fast.guards.release import Rounded
 from radabound_fast.rows.packing import as_array, check_shape
+from radabound_fast.rows.parts import rows_of_text, text_of_rows
 
 Slices = dict[str, NDArray[np.bool_]]
 
@@ -108,8 +108,9 @@ class GateRules:
         if self.slice_margin < 0.0:
             raise ValueError(f"slice_margin must not be negative, got {self.slice_margin!r}")
         if not self.has_baseline:
-            for name in ("total_margin", "slices"):
-                if getattr(self, name):
+            gains = {"total_margin": self.total_margin, "slices": self.slices or None}
+            for name, value in gains.items():
+                if value is not None:  # 0.0 is a margin
                     raise ValueError(f"{name} must be left out without a baseline")
             if self.release == "three":
                 raise ValueError("release must be 'pass' without a baseline, got 'three'")
@@ -136,10 +137,7 @@ class GateRules:
         """Return the conditions as JSON values, which `from_description` reads."""
         release = self.release
         return vars(self) | {
-            "slices": [
-                [name, base64.b64encode(np.packbits(rows).tobytes()).decode()]
-                for name, rows in self.slices.items()
-            ],
+            "slices": [[name, text_of_rows(rows)] for name, rows in self.slices.items()],
             "release": {"step": release.step} if isinstance(release, Rounded) else release,
         }
 
@@ -147,12 +145,7 @@ class GateRules:
     def from_description(cls, described: dict[str, Any], n_samples: int) -> Self:
         """Return the conditions that `describe` described."""
         release = described["release"]
-        slices = {
-            name: np.unpackbits(
-                np.frombuffer(base64.b64decode(rows), np.uint8), count=n_samples
-            ).astype(np.bool_)
-            for name, rows in described["slices"]
-        }
+        slices = {name: rows_of_text(rows, n_samples) for name, rows in described["slices"]}
         step = Rounded(release["step"]) if isinstance(release, dict) else release
         return cls(**described | {"slices": slices, "release": step})
 
