@@ -139,7 +139,7 @@ def test_groups_are_kept_whole():
 
 
 def test_sizes_of_groups_decide_nothing():
-    """A part that was filled up to a number of rows would lack groups that are large."""
+    """A part that was filled up to a number of rows would end where a large group comes."""
     chosen = []
     for sizes in (np.full(20, 20), np.array([361, *[1] * 3, *[2] * 4, *[1] * 2, *[2] * 8, 6, 4])):
         groups = np.repeat(np.arange(20), sizes)

@@ -182,6 +182,7 @@ class ConfirmedSearch(Guard):
         """The search rows as a holdout of their own, for anything; None where there are none."""
         return self._search_part
 
+    @sealed
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
         """Find confirmation rows whose features are those of a search row, and warn of them.
 
@@ -317,6 +318,7 @@ class ConfirmedSearch(Guard):
         answers = self._answers(found, history)
         return answers[0] if is_one else answers
 
+    @sealed
     def nominate(self, name: str, y_pred: Any) -> None:
         """Keep a model as a finalist, until ``confirm()`` confirms all that were nominated.
 
@@ -383,6 +385,7 @@ class ConfirmedSearch(Guard):
         baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
         return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
 
+    @sealed
     def close_out(self) -> ConfirmedAnswers:
         """End the search, and return all of every finalist: nothing more can be confirmed.
 

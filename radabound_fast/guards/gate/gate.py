@@ -431,6 +431,7 @@ class Gate(Guard, Owned):
 
     # ---- a pass taken back, and the end ------------------------------------------------------
 
+    @sealed
     def revoke(self) -> int:
         """Take the last pass back: what was compared with before it is so again.
 
