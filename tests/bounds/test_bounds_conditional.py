@@ -11,7 +11,6 @@ from scipy.stats import beta, binom
 from radabound_fast.bounds import (
     auc_interval,
     balanced_interval,
-    conditional,
     f1_interval,
     kl_interval,
     rate_interval,
