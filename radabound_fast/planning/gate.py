@@ -47,7 +47,7 @@ class GatePlan:
             By the passes before it: the least observed gain that passes, inf where none does.
             Without `n_samples` None.
         samples : dict of int to int
-            By the passes before it: about the fewest labels with which a gain of `tolerance` passes;
+            By the passes before it: about how many labels let a gain of `tolerance` pass;
             counts are whole numbers, so that a few more may not be enough.
             With `n_samples` None.
     """
@@ -187,7 +187,7 @@ def plan_gate(
 
 
 def _labels_needed(disagreement: float, nats: float, margin: float, tolerance: float) -> float:
-    """Return about the fewest labels with which a gain of `tolerance` passes; inf: more than 2**40."""
+    """Return about how many labels let a gain of `tolerance` pass; inf: more than 2**40."""
 
     def is_enough(n_samples: int) -> bool:
         return gain_needed(n_samples, disagreement, nats, margin=margin) <= tolerance
