@@ -1,14 +1,16 @@
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from radabound_fast._kernels.rows import SignStore
 
+@disjoint_base
 class StudentisedScan:
     signs: SignStore
-    def __init__(self, signs: SignStore) -> None: ...
+    def __new__(cls, signs: SignStore) -> Self: ...
     @property
     def n_lanes(self) -> int: ...
     def update(
@@ -28,5 +30,3 @@ def raise_maxima(
     scales: NDArray[np.float64],
     sign_sums: NDArray[np.float64],
 ) -> None: ...
-
-__pyx_capi__: dict[str, object]

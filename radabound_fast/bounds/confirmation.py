@@ -46,7 +46,7 @@ def confirmation_nats(
 
     Notes
     -----
-    Result 36 of docs/explanation/theory.md: a union bound over the tree of what may be told.
+    Result 31 of docs/explanation/theory.md: a union bound over the tree of what may be told.
 
     Examples
     --------

@@ -16,7 +16,7 @@ def history_nats(counts: Sequence[int], *, n_candidates: int | None = None) -> f
 
     If every claim is made at ``ln(1/delta)`` and so many nats more, one-sided, then with
     probability at least 1 - delta no claim is ever wrong, however each candidate was chosen in the
-    light of the verdicts before it (Result 35 of docs/explanation/theory.md).
+    light of the verdicts before it (Result 30 of docs/explanation/theory.md).
 
     Parameters
     ----------

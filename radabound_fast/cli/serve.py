@@ -85,7 +85,7 @@ def add_serve(commands: Any) -> None:
         help="what answers survive (default: power)",
     )  # fmt: skip
     guard = parser.add_argument_group("the guard, where FILE is made")
-    guard.add_argument("--guard", choices=GUARDS, help="(default: that of FILE, or radabound)")
+    guard.add_argument("--guard", choices=GUARDS, help="needed where FILE is made")
     for name, of in (
         ("epsilon", "the error tolerated; not of declared-search and ladder"),
         ("delta", "probability of failure"),
@@ -191,7 +191,13 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
         raise ValueError(
             f"--guard must be that of {args.database}, a {found.__name__}, got {args.guard}"
         )
-    kind = found or wanted or RadaBound
+    kind = found or wanted
+    if kind is None:
+        raise ValueError(
+            f"{args.database} is not there: to make it give --guard, one of {', '.join(GUARDS)} "
+            "(for teams that see scores and are not trusted: confirmed-search; what each tells of "
+            "the labels: SECURITY.md)"
+        )
     takes = inspect.signature(kind.open).parameters
     for option in given(args, *_OPTIONS, "space", "space_size"):
         if option.removesuffix("_size") not in takes:

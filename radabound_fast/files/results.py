@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ def read_results(path: Path, case: str, score: str) -> dict[str, float]:
         for field in (case, score):
             if fields.get(field) in (None, ""):
                 raise ValueError(f"{where} must have a field {field!r}")
+        if isinstance(fields[case], (bool, list, dict)):
+            raise ValueError(f"{where} must have a string or a number in the field {case!r}")
         found.setdefault(str(fields[case]), []).append(_score(where, score, fields[score]))
     if not found:
         raise ValueError(f"{name} must hold at least one result, it holds none")
@@ -85,14 +88,14 @@ def losses_of(results: dict[str, float], ids: Sequence[str], name: str) -> NDArr
 
 
 def _json_lines(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    with open(name, encoding="utf-8") as file:
+    with _text(name) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             where = f"line {number} of {name}"
             try:
                 fields = json.loads(line, object_pairs_hook=_once)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{where} must be a JSON object: {error}") from None
             if not isinstance(fields, dict):
                 raise ValueError(f"{where} must be a JSON object")
@@ -109,13 +112,29 @@ def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _csv_lines(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    with open(name, encoding="utf-8-sig", newline="") as file:
-        lines = csv.DictReader(file, strict=True)
+    with _text(name) as file:
+        lines = csv.reader(file, strict=True)
         try:
-            for fields in lines:
-                yield f"line {lines.line_num} of {name}", fields
+            header = next(lines, [])
+            if len(set(header)) < len(header):
+                raise ValueError(f"{name} must have each column once, got {header!r:.200}")
+            for row in filter(None, lines):
+                where = f"line {lines.line_num} of {name}"
+                if len(row) != len(header):
+                    raise ValueError(f"{where} must have {len(header)} fields, got {len(row)}")
+                yield where, dict(zip(header, row, strict=True))
         except csv.Error as error:
             raise ValueError(f"{name} is no CSV file: {error}") from None
+
+
+@contextlib.contextmanager
+def _text(name: str) -> Iterator[TextIO]:
+    """A file of text in UTF-8, open; ValueError by its name where it turns out to be none."""
+    with open(name, encoding="utf-8-sig", newline="") as file:
+        try:
+            yield file
+        except UnicodeDecodeError:
+            raise ValueError(f"{name} must be text in UTF-8") from None
 
 
 def _score(where: str, field: str, value: Any) -> float:

@@ -47,7 +47,8 @@ class GatePlan:
             By the passes before it: the least observed gain that passes, inf where none does.
             Without `n_samples` None.
         samples : dict of int to int
-            By the passes before it: the fewest labels with which a gain of `tolerance` passes.
+            By the passes before it: about how many labels let a gain of `tolerance` pass;
+            counts are whole numbers, so that a few more may not be enough.
             With `n_samples` None.
     """
 
@@ -90,7 +91,7 @@ class GatePlan:
     def _question(self) -> str:
         what = f"The least observed gain that passes on {self.n_samples or 0:,} rows"
         if self.n_samples is None:
-            what = f"The fewest labels with which an observed gain of {self.tolerance:g} passes"
+            what = f"About how many labels let an observed gain of {self.tolerance:g} pass"
         return f"{what}, by the passes before.\n{self._circumstances}"
 
     @property
@@ -186,7 +187,7 @@ def plan_gate(
 
 
 def _labels_needed(disagreement: float, nats: float, margin: float, tolerance: float) -> float:
-    """Return the fewest labels with which a gain of `tolerance` passes; inf: more than 2**40."""
+    """Return about how many labels let a gain of `tolerance` pass; inf: more than 2**40."""
 
     def is_enough(n_samples: int) -> bool:
         return gain_needed(n_samples, disagreement, nats, margin=margin) <= tolerance

@@ -200,9 +200,15 @@ class Labels:
             raise TypeError(f"y_pred must be {self._kind} as y_true, got dtype {values.dtype}")
         return values
 
-    def check_rows(self, values: Any, ndim: int = 1, name: str = "y_pred") -> None:
+    def check_rows(
+        self,
+        values: Any,
+        ndim: int = 1,
+        name: str = "y_pred",
+        part: NDArray[np.bool_] | None = None,
+    ) -> None:
         """ValueError for Series or frames whose index has the samples in another order."""
-        check_rows(values, self.index, name, ndim)
+        check_rows(values, self.index, name, ndim, part)
 
     # ---- labels beside predictions of one dtype ------------------------------------------
 

@@ -60,7 +60,9 @@ def row_names(series: Any) -> Any:
     return series.index if is_pandas(series) and hasattr(series, "index") else None
 
 
-def check_rows(values: Any, index: Any, name: str, ndim: int = 1) -> None:
+def check_rows(
+    values: Any, index: Any, name: str, ndim: int = 1, part: NDArray[np.bool_] | None = None
+) -> None:
     """ValueError for values that have the index of `y_true` in another order.
 
     Parameters
@@ -70,18 +72,29 @@ def check_rows(values: Any, index: Any, name: str, ndim: int = 1) -> None:
         column a sample.  Anything without names, or named otherwise, is taken by position.
     index : pandas.Index or None
         The rows' names in order.
+    part : ndarray of bool, shape (n_samples,), optional
+        The rows that values are of where they are not of all: names of others are an error then.
     """
     if index is None:
         return
     if _are_named(values):
         for one in values:
-            check_rows(one, index, name)
+            check_rows(one, index, name, part=part)
     axis = "columns" if ndim == 2 else "index"
     if not is_pandas(values) or not hasattr(values, axis):
         return
     own = getattr(values, axis)
+    all_rows = index
+    if part is not None and len(own) == part.sum():
+        index = index[part]
     if own is index or _is_unnamed(own) or len(own) != len(index) or own.equals(index):
         return
+    if not own.isin(index).all() and own.isin(all_rows).all():
+        raise ValueError(
+            f"{name} must be of all rows of y_true or of those {len(own)} that are asked for, got "
+            f"the names of others: take them by .loc, or pass {name}.to_numpy() if positions are "
+            "right"
+        )
     if own.isin(index).all() and index.isin(own).all():
         raise ValueError(
             f"{name} must have its rows in the order of y_true, got the same index in another "

@@ -49,7 +49,7 @@ def draw_part(
     Notes
     -----
     Both parts have a row, or a group, at least.  Sizes of groups decide nothing: a part that was
-    filled up to a number of rows would have too few of the large ones, and be no sample of groups.
+    filled up to a number of rows would end where a large group comes, and be no sample of groups.
     """
     if share == 1.0:
         return np.ones(n_samples, np.bool_)

@@ -43,6 +43,8 @@ _COLUMNS = "code, rerun, summary, nats, fingerprint, checksum"
 # how long SQLite itself waits for a lock before it says so, and Ctrl-C is looked at
 _ASK_AGAIN_MS = 50
 _SYNCHRONOUS = {"power": "FULL", "process": "OFF"}
+# errors of letting go of a lock: in a COMMIT that comes last, when the journal is gone
+_AFTER_COMMIT = (sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK)
 _OFFSET = 2**63  # a fingerprint as the signed integers that SQLite has
 
 # a child of os.fork must not inherit a connection: SQLite would think the parent's locks its own
@@ -169,7 +171,7 @@ class Record:
                     self._check_same(database)
                     done = work(database)
                     n_rows = self._count(database)
-                    database.execute("COMMIT")
+                    _commit(database)
                     self._n_rows_seen = n_rows
                     return done
             except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -259,6 +261,15 @@ class SearchRecord(Record):
 
     def _checksum(self, row: tuple[Any, ...]) -> bytes:
         return self._checksums.of(repr(row).encode())
+
+
+def _commit(database: sqlite3.Connection) -> None:
+    """Commit; where only the locks could not be let go of, it is done, and closing drops them."""
+    try:
+        database.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode not in _AFTER_COMMIT:
+            raise
 
 
 def _hashable(code: Any) -> Any:

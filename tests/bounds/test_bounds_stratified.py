@@ -46,7 +46,7 @@ def test_exact_limits_miss_an_average_of_classes_as_result_39_says(sizes, alpha)
 
 
 def test_less_than_one_expected_error_is_where_the_exact_limits_miss_more_than_alpha():
-    """One row errs with probability mu and all others never: the worst case of Result 39."""
+    """One row errs with probability mu and all others never: the worst case of Result 33."""
     m, alpha = 60, 0.25
     low, _ = bounds.rate_interval(1, m, -math.log(alpha))
     mu = m * float(low) * (1 - 1e-9)  # just below the limit that one error has

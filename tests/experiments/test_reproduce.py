@@ -70,7 +70,7 @@ def run_command(*arguments):
     [
         ([], "--figure --table --attack --real --all"),
         (["--figure", "7"], "invalid choice: 7"),
-        (["--figure", "one"], "invalid int value: 'one'"),
+        (["--figure", "one"], "must be a whole number, got 'one'"),
         (["--table", "v"], "invalid choice: 'v'"),
         (["--figure", "1", "--real"], "not allowed with argument"),
         (["--figure", "1", "--repeats", "0"], "--repeats must be at least 1, got 0"),

@@ -54,6 +54,12 @@ def test_passes_and_failures_are_losses_of_0_and_1(tmp_path: Path) -> None:
         ("a.csv", "id,score\n1,-.1\n", "line 2 of .* a score in"),
         ("a.csv", "id,points\n1,1\n", "line 2 of .* must have a field 'score'"),
         ("a.csv", 'id,score\n1,"1\n', "is no CSV file"),
+        ("a.csv", "id,score,score\n1,0,1\n", "a.csv must have each column once"),
+        ("a.csv", "id,score\nx,1,0\n", "line 2 of .* must have 2 fields, got 3"),
+        ("a.csv", "id,score\nx\n", "line 2 of .* must have 2 fields, got 1"),
+        ("a.jsonl", '{"id": [1], "score": 1}', "must have a string or a number in the field 'id'"),
+        ("a.jsonl", '{"id": true, "score": 1}', "must have a string or a number in the field 'id'"),
+        ("a.jsonl", "[" * 100_000, "line 1 of .* must be a JSON object: "),
         ("a.txt", "1", "must end in .jsonl or .csv"),
     ],
 )
@@ -73,3 +79,15 @@ def test_faults_are_named(tmp_path: Path, name: str, text: str, message: str) ->
 def test_cases_are_matched_by_name(ids: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         losses_of({"b": 1.0, "a": 0.0}, ids, "f")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.jsonl", '{"id": 1, "score": 1}'), ("a.csv", "id,score\n1,1\n")]
+)
+def test_text_is_utf_8_with_or_without_its_mark(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8-sig")
+    assert read_results(path, "id", "score") == {"1": 1.0}
+    path.write_text(text, encoding="utf-16")
+    with pytest.raises(ValueError, match=f"{name} must be text in UTF-8"):
+        read_results(path, "id", "score")

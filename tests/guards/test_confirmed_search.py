@@ -139,7 +139,7 @@ def test_groups_are_kept_whole():
 
 
 def test_sizes_of_groups_decide_nothing():
-    """A part that was filled up to a number of rows would lack groups that are large."""
+    """A part that was filled up to a number of rows would end where a large group comes."""
     chosen = []
     for sizes in (np.full(20, 20), np.array([361, *[1] * 3, *[2] * 4, *[1] * 2, *[2] * 8, 6, 4])):
         groups = np.repeat(np.arange(20), sizes)
@@ -161,6 +161,28 @@ def test_both_parts_have_rows_in_the_share_that_was_asked_for(kind, share):
     assert abs(kept.sum() - share * M) <= size
     if kind == "strata":
         assert abs(kept[Y == 1].sum() - kept.mean() * Y.sum()) <= 1
+
+
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_named_rows_of_the_other_part_are_refused(ndim):
+    """Both parts have 200 rows, so that their number tells nothing."""
+    pd = pytest.importorskip("pandas")
+    y_true = pd.Series(Y, index=[f"row {place}" for place in range(M)])
+    search = ConfirmedSearch(y_true, delta=0.1, seed=1, n_batches=None)
+    kept, free = search.confirmation_rows, search.search_rows
+    score = search.score if ndim == 1 else lambda y_pred: search.score_many([y_pred])
+    assert score(y_true[free]) == 0.0 and search.confirm(y_true[kept]).value == 0.0
+    for ask, wrong in (
+        (score, y_true[kept]),
+        (score, y_true[free][::-1]),
+        (search.confirm, y_true[free]),
+        (search.confirm, y_true[kept][::-1]),
+        (lambda y_pred: search.nominate("a", y_pred), y_true[free]),
+    ):
+        with pytest.raises(ValueError, match="got the (names of others|same index in an)"):
+            ask(wrong)
+    assert search.n_answered == 1 and search.nominated == []
+    assert score(y_true[kept].to_numpy()) > 0.0
 
 
 def test_a_name_that_was_confirmed_is_no_name_of_another_model():
@@ -422,7 +444,7 @@ def test_gains_and_pairs_share_delta_and_wait_for_the_end():
     assert {"gain", "gain_low", "gain_high"} <= answer.to_dict().keys()
     alone = ConfirmedSearch(Y, **options).confirm({"a": finalists["a"]})
     assert alone.names == ["a"]
-    with pytest.raises(KeyError, match="no finalist is called 'z', they are a"):
+    with pytest.raises(KeyError, match="no finalist is called 'z'; there are: a"):
         alone.compare("a", "z")
 
 

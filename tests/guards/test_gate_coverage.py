@@ -83,7 +83,7 @@ def test_no_more_than_delta_of_the_gates_pass_a_candidate_wrongly(name: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["climbing on rounded gains"])
+@pytest.mark.parametrize("name", ["fresh candidates", "climbing on rounded gains"])
 def test_a_gate_that_pays_for_nothing_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gate, "_nats", lambda gate, counts: math.log(1 / gate.delta))
     attack, release = ATTACKS[name]

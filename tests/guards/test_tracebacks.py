@@ -16,8 +16,10 @@ import pytest
 from support import query, query_many
 
 from radabound_fast import (
+    ConfirmedSearch,
     DeclaredSearch,
     FixedSequence,
+    Gate,
     Holdout,
     HoldoutExhausted,
     Ladder,
@@ -372,3 +374,37 @@ def test_a_failed_query_keeps_nothing_alive():
     gc.collect()
     assert not [thing for thing in gc.get_objects() if isinstance(thing, Kept)]
     assert sys.getrefcount(error) < 5
+
+
+WRONG = {"of a few rows": LABELS[:7], "another class": LABELS + 7, "nan": np.full(M, np.nan)}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("kind", ["in memory", "opened"])
+def test_gates_and_confirmations_tell_nothing(kind, wrong, tmp_path):
+    if kind == "opened":
+        gate = Gate.open(tmp_path / "gate.db", LABELS, baseline=1 - LABELS)
+        search = ConfirmedSearch.open(tmp_path / "search.db", LABELS, delta=0.1, n_batches=None)
+    else:
+        gate = Gate(LABELS, baseline=1 - LABELS)
+        search = ConfirmedSearch(LABELS, delta=0.1, n_batches=None)
+    for ask in (
+        lambda: gate.query(wrong),
+        lambda: gate.query_many([LABELS, wrong]),
+        gate.revoke,
+        lambda: Gate(LABELS, baseline=wrong),
+        lambda: Gate(LABELS, baseline=LABELS, slices={"a": wrong}),
+        lambda: search.score(wrong),
+        lambda: search.score_many([wrong]),
+        lambda: search.confirm({"a": wrong}),
+        lambda: search.nominate("a", wrong),
+        lambda: search.repeated_rows(wrong),
+        lambda: ConfirmedSearch(LABELS, delta=0.1, rows=wrong),
+        lambda: ConfirmedSearch(LABELS, delta=0.1, baseline=wrong),
+    ):
+        assert_tells_nothing(failed(ask))
+    gate.close_out()
+    assert_tells_nothing(failed(lambda: gate.query(LABELS)))
+    search.close_out()
+    assert_tells_nothing(failed(lambda: search.confirm(LABELS)))
+    assert_tells_nothing(failed(lambda: search.nominate("a", LABELS)))

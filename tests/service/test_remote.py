@@ -710,7 +710,7 @@ def test_the_command_logs_why_it_failed_and_the_halt(tmp_path):
     arguments = [
         *("serve", tmp_path / "guard.db", "--labels", tmp_path / "y.npy"),
         *("--tokens", tokens_file(tmp_path), "--port", "0"),
-        *("--epsilon", "0.1", "--delta", "0.1", "--bound", "mclt"),
+        *("--guard", "radabound", "--epsilon", "0.1", "--delta", "0.1", "--bound", "mclt"),
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "radabound_fast", *map(str, arguments)],
@@ -758,19 +758,25 @@ def test_a_search_over_a_space_in_a_file_is_served_with_a_metric(tmp_path):
 
 
 SEARCH = ["--guard", "declared-search", "--delta", ".1"]
+MEANS = ["--guard", "radabound", "--epsilon", ".1", "--delta", ".1"]
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ([], "is not there: to make it for radabound give --epsilon and --delta"),
-        (["--epsilon", "2", "--delta", "0.1"], "epsilon must be in (0, 1), got 2.0"),
-        (["--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
+        (
+            [],
+            "is not there: to make it give --guard, one of radabound, guess-and-check, ladder, ",
+        ),
+        (["--epsilon", "0.1", "--delta", "0.1"], "to make it give --guard, one of"),
+        (["--guard", "radabound"], "for radabound give --epsilon and --delta"),
+        ([*MEANS, "--epsilon", "2"], "epsilon must be in (0, 1), got 2.0"),
+        (["--guard", "radabound", "--epsilon", "0.1"], "for radabound give --epsilon and --delta"),
         (SEARCH, "for declared-search give --delta and --space-size or --space"),
         (["--guard", "ladder"], "for ladder give --delta and --step"),
         ([*SEARCH, "--space", "no.json"], "no.json"),
         (
-            ["--epsilon", "0.1", "--delta", "0.1", "--metric", "f1"],
+            [*MEANS, "--metric", "f1"],
             "metric must be 'error' for a Rad",
         ),
         ([*SEARCH, "--space", "no.json", "--space-size", "5"], "--space must be given without"),
@@ -785,25 +791,25 @@ SEARCH = ["--guard", "declared-search", "--delta", ".1"]
         ([*SEARCH, "--space-size", "5", "--metric", "neg_log_loss"], "clip must be given"),
         ([*SEARCH, "--space-size", "5", "--step", ".1"], "--step must be left out with declared-"),
         (
-            ["--epsilon", ".1", "--delta", ".1", "--space-size", "5"],
+            [*MEANS, "--space-size", "5"],
             "--space-size must be left out",
         ),
         (["--guard", "ladder", "--delta", ".1", "--epsilon", ".1"], "--epsilon must be left"),
         ([*SEARCH, "--space-size", "5", "--max-queries", "9"], "--max-queries must be left out"),
-        (["--epsilon", ".1", "--delta", ".1", "--allow-reruns"], "--allow-reruns must be left"),
-        (["--epsilon", ".1", "--delta", ".1", "--bound", "nope"], "bound must be one of"),
-        (["--epsilon", ".1", "--delta", ".1", "--port", "65536"], "--port must be in [0, 65535]"),
-        (["--epsilon", ".1", "--delta", ".1", "--port", "-1"], "--port must be in [0, 65535]"),
+        ([*MEANS, "--allow-reruns"], "--allow-reruns must be left"),
+        ([*MEANS, "--bound", "nope"], "bound must be one of"),
+        ([*MEANS, "--port", "65536"], "--port must be in [0, 65535]"),
+        ([*MEANS, "--port", "-1"], "--port must be in [0, 65535]"),
         (
-            ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
+            [*MEANS, *["--tls-cert", "y.npy", "--tls-key", "y.npy"]],
             "must be a certificate and its key",
         ),
         (
-            ["--epsilon", ".1", "--delta", ".1", *["--tls-cert", "y.npy", "--tls-key", "no.pem"]],
+            [*MEANS, *["--tls-cert", "y.npy", "--tls-key", "no.pem"]],
             "no.pem: No such file",
         ),
-        (["--epsilon", "0.1", "--delta", "0.1", "--tls-cert", "x"], "--tls-key"),
-        (["--epsilon", "0.1", "--delta", "0.1", "--max-body", "0"], "max_body must be at least 1"),
+        ([*MEANS, "--tls-cert", "x"], "--tls-key"),
+        ([*MEANS, "--max-body", "0"], "max_body must be at least 1"),
     ],
 )
 def test_the_command_refuses_in_one_line_and_makes_nothing(
@@ -892,7 +898,7 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
     before = logger.level, list(logger.handlers)
     monkeypatch.setattr(server, "run", lambda *_: levels.append(logger.level))
     given = ["serve", str(tmp_path / "g.db"), "--labels", str(tmp_path / "y.npy"), "--tokens",
-             str(tokens), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
+             str(tokens), "--port", "0", *MEANS]  # fmt: skip
     assert cli.main(given) == 0
     assert levels == [logging.INFO] and (logger.level, logger.handlers) == before
     told = capsys.readouterr()
@@ -920,7 +926,7 @@ def test_beyond_loopback_the_command_says_what_it_expects_in_front(
     monkeypatch.setattr(serve, "_check_tls", lambda *_: None)
     monkeypatch.setattr(server, "run", lambda *_: None)
     given = ["serve", tmp_path / "g.db", "--labels", tmp_path / "y.npy", "--tokens",
-             tokens_file(tmp_path), "--port", "0", "--epsilon", ".1", "--delta", ".1"]  # fmt: skip
+             tokens_file(tmp_path), "--port", "0", *MEANS]  # fmt: skip
     assert cli.main([*map(str, given), *options]) == 0
     told = capsys.readouterr()
     assert told.out.startswith(address)

@@ -796,7 +796,7 @@ def test_whoever_has_no_end_of_a_head_is_cut_off(refusing, where, token):
 @pytest.mark.parametrize("path", ["/state", "/health"])
 def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, path):
     """Each that was read ahead took a hundred times its length: 18 MB were a gigabyte."""
-    options = ["--epsilon", "0.1", "--delta", "0.1"]
+    options = ["--guard", "radabound", "--epsilon", "0.1", "--delta", "0.1"]
 
     def peak(pid):
         status = Path(f"/proc/{pid}/status").read_text()

@@ -1,10 +1,13 @@
 """What somebody who asks 2 m queries, each chosen by the answers before, learns of the labels.
 
-SECURITY.md has these numbers.  An attacker knows the guard and its parameters, and so all that
-is a function of the transcript; of the labels it sees answers alone.
+SECURITY.md has these numbers: the bits that answers can carry, and the labels that they tell
+somebody who brings a model whose error is known.  An attacker knows the guard and its parameters,
+and so all that is a function of the transcript; of the labels it sees answers alone.
 """
 
 import contextlib
+import itertools
+import math
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from radabound_fast import (
     DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
+    Holdout,
     HoldoutExhausted,
     Ladder,
     RadaBound,
@@ -83,61 +87,146 @@ def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
         assert ((values.values[1:] < values.values[0]) == Y).all()
 
 
-def edge_of(check, errors):
-    """The guess whose tolerance reaches up to a mean of so many errors: fewer pass, more do not."""
+def test_a_real_valued_metric_tells_forty_labels_a_query():
+    """Predictions of (1 - 2^-i)/2 put label i into bit i of the score; those of 1/2 say nothing."""
+    a_key = 40
+    p = (1 - 2.0 ** -np.arange(1, a_key + 1)) / 2
+    search = DeclaredSearch(Holdout(Y, metric="neg_brier_score"), space=M // a_key, delta=0.1)
+    found = []
+    for key in range(M // a_key):
+        row = np.full(M, 0.5)
+        row[key * a_key : (key + 1) * a_key] = p
+        sum_of_losses = -M * search.query(row, key=key).value
+        code = round((sum_of_losses - (M - a_key) / 4 - (p**2).sum()) * 2**a_key)
+        found += [code >> (a_key - 1 - i) & 1 for i in range(a_key)]
+    assert found == Y.tolist()
+
+
+# ---- mechanisms whose answers carry few bits ----------------------------------------------------
+
+CERTAIN = 20  # bits: a correct program exceeds the bits of its answers by so many once in 2^20
+
+
+def model_of(error, rng):
+    """A model of known error, which the attacker has made without the holdout."""
+    return np.where(rng.random(M) < error, 1 - Y, Y)
+
+
+def surprise(found, model, error):
+    """The bits that the found labels are, for whoever has the model and knows its error.
+
+    If the answers are one of 2^b transcripts, labels of b + s bits or more are found with
+    probability 2^-s at most: a transcript is no more probable than the labels that it tells.
+    """
+    chances = [1 - error if model[i] == label else error for i, label in found.items()]
+    return -sum(map(math.log2, chances))
+
+
+def edge_of(check, errors, upper):
+    """The guess whose tolerance ends at a mean of so many errors: above it, or below it."""
     low, high = 0.0, 1.0
     for _ in range(40):
         guess = (low + high) / 2
-        if guess + check._tolerance(guess, check.spent) < errors / M:
+        reach = check._tolerance(guess, check.spent)
+        if guess + (reach if upper else -reach) < errors / M:
             low = guess
         else:
             high = guess
     return low
 
 
-def by_the_edge(check, ask, base, errors):
+def by_the_edge(check, model, errors, upper):
     """GuessAndCheck: with a guess at the edge, one error more or less decides whether it passes.
 
-    The attacker knows how often the base errs; then each query tells a label, up to the halt.
+    A query that differs from the model in one prediction tells that label.  At the lower edge the
+    likely outcome, one error more, passes and costs little.
     """
-    found = {}
+    found, ask = {}, Asked(check)
     with contextlib.suppress(HoldoutExhausted, Spent):
         for i in range(M):
-            answer = ask(flipped(base, i), guess=edge_of(check, errors))
-            found[i] = 1 - int(base[i]) if answer.passed else int(base[i])
+            answer = ask(flipped(model, i), guess=edge_of(check, errors, upper))
+            found[i] = int(model[i] if answer.passed != upper else 1 - model[i])
     return found
 
 
-@pytest.mark.parametrize(("epsilon", "most"), [(0.05, 15), (0.1, 60)])
-@pytest.mark.parametrize("error", [0.5, 0.1])
-def test_guess_and_check_gives_away_a_few_labels_and_halts(error, epsilon, most):
-    base = np.where(RNG.random(M) < error, 1 - Y, Y)
+def bits_of_guess_and_check(epsilon):
+    """Prefixes whose code has room, by Kraft's inequality, and the outcomes of a last query."""
+    check = GuessAndCheck(M, epsilon=epsilon, delta=0.1)
+
+    def room(guess):
+        low, high = 0.0, 1e4
+        for _ in range(50):
+            nats = (low + high) / 2
+            low, high = (nats, high) if check._has_room(guess, nats) else (low, nats)
+        return high
+
+    nats = max(map(room, np.linspace(0, 1, 201).tolist()))
+    # a pass, nothing, or one of the bins on both sides, each epsilon/5 wide or wider
+    return nats / math.log(2) + math.log2(2 + 2 * math.ceil(5 / epsilon))
+
+
+GUESSES = {
+    # epsilon: bits that answers can carry, and labels found with a model of each error;
+    # the limits are wide around the counts of 5 models, which SECURITY.md has
+    0.05: (203, {0.1: (10, 200), 0.05: (40, 600), 0.02: (150, 1300), 0.01: (400, 2500)}),
+    0.1: (414, {0.1: (80, 500), 0.05: (250, 1000), 0.02: (500, 2600), 0.01: (1000, 3900)}),
+}
+
+
+@pytest.mark.parametrize("epsilon", GUESSES)
+@pytest.mark.parametrize(
+    "error", [0.1, 0.05, *(pytest.param(e, marks=pytest.mark.thorough) for e in (0.02, 0.01))]
+)
+def test_guess_and_check_tells_many_labels_to_whoever_has_a_good_model(epsilon, error):
+    bits, labels = GUESSES[epsilon]
+    assert math.ceil(bits_of_guess_and_check(epsilon)) == bits
+    least, most = labels[error]
+    model = model_of(error, np.random.default_rng(5))
     check = GuessAndCheck(Y, epsilon=epsilon, delta=0.1)
-    found = by_the_edge(check, Asked(check), base, int((base != Y).sum()))
+    found = by_the_edge(check, model, int((model != Y).sum()), upper=False)
+    assert all(found[i] == Y[i] for i in found)
+    assert least < len(found) < most
+    assert surprise(found, model, error) < bits + CERTAIN
+
+
+@pytest.mark.parametrize("epsilon", GUESSES)
+@pytest.mark.parametrize("error", [0.5, 0.1])
+def test_where_the_likely_outcome_fails_guess_and_check_soon_halts(error, epsilon):
+    model = model_of(error, RNG)
+    check = GuessAndCheck(Y, epsilon=epsilon, delta=0.1)
+    found = by_the_edge(check, model, int((model != Y).sum()), upper=True)
     assert all(found[i] == Y[i] for i in found) and check.halted
-    assert most / 4 < len(found) < most
+    assert 2 < len(found) < 60 and surprise(found, model, error) < GUESSES[epsilon][0] + CERTAIN
 
 
-def by_crossings(ask, worse, better):
-    """Ladder: walk from one model to a better one; where the answer falls, one label shows."""
-    found, row = {}, worse.copy()
-    with contextlib.suppress(HoldoutExhausted, Spent):
-        ask(row)
-        for i in np.flatnonzero(worse != better).tolist():
-            row[i] = better[i]
-            if ask(row).updated:
-                found[i] = int(row[i])
+def by_the_walk(ladder, model):
+    """Ladder: walk from the complement of a model to the model, one prediction at a time.
+
+    Where the answer falls, that prediction is right; where it falls by a step after no more
+    predictions than a step has errors, all of these are right.
+    """
+    walk = np.where(np.arange(M) < np.arange(M + 1)[:, None], model, 1 - model)
+    falls = np.flatnonzero(ladder.query_many(walk).updated)[1:].tolist()
+    found = {}
+    for before, fall in itertools.pairwise([None, *falls]):
+        whole = before is not None and fall - before == round(STEP * M)
+        for i in range(before if whole else fall - 1, fall):
+            found[i] = int(model[i])
     return found
 
 
-def test_the_ladder_gives_away_a_label_a_step_at_most():
-    """From coins to a model that errs in a tenth: 2 m queries, and a label for every fall."""
-    worse = RNG.integers(0, 2, M)
-    better = np.where(RNG.random(M) < 0.1, 1 - Y, Y)
-    ask = Asked(Ladder(Y, 0.01, delta=0.1))
-    found = by_crossings(ask, worse, better)
+STEP, LADDER_BITS = 0.01, 779
+# labels found with a model of each error; wide around those of 30 models (SECURITY.md)
+WALKS = {0.1: (20, 400), 0.05: (100, 1100), 0.02: (700, 2500), 0.01: (1300, 3500)}
+
+
+@pytest.mark.parametrize("error", WALKS)
+def test_a_ladder_tells_many_labels_to_whoever_has_a_good_model(error):
+    grid = round(1 / STEP) + 1
+    assert round(math.log2(math.comb(2 * M + grid - 1, grid))) == LADDER_BITS
+    least, most = WALKS[error]
+    model = model_of(error, np.random.default_rng(5))
+    found = by_the_walk(Ladder(Y, STEP, delta=0.1), model)
     assert all(found[i] == Y[i] for i in found)
-    assert 20 <= len(found) <= 1 / 0.01 + 1
-    with contextlib.suppress(HoldoutExhausted, Spent):  # what differences tell beside: nothing
-        told = {ask(flipped(better, i)).value for i in range(M)}
-        assert len(told) == 1
+    assert least < len(found) < most
+    assert surprise(found, model, error) < LADDER_BITS + CERTAIN

@@ -534,3 +534,32 @@ def test_a_file_put_in_its_place_is_noticed_before_a_number_is_given_twice(path,
     assert anew.query(coin(1), key={"depth": 2, "leaf": 7}).number == (
         3 if other == "another search" else 1
     )
+
+
+class LateError(sqlite3.Connection):
+    """A connection whose COMMIT is done, and then fails to let go of its locks, as under ENOLCK."""
+
+    code = sqlite3.SQLITE_IOERR_UNLOCK
+
+    def execute(self, sql, *values):
+        done = super().execute(sql, *values)
+        if sql == "COMMIT":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = self.code
+            raise error
+        return done
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_RDLOCK])
+def test_what_is_committed_is_not_said_to_be_lost_where_locks_cannot_be_let_go(
+    path, code, monkeypatch
+):
+    search, real = DeclaredSearch.open(path, M, GRID, delta=0.1), sqlite3.connect
+    monkeypatch.setattr(LateError, "code", code)
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, factory=LateError, **k))
+    assert search.query(coin(0), key={"depth": 1, "leaf": 7}).number == 1
+    monkeypatch.setattr(LateError, "code", sqlite3.SQLITE_IOERR_WRITE)
+    with pytest.raises(OSError, match="search.db"):
+        search.query(coin(1), key={"depth": 2, "leaf": 7})
+    monkeypatch.undo()
+    assert DeclaredSearch.open(path).answers.keys[0] == {"depth": 1, "leaf": 7}

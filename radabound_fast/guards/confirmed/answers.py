@@ -259,7 +259,8 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
         for answer in self:
             if answer.name == index:
                 return answer
-        raise KeyError(f"no finalist is called {index!r}, they are {', '.join(self.names)}")
+        called = ", ".join(self.names) or "none so far"
+        raise KeyError(f"no finalist is called {index!r}; there are: {called}")
 
 
 def _number(value: float | None) -> float:

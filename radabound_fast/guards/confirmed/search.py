@@ -77,7 +77,7 @@ class ConfirmedSearch(Guard):
     stratify : bool, default False
         Whether both parts have the same share of every class, for error, accuracy and metrics that
         are given the labels.  The population that intervals speak of then has the class shares of
-        the confirmation rows (Result 39).
+        the confirmation rows (Result 33).
     baseline : array_like, shape (n_samples,), optional
         For metrics that are means: predictions of a model that was fixed before the confirmation
         rows were seen, or chosen on the search rows.  Every finalist then has a gain over it.
@@ -94,7 +94,7 @@ class ConfirmedSearch(Guard):
     -----
     The limits of batch t are taken at ``ln(2/delta) + ln(1/u(t)) + ln s_t`` nats, s_t its
     finalists and u(t) its share of delta, and at ``ln M_i`` more for every earlier batch i, which
-    was told one of M_i possible outcomes (Result 36 of docs/explanation/theory.md).  They are those
+    was told one of M_i possible outcomes (Result 31 of docs/explanation/theory.md).  They are those
     of the metric for one model fixed in advance, on the confirmation rows.
 
     A model may be trained again on the search rows before it is confirmed.  Trained again on the
@@ -182,6 +182,7 @@ class ConfirmedSearch(Guard):
         """The search rows as a holdout of their own, for anything; None where there are none."""
         return self._search_part
 
+    @sealed
     def repeated_rows(self, X: Any) -> NDArray[np.bool_]:
         """Find confirmation rows whose features are those of a search row, and warn of them.
 
@@ -317,6 +318,7 @@ class ConfirmedSearch(Guard):
         answers = self._answers(found, history)
         return answers[0] if is_one else answers
 
+    @sealed
     def nominate(self, name: str, y_pred: Any) -> None:
         """Keep a model as a finalist, until ``confirm()`` confirms all that were nominated.
 
@@ -371,7 +373,7 @@ class ConfirmedSearch(Guard):
     def _taken(self, part: Part, y_pred: Any, ndim: int, name: str) -> Any:
         """The part's rows of predictions or losses, which may be of all rows."""
         if self._holdout.labels is not None:
-            self._holdout.labels.check_rows(y_pred, ndim, name)
+            self._holdout.labels.check_rows(y_pred, ndim, name, part.rows)
         return part.take(y_pred, ndim, name)
 
     def _fingerprint(self, array: NDArray[Any]) -> int:
@@ -383,6 +385,7 @@ class ConfirmedSearch(Guard):
         baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
         return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
 
+    @sealed
     def close_out(self) -> ConfirmedAnswers:
         """End the search, and return all of every finalist: nothing more can be confirmed.
 
@@ -680,7 +683,7 @@ class ConfirmedSearch(Guard):
             f"With probability at least {certainty(self.delta)} {claims}, of all finalists of "
             f"{n_batches} {batches} at once. Finite-sample, valid for any search that sees "
             f"{counted(self._confirmation.n_rows, 'confirmation row')} in the answers of earlier "
-            f"batches alone, whatever it does with the other rows; proved by Result 36, with "
+            f"batches alone, whatever it does with the other rows; proved by Result 31, with "
             f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
             f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
             f"them.{population}"

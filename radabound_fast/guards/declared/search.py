@@ -125,9 +125,9 @@ class DeclaredSearch(Guard):
     Whatever in training reads the holdout joins the key: an epoch chosen by its score
     (`spaces.epoch_of`), a threshold, a subset, an ensemble; a warm start brings the keys of its
     whole lineage.  Coins that a training tosses anew are covered; coins that are kept or rejected
-    because of scores are not, unless each training is a rerun (Result 38).  A holdout that was
+    because of scores are not, unless each training is a rerun (Result 32).  A holdout that was
     stratified by its labels is covered for error rates, mean losses and what is proved given the
-    labels; not for gains, precision, F1 and limits by betting (Result 39).  Not covered: a space
+    labels; not for gains, precision, F1 and limits by betting (Result 33).  Not covered: a space
     that is changed after scores were seen, data or features that are changed after a look at the
     rows that fail, and whatever else was fitted to the holdout.
 

@@ -94,7 +94,7 @@ class Gate(Guard, Owned):
     Candidate t, after b passes among the t - 1 before it, passes if the lower limit of each
     condition holds at ``ln(1/delta) + ln(1/u) + ln(1/w)`` nats, one-sided, with
     ``w = b!(t-1-b)!/t!``, and ``u = 1/n_candidates`` or ``1/(t(t+1))``
-    (`radabound_fast.bounds.history_nats`; Result 35 of docs/explanation/theory.md).
+    (`radabound_fast.bounds.history_nats`; Result 30 of docs/explanation/theory.md).
 
     Nothing but the verdict leaves the gate: no value, interval, p-value or distance.  The same
     predictions against the same model are the same question, answered as before and free.
@@ -211,7 +211,7 @@ class Gate(Guard, Owned):
             f"With probability at least {certainty(self.delta)} no pass is ever wrong{worse}. "
             f"What a pass says of a candidate, in the population: {claim}. "
             "Finite-sample, valid for candidates that are chosen in any way by the verdicts before "
-            "them; proved by the union bound over the histories of verdicts (Result 35). Assumed: "
+            "them; proved by the union bound over the histories of verdicts (Result 30). Assumed: "
             "independent test rows that no candidate was trained on, and whose labels, scores and "
             "errors nobody has seen who makes candidates."
         )
@@ -431,6 +431,7 @@ class Gate(Guard, Owned):
 
     # ---- a pass taken back, and the end ------------------------------------------------------
 
+    @sealed
     def revoke(self) -> int:
         """Take the last pass back: what was compared with before it is so again.
 
