@@ -507,7 +507,7 @@ def test_a_second_batch_that_was_not_declared_says_what_it_would_cost():
     search.confirm(wrong_on(290, y_true, rows))
     with pytest.raises(
         HoldoutExhausted,
-        match=r"n_batches=1 allows no .*: 1 was conf.* n_batches=2 .* 11\.3 nats, .* 12\.4, .* 3\.0",
+        match=r"=1 allows no .*: 1 was conf.* n_batches=2 .* 11\.3 nats, .* 12\.4, .* 3\.0",
     ):
         search.confirm(wrong_on(291, y_true, rows))
     assert search.n_answered == 1 and search.halted
