@@ -43,6 +43,16 @@ def test_from_the_split_to_the_report(capsys):
     assert code == 3 and "n_batches=1 allows no further batch" in out
 
 
+@pytest.mark.parametrize(
+    ("names", "code"), [("a", 0), ("b", 1), ("ab", 1), ("ba", 1)], ids=["a", "b", "a b", "b a"]
+)
+def test_one_that_does_not_pass_is_enough_for_exit_code_1(capsys, names, code):
+    finalists = [part for name in names for part in ("--finalist", f"{name}.npy")]
+    bar = ["--release", "pass", "--at-most", 0.2]
+    found, out, _ = run(capsys, *MADE, "--delta", 0.1, *finalists, *bar)
+    assert found == code and ("b: not passed" in out) == ("b" in names)
+
+
 def test_a_bar_decides_the_exit_code_and_the_end_tells_the_rest(capsys, tmp_path):
     bar = ["--release", "pass", "--at-most", 0.2]
     new = ["--delta", 0.1, "--n-batches", "any"]
