@@ -10,6 +10,7 @@ import pytest
 
 from radabound_fast import pack_losses
 from radabound_fast.files import reading as files
+from radabound_fast.files.formats import split_key
 
 pa = pytest.importorskip("pyarrow", reason="the files extra is not installed")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -648,3 +649,9 @@ def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pyarrow is not installed.*pip install "\.\[files\]"'):
         files.open_losses(path)
+
+
+@pytest.mark.parametrize("folder", ["", "d/", "of.npz:/", "a.npz:b/"])
+@pytest.mark.parametrize(("file", "key"), [("p.npz", "a"), ("p.npz", "k"), ("p.NPZ", "k.npy")])
+def test_the_key_is_what_follows_the_last_file_of_a_path(folder, file, key):
+    assert split_key(f"{folder}{file}:{key}") == (f"{folder}{file}", key)
