@@ -73,6 +73,7 @@ def test_a_few_runs_of_every_bound_can_be_made():
         assert_proved_bounds_cover(name, 200, n_runs=10, stream=1)
 
 
+@pytest.mark.thorough
 def test_intervals_of_a_fixed_sequence_cover():
     """128 cells of 500 runs: a correct program fails with chance below 1.3e-4."""
     cells = list(intervals.simulate(500, stream=1))

@@ -203,6 +203,7 @@ def test_the_rule_in_integers_answers_as_radabound_up_to_the_same_halt(case):
         assert round(guard.complexity * last.cells) == last.complexity
 
 
+@pytest.mark.thorough
 def test_the_power_may_fail_at_every_instant_of_a_write(tmp_path):
     """Before, within and after the erasing of a page and each of its words, in both slots."""
     wrapped = f"-Wl,--wrap=erase_page -Wl,--wrap=write_word {shlex.quote(str(CUTS))}"
@@ -406,6 +407,7 @@ def test_without_losses_or_a_place_for_answers_the_state_is_left_as_it_is(native
     assert state.read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_the_commands_of_the_page_run_as_printed(tmp_path):
     for tool in ["bash", *TOOLS["native"], *TOOLS["microbit"], "make"]:
         if shutil.which(tool) is None:

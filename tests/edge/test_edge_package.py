@@ -223,6 +223,7 @@ def test_it_has_no_memory_of_its_own_and_calls_no_library(machine, tmp_path):
     assert called <= allowed | {"memcpy", "memset"}
 
 
+@pytest.mark.thorough
 def test_misras_checker_reports_the_rules_that_the_page_gives_reasons_for(tmp_path):
     needs("cppcheck")
     guard = shutil.copy(GUARD, tmp_path)  # it leaves files beside what it reads

@@ -97,6 +97,7 @@ def test_without_signal_every_classifier_errs_half_the_time():
     assert_array_equal(greedy.true_errors(NOISE, np.array([0, 1]), np.array([0, 4])), [0.5, 0.5])
 
 
+@pytest.mark.thorough
 def test_true_errors_are_those_on_many_samples():
     # seed 0, 30 samples of 4,000: an error beyond 5 s.d. has a chance below 6e-7
     rng = np.random.default_rng(0)
@@ -316,6 +317,7 @@ def test_a_ladder_is_within_epsilon_at_the_size_it_needs_and_not_below():
 # ---- figures ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_figures_of_attack_and_searches_are_drawn(short_attack, tmp_path):
     from radabound_fast.experiments import figures
 

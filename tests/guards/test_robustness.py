@@ -33,6 +33,7 @@ def guard_of(judged=200, **given):
     return support.guard_of(judged, **{"epsilon": 0.9} | given)
 
 
+@pytest.mark.thorough
 def test_threads_that_outlive_a_call_keep_what_they_read(monkeypatch):
     kept = []
 

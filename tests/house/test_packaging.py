@@ -74,6 +74,7 @@ def test_an_installed_wheel_holds_modules_types_and_what_is_compiled_alone():
 
 
 @pytest.mark.source
+@pytest.mark.thorough
 def test_the_sdist_holds_what_is_under_version_control(tmp_path):
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False

@@ -451,6 +451,7 @@ def test_a_search_that_was_queried_otherwise_is_refused(y, rng):
 
 
 @pytest.mark.parametrize("name", ["error", "roc_auc"])
+@pytest.mark.thorough
 def test_the_intervals_hold_for_an_analyst_who_climbs_by_what_he_is_shown(name):
     """Labels are coins, so that every truth is 1/2; a classifier is flipped in one of 50 cells at a
     time, and what helps is kept.

@@ -97,6 +97,7 @@ def test_pre_commit(folder: Path, passes: bool) -> None:
 
 
 @pytest.mark.parametrize("passes", CANDIDATES)
+@pytest.mark.thorough
 def test_pytest(folder: Path, passes: bool) -> None:
     shutil.copy(RECIPES / "test_release.py", folder)
     np.save("predictions.npy", CANDIDATES[passes])

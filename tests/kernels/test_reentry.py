@@ -391,6 +391,7 @@ def test_no_file_is_made_within_another_making_in_the_folder(outer, inner, tmp_p
     inner(tmp_path / "next")
 
 
+@pytest.mark.thorough
 def test_a_search_within_its_own_call_never_waits(tmp_path):
     search = DeclaredSearch.open(tmp_path / "search.db", M, 9999, delta=0.1)
     again = DeclaredSearch.open(tmp_path / "search.db")

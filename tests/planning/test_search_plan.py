@@ -51,6 +51,7 @@ def test_the_size_up_to_which_a_declared_space_is_narrower(n, about):
     assert "up to" in str(made)
 
 
+@pytest.mark.thorough
 def test_the_inverse_gives_the_fewest_rows():
     made = plan(None, delta=0.1, width=0.05, n_finalists=2, space_size=1000, error_rate=0.1)
     for name, row in rows_of(made).items():

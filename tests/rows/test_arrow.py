@@ -136,6 +136,7 @@ def refusal_of(column):
 # ---- who owns what ------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_an_array_outlives_its_producer_and_is_released_once_when_nobody_reads_it():
     column = Column(VALUES)
     released = column.released

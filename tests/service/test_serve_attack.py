@@ -177,6 +177,7 @@ GUESSES = {
 @pytest.mark.parametrize(
     "error", [0.1, 0.05, *(pytest.param(e, marks=pytest.mark.thorough) for e in (0.02, 0.01))]
 )
+@pytest.mark.thorough
 def test_guess_and_check_tells_many_labels_to_whoever_has_a_good_model(epsilon, error):
     bits, labels = GUESSES[epsilon]
     assert math.ceil(bits_of_guess_and_check(epsilon)) == bits

@@ -396,6 +396,7 @@ def test_an_object_that_says_nats_is_a_space():
         space.find(0)
 
 
+@pytest.mark.thorough
 def test_weights_that_sum_to_more_than_1_are_found_where_keys_are_listed():
     class Listed(Halving):
         def __iter__(self):

@@ -436,6 +436,7 @@ def test_a_dropped_guard_lets_go_of_its_file(path):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc to count descriptors in")
+@pytest.mark.thorough
 def test_opening_a_thousand_times_keeps_nothing(path):
     made(path)
     n_open = len(os.listdir("/proc/self/fd"))
