@@ -230,10 +230,19 @@ class SearchRecord(Record):
 
         return self._do(work, "IMMEDIATE")
 
-    def last_rerun(self, code: Hashable) -> int:
-        """Return the largest rerun of a key so far; 0 if it was never queried."""
-        ask = "SELECT coalesce(max(rerun), 0) FROM query WHERE code = ?"
-        return self._do(lambda database: int(database.execute(ask, (text_of(code),)).fetchone()[0]))
+    def first_free_rerun(self, code: Hashable) -> int:
+        """Return the first rerun of a key that was not queried yet, from 1."""
+        ask = "SELECT rerun FROM query WHERE code = ? ORDER BY rerun"
+
+        def work(database: sqlite3.Connection) -> int:
+            free = 1
+            for (rerun,) in database.execute(ask, (text_of(code),)):
+                if rerun > free:
+                    break
+                free = rerun + 1
+            return free
+
+        return self._do(work)
 
     def all(self) -> dict[Query, Entry]:
         """Return every query so far, in the order in which they were first made."""

@@ -144,3 +144,13 @@ def test_children_of_a_fork_share_the_count_of_a_database(tmp_path):
         children.append(child)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
     assert sorted(search.answers.reruns.tolist()) == list(range(1, 11))
+
+
+@pytest.mark.parametrize("by_hand", [[5], [2, 1, 4], [1, 3, 2, 2]])
+def test_next_is_the_first_that_was_not_queried(opened, by_hand):
+    one, other = opened
+    for rerun in by_hand:
+        one.query(trained(rerun), key=1, rerun=rerun)
+    free = [rerun for rerun in range(1, 9) if rerun not in by_hand][:3]
+    told = [search.query(trained(9), key=1, rerun="next").rerun for search in (other, one, other)]
+    assert told == free

@@ -895,9 +895,9 @@ class DeclaredSearch(Guard):
     def _next(self, y_pred: Any, key: Any) -> DeclaredSearchAnswer:
         """Query the first training of a key that nobody has queried, however many ask at once."""
         code, _ = self.space.find(key)
-        rerun = self._last_reruns.get(code, 0) if self._record is None else 0
+        rerun = self._last_reruns.get(code, 0)
         while True:
-            rerun = max(rerun, 0 if self._record is None else self._record.last_rerun(code)) + 1
+            rerun = rerun + 1 if self._record is None else self._record.first_free_rerun(code)
             query, nats = self._find(key, rerun)
             rows = self._read(y_pred, 1, np.array([nats]))
             n_answered = self._add_new(query, nats, rows)
