@@ -57,6 +57,7 @@ def test_the_split_is_the_same_every_time(split, labels):
     assert_array_equal(again.holdout.late, labels)
 
 
+@pytest.mark.thorough
 def test_the_holdout_error_is_the_lowest_so_far_of_the_predictions(search, labels):
     errors = np.mean(search.predictions != labels, axis=1)
     assert_array_equal(search.holdout_error, np.minimum.accumulate(errors))
@@ -187,6 +188,7 @@ def test_the_table_gives_medians_ranges_and_failures():
     ]
 
 
+@pytest.mark.thorough
 def test_the_demo_writes_what_it_says(tmp_path, capsys):
     demo.main(tmp_path / "out", n_seeds=2, n_candidates=40, n_jobs=2)
     printed = capsys.readouterr()

@@ -48,6 +48,7 @@ def test_a_cell_that_is_cut_short_leaves_nothing(tmp_path):
     assert not list(tmp_path.rglob("*.csv"))
 
 
+@pytest.mark.thorough
 def test_two_processes_make_the_rows_of_one(tmp_path):
     tasks = section5.tasks([6], repeats=2)
     one = runner.run(tasks, tmp_path / "one", n_jobs=1, quiet=True)
@@ -94,6 +95,7 @@ def test_the_table_of_section_vi_is_written_as_csv_and_png(tmp_path):
     assert (tmp_path / "new" / "table-vi.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_a_figure_is_written_as_csv_and_png(tmp_path):
     assert run_command("--figure", "5", "--repeats", "2", "--output", str(tmp_path)) == 0
     lines = runner.read_csv(tmp_path / "figure-5.csv")

@@ -223,6 +223,7 @@ def restore_default(name):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+@pytest.mark.thorough
 def test_a_signal_that_the_parent_has_ignored_stays_ignored(folder):
     process = started(
         folder, "--output", "a.csv",

@@ -26,6 +26,7 @@ def vote_chosen_by_the_scores(seed):
     return abs(guard.query((weights @ (2 * coins - 1) > 0).astype(int)).value - 0.5)
 
 
+@pytest.mark.thorough
 def test_an_order_chosen_by_the_scores_breaks_a_fixed_sequence_as_the_page_says():
     """which-guard.md: a fifth of the runs.  1,000 runs, seeds 0 to 999; two other programs found
     19.4 and 22.9 %, so that a correct one is outside of these limits with a chance below 1e-6."""

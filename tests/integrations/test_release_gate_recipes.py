@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Gate.open("release.db", Y, baseline=PRODUCTION)
     command = tmp_path / "bin" / "radabound"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m radabound_fast "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m radabound_fast "$@"\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     return tmp_path

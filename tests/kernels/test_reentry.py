@@ -441,6 +441,7 @@ def test_no_python_runs_on_the_threads_of_a_call(place, tmp_path):
 
 @pytest.mark.source
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a process are for POSIX")
+@pytest.mark.thorough
 def test_the_handler_on_the_page_closes_the_guard_whole(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "how-to" / "store-a-guard.md"
     (shown,) = re.findall(r"```python\n(import signal.*?)```", page.read_text("utf-8"), re.S)
@@ -593,6 +594,7 @@ def test_a_guard_that_was_waited_for_is_read_within_its_call(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timer")
+@pytest.mark.thorough
 def test_who_is_given_the_lock_as_he_gives_up_passes_it_on():
     """The handler that ends his wait lets go of the lock in place of who has it."""
 

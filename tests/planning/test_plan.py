@@ -324,6 +324,7 @@ def test_a_shortfall_names_what_would_do():
         made.shortfall("mcl")
 
 
+@pytest.mark.thorough
 def test_a_plot_has_a_curve_per_space_and_one_of_guess_and_check():
     made = plan(4000, 0.05, 0.1, space_size=250)
     axes = made.plot().axes[0]
@@ -396,6 +397,7 @@ def run(tmp_path, monkeypatch, capsys):
 ASKED = ["plan", "--n-samples", "4000", "--epsilon", "0.04", "--delta", "0.1"]
 
 
+@pytest.mark.thorough
 def test_the_command_prints_the_table(run):
     assert run(*ASKED) == (0, f"{plan(4000, 0.04, 0.1)}\n", "")
     more = ["--n-vectors", "256", "--error-rate", "0.02"]

@@ -96,6 +96,7 @@ def test_bad_questions_are_refused(arguments, said):
         plan(**{"n_samples": 4000, "delta": 0.1, "n_finalists": 1} | arguments)
 
 
+@pytest.mark.thorough
 def test_the_command_prints_the_same(capsys, tmp_path):
     question = ["plan", "--delta", "0.1", "--n-finalists", "3", "--space-size", "1e6"]
     picture = tmp_path / "shares.png"

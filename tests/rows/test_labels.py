@@ -115,6 +115,7 @@ number = st.one_of(
     true_dtype=st.sampled_from([*NUMBER_DTYPES, "O"]),
     pred_dtype=st.sampled_from([*NUMBER_DTYPES, "O", "g"]),
 )
+@pytest.mark.thorough
 def test_equality_is_pythons_own_at_the_edges_of_every_dtype(
     y_true, y_pred, true_dtype, pred_dtype
 ):

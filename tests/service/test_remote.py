@@ -688,6 +688,7 @@ def test_a_metric_is_computed_where_the_labels_are(service):
 # ---- the command ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_command_serves_ends_and_goes_on(tmp_path):
     options = ["--guard", "guess-and-check", "--epsilon", "0.1", "--delta", "0.1"]
     with Command(tmp_path, Y, *options) as command:

@@ -77,6 +77,7 @@ def test_exact_means_give_away_every_label(name):
     assert found == dict(enumerate(Y.tolist())) and not guard.halted
 
 
+@pytest.mark.thorough
 def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     from serving import in_thread
