@@ -168,7 +168,7 @@ SCALARS: list[Any] = [
     -math.inf, True, False, None, "a", "b", "1", "True", "", b"a", Decimal(1), Fraction(1),
     Fraction(1, 2), 1 + 0j, np.int8(1), np.uint64(3), np.float32(1), np.float32(0.1),
     np.float64(2.0), np.longdouble(1), np.True_, np.str_("a"), np.array(1), np.array([1]),
-    np.datetime64(1, "s"), np.timedelta64(1), (1,), [1], {1}, {"a": 1}, {}, (), object(),
+    np.datetime64(1, "s"), np.timedelta64(1, "s"), (1,), [1], {1}, {"a": 1}, {}, (), object(),
 ]  # fmt: skip
 
 
