@@ -65,7 +65,7 @@ def _as_objects(draw, values):
     values = np.asarray(values).astype(object)
     if values.size and draw.one_in(2):
         odd = [None, "0", 0.5, 1 + 0j, float("nan"), 10**30, (), True, b"1", np.True_]
-        odd = draw.choice([*odd, np.timedelta64(1), np.float16(0.1)])
+        odd = draw.choice([*odd, np.timedelta64(1, "s"), np.float16(0.1)])
         values.flat[draw.integer(0, values.size - 1)] = odd
     return values
 

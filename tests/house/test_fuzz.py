@@ -96,7 +96,7 @@ def test_a_masked_scalar_is_refused_as_a_value():
 
 def test_a_duration_among_objects_is_no_loss():
     with pytest.raises(TypeError, match="real numbers"):
-        guard_of().query(np.array([0, np.timedelta64(1), 1], object))
+        guard_of().query(np.array([0, np.timedelta64(1, "s"), 1], object))
 
 
 @pytest.mark.parametrize("value", ["1e-4000", "0.9999999999"])
