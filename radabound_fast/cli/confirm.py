@@ -21,11 +21,12 @@ from radabound_fast.cli.options import (
     given,
     integer,
     judged,
+    labels_of,
     named_once,
     takes_classes,
 )
 from radabound_fast.files.output import check_target, whole_file, write_figure
-from radabound_fast.files.reading import open_labels, read_values
+from radabound_fast.files.reading import read_values
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswers
 from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.guards.exhausted import HoldoutExhausted
@@ -121,7 +122,7 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
         if not os.path.exists(args.database):
             raise ValueError("--labels and --delta must be given to make FILE")
         return ConfirmedSearch.open(args.database), {}
-    labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+    labels = labels_of(args)
     holdout, parameters["baseline"] = judged(args, labels)
     if args.rows is not None:
         parameters["rows"] = _booleans(args.rows)

@@ -22,11 +22,12 @@ from radabound_fast.cli.options import (
     flag_of,
     given,
     judged,
+    labels_of,
     named_once,
     takes_classes,
 )
 from radabound_fast.files.output import check_target
-from radabound_fast.files.reading import open_labels, read_values
+from radabound_fast.files.reading import read_values
 from radabound_fast.files.results import losses_of, read_results
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.gate.gate import Gate
@@ -130,7 +131,7 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
             if getattr(args, name) is not None:
                 raise ValueError(f"--labels must be given with {flag_of(name)}")
         return Gate.open(args.database, **options), None
-    labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+    labels = labels_of(args)
     slices = named_once("--slice", map(_slice, args.slice or ()))
     if slices:
         options["slices"] = slices

@@ -18,7 +18,7 @@ from radabound_fast.bounds import BOUNDS
 from radabound_fast.cli.spaces import read_space
 from radabound_fast.files.formats import split_key
 from radabound_fast.files.output import check_target
-from radabound_fast.files.reading import open_losses, read_values
+from radabound_fast.files.reading import open_labels, open_losses, read_values
 from radabound_fast.holdout import Holdout
 from radabound_fast.metrics import METRICS, choice_of
 from radabound_fast.rows.labels import Labels
@@ -173,6 +173,11 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
         return Holdout(known, metric=choice_of(args.metric or "error", options)), baseline
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+def labels_of(args: argparse.Namespace) -> NDArray[Any]:
+    """Read the labels of the options `--labels` and `--header`."""
+    return open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
 
 
 def _as_label(text: str, labels: NDArray[Any]) -> float | str:

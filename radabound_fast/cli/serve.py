@@ -25,8 +25,8 @@ from radabound_fast.cli.options import (
     given,
     integer,
     judged,
+    labels_of,
 )
-from radabound_fast.files.reading import open_labels
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.confirmed.search import ConfirmedSearch
 from radabound_fast.guards.declared.search import DeclaredSearch
@@ -137,7 +137,7 @@ def _serve(args: argparse.Namespace) -> int:
         raise ValueError(f"--port must be in [0, 65535], got {args.port}")
     max_body = MAX_BODY if args.max_body is None else check_count(max_body=args.max_body)
     tokens = Tokens(args.tokens)
-    labels = open_labels(args.labels, header={None: None, "yes": True, "no": False}[args.header])
+    labels = labels_of(args)
     # before the guard: a database is not made for an address that is taken
     with listen(args.host, args.port) as listener:
         guard = _open(args, labels)

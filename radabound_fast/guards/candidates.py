@@ -19,6 +19,7 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import MEANS
+from radabound_fast.metrics._losses import mean_gain
 from radabound_fast.rows.packing import as_array, as_values, checked_words
 
 Array = NDArray[Any]
@@ -116,13 +117,9 @@ class CandidateRows(ABC):
             plus, minus = sums_of_rows(both, self.n_samples, packed=True)[0].tolist()
             low, high = paired_interval(plus, minus, n, nats)
             return Estimate((plus - minus) / n, low, high)
-        less = self._floats(one) - self._floats(other)
-        if where is not None:
-            less = less[where]
-        low, high = betting_interval(np.clip(0.5 + less / (2.0 * self.span), 0.0, 1.0), nats)
-        mean = float(np.average(less))
-        low, high = (2.0 * low - 1.0) * self.span, (2.0 * high - 1.0) * self.span
-        return Estimate(mean, min(mean, low), max(mean, high))
+        rows = slice(None) if where is None else where
+        pair = self._floats(one)[rows], self._floats(other)[rows]
+        return Estimate(*mean_gain(*pair, self.span, nats))
 
     def _floats(self, losses: Array) -> NDArray[np.float64]:
         """Return losses row by row, given those or their bits."""
@@ -249,6 +246,11 @@ class LossRows(CandidateRows):
 
     def n_outcomes(self, candidate: Candidate) -> int | None:
         return self.n_samples + 1 if candidate.losses.dtype == np.uint64 else None
+
+
+def rows_of(holdout: Holdout | Losses) -> CandidateRows:
+    """Return how candidates on this holdout are read, measured and compared."""
+    return PredictionRows(holdout) if isinstance(holdout, Holdout) else LossRows(holdout)
 
 
 def to_bytes(stored: Array) -> bytes:

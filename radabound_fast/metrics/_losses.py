@@ -70,3 +70,21 @@ def asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
 def negative_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, float]:
     low, high = asymptotic(truth, rows, nats)
     return -high, -low
+
+
+def mean_gain(before: Array, losses: Array, span: float, nats: float) -> tuple[float, float, float]:
+    """How much lower the mean of the second losses is, and the limits of that.
+
+    Parameters
+    ----------
+    before, losses : ndarray of float64, shape (n_samples,)
+    span : float
+        The largest loss less the smallest.
+    nats : float
+        Each limit is wrong with probability at most exp(-nats).
+    """
+    less = before - losses
+    low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)
+    gain = float(np.average(less))
+    low, high = around(gain, (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span)
+    return gain, float(low), float(high)

@@ -21,7 +21,6 @@ from radabound_fast._kernels.rows import (
 )
 from radabound_fast.bounds import (
     asymptotic_mean_interval,
-    betting_interval,
     weighted_interval,
 )
 from radabound_fast.rows.labels import Labels
@@ -31,6 +30,7 @@ from radabound_fast.rows.weighting import Weighting
 
 from ._choices import MetricChoice
 from ._classes import around, errors
+from ._losses import mean_gain
 from ._measure import Measure, ends_of
 from ._predictions import NO_DEFAULT, SUM_TOLERANCE
 from ._scores import Blocks
@@ -208,11 +208,7 @@ class Truth:
 
     def gain(self, before: Array, losses: Array, nats: float) -> tuple[float, float, float]:
         """How much lower the mean of the second losses is, and the limits of that."""
-        span, less = self.most - self.least, before - losses
-        low, high = betting_interval(np.clip(0.5 + less / (2.0 * span), 0.0, 1.0), nats)
-        mean = float(np.average(less))
-        low, high = around(mean, (2.0 * low - 1.0) * span, (2.0 * high - 1.0) * span)
-        return mean, float(low), float(high)
+        return mean_gain(before, losses, self.most - self.least, nats)
 
     def _keep_weighted(
         self, measure: Measure, weighting: Weighting, rows: Array, nats: Array

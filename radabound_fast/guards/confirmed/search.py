@@ -22,7 +22,7 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
-from radabound_fast.guards.candidates import LossRows, PredictionRows
+from radabound_fast.guards.candidates import rows_of
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
 from radabound_fast.guards.confirmed.history import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed.parts import (
@@ -153,7 +153,7 @@ class ConfirmedSearch(Guard):
         self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
         self._search_part = holdout.part(~chosen) if self._search.n_rows else None
         self._confirmation_part = part = holdout.part(chosen)
-        self._rows = PredictionRows(part) if isinstance(part, Holdout) else LossRows(part)
+        self._rows = rows_of(part)
         self._baseline = None if baseline is None else self._read(baseline, "baseline")
         self._has_gains, self._lacks_labels = baseline is not None, False
         self._metric = _metric_of(part)

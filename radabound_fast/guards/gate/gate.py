@@ -19,9 +19,8 @@ from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.candidates import (
     Candidate,
     CandidateRows,
-    LossRows,
-    PredictionRows,
     from_bytes,
+    rows_of,
     to_bytes,
 )
 from radabound_fast.guards.exhausted import HoldoutExhausted
@@ -141,7 +140,7 @@ class Gate(Guard, Owned):
     ) -> None:
         super().__init__()
         self._holdout: Holdout | Losses = as_judged(judged)
-        self._rows: CandidateRows | None = _rows_of(self._holdout)
+        self._rows: CandidateRows | None = rows_of(self._holdout)
         if self._holdout.labels is not None and isinstance(slices, Mapping):
             for name, rows in slices.items():
                 self._holdout.labels.check_rows(rows, name=f"slices[{name!r}]")
@@ -254,7 +253,9 @@ class Gate(Guard, Owned):
 
     def n_left(self) -> int | None:
         """Return how many candidates more get a verdict; None: there is no end."""
-        history = self._history()
+        return self._n_left(self._history())
+
+    def _n_left(self, history: History) -> int | None:
         if history.is_closed:
             return 0
         declared = self._rules.n_candidates
@@ -262,10 +263,11 @@ class Gate(Guard, Owned):
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
-        history, left = self._history(), self.n_left()
+        history = self._history()
+        left = self._n_left(history)
         if history.is_closed:
             return Outlook("nothing: the gate is closed, and its intervals were told", 0.0)
-        passes = counted(history.verdicts[-1].n_passes if history.verdicts else 0, "pass", "passes")
+        passes = counted(history.n_passes, "pass", "passes")
         if left is None:
             return Outlook(f"no end of candidates, stricter with each pass; {passes} so far", None)
         share = left / (left + len(history.verdicts))
@@ -664,7 +666,7 @@ class Gate(Guard, Owned):
         gate._holdout, gate._rules, gate.delta = whose.holdout, rules, rules.delta
         gate._row_ids, metric = described["row_ids"], described["metric"]
         gate._described_metric = "mean loss" if metric is None else metric["name"]
-        gate._rows = _rows_of(whose.holdout) if is_readable else None
+        gate._rows = rows_of(whose.holdout) if is_readable else None
         if is_readable and not same_json(gate._metric(), described["metric"]):
             raise ValueError(
                 f"metric, its options, classes, weights and groups must be those with which {name} "
@@ -710,16 +712,11 @@ class Gate(Guard, Owned):
         """Do nothing: the database of an opened gate is open for the length of a query."""
 
     def __repr__(self) -> str:
-        verdicts = self.verdicts
-        passes = verdicts[-1].n_passes if verdicts else 0
+        history = self._history()
         return (
-            f"Gate({self._holdout!r}, delta={self.delta!r}, n_answered={len(verdicts)}, "
-            f"n_passes={passes})"
+            f"Gate({self._holdout!r}, delta={self.delta!r}, n_answered={len(history.verdicts)}, "
+            f"n_passes={history.n_passes})"
         )
-
-
-def _rows_of(holdout: Holdout | Losses) -> CandidateRows:
-    return PredictionRows(holdout) if isinstance(holdout, Holdout) else LossRows(holdout)
 
 
 def _append_baseline(turn: Turn, stored: NDArray[Any]) -> None:

@@ -113,6 +113,11 @@ class History:
         """What the next candidate is compared with; None: with nothing."""
         return self.path[-1] if self.path else None
 
+    @property
+    def n_passes(self) -> int:
+        """Candidates that have passed so far."""
+        return self.verdicts[-1].n_passes if self.verdicts else 0
+
     def place_of(self, number: int) -> int:
         """Return the place of a candidate's event among all."""
         return self._place_of[number]
