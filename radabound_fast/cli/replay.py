@@ -32,7 +32,10 @@ from radabound_fast.guards.report import Report, scored, sentence
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan
-from radabound_fast.rows.packing import as_words
+from radabound_fast.rows.packing import (
+    as_words,
+    bits_of,
+)
 from radabound_fast.spaces.messages import shortened, shown_key
 from radabound_fast.store.folder import undisturbed
 
@@ -386,10 +389,7 @@ def _as_text(key: Any) -> str:
 
 def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
     """Packed predictions of 0 and 1, one per byte; ValueError if a bit past the last is set."""
-    packed = as_words(words, n_samples).astype("<u8", copy=False)
-    return np.unpackbits(
-        np.ascontiguousarray(packed).view(np.uint8), axis=1, count=n_samples, bitorder="little"
-    )
+    return bits_of(as_words(words, n_samples), n_samples)
 
 
 def replay(

@@ -20,7 +20,7 @@ from radabound_fast.bounds import (
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import MEANS
 from radabound_fast.metrics._losses import mean_gain
-from radabound_fast.rows.packing import as_array, as_values, checked_words
+from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
 
 Array = NDArray[Any]
 
@@ -125,8 +125,7 @@ class CandidateRows(ABC):
         """Return losses row by row, given those or their bits."""
         if losses.dtype != np.uint64:
             return losses
-        octets = losses.astype("<u8", copy=False).view(np.uint8)
-        return np.unpackbits(octets, count=self.n_samples, bitorder="little").astype(np.float64)
+        return bits_of(losses, self.n_samples).astype(np.float64)
 
 
 class PredictionRows(CandidateRows):
@@ -213,9 +212,7 @@ class LossRows(CandidateRows):
 
     def read(self, losses: Any, name: str) -> Array:
         if isinstance(losses, PackedLosses):
-            words = checked_words(losses, self.n_samples, 1)
-            octets = words.astype("<u8", copy=False).view(np.uint8)
-            return np.unpackbits(octets, count=self.n_samples, bitorder="little")
+            return bits_of(checked_words(losses, self.n_samples, 1), self.n_samples)
         array = as_array(losses, name)
         values = as_values(array, self.n_samples, 1, name)
         sums_of_rows(values[np.newaxis], self.n_samples, packed=False)  # they are in [0, 1]

@@ -25,7 +25,7 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.rows.labels import Labels
 from radabound_fast.rows.named import by_class, class_order, row_names
-from radabound_fast.rows.packing import as_array, as_numbers
+from radabound_fast.rows.packing import as_array, as_numbers, bits_of
 from radabound_fast.rows.weighting import Weighting
 
 from ._choices import MetricChoice
@@ -232,8 +232,7 @@ class Truth:
         """What is averaged, sample by sample."""
         if self.row.keeps == "limits":
             return self.row.summary(self, rows)
-        octets = rows.astype("<u8", copy=False).view(np.uint8)
-        wrong = np.unpackbits(octets, axis=1, count=self.n_samples, bitorder="little")
+        wrong = bits_of(rows, self.n_samples)
         return wrong if self.row.name == "error" else 1 - wrong
 
     # ---- made once -------------------------------------------------------------------------

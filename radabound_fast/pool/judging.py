@@ -24,7 +24,12 @@ from radabound_fast.bounds import (
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MEANS
 from radabound_fast.pool.levels import sign_test
-from radabound_fast.rows.packing import as_array, as_values, checked_words
+from radabound_fast.rows.packing import (
+    as_array,
+    as_values,
+    bits_of,
+    checked_words,
+)
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -187,9 +192,7 @@ class Judge:
         """Rows of losses as float32, whatever they are."""
         if rows.dtype != np.uint64:
             return rows
-        octets = np.ascontiguousarray(rows.astype("<u8", copy=False)).view(np.uint8)
-        bits = np.unpackbits(octets, axis=1, count=self.n_samples, bitorder="little")
-        return bits.astype(np.float32)
+        return bits_of(rows, self.n_samples).astype(np.float32)
 
     # ---- exact limits and tests -------------------------------------------------------------
 

@@ -181,6 +181,12 @@ def words_of(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(packed).view("<u8").astype(np.uint64, copy=False)
 
 
+def bits_of(words: NDArray[Any], n_samples: int) -> NDArray[np.uint8]:
+    """Rows of words, lowest bit first, as their first bits, one a byte: shape (..., n_samples)."""
+    octets = np.ascontiguousarray(words, "<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=n_samples, bitorder="little")
+
+
 def _bytes_refused(packed: NDArray[np.uint8]) -> str:
     fill = -packed.shape[-1] % 8 if packed.ndim else 0
     widths = f"(0, {fill})" if packed.ndim == 1 else f"((0, 0), (0, {fill}))"

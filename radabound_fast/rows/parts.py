@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.named import some_rows
-from radabound_fast.rows.packing import as_array, checked_words
+from radabound_fast.rows.packing import (
+    as_array,
+    bits_of,
+    checked_words,
+)
 
 
 def draw_part(
@@ -127,8 +131,7 @@ class Part:
             return values
         if isinstance(values, PackedLosses):
             n_samples = len(self.rows)
-            words = np.ascontiguousarray(checked_words(values, n_samples, ndim), "<u8")
-            bits = np.unpackbits(words.view(np.uint8), axis=-1, count=n_samples, bitorder="little")
+            bits = bits_of(checked_words(values, n_samples, ndim), n_samples)
             return PackedLosses(pack_rows(bits[..., self.rows]), self.n_rows)
         named = some_rows(values, self.rows, ndim)
         if named is not None:

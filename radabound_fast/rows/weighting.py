@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from radabound_fast._kernels.rows import UNIT_SHIFT, fingerprints, pack_rows, rows_in_units
 from radabound_fast.rows.labels import distinct
-from radabound_fast.rows.packing import as_array, as_numbers, as_values, as_words, check_shape
+from radabound_fast.rows.packing import (
+    as_array,
+    as_numbers,
+    as_values,
+    as_words,
+    bits_of,
+    check_shape,
+)
 
 _BLOCK_VALUES = 2**20  # losses that are multiplied at a time
 
@@ -183,8 +190,7 @@ class Units:
                 units = rows_in_units(read[block])[..., :m]
                 sums = self._sums(units) + (1 << UNIT_SHIFT - 1) >> UNIT_SHIFT
             else:
-                octets = read[block].astype("<u8", copy=False).view(np.uint8)
-                sums = self._sums(np.unpackbits(octets, axis=1, count=m, bitorder="little"))
+                sums = self._sums(bits_of(read[block], m))
             losses[block] = np.ldexp(sums.astype(np.float32), -UNIT_SHIFT)
         return losses if ndim == 2 else losses[0]
 

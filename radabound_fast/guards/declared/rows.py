@@ -16,7 +16,12 @@ from radabound_fast._kernels.rows import (
     rows_in_units,
     sums_of_rows,
 )
-from radabound_fast.rows.packing import as_array, as_values, checked_words
+from radabound_fast.rows.packing import (
+    as_array,
+    as_values,
+    bits_of,
+    checked_words,
+)
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
 _BLOCK_VALUES = 2**20
@@ -98,8 +103,7 @@ class LossRows(Rows):
             return int(self.fingerprints[row])
         values = self._values[row]
         if shift:
-            octets = values.astype("<u8").view(np.uint8)
-            bits = np.unpackbits(octets, count=self._n_samples, bitorder="little")
+            bits = bits_of(values, self._n_samples)
             return int(self._of_units(bits[np.newaxis].astype(np.float64), secret)[0])
         if not ((values == 0) | (values == 1)).all():
             return None
