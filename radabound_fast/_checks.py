@@ -10,9 +10,11 @@ import math
 import numbers
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+Align = Callable[[str, int], str]  # str.ljust or str.rjust
 
 MAX_VECTORS = 2**23
 MAX_SAMPLES = 2**40
@@ -179,3 +181,15 @@ def certainty(delta: float) -> str:
     short = f"{1 - delta:g}"
     is_it = float(short) < 1 and abs(1 - float(short) - delta) <= 1e-9 * delta
     return short if is_it else f"1 - {delta}"
+
+
+def table_lines(rows: Sequence[Sequence[str]], align: Sequence[Align] | None = None) -> list[str]:
+    """Rows of cells as lines with columns side by side; `align` has a side for each column."""
+    sides = align or [str.ljust] * len(rows[0])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

@@ -220,10 +220,9 @@ def _status(gate: Gate) -> dict[str, Any]:
 
 
 def _status_text(gate: Gate) -> str:
-    verdicts = gate.verdicts
     lines = [
-        f"{counted(len(verdicts), 'candidate')}, "
-        f"{counted(verdicts[-1].n_passes if verdicts else 0, 'pass', 'passes')}; in production: "
+        f"{counted(gate.n_answered, 'candidate')}, "
+        f"{counted(gate.n_passes, 'pass', 'passes')}; in production: "
         f"{_model(gate.in_production)}.",
         gate.guarantee,
     ]

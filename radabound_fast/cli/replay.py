@@ -32,10 +32,7 @@ from radabound_fast.guards.report import Report, scored, sentence
 from radabound_fast.guards.signed import SignedGuard
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.planning import plan
-from radabound_fast.rows.packing import (
-    as_words,
-    bits_of,
-)
+from radabound_fast.rows.packing import as_words, bits_of
 from radabound_fast.spaces.messages import shortened, shown_key
 from radabound_fast.store.folder import undisturbed
 

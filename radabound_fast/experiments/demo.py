@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._checks import check_count, counted
+from radabound_fast._checks import check_count, counted, table_lines
 from radabound_fast._extras import check_installed, needs
 from radabound_fast.bounds import PAPER_BOUNDS
 from radabound_fast.files.output import whole_file, write_figure
@@ -400,11 +400,7 @@ def table(replays: Sequence[Mapping[str, Outcome]]) -> str:
         columns = 100 * np.array(ends).reshape(-1, 3).T
         broken = f"{sum(run.is_broken() for run in runs)} of {len(runs)}"
         rows.append((guard, halted_at, *(_summary(c, ".1f") for c in columns), broken))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    return "\n".join(table_lines(rows))
 
 
 def _summary(values: Sequence[float] | NDArray[np.float64], form: str) -> str:

@@ -18,6 +18,7 @@ from radabound_fast._checks import (
     check_positive,
     check_real,
     counted,
+    table_lines,
 )
 from radabound_fast.bounds import gain_needed, history_nats
 
@@ -80,11 +81,7 @@ class GatePlan:
             [f"{row['candidate']:,}", *(self._cell(self._numbers(row).get(one)) for one in passes)]
             for row in self.rows
         ]
-        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        table = [
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in (head, *lines)
-        ]
+        table = table_lines([head, *lines], [str.rjust] * len(head))
         return "\n".join([self._question, *table])
 
     @property

@@ -21,6 +21,7 @@ from radabound_fast._checks import (
     check_n_vectors,
     check_probability,
     counted,
+    table_lines,
 )
 from radabound_fast.bounds import BOUNDS
 from radabound_fast.bounds.union import MOST_QUERIES
@@ -122,13 +123,7 @@ class Plan:
         ]
         # words to the left, numbers to the right
         align = [str.ljust, *[str.rjust] * 5, str.ljust]
-        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        return "\n".join(
-            "  ".join(
-                side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
-            ).rstrip()
-            for line in (head, *lines)
-        )
+        return "\n".join(table_lines([head, *lines], align))
 
     @property
     def _question(self) -> str:

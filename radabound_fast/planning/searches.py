@@ -18,6 +18,7 @@ from radabound_fast._checks import (
     check_n_samples,
     check_probability,
     counted,
+    table_lines,
 )
 from radabound_fast.bounds import BOUNDS, confirmation_nats
 from radabound_fast.bounds.union import MOST_QUERIES
@@ -83,14 +84,7 @@ class SearchPlan:
         head = ("", "rows", "of these", "low", "high", "width", "asked of you", "the search may")
         lines = [head, *map(_cells, self.rows)]
         align = [str.ljust, *[str.rjust] * 5, str.ljust, str.ljust]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = [
-            "  ".join(
-                side(cell, width) for side, cell, width in zip(align, line, widths, strict=True)
-            ).rstrip()
-            for line in lines
-        ]
-        return "\n".join([f"{self._question}\n", *table, *self._comparison])
+        return "\n".join([f"{self._question}\n", *table_lines(lines, align), *self._comparison])
 
     @property
     def _question(self) -> str:

@@ -24,12 +24,7 @@ from radabound_fast.bounds import (
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MEANS
 from radabound_fast.pool.levels import sign_test
-from radabound_fast.rows.packing import (
-    as_array,
-    as_values,
-    bits_of,
-    checked_words,
-)
+from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

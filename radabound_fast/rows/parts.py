@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import counted
 from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.rows.named import some_rows
-from radabound_fast.rows.packing import (
-    as_array,
-    bits_of,
-    checked_words,
-)
+from radabound_fast.rows.packing import as_array, bits_of, checked_words
 
 
 def draw_part(

@@ -16,12 +16,7 @@ from radabound_fast._kernels.rows import (
     rows_in_units,
     sums_of_rows,
 )
-from radabound_fast.rows.packing import (
-    as_array,
-    as_values,
-    bits_of,
-    checked_words,
-)
+from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
 
 # real-valued losses become units of 2**-24 a block of so many values at a time
 _BLOCK_VALUES = 2**20

@@ -247,6 +247,11 @@ class Gate(Guard, Owned):
         return len(self._history().verdicts)
 
     @property
+    def n_passes(self) -> int:
+        """Candidates that have passed so far."""
+        return self._history().n_passes
+
+    @property
     def halted(self) -> bool:
         """Whether no new candidate gets a verdict: all declared had theirs, or it is closed."""
         return self.n_left() == 0

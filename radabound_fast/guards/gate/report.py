@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from radabound_fast._checks import certainty
+from radabound_fast._checks import certainty, table_lines
 from radabound_fast.guards.candidates import Estimate
 from radabound_fast.guards.gate.history import Verdict
 
@@ -73,17 +73,11 @@ class GateReport:
         names = list(self.candidates[0].estimates) if self.candidates else ["value"]
         head = ["candidate", "verdict", "compared with"]
         head += [self.metric if name == "value" else name for name in names]
-        rows = [head, *map(_cells, self.candidates)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
         return "\n".join(
             [
                 f"Closed gate on {self.n_samples:,} rows.  All intervals hold at once with "
                 f"probability at least {certainty(self.delta)}.",
-                *table,
+                *table_lines([head, *map(_cells, self.candidates)]),
             ]
         )
 
