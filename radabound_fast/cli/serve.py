@@ -151,9 +151,7 @@ def _serve(args: argparse.Namespace) -> int:
         )
         if not ipaddress.ip_address(host).is_loopback:
             clear = " in clear" if args.tls_cert is None else ""
-            _warn(
-                f"other machines can connect{clear} without it: leave out --host, or close the port"
-            )
+            _warn(f"other machines can connect{clear}, past that proxy: leave out --host")
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = make_server(
