@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import (
     certainty,
     check_bool,
+    check_choice,
     check_count,
     check_delta,
     check_real,
@@ -26,6 +27,7 @@ from radabound_fast.guards.candidates import rows_of
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
 from radabound_fast.guards.confirmed.history import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed.parts import (
+    check_bootstrap,
     check_classes,
     check_gains,
     chosen_rows,
@@ -47,6 +49,14 @@ if TYPE_CHECKING:
     from radabound_fast.store import Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
     from radabound_fast.store.served import ServedDatabase
+
+
+_BY_BOOTSTRAP = {
+    "bootstrap": " Asymptotic, as rows grow many, and not proved at any number of rows: with "
+    "probability about {} the limits whose names begin with asymptotic hold at once, beside the "
+    "proved ones where there are none (multiplier bootstrap with Rademacher signs, Chernozhukov, "
+    "Chetverikov and Kato 2013, turned into a level for the same limits)."
+}
 
 
 class ConfirmedSearch(Guard):
@@ -84,6 +94,11 @@ class ConfirmedSearch(Guard):
     pairs : bool, default False
         For metrics that are means: whether the finalists of a batch are compared with each other
         (`compare`).  Values, gains and pairs, as many as there are, share delta equally.
+    limits : {"proved", "bootstrap"}, default "proved"
+        "bootstrap": finalists have further limits beside the proved ones, for means and in a search
+        with one batch: the same kind of limits at the level that a multiplier bootstrap gives all
+        finalists at once, as in a `ModelPool`.  They are narrower where finalists are alike, and
+        **asymptotic**: that they hold at once is proved for many rows alone.
 
     Raises
     ------
@@ -131,6 +146,7 @@ class ConfirmedSearch(Guard):
         stratify: bool = False,
         baseline: Any = None,
         pairs: bool = False,
+        limits: Literal["proved", "bootstrap"] = "proved",
     ) -> None:
         self._holdout = holdout = as_judged(judged)
         self.delta = check_delta(delta)
@@ -140,6 +156,9 @@ class ConfirmedSearch(Guard):
         self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
         self.stratify = check_bool(stratify=stratify)
         self.pairs = check_bool(pairs=pairs)
+        self.limits = check_choice(("proved", "bootstrap"), limits=limits)
+        if limits == "bootstrap":
+            check_bootstrap(holdout, self.stratify, self.n_batches)
         if rows is not None and (seed is not None or confirm_share != 0.5 or stratify):
             raise ValueError("confirm_share, seed and stratify must be left out beside rows")
         check_gains(holdout, stratify, baseline=baseline is not None, pairs=pairs)
@@ -383,7 +402,8 @@ class ConfirmedSearch(Guard):
     def _judge(self) -> Confirmation:
         self._check_labels()
         baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
-        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
+        seed = (self._seed or 0) if self.limits == "bootstrap" else None
+        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches, seed)
 
     @sealed
     def close_out(self) -> ConfirmedAnswers:
@@ -438,6 +458,7 @@ class ConfirmedSearch(Guard):
         stratify: bool = False,
         baseline: Any = None,
         pairs: bool = False,
+        limits: Literal["proved", "bootstrap"] = "proved",
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -455,7 +476,7 @@ class ConfirmedSearch(Guard):
         judged : array_like, Holdout, int or Losses, optional
             As for the constructor; only for the labels that the database was made for.  May be left
             out where it exists: the search then has its answers and its report, and nothing else.
-        delta, confirm_share, n_batches, seed, stratify, pairs
+        delta, confirm_share, n_batches, seed, stratify, pairs, limits
             As for the constructor; they must be those that the database was made with.  Without
             delta all are those of the database, which must exist.
         rows
@@ -488,6 +509,7 @@ class ConfirmedSearch(Guard):
             "n_batches": n_batches,
             "stratify": stratify,
             "pairs": pairs,
+            "limits": limits,
         }
         if delta is not None and not os.path.exists(path):
             made = cls(whose.apart(), seed=seed, **given, **beside)
@@ -532,9 +554,8 @@ class ConfirmedSearch(Guard):
             n_batches=arguments["n_batches"],
             rows=rows_of_text(stored["rows"], n_samples),
         )
-        made.confirm_share, made.stratify, made.pairs = (
-            arguments[name] for name in ("confirm_share", "stratify", "pairs")
-        )
+        for name in ("confirm_share", "stratify", "pairs", "limits"):
+            setattr(made, name, arguments[name])
         made._has_gains, made._lacks_labels = stored["baseline"] is not None, True
         made._metric = Measure.from_description(stored["metric"], None)
         made._holdout = made._holdout.apart()
@@ -686,7 +707,7 @@ class ConfirmedSearch(Guard):
             f"batches alone, whatever it does with the other rows; proved by Result 31, with "
             f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
             f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
-            f"them.{population}"
+            f"them.{population}{_BY_BOOTSTRAP.get(self.limits, '').format(certainty(self.delta))}"
         )
 
     @property
@@ -699,6 +720,7 @@ class ConfirmedSearch(Guard):
             "n_batches": self.n_batches,
             "stratify": self.stratify,
             "pairs": self.pairs,
+            "limits": self.limits,
         }
 
     def close(self) -> None:
