@@ -7,7 +7,6 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from radabound_fast.holdout import Holdout, Losses, as_judged
-from radabound_fast.spaces.space import same_description
 
 if TYPE_CHECKING:
     from radabound_fast.rows.labels import Labels
@@ -71,6 +70,8 @@ def open_guard(
 
 def check_same(name: str, mine: dict[str, Any], stored: dict[str, Any]) -> None:
     """ValueError unless a guard's description is that with which its database was made."""
+    from radabound_fast.spaces.space import same_description  # which loads much
+
     theirs = stored | stored["parameters"]
     for part, value in (mine["parameters"] | mine).items():
         same = same_description if part == "space" else same_json

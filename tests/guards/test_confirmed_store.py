@@ -135,7 +135,7 @@ def test_the_file_holds_no_label_and_no_value_that_waits(path):
         (
             Holdout(Y, metric="accuracy"),
             {},
-            "metric, its options, classes, weights and groups must",
+            "metric, its options, classes, weights",
         ),
         (Holdout(Y, groups=np.arange(M) // 2), {}, "must be that with which"),
         (Y, {"delta": 0.1, "holdout_id": "x"}, "holdout_id must be left out"),
