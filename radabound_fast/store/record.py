@@ -142,6 +142,9 @@ class Record:
     def checkpoint(self) -> None:
         """Do nothing: SQLite's log is gone when a transaction ends."""
 
+    def close(self) -> None:
+        """Do nothing: the file is closed when a transaction ends."""
+
     def _do(self, work: Callable[[sqlite3.Connection], T], kind: str = "") -> T:
         """Do all of `work` or nothing; IMMEDIATE: and nobody else writes in between.
 
