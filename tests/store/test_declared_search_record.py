@@ -35,7 +35,7 @@ def path(tmp_path):
 def test_who_opens_it_sees_what_all_have_asked(path):
     one = DeclaredSearch.open(path, M, GRID, delta=0.1)
     two = DeclaredSearch.open(path)
-    assert two._parameters() == one._parameters() and two.space == one.space
+    assert two.parameters == one.parameters and two.space == one.space
     first = one.query(coin(0), key={"depth": 1, "leaf": 7})
     second = two.query(coin(1, 0.1).astype(float), key={"depth": 2, "leaf": 7})
     assert (first.number, second.number) == (1, 2) and one.n_answered == two.n_answered == 2
