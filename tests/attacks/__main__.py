@@ -1,7 +1,7 @@
 """Attacks on a service of this machine, counted: ``make attacks``, an hour.
 
 Each attack runs against a service of its own, without a proxy and behind each of examples/service
-that is installed, while another team asks.  The counts go into docs/evidence/attacks.md; the exit
+that is installed, while another team asks.  The exit
 code is 1 if an attack costs the others, or the machine, more than it may.  --quick is the same in
 a minute, behind nginx alone, and writes nothing.  Words choose attacks by their names.
 
