@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -34,19 +35,26 @@ def tokens_file(folder):
 class Running:
     """Where a service listens, and how to ask it."""
 
-    def __init__(self, port):
-        self.port, self.url = port, f"http://127.0.0.1:{port}"
+    def __init__(self, port, cafile=None):
+        self.port, self.cafile = port, cafile
+        self.url = f"{'https' if cafile else 'http'}://127.0.0.1:{port}"
 
     def remote(self, team="red", **more):
-        return RemoteGuard(self.url, token=TOKENS[team], **more)
+        return RemoteGuard(self.url, token=TOKENS[team], cafile=self.cafile, **more)
+
+    def connection(self):
+        """A connection of HTTP, with TLS where there is a certificate to trust."""
+        if self.cafile is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        trusted = ssl.create_default_context(cafile=self.cafile)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=trusted)
 
     def send(self, method, path, body=None, team="red", **headers):
         """The status, the headers and the body of a reply."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if team is not None:
             named["Authorization"] = f"Bearer {TOKENS[team]}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        with contextlib.closing(connection):
+        with contextlib.closing(self.connection()) as connection:
             connection.request(method, path, body, named)
             response = connection.getresponse()
             return response.status, dict(response.headers), response.read()

@@ -71,8 +71,7 @@ def add_serve(commands: Any) -> None:
     )
     parser.add_argument(
         "--host", default="127.0.0.1",
-        help="address to listen on; beyond loopback a reverse proxy is expected in front "
-        "(default: 127.0.0.1)",
+        help="address to listen on (default: 127.0.0.1, for a reverse proxy on this machine)",
     )  # fmt: skip
     parser.add_argument("--port", type=integer, default=8000, help="0: a free one (default: 8000)")
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
@@ -145,14 +144,14 @@ def _serve(args: argparse.Namespace) -> int:
         host, port = listener.getsockname()[:2]
         where = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
-        print(f"{where} answers {names} with a {guard.kind}", flush=True)
+        print(
+            f"{where} answers {names} with a {guard.kind}, and expects a reverse proxy in front "
+            "(docs/how-to/serve-a-holdout.md)",
+            flush=True,
+        )
         if not ipaddress.ip_address(host).is_loopback:
-            _warn(
-                "other machines can connect: a reverse proxy is expected in front, which limits "
-                "connections, rates, and the time of a request (docs/how-to/serve-a-holdout.md)"
-            )
-            if scheme == "http":
-                _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")
+            clear = " in clear" if args.tls_cert is None else ""
+            _warn(f"other machines can connect{clear}, past that proxy: leave out --host")
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = make_server(

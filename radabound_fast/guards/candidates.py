@@ -19,7 +19,7 @@ from radabound_fast.bounds import (
     paired_interval,
 )
 from radabound_fast.holdout import Holdout, Losses
-from radabound_fast.metrics import MEANS
+from radabound_fast.metrics import MEANS, fingerprints_of
 from radabound_fast.metrics._losses import mean_gain
 from radabound_fast.rows.moments import in_units
 from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
@@ -260,6 +260,11 @@ class LossRows(CandidateRows):
 def rows_of(holdout: Holdout | Losses) -> CandidateRows:
     """Return how candidates on this holdout are read, measured and compared."""
     return PredictionRows(holdout) if isinstance(holdout, Holdout) else LossRows(holdout)
+
+
+def fingerprint_of(stored: Array, secret: bytes) -> int:
+    """Return a keyed hash by which the same predictions are known again."""
+    return int(fingerprints_of(stored[np.newaxis], secret)[0])
 
 
 def to_bytes(stored: Array) -> bytes:

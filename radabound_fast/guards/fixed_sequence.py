@@ -247,9 +247,7 @@ class FixedSequence(HaltingGuard):
             As for the constructor; they must be those that the database was made with.  Without
             epsilon and delta all parameters are those of the database, which must exist.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {"n_vectors": n_vectors, "max_queries": max_queries, "seed": seed, "signs": signs}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
 
 class SignedSequence(FixedSequence, SignedGuard):

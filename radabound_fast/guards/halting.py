@@ -114,7 +114,7 @@ class HaltingRule:
                 some = declared == flag
                 lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
             return lows, highs
-        return self.bound.interval_given(self.free, values, n_queries, self.epsilon, declared)
+        return self.bound.interval(self.free, values, n_queries, self.epsilon, declared)
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         """How far the truth may be from an answer: epsilon, unless its interval says more."""

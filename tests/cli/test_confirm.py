@@ -68,7 +68,7 @@ def test_a_bar_decides_the_exit_code_and_the_end_tells_the_rest(capsys, tmp_path
     # delta alone may be repeated: the rest is as in the file
     assert run(capsys, *MADE, "--delta", 0.1)[0] == 0
     assert run(capsys, *MADE, "--delta", 0.2)[2].startswith(
-        "radabound confirm: delta must be that with which s.db"
+        "radabound confirm: delta must be 0.1, with which s.db"
     )
 
 

@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -23,6 +24,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
+from proxies import certificate  # noqa: E402
 from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
 
 from radabound_fast import (  # noqa: E402
@@ -224,15 +226,22 @@ def test_a_halt_that_was_told_is_known_without_the_service(tmp_path, many):
     assert asked.halted
 
 
+@contextlib.contextmanager
+def unheard_port():
+    """A port at which nobody listens, and which nobody else is given."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
 def test_a_wrong_token_or_url_is_told_at_once(service):
     with pytest.raises(PermissionError, match="a token of the service"):
         RemoteGuard(service.url, token="somebody-else's-token")
     for url in ("127.0.0.1:1", "ftp://x", "http://", ""):
         with pytest.raises(ValueError, match="url must be http"):
             RemoteGuard(url, token="x")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
+    late = pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds")
+    with unheard_port() as port, late:
         RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
 
 
@@ -250,9 +259,8 @@ def test_where_nobody_listens_the_first_call_fails_in_seconds_and_says_that_it_w
     monkeypatch, caplog
 ):
     slept = simulated_time(monkeypatch)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError, match="gave no answer within 5 seconds"):
+    late = pytest.raises(ConnectionError, match="gave no answer within 5 seconds")
+    with unheard_port() as port, late:
         RemoteGuard(f"http://127.0.0.1:{port}", token="hidden")
     assert 2 < sum(slept) <= 5
     assert f"waiting for http://127.0.0.1:{port}" in caplog.text and "hidden" not in caplog.text
@@ -522,20 +530,14 @@ def test_it_needs_neither_the_extra_nor_a_database():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_a_certificate_of_ones_own_is_trusted_where_it_is_named(tmp_path):
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
-         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-         "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl makes no certificate here")
-    given = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
+    cert, key = certificate(tmp_path)
+    given = {"tls_cert": str(cert), "tls_key": str(key)}
     guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
     with in_thread(guard, tmp_path, **given) as service:
         url = service.url.replace("http:", "https:")
-        asked = RemoteGuard(url, token=TOKENS["red"], cafile=tmp_path / "cert.pem")
+        asked = RemoteGuard(url, token=TOKENS["red"], cafile=cert)
         assert asked.query(Y).value == 0.0
         asked.close()
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -908,16 +910,17 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
 
 
 @pytest.mark.parametrize(
-    ("options", "address", "expects_proxy", "is_clear"),
+    ("options", "address", "warns"),
     [
-        ([], "http://127.0.0.1:", False, False),
-        (["--host", "localhost"], "http://127.0.0.1:", False, False),
-        (["--host", "0.0.0.0"], "http://0.0.0.0:", True, True),
-        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://", True, False),
+        ([], "http://127.0.0.1:", None),
+        (["--host", "localhost"], "http://127.0.0.1:", None),
+        (["--host", "0.0.0.0"], "http://0.0.0.0:", "other machines can connect in clear, past"),
+        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://0.0.0.0:",
+         "other machines can connect, past"),
     ],
-)
-def test_beyond_loopback_the_command_says_what_it_expects_in_front(
-    tmp_path, capsys, monkeypatch, options, address, expects_proxy, is_clear
+)  # fmt: skip
+def test_the_command_says_what_it_expects_in_front_and_who_can_connect_without_it(
+    tmp_path, capsys, monkeypatch, options, address, warns
 ):
     from radabound_fast import cli
     from radabound_fast.cli import serve
@@ -931,8 +934,8 @@ def test_beyond_loopback_the_command_says_what_it_expects_in_front(
     assert cli.main([*map(str, given), *options]) == 0
     told = capsys.readouterr()
     assert told.out.startswith(address)
-    assert ("a reverse proxy is expected in front" in told.err) is expects_proxy
-    assert ("tokens and answers are not encrypted" in told.err) is is_clear
+    assert "expects a reverse proxy in front" in told.out
+    assert ("other machines" in told.err) is (warns is not None) and (warns or "") in told.err
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):

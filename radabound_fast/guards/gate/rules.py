@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -31,6 +31,14 @@ class Comparators(NamedTuple):
 
     production: Candidate | None
     first: Candidate | None
+
+
+def comparators(production: int | None, stored: Callable[[int], Candidate]) -> Comparators:
+    """The models that the candidate in production stands for; `stored` has them by number."""
+    if production is None:
+        return Comparators(None, None)
+    first = stored(0)
+    return Comparators(first if production == 0 else stored(production), first)
 
 
 @dataclass(frozen=True, eq=False)
