@@ -13,20 +13,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import math
 import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from radabound_fast._checks import counted
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.service.reading import Reader
+from radabound_fast.service.replies import (
+    Reply,
+    bad_request,
+    error_reply,
+    exhausted,
+    internal_error,
+    logger,
+    unavailable,
+)
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import unpack_body
+from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Log, Served
 
 _T = TypeVar("_T")
@@ -40,17 +49,6 @@ _SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "
 # answers whose limits are computed one by one
 _FEW = 3
 _ENCODER = json.JSONEncoder(allow_nan=False)
-
-logger = logging.getLogger("radabound_fast.service")
-
-
-class Reply(NamedTuple):
-    """The reply to a call."""
-
-    status: int
-    body: bytes
-    outcome: str  # answered, repeated, halted, refused, failed: what is counted
-    n_answers: int = 0
 
 
 class Call:
@@ -217,11 +215,11 @@ class Answering:
                 try:
                     answers = call.run()
                 except HoldoutExhausted as halt:
-                    call.reply = _exhausted(halt.n_answered)
+                    call.reply = exhausted(halt.n_answered)
+                except (OSError, sqlite3.Error, Damaged):
+                    raise  # of all that are in the transaction
                 except (TypeError, ValueError) as error:
                     call.reply = bad_request(error)
-                except (OSError, sqlite3.Error):
-                    raise  # of all that are in the transaction
                 except Exception as error:  # which has counted nothing
                     call.reply = internal_error(error)
                 else:
@@ -269,7 +267,8 @@ class Answering:
             f"{team.name} has {counted(max(left, 0), 'answer')} left of {team.a_day:,} today "
             f"(UTC), and asks for {call.n_rows:,}"
         )
-        return error_reply(429, "RuntimeError", reason, "refused")
+        reply = error_reply(429, "RuntimeError", reason, "refused")
+        return reply._replace(retry_after=SECONDS_A_DAY - second % SECONDS_A_DAY)
 
     def _answer_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
         """Fields of the reply of each answer: neither R~ nor delta'."""
@@ -306,41 +305,6 @@ class Answering:
         if self.guard.needs == "key":
             fields |= {"keys": answers.keys, "reruns": answers.reruns.tolist()}
         return fields
-
-
-def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any) -> Reply:
-    """An error as JSON."""
-    fields = {"error": {"type": kind, "message": message, **more}}
-    return Reply(status, json.dumps(fields).encode(), outcome)
-
-
-def bad_request(error: Exception) -> Reply:
-    """Bad input, with the library's own message."""
-    kind = "TypeError" if isinstance(error, TypeError) else "ValueError"
-    return error_reply(400, kind, str(error), "refused")
-
-
-def unavailable(error: Exception, before: str = "") -> Reply:
-    """A database that cannot be used; the names of its files go to the log alone."""
-    why = "the service failed"
-    if isinstance(error, OSError | RuntimeError) and not isinstance(error, HoldoutExhausted):
-        logger.error("%s%s: %s", before, type(error).__name__, error)
-        why = getattr(error, "strerror", None) or "the database does not answer"
-    else:  # the message may contain anything, a label too
-        logger.error("%s%s", before, type(error).__name__)
-    return error_reply(503, type(error).__name__, before + why, "failed")
-
-
-def internal_error(error: Exception) -> Reply:
-    """A bug in one call; the message may contain anything, and goes nowhere."""
-    logger.error("a call failed: %s", type(error).__name__)
-    return error_reply(500, "RuntimeError", "nothing was counted: the service failed", "failed")
-
-
-def _exhausted(n_answered: int) -> Reply:
-    # not the library's message, which has R~
-    reason = f"the holdout is spent after {counted(n_answered, 'answer')}: this query is withheld"
-    return error_reply(410, "HoldoutExhausted", reason, "halted", n_answered=n_answered)
 
 
 def _number(value: float) -> float | None:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import contextlib
 import json
-import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,18 +16,20 @@ from radabound_fast import __version__
 from radabound_fast._extras import needs
 from radabound_fast.guards.base import Guard
 from radabound_fast.service import contract, state
-from radabound_fast.service.answering import (
-    Answering,
-    Call,
+from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.counts import MEDIA_TYPE, Counts
+from radabound_fast.service.page import page
+from radabound_fast.service.replies import (
+    Refusal,
     Reply,
     bad_request,
     error_reply,
     internal_error,
+    logger,
     unavailable,
 )
-from radabound_fast.service.counts import MEDIA_TYPE, Counts
-from radabound_fast.service.page import page
 from radabound_fast.service.tokens import Team, Tokens
+from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import Log
 
 with needs("serve"):
@@ -57,18 +58,6 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-
-
-logger = logging.getLogger("radabound_fast.service")
-
-
-class Refusal(Exception):
-    """An error that ends a request, with its reply."""
-
-    def __init__(self, reply: Reply, **headers: str) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def _refusal(status: int, kind: str, message: str, **headers: str) -> Refusal:
@@ -190,6 +179,9 @@ class Service:
                 parts.append(part)
         except ClientDisconnect:
             raise _refusal(400, "ConnectionError", "the client went away") from None
+        except asyncio.CancelledError:  # uvicorn waits for bodies no longer
+            reason = "nothing was counted: the service is ending"
+            raise _refusal(503, "RuntimeError", reason) from None
         finally:
             self._n_held -= n_read
         return b"".join(parts)
@@ -220,10 +212,7 @@ class Service:
         if self._answering.guard.tells == "verdicts":
             await asyncio.sleep(_VERDICT_SECONDS - (time.perf_counter() - began) % _VERDICT_SECONDS)
         self._counts.call(team.name, reply.outcome, time.perf_counter() - began)
-        response = _response(reply)
-        if reply.status == 429:
-            response.headers["retry-after"] = str(86400 - int(time.time()) % 86400)
-        return response
+        return _response(reply)
 
     def _gather(self, n_before: int, until: float) -> None:
         """Answer calls that wait, once the loop has read all sockets and no more arrived."""
@@ -350,7 +339,7 @@ class RefusalLog:
 
 
 def _response(reply: Reply) -> Response:
-    headers = {"retry-after": "1"} if reply.status == 503 else None
+    headers = None if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
     return Response(reply.body, reply.status, headers, _JSON)
 
 
@@ -362,7 +351,11 @@ def _or_refusal(work: Callable[[], _T]) -> _T:
     """Result of `work`; its errors become a Refusal."""
     try:
         return work()
+    except (
+        OSError,
+        RuntimeError,
+        Damaged,
+    ) as error:  # a file of the database is gone, for instance
+        raise Refusal(unavailable(error)) from None
     except (TypeError, ValueError) as error:
         raise Refusal(bad_request(error)) from None
-    except (OSError, RuntimeError) as error:  # a file of the database is gone, for instance
-        raise Refusal(unavailable(error)) from None

@@ -15,6 +15,10 @@ Progress = NDArray[np.int64]
 CHECKSUM_BYTES = 8
 
 
+class Damaged(ValueError):
+    """The file of a database does not hold what was written there; the message names the file."""
+
+
 def text_of(value: Any) -> str:
     """Return the JSON text of a value; equal values have equal texts."""
     return json.dumps(value, allow_nan=False, sort_keys=True)

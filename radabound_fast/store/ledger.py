@@ -19,7 +19,13 @@ import numpy as np
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import CHECKSUM_BYTES, Checksums, Description, Progress
+from radabound_fast.store.description import (
+    CHECKSUM_BYTES,
+    Checksums,
+    Damaged,
+    Description,
+    Progress,
+)
 from radabound_fast.store.folder import BUSY_SECONDS, Path
 from radabound_fast.store.place import Place
 from radabound_fast.store.schema import GUARD, add_log_tables, check_tables
@@ -110,7 +116,7 @@ class Ledger:
     def _read_description(self, name: str) -> None:
         rows = self._rows("SELECT description, state FROM guard")
         if len(rows) != 1:
-            raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
+            raise Damaged(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
         ((text, blob),) = rows
         self._checksums = Checksums(str(text))
         progress_from(blob, self._checksums, name)  # whose checksum is that of the text too
@@ -119,7 +125,7 @@ class Ledger:
     def stored(self) -> Progress:
         """Return the state, once the whole file was checked; ValueError if it is damaged."""
         if self._rows("PRAGMA integrity_check") != [("ok",)]:
-            raise ValueError(f"{self.path} is damaged: SQLite's integrity check fails")
+            raise Damaged(f"{self.path} is damaged: SQLite's integrity check fails")
         self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
         self._rows("PRAGMA journal_mode = WAL")
         self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // self._value('PRAGMA page_size')}")
@@ -361,4 +367,4 @@ def progress_from(blob: Any, checksums: Checksums, name: str) -> Progress:
         numbers, checksum = blob[:-CHECKSUM_BYTES], blob[-CHECKSUM_BYTES:]
         if checksums.of(numbers) == checksum:
             return np.frombuffer(numbers, _LITTLE_ENDIAN).astype(np.int64)
-    raise ValueError(f"{name} is damaged: the state's checksum does not match")
+    raise Damaged(f"{name} is damaged: the state's checksum does not match")

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import Checksums, Description, text_of
+from radabound_fast.store.description import Checksums, Damaged, Description, text_of
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     Path,
@@ -108,10 +108,10 @@ class Record:
         check_tables(lambda sql: database.execute(sql).fetchall(), self.schema, self.path)
         rows = database.execute(f"SELECT description, checksum FROM {self.schema.head}").fetchall()
         if len(rows) != 1:
-            raise ValueError(f"{self.path} is damaged: it must hold one description")
+            raise Damaged(f"{self.path} is damaged: it must hold one description")
         ((text, checksum),) = rows
         if Checksums(str(text)).of(b"") != checksum:
-            raise ValueError(f"{self.path} is damaged: the description's checksum does not match")
+            raise Damaged(f"{self.path} is damaged: the description's checksum does not match")
         return str(text)
 
     # ---- transactions ------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class SearchRecord(Record):
     def _entry(self, row: tuple[Any, ...]) -> tuple[Query, Entry]:
         """Return what `_row` made a row of; ValueError if the row is damaged."""
         if self._checksum(row[:-1]) != row[-1]:
-            raise ValueError(f"{self.path} is damaged: the checksum of a query does not match")
+            raise Damaged(f"{self.path} is damaged: the checksum of a query does not match")
         code, rerun, summary, nats, fingerprint, _ = row
         query = _hashable(json.loads(code)), rerun
         return query, (*json.loads(summary), nats, fingerprint + _OFFSET)

@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from radabound_fast.store.description import Damaged
+
 
 class Schema(NamedTuple):
     """What SQLite's header and its table of tables say of one kind of database.
@@ -105,13 +107,13 @@ def check_tables(rows_of: Callable[[str], list[Any]], schema: Schema, name: str)
         The path as errors show it.
     """
     if rows_of("PRAGMA application_id") != [(schema.application_id,)]:
-        raise ValueError(f"{name} is not the database of {schema.owner}")
+        raise Damaged(f"{name} is not the database of {schema.owner}")
     ((version,),) = rows_of("PRAGMA user_version")
     if version not in (WITHOUT_LOG, WITH_LOG):
-        raise ValueError(
+        raise Damaged(
             f"{name} has format version {version}, this program reads {WITHOUT_LOG} and {WITH_LOG}"
         )
     expected = [*schema.tables, *(LOG_TABLES if version == WITH_LOG else ())]
     found = rows_of("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     if found != [(sql,) for sql in expected]:
-        raise ValueError(f"{name} is damaged: its tables are not those of {schema.owner}")
+        raise Damaged(f"{name} is damaged: its tables are not those of {schema.owner}")

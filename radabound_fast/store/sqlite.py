@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 
+from radabound_fast.store.description import Damaged
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     naming,
@@ -62,12 +63,12 @@ def explained(error: Exception, path: str, name: str | None = None) -> Exception
         return TimeoutError(f"{name} was busy for {BUSY_SECONDS:g} seconds; nothing was counted")
     if code == 0 and isinstance(error, (sqlite3.OperationalError, UnicodeDecodeError)):
         # without the text, which Python's error quotes: it may have the seed in it
-        return ValueError(f"{damaged}: it holds text that is not UTF-8")
+        return Damaged(f"{damaged}: it holds text that is not UTF-8")
     if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
-        return ValueError(f"{damaged}: {' '.join(str(error).split())}")
+        return Damaged(f"{damaged}: {' '.join(str(error).split())}")
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and _can_write(path):
         # without an extension: its header says that it is of a form that SQLite only reads
-        return ValueError(f"{damaged}: its header is of a form that cannot be written")
+        return Damaged(f"{damaged}: its header is of a form that cannot be written")
     if code not in _ERRNO_OF:  # SQLite does not tell why it could not write
         reason = why_not_written(os.path.dirname(path))
         if reason is not None and reason.errno is not None:
