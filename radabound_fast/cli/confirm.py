@@ -36,7 +36,7 @@ from radabound_fast.guards.report import released, scored
 
 # where FILE is made, as `ConfirmedSearch` takes them
 _ANY = "any"
-_NEW = ("delta", "confirm_share", "n_batches", "seed", "stratify", "pairs")
+_NEW = ("delta", "confirm_share", "n_batches", "seed", "stratify", "pairs", "limits")
 
 
 def add_confirm(commands: Any) -> None:
@@ -73,6 +73,10 @@ def add_confirm(commands: Any) -> None:
     rules.add_argument(
         "--pairs", action="store_const", const=True, help="compare the finalists of a batch"
     )
+    rules.add_argument(
+        "--limits", choices=("proved", "bootstrap"),
+        help="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
+    )  # fmt: skip
     for name in OF_PREDICTIONS:
         add_option(rules, name)
     told = parser.add_argument_group("output")
@@ -173,4 +177,8 @@ def _told(answer: Any) -> str:
         value = "" if answer.value != answer.value else f"{answer.value:.4f}"
         return ", ".join(filter(None, [passed, value, "the rest is told at the end"]))
     value, place = scored(answer.value, answer.low, answer.high)
-    return ", ".join(filter(None, [passed, f"{value}, in the population {place}"]))
+    beside = ""
+    if answer.asymptotic_nats is not None:
+        _, about = scored(answer.value, answer.asymptotic_low, answer.asymptotic_high)
+        beside = f"by the bootstrap, asymptotic, {about}"
+    return ", ".join(filter(None, [passed, f"{value}, in the population {place}", beside]))

@@ -71,7 +71,7 @@ class BaseReport:
         """All answers, one row a model in the order of the queries.
 
         A column for each field of an answer, and ``param_*`` for each parameter where keys are
-        mappings; else ``key``.
+        mappings; else ``key``, or the finalists' ``name``.
 
         Raises
         ------
@@ -82,8 +82,9 @@ class BaseReport:
             import pandas
 
         columns = self.answers.to_dict()
-        if all(isinstance(key, dict) for key in columns["key"]):
-            keys = columns.pop("key")
+        keys = columns.get("key", [None])
+        if all(isinstance(key, dict) for key in keys):
+            del columns["key"]
             for name in dict.fromkeys(name for key in keys for name in key):
                 columns[f"param_{name}"] = [key.get(name) for key in keys]
         return pandas.DataFrame(columns)
@@ -114,8 +115,8 @@ class BaseReport:
         rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
         names = [
             name
-            for name in rows[0]
-            if name not in ("half_width", "nats")
+            for name in dict.fromkeys(name for row in rows for name in row)
+            if name not in ("half_width", "nats", "asymptotic_nats")
             and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
         ]
         return names, [list(_cells(row, names)) for row in rows]
@@ -425,12 +426,13 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
     usual = _digits(row["value"], row["value"] + row["half_width"])
     gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
     for name in names:
-        value = row[name]
+        value = row.get(name)
         if name == "key":
             yield shown_key(value)
         elif isinstance(value, float):
-            digits = gains if name.startswith("gain") else usual
-            side = {"low": -1, "high": 1}.get(name.removeprefix("gain_"))
+            digits = gains if "gain" in name else usual
+            limit = name.removeprefix("asymptotic_").removeprefix("gain_")
+            side = {"low": -1, "high": 1}.get(limit)
             known = side is not None and math.isfinite(value)
             yield _outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:
