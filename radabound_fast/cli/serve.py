@@ -21,6 +21,7 @@ from radabound_fast.cli.options import (
     OF_PREDICTIONS,
     add_conditions,
     add_option,
+    check_absent,
     declared_space,
     given,
     integer,
@@ -198,9 +199,11 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
             "the labels: SECURITY.md)"
         )
     takes = inspect.signature(kind.open).parameters
-    for option in given(args, *_OPTIONS, "space", "space_size"):
-        if option.removesuffix("_size") not in takes:
-            raise ValueError(f"--{option.replace('_', '-')} must be left out with {_name_of(kind)}")
+    left_out = f"must be left out with {_name_of(kind)}"
+    others = (*_OPTIONS, "space", "space_size", "baseline")
+    check_absent(args, (one for one in others if one.removesuffix("_size") not in takes), left_out)
+    if kind is not ConfirmedSearch:
+        check_absent(args, ("finalists",), left_out)
     parameters = given(args, *_OPTIONS)
     space = declared_space(args)
     if space is not None:
@@ -209,21 +212,17 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
         _check_complete(args.database, found, kind, parameters)
     what, baseline = judged(args, labels)
     if baseline is not None:
-        if "baseline" not in takes:
-            raise ValueError(f"--baseline must be left out with {_name_of(kind)}")
         parameters["baseline"] = baseline
     try:
         guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
-    if kind is not ConfirmedSearch:
-        if args.finalists is not None:
-            raise ValueError(f"--finalists must be left out with {_name_of(kind)}")
-        made: Guard = guard
-        return made
-    from radabound_fast.service.competition import Competition
+    if kind is ConfirmedSearch:
+        from radabound_fast.service.competition import Competition
 
-    return Competition(guard, 1 if args.finalists is None else args.finalists)
+        guard = Competition(guard, 1 if args.finalists is None else args.finalists)
+    opened: Guard = guard
+    return opened
 
 
 def _check_complete(path: str, found: Any, kind: Any, parameters: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ class BaseReport:
         """All answers, one row a model in the order of the queries.
 
         A column for each field of an answer, and ``param_*`` for each parameter where keys are
-        mappings; else ``key``.
+        mappings; else ``key``, or the finalists' ``name``.
 
         Raises
         ------
@@ -82,8 +82,9 @@ class BaseReport:
             import pandas
 
         columns = self.answers.to_dict()
-        if all(isinstance(key, dict) for key in columns["key"]):
-            keys = columns.pop("key")
+        keys = columns.get("key", [None])
+        if all(isinstance(key, dict) for key in keys):
+            del columns["key"]
             for name in dict.fromkeys(name for key in keys for name in key):
                 columns[f"param_{name}"] = [key.get(name) for key in keys]
         return pandas.DataFrame(columns)
@@ -114,8 +115,8 @@ class BaseReport:
         rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
         names = [
             name
-            for name in rows[0]
-            if name not in ("half_width", "nats")
+            for name in dict.fromkeys(name for row in rows for name in row)
+            if name not in ("half_width", "nats", "asymptotic_nats")
             and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
         ]
         return names, [list(_cells(row, names)) for row in rows]
@@ -233,22 +234,10 @@ class Report(BaseReport):
         n_queries: int | None = None,
         name_of_best: str | None = None,
     ) -> Report:
-        """Make the report of a search so far.
+        """Make the report of a search so far; ValueError if nothing was queried yet.
 
-        Parameters
-        ----------
-        search : DeclaredSearch
-        answers : DeclaredSearchAnswers, optional
-            Its answers, or the best of them; by default all that it remembers.
-        n_models, n_queries : int, optional
-            How many models these are, or are the best of, and in how many queries.
-        name_of_best : str, optional
-            As the attribute.
-
-        Raises
-        ------
-        ValueError
-            Nothing was asked yet.
+        `answers` are its answers, or the best of them; by default all that it remembers.  They are,
+        or are the best of, `n_models` models in `n_queries` queries.
         """
         if answers is None:
             n_queries = search.n_queries
@@ -355,19 +344,10 @@ class Report(BaseReport):
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers, keys as they are."""
-        return {
-            "metric": self.metric,
-            "n_samples": self.n_samples,
-            "n_models": self.n_models,
-            "n_queries": self.n_queries,
-            "space_size": self.space_size,
-            "delta": self.delta,
-            "n_folds": self.n_folds,
-            "baseline": self.baseline,
-            "best": self.best.to_dict(),
-            "sentence": str(self),
-            "guarantee": self.guarantee,
-        }
+        names = ("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds")
+        fields = {name: getattr(self, name) for name in (*names, "baseline")}
+        fields |= {"best": self.best.to_dict(), "sentence": str(self)}
+        return fields | {"guarantee": self.guarantee}
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
@@ -409,14 +389,8 @@ def page(title: str, body: str) -> str:
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
     """The sentence on the model that was chosen among many, by whatever guard.
 
-    Parameters
-    ----------
-    choice : str
-        Which model it is, and by what it was chosen.
-    score, place : str
-        Its score on the holdout, and where that is in the population.
-    delta, provided : float, str
-        That holds with probability ``1 - delta``, under this condition.
+    `choice` says which model it is, and by what it was chosen; `score` is on the holdout, and
+    `place` in the population, with probability ``1 - delta``, under the condition `provided`.
     """
     return f"{choice}: {score}, and {place}, with probability {certainty(delta)}, {provided}."
 
@@ -452,12 +426,13 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
     usual = _digits(row["value"], row["value"] + row["half_width"])
     gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
     for name in names:
-        value = row[name]
+        value = row.get(name)
         if name == "key":
             yield shown_key(value)
         elif isinstance(value, float):
-            digits = gains if name.startswith("gain") else usual
-            side = {"low": -1, "high": 1}.get(name.removeprefix("gain_"))
+            digits = gains if "gain" in name else usual
+            limit = name.removeprefix("asymptotic_").removeprefix("gain_")
+            side = {"low": -1, "high": 1}.get(limit)
             known = side is not None and math.isfinite(value)
             yield _outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:

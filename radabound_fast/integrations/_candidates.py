@@ -25,19 +25,7 @@ with needs("sklearn"):
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker needs to fit a candidate: the training part, and the rows to predict.
-
-    Attributes
-    ----------
-    estimator, X, y, fit_params
-        What is fitted, to what, with what else.
-    X_holdout, response
-        The rows to predict, and as what.
-    cv : splitter, int or None
-        What a guess is made with; None: no guess is needed.
-    keeps_models : bool
-        Whether models are sent beside their predictions.
-    """
+    """What a worker needs to fit a candidate: the training part, and the rows to predict."""
 
     estimator: Any
     X: Any
@@ -45,8 +33,8 @@ class Worker:
     fit_params: dict[str, Any]
     X_holdout: Any
     response: Response
-    cv: Any
-    keeps_models: bool
+    cv: Any  # what a guess is made with; None: no guess is needed
+    keeps_models: bool  # whether models are sent beside their predictions
 
     def __call__(self, params: dict[str, Any]) -> Fitted:
         candidate, guess = with_params(self.estimator, params), None

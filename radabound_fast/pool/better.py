@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast.pool.judging import Moments
-from radabound_fast.pool.levels import one_sided_level
+from radabound_fast.bounds.bootstrap import one_sided_level
+from radabound_fast.rows.moments import Moments
 from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums
 
 Array = NDArray[Any]

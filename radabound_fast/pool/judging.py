@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import read_as
-from radabound_fast._kernels.rows import (
-    UNIT_SHIFT,
-    PackedLosses,
-    pack_rows,
-    rows_in_units,
-    sums_of_rows,
-)
+from radabound_fast._kernels.rows import PackedLosses, pack_rows
 from radabound_fast.bounds import (
     betting_interval,
     betting_p_value,
@@ -23,70 +17,12 @@ from radabound_fast.bounds import (
 )
 from radabound_fast.holdout import Holdout, Losses
 from radabound_fast.metrics import COUNTED, MEANS
-from radabound_fast.pool.levels import sign_test
-from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
+from radabound_fast.pool.exact import sign_test
+from radabound_fast.rows.moments import Moments, as_reals, in_units
+from radabound_fast.rows.packing import as_array, as_values, checked_words
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-
-_AT_ONCE = 512  # rows whose bits stay in the second cache
-
-
-class Moments(NamedTuple):
-    """What is kept of each row of losses, or of differences of losses.
-
-    Attributes
-    ----------
-    means : ndarray of float64, shape (k,)
-    squares : ndarray of float64, shape (k,)
-        Sums of squared deviations from the mean.
-    largest : ndarray of float64, shape (k,)
-        Largest of these deviations.
-    plus, minus : ndarray of int64, shape (k,)
-        Rows with 1, and with -1; -1 in both where the values are real.
-    """
-
-    means: Floats
-    squares: Floats
-    largest: Floats
-    plus: NDArray[np.int64]
-    minus: NDArray[np.int64]
-
-    @property
-    def scales(self) -> Floats:
-        """One over the root of the squares; 0 without spread."""
-        spread = np.sqrt(self.squares)
-        return np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0.0)
-
-    def of(self, models: Any) -> Moments:
-        """Return the moments of some of the models."""
-        return Moments(*(column[models] for column in self))
-
-    @classmethod
-    def joined(cls, parts: list[Moments]) -> Moments:
-        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-    @classmethod
-    def counted(cls, plus: Array, minus: Array, n_samples: int) -> Moments:
-        """Make the moments of values that are 1, -1 or 0 so many times."""
-        means = (plus - minus) / n_samples
-        squares = plus + minus - means * (plus - minus)
-        apart = [
-            np.where(plus > 0, 1.0 - means, 0.0),
-            np.where(plus + minus < n_samples, np.abs(means), 0.0),
-            np.where(minus > 0, 1.0 + means, 0.0),
-        ]
-        return cls(means, squares, np.max(apart, axis=0), plus, minus)
-
-    @classmethod
-    def of_reals(cls, values: Array) -> Moments:
-        """Make the moments of rows of multiples of 2**-24 in [-1, 1]."""
-        exact = values.astype(np.float64)
-        means = exact.sum(axis=1) / exact.shape[1]
-        exact -= means[:, np.newaxis]
-        squares, largest = np.einsum("ij,ij->i", exact, exact), np.abs(exact).max(axis=1)
-        none = np.full(len(means), -1)
-        return cls(means, np.where(largest > 2.0**-30, squares, 0.0), largest, none, none)
 
 
 class Judge:
@@ -142,52 +78,13 @@ class Judge:
                 return np.atleast_2d(checked_words(y_pred, self.n_samples, ndim))
             array = as_array(y_pred, "losses")
             values = np.atleast_2d(as_values(array, self.n_samples, ndim))
-            return pack_rows(values) if array.dtype.kind in "biu" else self._in_units(values)
+            return pack_rows(values) if array.dtype.kind in "biu" else in_units(values)
         rows = self._truth.read(y_pred, ndim)
         if self.metric in COUNTED:
             return rows
         losses = self._truth.row.summary(self._truth, rows)
         span = self._truth.most - self._truth.least
-        return self._in_units(np.clip((losses - self._truth.least) / span, 0.0, 1.0))
-
-    def _in_units(self, values: Array) -> NDArray[np.float32]:
-        units = rows_in_units(values)[:, : self.n_samples]
-        return np.ldexp(units.astype(np.float32), -UNIT_SHIFT)
-
-    # ---- what rows come to -----------------------------------------------------------------
-
-    def moments(self, rows: Array) -> Moments:
-        """Return the moments of rows of losses."""
-        if rows.dtype == np.uint64:
-            errors = sums_of_rows(rows, self.n_samples, packed=True)[0]
-            return Moments.counted(errors, np.zeros_like(errors), self.n_samples)
-        return Moments.of_reals(rows)
-
-    def gains(self, rows: Array, base: Array) -> Moments:
-        """Return the moments of how much less each row loses than a base row."""
-        if rows.dtype == base.dtype == np.uint64:
-            base_alone, alone = self._alone(rows, base)
-            return Moments.counted(base_alone, alone, self.n_samples)
-        return Moments.of_reals(self.reals(base[np.newaxis]) - self.reals(rows))
-
-    def _alone(self, rows: Array, base: Array) -> tuple[Array, Array]:
-        """How many errors the base row has alone beside each row, and each row beside it."""
-        base_alone, alone = np.empty((2, len(rows)), np.int64)
-        buffer = np.empty((min(_AT_ONCE, len(rows)), rows.shape[1]), np.uint64)
-        of_base = int(sums_of_rows(base[np.newaxis], self.n_samples, packed=True)[0][0])
-        for start in range(0, len(rows), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            both = np.bitwise_and(rows[part], base, out=buffer[: len(rows[part])])
-            n_both = sums_of_rows(both, self.n_samples, packed=True)[0]
-            base_alone[part] = of_base - n_both
-            alone[part] = sums_of_rows(rows[part], self.n_samples, packed=True)[0] - n_both
-        return base_alone, alone
-
-    def reals(self, rows: Array) -> NDArray[np.float32]:
-        """Rows of losses as float32, whatever they are."""
-        if rows.dtype != np.uint64:
-            return rows
-        return bits_of(rows, self.n_samples).astype(np.float32)
+        return in_units(np.clip((losses - self._truth.least) / span, 0.0, 1.0))
 
     # ---- exact limits and tests -------------------------------------------------------------
 
@@ -233,7 +130,8 @@ class Judge:
 
     def _halves(self, rows: Array, base: Array) -> Floats:
         """Gains of each sample as losses in [0, 1]: a half is none."""
-        return np.asarray(0.5 + (self.reals(base[np.newaxis]) - self.reals(rows)) / 2.0, np.float64)
+        gains = as_reals(base[np.newaxis], self.n_samples) - as_reals(rows, self.n_samples)
+        return np.asarray(0.5 + gains / 2.0, np.float64)
 
     def metric_of(self, means: Any) -> Any:
         """The metric of models with these mean losses."""

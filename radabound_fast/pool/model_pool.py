@@ -19,20 +19,16 @@ from radabound_fast._checks import (
 )
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
+from radabound_fast.bounds.bootstrap import one_sided_level, two_sided_level, vectors_needed
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.pool.best import Comparisons
 from radabound_fast.pool.better import StepDown
+from radabound_fast.pool.exact import holm
 from radabound_fast.pool.front import Front
-from radabound_fast.pool.judging import Judge, Moments
-from radabound_fast.pool.levels import (
-    LEAST_BEYOND,
-    LEAST_VECTORS,
-    has_enough,
-    holm,
-    one_sided_level,
-)
+from radabound_fast.pool.judging import Judge
 from radabound_fast.pool.parts import Blocks, Part, is_mapped
 from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
+from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums, signed_sums
@@ -119,7 +115,7 @@ class ModelPool:
     ) -> None:
         self._delta = check_delta(delta)
         n_vectors = check_n_vectors(n_vectors)
-        least = max(LEAST_VECTORS, math.ceil(LEAST_BEYOND / self._delta * (1.0 - 1e-12)))
+        least = vectors_needed(self._delta)
         if n_vectors < least:
             raise ValueError(
                 f"n_vectors must be at least {least} with delta = {self._delta:g}, got {n_vectors}"
@@ -182,7 +178,7 @@ class ModelPool:
         """The baseline's metric on the holdout; None without one."""
         if self._judge.baseline is None:
             return None
-        mean = self._judge.moments(self._judge.baseline[np.newaxis]).means[0]
+        mean = moments_of(self._judge.baseline[np.newaxis], self.n_samples).means[0]
         return float(self._judge.metric_of(mean))
 
     @property
@@ -277,19 +273,15 @@ class ModelPool:
     def _take_in(
         self, rows: Array, into: list[StudentisedExtremes], n_threads: int
     ) -> tuple[Moments, Moments | None]:
-        moments, gain = self._judge.moments(rows), None
-        ways = [(into[0], moments.means, self._scales_of_enough(moments))]
+        m = self.n_samples
+        moments, gain = moments_of(rows, m), None
+        ways = [(into[0], moments.means, moments.scales_of_enough(m))]
         if self._judge.baseline is not None:
-            gain = self._judge.gains(rows, self._judge.baseline)
+            gain = moments_of_gains(rows, self._judge.baseline, m)
             # T is of the model's loss less the baseline's
-            ways.append((into[1], -gain.means, self._scales_of_enough(gain)))
+            ways.append((into[1], -gain.means, gain.scales_of_enough(m)))
         self._sums.update(rows, ways, n_threads)
         return moments, gain
-
-    def _scales_of_enough(self, moments: Moments) -> Floats:
-        """Scales, 0 for models of which the bootstrap may not speak."""
-        enough = has_enough(moments.squares, moments.largest, self.n_samples)
-        return np.where(enough, moments.scales, 0.0)
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
         """All rows again, each block with the number of its first."""
@@ -318,11 +310,9 @@ class ModelPool:
         """
         self._check_not_empty()
         moments, k = Moments.joined(self._losses), self._n_models
-        enough = has_enough(moments.squares, moments.largest, self.n_samples)
+        enough = moments.enough(self.n_samples)
         n, delta = int(enough.sum()), self._delta * float(enough.mean())
-        maxima = np.maximum(self._scores.highest, -self._scores.lowest)
-        # both sides of a maximum of absolute values
-        level = 2.0 * one_sided_level(maxima, delta, 2 * n) if n else self._delta / k
+        level = two_sided_level(self._scores, delta, n) if n else self._delta / k
         bonferroni = math.log(2.0 * k / self._delta)
         lows, highs = self._limits(moments, np.where(enough, -math.log(level / 2.0), bonferroni))
         proved = self._limits(moments, np.full(k, bonferroni))
@@ -391,7 +381,7 @@ class ModelPool:
         if self._paired is None:
             raise ValueError("baseline must be given to the pool for better(), got none")
         gains = Moments.joined(self._gains)
-        enough = has_enough(gains.squares, gains.largest, self.n_samples)
+        enough = gains.enough(self.n_samples)
         return StepDown(
             self._sums,
             self._sums.extremes(self._base_sums),

@@ -115,13 +115,7 @@ class Log:
 
 
 class ServedDatabase:
-    """The database of a guard or a search, with a log beside it.
-
-    Parameters
-    ----------
-    database : Ledger or SearchRecord
-        The one that the guard uses; the tables of the log are added if it has none.
-    """
+    """The database of a guard or a search, with a log beside it, which is added if it has none."""
 
     def __init__(self, database: Database) -> None:
         database.add_log_tables()

@@ -10,7 +10,8 @@ from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
 from radabound_fast.bounds import binomial_interval, paired_interval
-from radabound_fast.pool import best, front, levels
+from radabound_fast.bounds.bootstrap import one_sided_level
+from radabound_fast.pool import best, front
 from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
 
@@ -164,7 +165,11 @@ def test_the_best_set_is_that_of_all_pairs(pool_of_40):
 
 @pytest.mark.parametrize(
     ("place", "name", "value"),
-    [(front, "FRONT_BYTES", 900), (best, "MOST_CANDIDATES", 1), (best, "MOST_PAIRS", 0)],
+    [
+        (front, "FRONT_BYTES", 900),
+        pytest.param(best, "MOST_CANDIDATES", 1, marks=pytest.mark.thorough),
+        pytest.param(best, "MOST_PAIRS", 0, marks=pytest.mark.thorough),
+    ],
 )
 def test_where_room_or_time_is_short_bonferroni_decides(
     pool_of_40, monkeypatch, place, name, value
@@ -265,7 +270,7 @@ def test_names(pool_of_40):
     [np.full(1000, 9.0), np.full(4, 1.0)],  # far out; too few vectors for any critical value
 )
 def test_no_level_is_below_bonferronis(maxima, n_models):
-    assert levels.one_sided_level(maxima, DELTA, n_models) == pytest.approx(
+    assert one_sided_level(maxima, DELTA, n_models) == pytest.approx(
         max(DELTA / n_models, norm.sf(9.0) if len(maxima) == 1000 else 0.0)
     )
 

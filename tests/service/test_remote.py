@@ -226,15 +226,22 @@ def test_a_halt_that_was_told_is_known_without_the_service(tmp_path, many):
     assert asked.halted
 
 
+@contextlib.contextmanager
+def unheard_port():
+    """A port at which nobody listens, and which nobody else is given."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
 def test_a_wrong_token_or_url_is_told_at_once(service):
     with pytest.raises(PermissionError, match="a token of the service"):
         RemoteGuard(service.url, token="somebody-else's-token")
     for url in ("127.0.0.1:1", "ftp://x", "http://", ""):
         with pytest.raises(ValueError, match="url must be http"):
             RemoteGuard(url, token="x")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
+    late = pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds")
+    with unheard_port() as port, late:
         RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
 
 
@@ -252,9 +259,8 @@ def test_where_nobody_listens_the_first_call_fails_in_seconds_and_says_that_it_w
     monkeypatch, caplog
 ):
     slept = simulated_time(monkeypatch)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError, match="gave no answer within 5 seconds"):
+    late = pytest.raises(ConnectionError, match="gave no answer within 5 seconds")
+    with unheard_port() as port, late:
         RemoteGuard(f"http://127.0.0.1:{port}", token="hidden")
     assert 2 < sum(slept) <= 5
     assert f"waiting for http://127.0.0.1:{port}" in caplog.text and "hidden" not in caplog.text

@@ -389,8 +389,8 @@ def test_ctrl_c_ends_the_wait_for_another_process(path):
     holder.execute("BEGIN EXCLUSIVE")
     interrupt = threading.Timer(0.3, _thread.interrupt_main)
     begun = time.monotonic()
-    interrupt.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupt.start()
         search.query(coin(0), key={"depth": 1, "leaf": 7})
     assert time.monotonic() - begun < 20
     interrupt.join()

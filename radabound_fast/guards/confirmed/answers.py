@@ -13,7 +13,14 @@ from radabound_fast._kernels.guard import Answer
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.declared.answers import Comparison
 
-Limits = tuple[float, float, float]  # a number, and its limits
+_OPTIONAL = (
+    "asymptotic_low",
+    "asymptotic_high",
+    "asymptotic_gain_low",
+    "asymptotic_gain_high",
+    "asymptotic_nats",
+    "passed",
+)
 
 
 class Finalist(NamedTuple):
@@ -29,14 +36,17 @@ class Finalist(NamedTuple):
     search_value : float or None
         The metric on the search rows.
     value : (value, low, high)
-    gain : (gain, low, high) or None
+    gain : Comparison or None
         Over the baseline.
-    over : dict of str to (gain, low, high, nats)
-        Gains over the other finalists of its batch, by their names, as `Comparison` has them.
+    over : dict of str to Comparison
+        Gains over the other finalists of its batch, by their names.
     passed : bool or None
         The verdict, where one was asked for.
     asymptotic : (low, high) or None
-        By the normal approximation, where the proved limits are much wider.
+        Of the value: by the normal approximation, where the proved limits are much wider, or by the
+        bootstrap.
+    asymptotic_nats : float or None
+        What `asymptotic` was taken at by the bootstrap; None by the normal approximation.
     """
 
     name: str
@@ -45,10 +55,11 @@ class Finalist(NamedTuple):
     nats: float
     search_value: float | None = None
     value: tuple[float | None, float | None, float | None] = (None, None, None)
-    gain: Limits | None = None
-    over: dict[str, tuple[float, float, float, float]] = {}  # noqa: RUF012 a default that nobody changes
+    gain: Comparison | None = None
+    over: dict[str, Comparison] = {}  # noqa: RUF012 a default that nobody changes
     passed: bool | None = None
     asymptotic: tuple[float, float] | None = None
+    asymptotic_nats: float | None = None
 
 
 class ConfirmedAnswer(Answer):
@@ -81,7 +92,15 @@ class ConfirmedAnswer(Answer):
         Limits by the normal approximation at the same nats, which nothing proves: by DeLong for the
         AUC, by Wilson for the balanced accuracy, and by the central limit theorem for weighted
         means and means of real numbers.  None for other metrics, whose proved limits are about as
-        narrow; where losses do not vary; and where they are released at the end alone.
+        narrow; where losses do not vary; and where they are released at the end alone.  With
+        ``limits="bootstrap"``: the proved kind of limits at the bootstrap's level, which hold for
+        all finalists at once with probability about 1 - delta; None of a finalist with fewer than
+        40 errors or 40 right rows, for which `low` and `high` stand in.
+    asymptotic_gain_low, asymptotic_gain_high : float or None
+        The gain's limits at the bootstrap's level; None without it, or where fewer than 40 rows
+        differ.
+    asymptotic_nats : float or None
+        What each limit of the value was taken at by the bootstrap; None without it.
     """
 
     __slots__ = ("_finalist", "_has_gains")
@@ -150,6 +169,18 @@ class ConfirmedAnswer(Answer):
     def asymptotic_high(self) -> float | None:
         return None if self._finalist.asymptotic is None else self._finalist.asymptotic[1]
 
+    @property
+    def asymptotic_gain_low(self) -> float | None:
+        return None if self._finalist.gain is None else self._finalist.gain.asymptotic_low
+
+    @property
+    def asymptotic_gain_high(self) -> float | None:
+        return None if self._finalist.gain is None else self._finalist.gain.asymptotic_high
+
+    @property
+    def asymptotic_nats(self) -> float | None:
+        return self._finalist.asymptotic_nats
+
     def _gain(self, place: int) -> float | None:
         if not self._has_gains:
             return None
@@ -162,13 +193,9 @@ class ConfirmedAnswer(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name; of optional ones those that are there."""
-        fields = super().to_dict()
-        if self._has_gains:
-            fields |= {name: getattr(self, name) for name in ("gain", "gain_low", "gain_high")}
-        if self._finalist.asymptotic is not None:
-            names = ("asymptotic_low", "asymptotic_high")
-            fields |= {name: getattr(self, name) for name in names}
-        return fields if self.passed is None else fields | {"passed": self.passed}
+        names = ["gain", "gain_low", "gain_high"] if self._has_gains else []
+        names += [name for name in _OPTIONAL if getattr(self, name) is not None]
+        return super().to_dict() | {name: getattr(self, name) for name in names}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConfirmedAnswer):
@@ -247,7 +274,7 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
                 f"no gain of {a!r} over {b!r} was released: that takes pairs=True, and finalists "
                 "of one batch, after the last of which all is released"
             )
-        return Comparison(*first.over[b])
+        return first.over[b]
 
     @overload
     def __getitem__(self, index: int | str) -> ConfirmedAnswer: ...

@@ -12,6 +12,8 @@ from radabound_fast._checks import check_choice, check_real, counted
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.candidates import Candidate, CandidateRows, from_bytes, to_bytes
 from radabound_fast.guards.confirmed.answers import Finalist
+from radabound_fast.guards.confirmed.bootstrap import Bootstrap, Nats
+from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.release import Rounded
 from radabound_fast.store.events import Turn
@@ -139,9 +141,9 @@ def _finalist(told: dict[str, Any]) -> Finalist:
         **told
         | {
             "value": tuple(told["value"]),
-            "gain": None if gain is None else tuple(gain),
+            "gain": None if gain is None else Comparison(*gain),
             "asymptotic": None if asymptotic is None else tuple(asymptotic),
-            "over": {name: tuple(limits) for name, limits in told["over"].items()},
+            "over": {name: Comparison(*pair) for name, pair in told["over"].items()},
         }
     )
 
@@ -158,6 +160,8 @@ class Confirmation:
         Whether finalists of a batch have gains over each other.
     delta, n_batches : float, int or None
         As for `ConfirmedSearch`.
+    seed : int or None
+        Of the bootstrap's signs; None: there is no bootstrap.
     """
 
     def __init__(
@@ -167,9 +171,11 @@ class Confirmation:
         pairs: bool,
         delta: float,
         n_batches: int | None,
+        seed: int | None,
     ) -> None:
         self._rows, self._baseline, self._pairs = rows, baseline, pairs
-        self._delta, self._n_batches = delta, n_batches
+        self._delta, self._n_batches, self._seed = delta, n_batches, seed
+        self._n_families = 1 + (baseline is not None) + pairs
 
     def nominate(self, turn: Turn, model: Model) -> None:
         """Keep a model as a finalist of the batch that will be confirmed; ValueError at the end."""
@@ -274,23 +280,49 @@ class Confirmation:
         self, finalists: list[Finalist], candidates: list[Candidate], log_outcomes: float
     ) -> list[Finalist]:
         """All of the finalists of one batch: values, gains, and gains of pairs."""
+        of_values, of_gains, of_pairs = self._bootstrap_nats(candidates)
         full = []
-        for finalist, candidate in zip(finalists, candidates, strict=True):
-            value, over_baseline = self._rows.value(candidate, finalist.nats), None
+        for place, (finalist, candidate) in enumerate(zip(finalists, candidates, strict=True)):
+            value, nats = self._rows.value(candidate, finalist.nats), of_values[place]
+            limits = None if nats is None else self._rows.value(candidate, nats)[1:]
+            if self._seed is None:
+                limits = self._rows.asymptotic(candidate, finalist.nats)
+            finalist = finalist._replace(value=value, asymptotic=limits, asymptotic_nats=nats)
             if self._baseline is not None:
-                over_baseline = self._rows.gain(self._baseline, candidate, finalist.nats)
-            asymptotic = self._rows.asymptotic(candidate, finalist.nats)
-            full.append(finalist._replace(value=value, gain=over_baseline, asymptotic=asymptotic))
-        n_pairs = math.comb(len(full), 2)
-        if self._pairs and n_pairs:
-            nats = self._nats(full[0].batch, n_pairs, log_outcomes)
-            over: list[dict[str, Any]] = [{} for _ in full]
-            for one, other in combinations(range(len(full)), 2):
-                gain, low, high = self._rows.gain(candidates[other], candidates[one], nats)
-                over[one][full[other].name] = gain, low, high, nats
-                over[other][full[one].name] = -gain, -high, -low, nats
-            full = [one._replace(over=gains) for one, gains in zip(full, over, strict=True)]
-        return full
+                gain = self._gain(self._baseline, candidate, finalist.nats, of_gains[place])
+                finalist = finalist._replace(gain=gain)
+            full.append(finalist)
+        if not of_pairs:
+            return full
+        paid = self._nats(full[0].batch, len(of_pairs), log_outcomes)
+        over: list[dict[str, Comparison]] = [{} for _ in full]
+        pairs = combinations(range(len(full)), 2)
+        for (one, other), nats in zip(pairs, of_pairs, strict=True):
+            pair = self._gain(candidates[other], candidates[one], paid, nats)
+            over[one][full[other].name], over[other][full[one].name] = pair, pair.reversed()
+        return [finalist._replace(over=gains) for finalist, gains in zip(full, over, strict=True)]
+
+    def _gain(
+        self, before: Candidate, after: Candidate, nats: float, by_bootstrap: float | None
+    ) -> Comparison:
+        """How much better the second candidate is, with proved limits and the bootstrap's."""
+        gain = Comparison(*self._rows.gain(before, after, nats), nats)
+        if by_bootstrap is None:
+            return gain
+        _, low, high = self._rows.gain(before, after, by_bootstrap)
+        return gain._replace(asymptotic_low=low, asymptotic_high=high)
+
+    def _bootstrap_nats(self, candidates: list[Candidate]) -> tuple[Nats, Nats, Nats]:
+        """Nats for limits by the bootstrap, of values, gains and pairs; None of each without it."""
+        k, rows = len(candidates), self._rows
+        gains: Nats = [None] * k
+        if self._seed is None:
+            return gains, gains, [None] * (math.comb(k, 2) if self._pairs else 0)
+        delta = self._delta / self._n_families
+        bootstrap = Bootstrap(rows.in_units(candidates), rows.n_samples, delta, self._seed)
+        if self._baseline is not None:
+            gains = bootstrap.of_gains(rows.in_units([self._baseline])[0])
+        return bootstrap.of_values(), gains, bootstrap.of_pairs() if self._pairs else []
 
     def end(self, turn: Turn, last: list[Finalist]) -> None:
         """Release all of every finalist; of the last batch it is known already."""
@@ -314,7 +346,7 @@ class Confirmation:
             batch=batch,
             n_batches=self._n_batches,
             log_outcomes=log_outcomes,
-            n_families=1 + (self._baseline is not None) + self._pairs,
+            n_families=self._n_families,
         )
 
     def _exhausted(self, history: History, n_finalists: int) -> HoldoutExhausted:

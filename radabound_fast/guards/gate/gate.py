@@ -595,14 +595,6 @@ class Gate(Guard, Owned):
         }
 
     @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> EventRecord:
-        from radabound_fast.store import EventRecord, open_record
-
-        return open_record(EventRecord, path, durability, new)
-
-    @classmethod
     def _of_file(
         cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
     ) -> Self:

@@ -43,14 +43,7 @@ def comparators(production: int | None, stored: Callable[[int], Candidate]) -> C
 
 @dataclass(frozen=True, eq=False)
 class GateRules:
-    """The conditions of a gate; the attributes are `Gate`'s parameters.
-
-    Attributes
-    ----------
-    slices : dict of str to ndarray of bool, shape (n_samples,)
-    has_baseline : bool
-        Whether candidates are compared with another model.
-    """
+    """The conditions of a gate: `Gate`'s parameters, and whether candidates have a comparator."""
 
     delta: float
     margin: float | None
@@ -81,13 +74,7 @@ class GateRules:
         release: Any,
         has_baseline: bool,
     ) -> Self:
-        """Check the arguments of a gate.
-
-        Raises
-        ------
-        TypeError, ValueError
-            One is of the wrong type or out of its range, or no condition is left.
-        """
+        """Check the arguments of a gate; a ValueError too if they leave no condition."""
         if not isinstance(release, Rounded):
             check_choice(VERDICTS, release=release)
         real = {
