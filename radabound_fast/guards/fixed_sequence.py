@@ -262,17 +262,8 @@ class SignedSequence(FixedSequence, SignedGuard):
     def _set_up(
         self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        SignedGuard.__init__(
-            self,
-            judged,
-            epsilon=epsilon,
-            delta=delta,
-            bound="fixed-sequence",
-            estimator=None,
-            two_sided=None,
-            max_queries=max_queries,
-            **own,
-        )
+        rule: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
+        SignedGuard.__init__(self, judged, bound="fixed-sequence", **own, **rule)
         self.max_queries = self._rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:

@@ -250,22 +250,10 @@ class Report(SearchReport):
         n_queries: int | None = None,
         name_of_best: str | None = None,
     ) -> Report:
-        """Make the report of a search so far.
+        """Make the report of a search so far; ValueError if nothing was queried yet.
 
-        Parameters
-        ----------
-        search : DeclaredSearch
-        answers : DeclaredSearchAnswers, optional
-            Its answers, or the best of them; by default all that it remembers.
-        n_models, n_queries : int, optional
-            How many models these are, or are the best of, and in how many queries.
-        name_of_best : str, optional
-            As the attribute.
-
-        Raises
-        ------
-        ValueError
-            Nothing was asked yet.
+        `answers` are its answers, or the best of them; by default all that it remembers.  They are,
+        or are the best of, `n_models` models in `n_queries` queries.
         """
         if answers is None:
             n_queries = search.n_queries
@@ -372,19 +360,10 @@ class Report(SearchReport):
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers, keys as they are."""
-        return {
-            "metric": self.metric,
-            "n_samples": self.n_samples,
-            "n_models": self.n_models,
-            "n_queries": self.n_queries,
-            "space_size": self.space_size,
-            "delta": self.delta,
-            "n_folds": self.n_folds,
-            "baseline": self.baseline,
-            "best": self.best.to_dict(),
-            "sentence": str(self),
-            "guarantee": self.guarantee,
-        }
+        names = ("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds")
+        fields = {name: getattr(self, name) for name in (*names, "baseline")}
+        fields |= {"best": self.best.to_dict(), "sentence": str(self)}
+        return fields | {"guarantee": self.guarantee}
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
@@ -426,14 +405,8 @@ def page(title: str, body: str) -> str:
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
     """The sentence on the model that was chosen among many, by whatever guard.
 
-    Parameters
-    ----------
-    choice : str
-        Which model it is, and by what it was chosen.
-    score, place : str
-        Its score on the holdout, and where that is in the population.
-    delta, provided : float, str
-        That holds with probability ``1 - delta``, under this condition.
+    `choice` says which model it is, and by what it was chosen; `score` is on the holdout, and
+    `place` in the population, with probability ``1 - delta``, under the condition `provided`.
     """
     return f"{choice}: {score}, and {place}, with probability {certainty(delta)}, {provided}."
 

@@ -537,14 +537,6 @@ class ConfirmedSearch(Guard):
         }
 
     @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> EventRecord:
-        from radabound_fast.store import EventRecord, open_record
-
-        return open_record(EventRecord, path, durability, new)
-
-    @classmethod
     def _of_file(
         cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
     ) -> Self:
@@ -620,7 +612,7 @@ class ConfirmedSearch(Guard):
     def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
         has_gains = self._has_gains
         return ConfirmedAnswers(
-            (ConfirmedAnswer(finalist, has_gains) for finalist in finalists),
+            (ConfirmedAnswer.of(finalist, has_gains) for finalist in finalists),
             halted=history.ended,
             n_answered=len(history.finalists),
             greater_is_better=self.greater_is_better,
