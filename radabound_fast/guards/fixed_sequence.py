@@ -247,9 +247,7 @@ class FixedSequence(HaltingGuard):
             As for the constructor; they must be those that the database was made with.  Without
             epsilon and delta all parameters are those of the database, which must exist.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {"n_vectors": n_vectors, "max_queries": max_queries, "seed": seed, "signs": signs}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
 
 class SignedSequence(FixedSequence, SignedGuard):
@@ -264,17 +262,8 @@ class SignedSequence(FixedSequence, SignedGuard):
     def _set_up(
         self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        SignedGuard.__init__(
-            self,
-            judged,
-            epsilon=epsilon,
-            delta=delta,
-            bound="fixed-sequence",
-            estimator=None,
-            two_sided=None,
-            max_queries=max_queries,
-            **own,
-        )
+        rule: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
+        SignedGuard.__init__(self, judged, bound="fixed-sequence", **own, **rule)
         self.max_queries = self._rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:

@@ -41,9 +41,9 @@ class HaltingRule:
         epsilon: float,
         delta: float,
         bound: str,
-        estimator: str | None,
-        two_sided: bool | None,
-        max_queries: int | None,
+        estimator: str | None = None,
+        two_sided: bool | None = None,
+        max_queries: int | None = None,
         units: Units | None = None,
     ) -> None:
         self.epsilon = check_probability(epsilon=epsilon)
@@ -228,13 +228,7 @@ def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
 
 
 class Limits:
-    """Lows and highs of answers of one guard, in their order; of counts that come again looked up.
-
-    Parameters
-    ----------
-    rule : HaltingRule
-        The guard's.
-    """
+    """Lows and highs of the answers of one guard, in order; looked up where a count comes again."""
 
     def __init__(self, rule: HaltingRule) -> None:
         self._rule = rule
