@@ -262,10 +262,14 @@ def finalists_figure(
     colors = [BLUE if place == 0 else LIGHT_BLUE for place in places]
     axes.hlines(places, low, high, color=colors, linewidth=2.6)
     axes.scatter(value, places, color=colors, s=42, zorder=3, label="on the confirmation rows")
-    known = [place for place in places if search_values[place] is not None]
+    known = {
+        place: score
+        for place, score in zip(places, search_values, strict=False)
+        if score is not None
+    }
     if known:
         hollow: dict[str, Any] = {"facecolors": "white", "edgecolors": FAINT, "zorder": 4}
-        axes.scatter([search_values[k] for k in known], known, label="in the search", **hollow)
+        axes.scatter(list(known.values()), list(known), label="in the search", **hollow)
         axes.legend(loc="lower right", frameon=False, fontsize=9, labelcolor=INK)
     axes.set_yticks(
         places, [name if len(name) <= 24 else f"{name[:23]}…" for name in names[:n_shown]]

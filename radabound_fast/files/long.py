@@ -39,17 +39,7 @@ def is_long(columns: Iterable[str] | None) -> bool:
 def long_source(names: Sequence[str], n_samples: int | None) -> Source:
     """The queries in files of the long form, a model each.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The files.
-    n_samples : int, optional
-        m; None: as many as the rows say.
-
-    Raises
-    ------
-    ValueError
-        A pair of model and row is missing or comes twice, or a row is not in 0 to m - 1.
+    They have `n_samples` rows, or as many as the files say.  ValueError: a pair of model and row is missing or comes twice, or a row is not in 0 to m - 1.
     """
     codes: dict[str, int] = {}
     n_lines = last = 0
