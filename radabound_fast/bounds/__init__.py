@@ -12,7 +12,8 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
     union, free         the union bound; the queries that it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
-    asymptotic          the normal approximation, which is not proved
+    asymptotic,
+    bootstrap           the normal approximation and the multiplier bootstrap, which are not proved
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
     confirmation        finalists on rows that were kept for the end
     histories           claims that are made one after another, in view of the verdicts

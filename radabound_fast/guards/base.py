@@ -77,6 +77,7 @@ class Guard:
     of_teams: ClassVar[bool] = False
     _holdout: Holdout | Losses
     _record: Any = None  # the database that it was opened from
+    _record_kind = "EventRecord"  # its class, in `store`
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -198,7 +199,9 @@ class Guard:
         cls, path: Path, durability: Durability, new: Description | None, made: Self | None
     ) -> Any:
         """Open the database, or make that of a new guard by its description."""
-        raise NotImplementedError
+        from radabound_fast import store
+
+        return store.open_record(getattr(store, cls._record_kind), path, durability, new)
 
     @classmethod
     def _of_file(

@@ -34,13 +34,8 @@ def open_guard(
 ) -> Any:
     """Open the guard in a database, made now if there is none: what each guard's `open` does.
 
-    Parameters
-    ----------
-    cls, path, judged, holdout_id, durability
-        As for `RadaBound.open`.
-    **arguments
-        The constructor's.  Unless one is given that it needs, they are those of the database; so is
-        whatever is `AS_STORED`.
+    `arguments` are the constructor's.  Unless one is given that it needs, they are those of the
+    database; so is whatever is `AS_STORED`.
     """
     name, whose = os.fsdecode(path), Judged(judged, holdout_id)
     takes = signature(cls.__init__).parameters
@@ -95,17 +90,8 @@ def same_json(value: Any, other: Any) -> bool:
 class Judged:
     """The first argument of `open`: what is judged, and how the database knows it again.
 
-    Parameters
-    ----------
-    judged : Holdout, Losses, array_like, int or None
-        As the guard's constructor takes it; None: losses, as many a row as the file says.
-    holdout_id : str or None
-        A name for a holdout without labels.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No such holdout, or a name beside labels.
+    It is what the guard's constructor takes, or None: losses, as many a row as the file says.
+    `holdout_id` is a name for a holdout without labels; beside labels it is a TypeError.
     """
 
     def __init__(self, judged: Any, holdout_id: str | None) -> None:

@@ -108,7 +108,6 @@ class RadaBound(SignedGuard):
             two_sided=two_sided,
             seed=seed,
             signs=signs,
-            max_queries=None,
         )
 
     @classmethod

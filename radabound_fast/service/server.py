@@ -62,7 +62,7 @@ def make_server(
         h11_max_incomplete_event_size=MOST_HEAD,
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",  # below it strangers write lines at will
         access_log=False,
         server_header=False,
         date_header=False,

@@ -28,12 +28,7 @@ class Checksums:
     """Checksums of what belongs to one description.
 
     A row of another database does not pass for one of this.  They find accidents; whoever can write
-    the file can compute them.
-
-    Parameters
-    ----------
-    text : str
-        The description as JSON.
+    the file can compute them.  `text` is the description as JSON.
     """
 
     def __init__(self, text: str) -> None:

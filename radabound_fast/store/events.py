@@ -79,10 +79,7 @@ class _ListTurn:
 
 
 class EventRecord(Record):
-    """Events in a database.
-
-    The parameters are those of `Record`.
-    """
+    """Events in a database."""
 
     schema = EVENTS
 

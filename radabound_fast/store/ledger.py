@@ -59,23 +59,9 @@ class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
     Not safe for several threads at once: the guard's own lock is held around each call.  Made by
-    `open_ledger`.
-
-    Parameters
-    ----------
-    path : path
-        Of a database.
-    durability : {"power", "process"}
-        Whether a commit survives a power cut (each waits for the disk), or only the death of
-        processes, `kill -9` included.
-
-    Attributes
-    ----------
-    path : str
-        The same, absolute and with symbolic links resolved.
-    durability : {"power", "process"}
-    description : dict
-        As `open_ledger` stored it.
+    `open_ledger`, which stored the `description`; `path` is absolute and has no symbolic links.
+    With `durability` "power" a commit survives a power cut (each waits for the disk), with
+    "process" only the death of processes, `kill -9` included.
 
     Raises
     ------
@@ -140,11 +126,8 @@ class Ledger:
     def read(self) -> Progress | None:
         """Return the state; None if it is what was last read or committed here.
 
-        Raises
-        ------
-        RuntimeError
-            The file or its log was deleted, replaced or given another name, so that somebody would
-            not find what is committed here.
+        RuntimeError if the file or its log was deleted, replaced or given another name, so that
+        somebody would not find what is committed here.
         """
         if self._transaction is not None:
             return None
@@ -154,12 +137,7 @@ class Ledger:
     def begin(self) -> Progress | None:
         """Shut everybody else out until `commit` or `rollback`; return the same as `read`.
 
-        Raises
-        ------
-        TimeoutError
-            Somebody else has not finished within a minute.
-        RuntimeError
-            As `read`.
+        TimeoutError if somebody else has not finished within a minute, RuntimeError as in `read`.
         """
         if self._transaction is None:
             return self._begin()
@@ -191,12 +169,8 @@ class Ledger:
         """Make one transaction of all that the block writes, and the guard within it.
 
         Yields the connection.  If the block raises, nothing of it is committed; the guard then
-        takes over the stored state when it looks next.
-
-        Raises
-        ------
-        TimeoutError, RuntimeError, OSError
-            As `begin`, or nothing could be committed.
+        takes over the stored state when it looks next.  Errors are those of `begin`, and OSError if
+        nothing could be committed.
         """
         if self._transaction is not None:
             raise broken_into(self.path)
@@ -273,7 +247,7 @@ class Ledger:
     def _commit(self, progress: Progress | None) -> None:
         """Commit the transaction; None: the state stays."""
         blob = None if progress is None else blob_of(progress, self._checksums)
-        if blob is not None:
+        if blob not in (None, self._seen):  # which is what the file has
             self._rows("UPDATE guard SET state = ?", blob)
         self._rows("COMMIT")
         self._seen = blob or self._seen

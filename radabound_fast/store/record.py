@@ -59,21 +59,9 @@ _in_work: set[str] = set()  # the files that whoever has it is in the middle of
 class Record:
     """A database that is open for the length of one transaction; made by `open_record`.
 
-    Parameters
-    ----------
-    path : path
-        Of a database.
-    durability : {"power", "process"}
-        "power": every commit waits for the disk.  "process": none does, and a power cut may cost
-        the record.
-
-    Attributes
-    ----------
-    path : str
-        The same, absolute and with symbolic links resolved.
-    durability : {"power", "process"}
-    description : dict
-        As `open_record` stored it.
+    `open_record` stored the `description`; `path` is absolute and has no symbolic links.  With
+    `durability` "power" every commit waits for the disk, with "process" none does, and a power cut
+    may cost the record.
 
     Raises
     ------
@@ -203,10 +191,7 @@ class Record:
 
 
 class SearchRecord(Record):
-    """The queries of a `DeclaredSearch`; its intervals do not rest on them.
-
-    The parameters are those of `Record`.
-    """
+    """The queries of a `DeclaredSearch`; its intervals do not rest on them."""
 
     schema = SEARCH
 

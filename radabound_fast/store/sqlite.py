@@ -35,14 +35,7 @@ _BROKEN = (
 
 
 def connect(path: str, wait_ms: int) -> sqlite3.Connection:
-    """Connect to a file that exists; nothing is committed but by COMMIT.
-
-    Parameters
-    ----------
-    path : str
-    wait_ms : int
-        How long SQLite itself waits for a lock.
-    """
+    """Connect to a file that exists, to wait so long for locks; only COMMIT commits."""
     connection = sqlite3.connect(
         f"{pathlib.Path(path).as_uri()}?mode=rw",
         uri=True,
@@ -84,12 +77,7 @@ def _can_write(path: str) -> bool:
 def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], None]) -> None:
     """Make a database at `target` by `fill`, whole or not at all; within `in_turn`.
 
-    Raises
-    ------
-    FileExistsError
-        Something is there.
-    OSError
-        It cannot be written.
+    FileExistsError if something is there, OSError if it cannot be written.
     """
     folder, prefix = os.path.dirname(target), part_prefix(target)
     with (

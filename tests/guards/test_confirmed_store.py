@@ -44,7 +44,9 @@ def test_what_one_confirmed_every_other_knows(path):
 
 def test_without_labels_it_is_read_and_no_more(path):
     accuracy = Holdout(Y, metric="accuracy")
-    search = ConfirmedSearch.open(path, accuracy, delta=0.1, baseline=model(0.3, 7), pairs=True)
+    search = ConfirmedSearch.open(
+        path, accuracy, delta=0.1, baseline=model(0.3, 7), pairs=True, limits="bootstrap"
+    )
     answers = search.confirm({"a": model(0.1, 1), "b": model(0.2, 2)})
     reader = ConfirmedSearch.open(path)
     assert list(reader.answers) == list(answers) and reader.greater_is_better
@@ -131,6 +133,7 @@ def test_the_file_holds_no_label_and_no_value_that_waits(path):
         (Y, {"delta": 0.1, "rows": np.arange(M) < 100}, "(seed|rows) must be that"),
         (Y, {"delta": 0.1, "stratify": True}, "stratify must be False, with which"),
         (Y, {"delta": 0.1, "pairs": True}, "pairs must be False, with which"),
+        (Y, {"delta": 0.1, "limits": "bootstrap"}, "limits must be 'proved', with which"),
         (Y, {"delta": 0.1, "baseline": Y}, "baseline must be that"),
         (
             Holdout(Y, metric="accuracy"),

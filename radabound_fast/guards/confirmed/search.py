@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import (
     certainty,
     check_bool,
+    check_choice,
     check_count,
     check_delta,
     check_real,
@@ -26,6 +27,7 @@ from radabound_fast.guards.candidates import fingerprint_of, rows_of
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
 from radabound_fast.guards.confirmed.history import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed.parts import (
+    check_bootstrap,
     check_classes,
     check_gains,
     chosen_rows,
@@ -46,6 +48,14 @@ if TYPE_CHECKING:
     from radabound_fast.guards.confirmed.report import ConfirmedReport
     from radabound_fast.store import Description, Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
+
+
+_BY_BOOTSTRAP = {
+    "bootstrap": " Asymptotic, as rows grow many, and not proved at any number of rows: with "
+    "probability about {} the limits whose names begin with asymptotic hold at once, beside the "
+    "proved ones where there are none (multiplier bootstrap with Rademacher signs, Chernozhukov, "
+    "Chetverikov and Kato 2013, turned into a level for the same limits)."
+}
 
 
 class ConfirmedSearch(Guard):
@@ -83,6 +93,11 @@ class ConfirmedSearch(Guard):
     pairs : bool, default False
         For metrics that are means: whether the finalists of a batch are compared with each other
         (`compare`).  Values, gains and pairs, as many as there are, share delta equally.
+    limits : {"proved", "bootstrap"}, default "proved"
+        "bootstrap": finalists have further limits beside the proved ones, for means and in a search
+        with one batch: the same kind of limits at the level that a multiplier bootstrap gives all
+        finalists at once, as in a `ModelPool`.  They are narrower where finalists are alike, and
+        **asymptotic**: that they hold at once is proved for many rows alone.
 
     Raises
     ------
@@ -131,6 +146,7 @@ class ConfirmedSearch(Guard):
         stratify: bool = False,
         baseline: Any = None,
         pairs: bool = False,
+        limits: Literal["proved", "bootstrap"] = "proved",
     ) -> None:
         holdout = as_judged(judged)
         if rows is not None and (seed is not None or confirm_share != 0.5 or stratify):
@@ -139,6 +155,9 @@ class ConfirmedSearch(Guard):
         if not 0.0 < share <= 1.0:
             raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
         check_gains(holdout, stratify, baseline=baseline is not None, pairs=check_bool(pairs=pairs))
+        n_batches = None if n_batches is None else check_count(n_batches=n_batches)
+        if check_choice(("proved", "bootstrap"), limits=limits) == "bootstrap":
+            check_bootstrap(holdout, stratify, n_batches)
         self._seed = None
         if rows is None:
             self._seed = check_seed(seed)
@@ -151,9 +170,10 @@ class ConfirmedSearch(Guard):
             chosen,
             delta=check_delta(delta),
             confirm_share=share,
-            n_batches=None if n_batches is None else check_count(n_batches=n_batches),
+            n_batches=n_batches,
             stratify=stratify,
             pairs=pairs,
+            limits=limits,
         )
         self._baseline = None if baseline is None else self._read(baseline, "baseline")
         self._has_gains = baseline is not None
@@ -171,10 +191,12 @@ class ConfirmedSearch(Guard):
         n_batches: int | None,
         stratify: bool,
         pairs: bool,
+        limits: Literal["proved", "bootstrap"],
     ) -> None:
         """All of a search but its baseline, of arguments that were checked."""
         self._holdout, self.delta, self.confirm_share = holdout, delta, confirm_share
         self.n_batches, self.stratify, self.pairs = n_batches, stratify, pairs
+        self.limits = limits
         self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
         self._search_part = holdout.part(~chosen) if self._search.n_rows else None
         self._confirmation_part = part = holdout.part(chosen)
@@ -400,7 +422,8 @@ class ConfirmedSearch(Guard):
     def _judge(self) -> Confirmation:
         self._check_labels()
         baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
-        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
+        seed = (self._seed or 0) if self.limits == "bootstrap" else None
+        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches, seed)
 
     @sealed
     def close_out(self) -> ConfirmedAnswers:
@@ -455,6 +478,7 @@ class ConfirmedSearch(Guard):
         stratify: bool = False,
         baseline: Any = None,
         pairs: bool = False,
+        limits: Literal["proved", "bootstrap"] = "proved",
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -472,7 +496,7 @@ class ConfirmedSearch(Guard):
         judged : array_like, Holdout, int or Losses, optional
             As for the constructor; only for the labels that the database was made for.  May be left
             out where it exists: the search then has its answers and its report, and nothing else.
-        delta, confirm_share, n_batches, seed, stratify, pairs
+        delta, confirm_share, n_batches, seed, stratify, pairs, limits
             As for the constructor; they must be those that the database was made with.  Without
             delta all are those of the database, which must exist.
         rows
@@ -511,14 +535,6 @@ class ConfirmedSearch(Guard):
             if self._baseline is None
             else fingerprint_of(self._baseline, self._secret),
         }
-
-    @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> EventRecord:
-        from radabound_fast.store import EventRecord, open_record
-
-        return open_record(EventRecord, path, durability, new)
 
     @classmethod
     def _of_file(
@@ -596,7 +612,7 @@ class ConfirmedSearch(Guard):
     def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
         has_gains = self._has_gains
         return ConfirmedAnswers(
-            (ConfirmedAnswer(finalist, has_gains) for finalist in finalists),
+            (ConfirmedAnswer.of(finalist, has_gains) for finalist in finalists),
             halted=history.ended,
             n_answered=len(history.finalists),
             greater_is_better=self.greater_is_better,
@@ -659,7 +675,7 @@ class ConfirmedSearch(Guard):
             f"batches alone, whatever it does with the other rows; proved by Result 31, with "
             f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
             f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
-            f"them.{population}"
+            f"them.{population}{_BY_BOOTSTRAP.get(self.limits, '').format(certainty(self.delta))}"
         )
 
     @property
@@ -672,6 +688,7 @@ class ConfirmedSearch(Guard):
             "n_batches": self.n_batches,
             "stratify": self.stratify,
             "pairs": self.pairs,
+            "limits": self.limits,
         }
 
     def __getstate__(self) -> dict[str, Any]:

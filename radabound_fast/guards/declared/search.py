@@ -147,6 +147,7 @@ class DeclaredSearch(Guard):
 
     needs: ClassVar[Literal["key", "guess"] | None] = "key"
     _record: SearchRecord | None = None
+    _record_kind = "SearchRecord"
 
     @sealed
     def __init__(
@@ -692,14 +693,6 @@ class DeclaredSearch(Guard):
             "secret": self._secret.hex(),
             "metric": self._terms.measure.describe(),
         }
-
-    @classmethod
-    def _open_record(
-        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
-    ) -> SearchRecord:
-        from radabound_fast.store import SearchRecord, open_record
-
-        return open_record(SearchRecord, path, durability, new)
 
     @classmethod
     def _of_file(

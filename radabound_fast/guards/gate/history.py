@@ -49,31 +49,16 @@ class Verdict:
 
 
 class History:
-    """The events of a gate, read in order.
+    """The events of a gate, read in order; the first is the baseline's, if there is one.
 
-    Parameters
-    ----------
-    events : sequence of dict
-        The first is the baseline's, if there is one.
-    verdicts : sequence of str
-        Those that the gate can give.
-    promote : bool
-        Whether what passes becomes the baseline.
-
-    Attributes
-    ----------
-    verdicts : list of Verdict
-        One a candidate, in order.
-    path : list of int
-        The candidates that are or were in production, the last of them now; 0: the baseline.
-    is_closed : bool
-        Whether the gate's intervals were told.
+    `verdicts` are those that the gate can give; with `promote` what passes becomes the baseline.
     """
 
     def __init__(self, events: Sequence[Event], verdicts: Sequence[str], promote: bool) -> None:
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[Verdict] = []  # one a candidate, in order
+        # the candidates that are or were in production, the last of them now; 0: the baseline
         self.path: list[int] = []
-        self.is_closed = False
+        self.is_closed = False  # whether the gate's intervals were released
         self._kinds, self._promote, n_passes = verdicts, promote, 0
         # the places of each candidate's event, and who has which fingerprint, compared with whom
         self._place_of: dict[int, int] = {}
