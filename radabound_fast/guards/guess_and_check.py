@@ -25,10 +25,7 @@ from radabound_fast.bounds.kl import kl_tolerance
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.base import Outlook
 from radabound_fast.guards.guess_guard import GuessGuard
-from radabound_fast.guards.mean_guard import (
-    MeanAnswer,
-    clip_to_unit,
-)
+from radabound_fast.guards.mean_guard import MeanAnswer, clip_to_unit
 from radabound_fast.guards.progress import Progress
 from radabound_fast.guards.reader import LossReader
 

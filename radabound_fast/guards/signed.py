@@ -206,10 +206,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
             return self._answered_nothing(halted=False)
         found = self._core.adopt(
             lay_out(
-                *partial.sums,
-                n_rows=n_rows,
-                unit_shift=shift,
-                largest=int(partial.totals.max()),
+                *partial.sums, n_rows=n_rows, unit_shift=shift, largest=int(partial.totals.max())
             ),
             partial.totals,
             may_be_real=not partial.binary,
