@@ -391,7 +391,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         return float(self._weights.nats(number))
 
     def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
-        value, low, high = self._judged(rows, row, number)
+        value, low, high = rows.judged(row, number, self._nats)
         half_width = max(value - low, high - value)
         if half_width > self.epsilon:
             return (
@@ -399,14 +399,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
                 f"within {self.epsilon:g}, and is withheld"
             )
         return FixedSequenceAnswer(value, low, high, half_width, number)
-
-    def _judged(self, rows: Any, row: int, number: int) -> tuple[float, float, float]:
-        if isinstance(rows, _MeasuredRows):
-            return rows.judged(row, number, self._nats)
-        mean, m, nats = rows.means[row], self.n_samples, self._nats(number)
-        if rows.binary:
-            return mean, *binomial_interval(round(mean * m), m, nats)
-        return mean, *kl_interval(mean, m, nats)
 
     def _reader(self, y_pred: Any, *, many: bool) -> Any:
         truth, measure = self._truth, self._measure
@@ -417,14 +409,11 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
 
     def _parameters(self) -> dict[str, Any]:
-        measure = self._measure
-        weighting = None
-        if isinstance(measure, Measure) and measure.weighting is not None:
-            weighting = str(measure.weighting)
+        weighting = getattr(self._measure, "weighting", None)
         return super()._parameters() | {
             "n_vectors": 0,
-            "metric": measure.describe(),
-            "weighting": weighting,
+            "metric": self._measure.describe(),
+            "weighting": None if weighting is None else str(weighting),
         }
 
 

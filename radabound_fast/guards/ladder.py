@@ -201,8 +201,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     @property
     def n_updates(self) -> int:
         """How many queries improved on the best before them; the first one counts."""
-        self._progress.refresh()
-        return self._progress.n_updates
+        return int(self._current.n_updates)
 
     @property
     def guarantee(self) -> str:

@@ -56,7 +56,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
-        self._core = GuardCore(
+        self._core = self._shared = GuardCore(
             self._signs.store,
             half_range=self._rule.estimator == "half-range",
             price=self._rule.price,
@@ -348,11 +348,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
         return self._core
 
     @property
-    def halted(self) -> bool:
-        """Whether a query has been withheld; it never turns False again."""
-        return self._core.halted
-
-    @property
     def n_answered(self) -> int:
         """Answers given so far."""
         return self._current.n_rows
@@ -454,10 +449,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, what is not, and what proves it."""
         return self._rule.guarantee
-
-    @property
-    def _shared(self) -> GuardCore:
-        return self._core
 
     def _parameters(self) -> dict[str, Any]:
         return {
