@@ -29,6 +29,7 @@ _HOMES = {
     "Plan": "planning",
     "RadaBound": "guards.radabound",
     "RademacherAverage": "rows.rademacher",
+    "Rounded": "metrics",
     "SearchPlan": "planning",
     "SignMatrix": "rows.signs",
     "bounds": None,

@@ -14,6 +14,7 @@ from radabound_fast.guards.ladder import Ladder as Ladder
 from radabound_fast.guards.radabound import RadaBound as RadaBound
 from radabound_fast.holdout import Holdout as Holdout
 from radabound_fast.holdout import Losses as Losses
+from radabound_fast.metrics import Rounded as Rounded
 from radabound_fast.planning import GatePlan as GatePlan
 from radabound_fast.planning import Plan as Plan
 from radabound_fast.planning import SearchPlan as SearchPlan

@@ -10,6 +10,7 @@ from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Judged, same_json
+from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, Losses, as_judged
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ class HaltingGuard(Guard, Owned):
     def _of_file(cls, name: str, stored: dict[str, Any], whose: Judged) -> Self:
         """A guard with the parameters of a file."""
         arguments = {key: value for key, value in stored.items() if key not in _OF_JUDGED}
+        if "release" in arguments:
+            arguments["release"] = release_from(arguments["release"])
         whose.take_stored_metric(stored.get("metric"))
         if whose.holdout is None:
             if stored.get("metric") is not None:

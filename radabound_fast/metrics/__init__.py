@@ -37,7 +37,8 @@ from ._choices import (
     as_choice,
     choice_of,
 )
-from ._measure import MeanLoss, Measure, measure_from
+from ._measure import MeanLoss, Measure
+from ._rounded import Rounded
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
 from ._truth import Truth, fingerprints_of
@@ -63,12 +64,12 @@ __all__ = [
     "Recall",
     "RocAuc",
     "RocBand",
+    "Rounded",
     "Specificity",
     "SquaredError",
     "Truth",
     "as_choice",
     "choice_of",
     "fingerprints_of",
-    "measure_from",
     "roc_band",
 ]

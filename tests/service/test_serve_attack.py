@@ -20,6 +20,7 @@ from radabound_fast import (
     HoldoutExhausted,
     Ladder,
     RadaBound,
+    Rounded,
 )
 
 M = 4000
@@ -77,6 +78,36 @@ def test_exact_means_give_away_every_label(name):
     assert found == dict(enumerate(Y.tolist())) and not guard.halted
 
 
+def by_the_edge_of_a_cell(ask, named):
+    """Rounded means: walk until the answer changes; from there on one error more or less shows."""
+    row = np.zeros(M, int)
+    before = value = ask(row, **named(0)).value
+    n_asked = 1
+    while value == before:
+        row[n_asked - 1] = 1
+        value = ask(row, **named(n_asked)).value
+        n_asked += 1
+    found = {}
+    for i in range(M):
+        has_moved = ask(flipped(row, i), **named(n_asked + i)).value != value
+        is_right = has_moved != (value > before)
+        found[i] = int(row[i] if is_right else 1 - row[i])
+    return found
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", EXACT)
+def test_rounded_means_give_away_every_label_in_a_few_queries_more(name):
+    kind, parameters, named = EXACT[name]
+    if "space" in parameters:
+        parameters = parameters | {"space": 2 * M}
+    asked = Asked(kind(Y, **parameters, release=Rounded(0.01)))
+    found = by_the_edge_of_a_cell(asked, named)
+    assert found == dict(enumerate(Y.tolist())) and not asked.guard.halted
+    assert M + 1 < asked.n_asked < M + 1000
+    assert math.log2(Rounded(0.01).n_values(0, 1)) == pytest.approx(6.66, abs=0.005)
+
+
 @pytest.mark.thorough
 def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -88,11 +119,9 @@ def test_they_do_so_over_a_service_too_in_one_call(tmp_path):
         assert ((values.values[1:] < values.values[0]) == Y).all()
 
 
-def test_a_real_valued_metric_tells_forty_labels_a_query():
+def by_the_bits_of_a_score(search, a_key=40):
     """Predictions of (1 - 2^-i)/2 put label i into bit i of the score; those of 1/2 say nothing."""
-    a_key = 40
     p = (1 - 2.0 ** -np.arange(1, a_key + 1)) / 2
-    search = DeclaredSearch(Holdout(Y, metric="neg_brier_score"), space=M // a_key, delta=0.1)
     found = []
     for key in range(M // a_key):
         row = np.full(M, 0.5)
@@ -100,7 +129,18 @@ def test_a_real_valued_metric_tells_forty_labels_a_query():
         sum_of_losses = -M * search.query(row, key=key).value
         code = round((sum_of_losses - (M - a_key) / 4 - (p**2).sum()) * 2**a_key)
         found += [code >> (a_key - 1 - i) & 1 for i in range(a_key)]
-    assert found == Y.tolist()
+    return np.array(found)
+
+
+def test_a_real_valued_metric_tells_forty_labels_a_query_unless_it_is_rounded():
+    options = {"space": M // 40, "delta": 0.1}
+    search = DeclaredSearch(Holdout(Y, metric="neg_brier_score"), **options)
+    assert (by_the_bits_of_a_score(search) == Y).all()
+    search = DeclaredSearch(Holdout(Y, metric="neg_brier_score"), **options, release=Rounded(0.01))
+    # all answers are the same, and so are the codes
+    found = by_the_bits_of_a_score(search).reshape(-1, 40)
+    assert (found == found[0]).all()
+    assert {(a.value, a.low, a.high) for a in search.answers} == {(-0.25, -0.26, -0.24)}
 
 
 # ---- mechanisms whose answers carry few bits ----------------------------------------------------
