@@ -174,9 +174,7 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
             As for the constructor; they must be those that the database was made with.  Without
             threshold, noise and budget all are those of the database, which must exist.
         """
-        needed = {"threshold": threshold, "noise": noise, "budget": budget}
-        others = {"seed": seed}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
     def n_left(self) -> int:
         """Return how many answers may still come from the holdout."""

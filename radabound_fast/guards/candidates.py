@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,9 @@ from radabound_fast.bounds import (
     paired_interval,
 )
 from radabound_fast.holdout import Holdout, Losses
-from radabound_fast.metrics import MEANS
+from radabound_fast.metrics import MEANS, fingerprints_of
 from radabound_fast.metrics._losses import mean_gain
+from radabound_fast.rows.moments import in_units
 from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
 
 Array = NDArray[Any]
@@ -54,13 +56,14 @@ class CandidateRows(ABC):
     Attributes
     ----------
     n_samples : int
-    span : float
-        The largest loss less the smallest.
+    least, span : float
+        The smallest loss, and the largest less the smallest.
     ends : tuple of float
         The least and the largest value of the metric.
     """
 
     n_samples: int
+    least: float
     span: float
     ends: tuple[float, float]
 
@@ -121,6 +124,14 @@ class CandidateRows(ABC):
         pair = self._floats(one)[rows], self._floats(other)[rows]
         return Estimate(*mean_gain(*pair, self.span, nats))
 
+    def in_units(self, candidates: Sequence[Candidate]) -> Array:
+        """Return losses as `rows.moments` has them: bits where those of all candidates are."""
+        losses = [candidate.losses for candidate in candidates]
+        if all(one.dtype == np.uint64 for one in losses):
+            return np.stack(losses)
+        scaled = (np.stack([self._floats(one) for one in losses]) - self.least) / self.span
+        return in_units(np.clip(scaled, 0.0, 1.0))
+
     def _floats(self, losses: Array) -> NDArray[np.float64]:
         """Return losses row by row, given those or their bits."""
         if losses.dtype != np.uint64:
@@ -142,6 +153,7 @@ class PredictionRows(CandidateRows):
         self._has_losses = holdout.metric in MEANS
         self._of_classes = holdout.takes == "classes"
         self.n_samples, self.ends = holdout.n_samples, holdout.limits_of_metric
+        self.least = self._truth.least
         self.span = self._truth.most - self._truth.least
 
     def read(self, y_pred: Any, name: str) -> Array:
@@ -202,7 +214,7 @@ class LossRows(CandidateRows):
         It has weights or groups.
     """
 
-    span, ends = 1.0, (0.0, 1.0)
+    least, span, ends = 0.0, 1.0, (0.0, 1.0)
 
     def __init__(self, holdout: Losses) -> None:
         if holdout.weighting is not None:
@@ -249,6 +261,11 @@ class LossRows(CandidateRows):
 def rows_of(holdout: Holdout | Losses) -> CandidateRows:
     """Return how candidates on this holdout are read, measured and compared."""
     return PredictionRows(holdout) if isinstance(holdout, Holdout) else LossRows(holdout)
+
+
+def fingerprint_of(stored: Array, secret: bytes) -> int:
+    """Return a keyed hash by which the same predictions are known again."""
+    return int(fingerprints_of(stored[np.newaxis], secret)[0])
 
 
 def to_bytes(stored: Array) -> bytes:

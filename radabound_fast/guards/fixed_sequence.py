@@ -140,22 +140,16 @@ class FixedSequence(HaltingGuard):
         signs: Literal["stored", "generated"] = "stored",
         release: Release = "interval",
     ) -> None:
-        own = {"n_vectors": n_vectors, "seed": seed, "signs": signs}
-        self._set_up(judged, epsilon, delta, max_queries, release, own)
+        own = {"n_vectors": n_vectors, "seed": seed, "signs": signs, "release": release}
+        self._set_up(judged, epsilon, delta, max_queries, own)
 
     # else it is that of `__new__`
     __signature__ = signature(partial(__init__, None))  # type: ignore[arg-type]
 
     def _set_up(
-        self,
-        judged: Any,
-        epsilon: float,
-        delta: float,
-        max_queries: int | None,
-        release: Release,
-        own: Any,
+        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        """What is left of `__init__`, of which `own` are the arguments about signs, by name."""
+        """What is left of `__init__`, of which `own` are the other arguments, by name."""
         raise NotImplementedError
 
     def query(self, y_pred: Any) -> Answer:
@@ -264,15 +258,7 @@ class FixedSequence(HaltingGuard):
             As for the constructor; they must be those that the database was made with.  Without
             epsilon and delta all parameters are those of the database, which must exist.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {
-            "n_vectors": n_vectors,
-            "max_queries": max_queries,
-            "seed": seed,
-            "signs": signs,
-            "release": release,
-        }
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
 
 class SignedSequence(FixedSequence, SignedGuard):
@@ -285,26 +271,10 @@ class SignedSequence(FixedSequence, SignedGuard):
     query_many = SignedGuard.query_many
 
     def _set_up(
-        self,
-        judged: Any,
-        epsilon: float,
-        delta: float,
-        max_queries: int | None,
-        release: Release,
-        own: Any,
+        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        SignedGuard.__init__(
-            self,
-            judged,
-            epsilon=epsilon,
-            delta=delta,
-            bound="fixed-sequence",
-            estimator=None,
-            two_sided=None,
-            max_queries=max_queries,
-            release=release,
-            **own,
-        )
+        rule: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
+        SignedGuard.__init__(self, judged, bound="fixed-sequence", **own, **rule)
         self.max_queries = self._rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:
@@ -348,17 +318,11 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
     _arguments = ("epsilon", "delta", "max_queries")
 
     def _set_up(
-        self,
-        judged: Any,
-        epsilon: float,
-        delta: float,
-        max_queries: int | None,
-        release: Release,
-        own: Any,
+        self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
         MeanGuard.__init__(self, judged, Progress())
-        self.release: Release = release
-        self._rounded = rounding(release, self._holdout)
+        self.release: Release = own["release"]
+        self._rounded = rounding(self.release, self._holdout)
         self._truth: Truth | None = None
         self._measure: Measure | MeanLoss = MeanLoss(self.n_samples)
         if isinstance(self._holdout, Holdout):

@@ -197,9 +197,7 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
             As for the constructor; they must be those that the database was made with.  Without
             epsilon and delta all parameters are those of the database, which must exist.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {"low_error": low_error}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
     @property
     def failures(self) -> int:

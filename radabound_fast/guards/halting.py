@@ -43,9 +43,9 @@ class HaltingRule:
         epsilon: float,
         delta: float,
         bound: str,
-        estimator: str | None,
-        two_sided: bool | None,
-        max_queries: int | None,
+        estimator: str | None = None,
+        two_sided: bool | None = None,
+        max_queries: int | None = None,
         units: Units | None = None,
         rounded: Rounded | None = None,
     ) -> None:
@@ -127,7 +127,7 @@ class HaltingRule:
                 lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
             return lows, highs
         if self.rounded is None:
-            return self.bound.interval_given(self.free, values, n_queries, self.epsilon, declared)
+            return self.bound.interval(self.free, values, n_queries, self.epsilon, declared)
         # of the least and the largest mean that is rounded alike, cut to epsilon
         least, most = self.rounded.cell(values)
         if not self.has_weights:  # of counts
@@ -135,7 +135,7 @@ class HaltingRule:
             least, most = np.ceil(least * m - slack) / m, np.floor(most * m + slack) / m
         ends = at_least(least, 0.0), at_most(most, 1.0)
         (lows, _), (_, highs) = (
-            self.bound.interval_given(self.free, end, n_queries, 1.0, declared) for end in ends
+            self.bound.interval(self.free, end, n_queries, 1.0, declared) for end in ends
         )
         return at_least(lows, values - self.epsilon), at_most(highs, values + self.epsilon)
 
@@ -261,13 +261,7 @@ def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
 
 
 class Limits:
-    """Lows and highs of answers of one guard, in their order; of counts that come again looked up.
-
-    Parameters
-    ----------
-    rule : HaltingRule
-        The guard's.
-    """
+    """Lows and highs of the answers of one guard, in order; looked up where a count comes again."""
 
     def __init__(self, rule: HaltingRule) -> None:
         self._rule = rule

@@ -175,9 +175,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
             As for the constructor; they must be those that the database was made with.  Without
             step and delta all parameters are those of the database, which must exist.
         """
-        needed = {"step": step, "delta": delta}
-        others = {"max_queries": max_queries}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
     # ---- asking ------------------------------------------------------------------------------
 

@@ -50,14 +50,8 @@ MOST_ANSWERS = 2**53
 class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
     """Base class of guards that decide query by query.
 
-    A subclass defines `_decide`, which may change its progress.
-
-    Parameters
-    ----------
-    judged : array_like, Holdout, int or Losses
-        What is judged; of a `Holdout` the metric must be "error".
-    progress : Progress
-        What its queries change, as it begins.
+    A subclass defines `_decide`, which may change its progress; `progress` is what its queries
+    change, as it begins.  Of a `Holdout` the metric must be "error".
     """
 
     # the constructor's arguments that are attributes of the same name

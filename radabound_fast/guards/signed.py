@@ -34,6 +34,8 @@ from radabound_fast.rows.partial import Partial, Task, each_of
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
 
+Signs = Literal["stored", "generated"]
+
 # answers whose limits are computed one by one
 _FEW = 3
 
@@ -41,32 +43,18 @@ _FEW = 3
 class SignedGuard(HaltingGuard, SignedQueries):
     """Base class of guards that halt by the Monte-Carlo Rademacher complexity of the queries.
 
-    Parameters
-    ----------
-    judged : Holdout, Losses, array_like or int
-        As of the guards.
-    n_vectors, seed, signs
-        As of `RadaBound`.
-    bound, epsilon, delta, estimator, two_sided, max_queries
-        As of `HaltingRule`.
-    release
-        As of `DeclaredSearch`.
+    The arguments are those of `RadaBound` and, as `rule`, of `HaltingRule`.
     """
 
     def __init__(
         self,
         judged: Any,
         *,
-        epsilon: float,
-        delta: float,
         n_vectors: int,
-        bound: str,
-        estimator: str | None,
-        two_sided: bool | None,
         seed: int | None,
-        signs: Literal["stored", "generated"],
-        max_queries: int | None,
+        signs: Signs,
         release: Release,
+        **rule: Any,
     ) -> None:
         super().__init__(judged)
         self._check_metric()
@@ -82,15 +70,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         n_signs = self.n_samples if units is None else units.n_groups
         self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
         self._rule = HaltingRule(
-            *self._signs.shape[::-1],
-            epsilon,
-            delta,
-            bound,
-            estimator,
-            two_sided,
-            max_queries,
-            units,
-            self._rounded,
+            *self._signs.shape[::-1], units=units, rounded=self._rounded, **rule
         )
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
@@ -174,7 +154,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         """
         if self._units is not None:
             raise TypeError("a guard with sample_weight or groups has no task: ask it itself")
-        signs: Literal["stored", "generated"] = "stored" if self._signs.nbytes else "generated"
+        signs: Signs = "stored" if self._signs.nbytes else "generated"
         task = Task(self.seed, self.n_samples, self.n_vectors, signs)
         return task if self._labels is None else replace(task, labels=self._labels)
 

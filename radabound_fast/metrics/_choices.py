@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from radabound_fast._checks import check_choice, shown
 
 from ._table import METRICS
+
+_CHOICES: dict[str, type[MetricChoice]] = {}
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,12 @@ class MetricChoice:
     """
 
     name: ClassVar[str]
+    _described: ClassVar[str] = ""  # the options that several classes share
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            _CHOICES[cls.name] = cls
+            cls.__doc__ = f"{cls.__doc__}{cls._described}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -54,7 +62,12 @@ class BalancedAccuracy(MetricChoice):
     name: ClassVar[str] = "balanced_accuracy"
 
 
-_POS_LABEL = """
+@dataclass(frozen=True)
+class _TwoClasses(MetricChoice):
+    """A metric of two classes."""
+
+    pos_label: Any = None
+    _described: ClassVar[str] = """
 
     Parameters
     ----------
@@ -62,16 +75,6 @@ _POS_LABEL = """
         The positive class, which scores, and a single column of probabilities, are of; 1 by default
         if the classes are 0 and 1, or -1 and 1.
     """
-
-
-@dataclass(frozen=True)
-class _TwoClasses(MetricChoice):
-    """A metric of two classes, whose subclasses are documented with its one option."""
-
-    pos_label: Any = None
-
-    def __init_subclass__(cls) -> None:
-        cls.__doc__ = f"{cls.__doc__}{_POS_LABEL}"
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,11 @@ class BrierScore(_TwoClasses):
 
 
 @dataclass(frozen=True)
-class AbsoluteError(MetricChoice):
-    """The negative mean absolute error, of numbers.
+class _OfNumbers(MetricChoice):
+    """A metric of numbers."""
+
+    y_range: tuple[float, float]
+    _described: ClassVar[str] = """
 
     Parameters
     ----------
@@ -160,40 +166,21 @@ class AbsoluteError(MetricChoice):
         The range in which all labels and predictions lie, those of the population too.
     """
 
-    y_range: tuple[float, float]
+
+@dataclass(frozen=True)
+class AbsoluteError(_OfNumbers):
+    """The negative mean absolute error, of numbers."""
+
     name: ClassVar[str] = "neg_mean_absolute_error"
 
 
 @dataclass(frozen=True)
-class SquaredError(MetricChoice):
-    """The negative mean squared error, of numbers.
+class SquaredError(_OfNumbers):
+    """The negative mean squared error, of numbers."""
 
-    Parameters
-    ----------
-    y_range : (float, float)
-        The range in which all labels and predictions lie, those of the population too.
-    """
-
-    y_range: tuple[float, float]
     name: ClassVar[str] = "neg_mean_squared_error"
 
 
-CHOICES: tuple[type[MetricChoice], ...] = (
-    Error,
-    Accuracy,
-    BalancedAccuracy,
-    Precision,
-    Recall,
-    Specificity,
-    F1,
-    Cost,
-    RocAuc,
-    LogLoss,
-    BrierScore,
-    AbsoluteError,
-    SquaredError,
-)
-_CHOICE_OF = {choice.name: choice for choice in CHOICES}
 # what other tools call them
 _SYNONYMS = {
     other: known
@@ -246,17 +233,18 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
         if known is None:
             raise
         raise ValueError(f"{error}: write {known!r}") from None
-    choice, row = _CHOICE_OF[name], METRICS[name]
+    choice = _CHOICES[name]
+    has = [field.name for field in fields(choice)]
     for option, value in options.items():
-        if option not in row.options:
-            has = f"has {', '.join(row.options)}" if row.options else "has none"
+        if option not in has:
             raise TypeError(
-                f"{option} must be left out with metric={name!r}, which {has}, got {shown(value)}"
+                f"{option} must be left out with metric={name!r}, which has "
+                f"{', '.join(has) or 'none'}, got {shown(value)}"
             )
-    for option in row.required:
-        if option not in options:
+    for field in fields(choice):
+        if field.default is MISSING and field.name not in options:
             raise TypeError(
-                f"{option} must be given with metric={name!r}: "
-                f"metrics.{choice.__name__}({option}=...)"
+                f"{field.name} must be given with metric={name!r}: "
+                f"metrics.{choice.__name__}({field.name}=...)"
             )
     return choice(**options)

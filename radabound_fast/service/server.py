@@ -16,6 +16,8 @@ with needs("serve"):
 
 IDLE_SECONDS = 60
 MOST_CONNECTIONS = 1000
+# after a signal to end: requests that have not arrived by then get a 503
+END_SECONDS = 3
 MOST_HEAD = 2**16  # octets
 # requests make no reference cycles, so collect rarely
 _GC_THRESHOLDS = 20_000, 10, 10
@@ -60,7 +62,7 @@ def make_server(
         h11_max_incomplete_event_size=MOST_HEAD,
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",  # below it strangers write lines at will
         access_log=False,
         server_header=False,
         date_header=False,
@@ -69,7 +71,7 @@ def make_server(
         forwarded_allow_ips="127.0.0.1,::1",
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=END_SECONDS,
         ssl_certfile=tls_cert,
         ssl_keyfile=tls_key,
     )

@@ -214,7 +214,10 @@ def test_a_search_stores_and_reports_rounded_scores_alone(tmp_path):
             search.query_many(ROWS[rows], keys=[3, 4])
             stored = [entry[:-1] for entry in search.database.all().values()]
             report = search.report()
-            reports.append((stored, report.to_json(), report.to_markdown(), str(report)))
+        reader = DeclaredSearch.open(path)  # without the labels
+        assert reader.report().to_json() == report.to_json()
+        assert reader.guarantee == search.guarantee
+        reports.append((stored, report.to_json(), report.to_markdown(), str(report)))
     assert reports[0] == reports[1]
     assert "(rounded to multiples of 0.05)" in reports[0][3]
     assert json.loads(reports[0][1])["best"]["value"] == 0.25

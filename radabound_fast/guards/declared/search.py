@@ -36,9 +36,9 @@ from radabound_fast.guards.declared.answers import (
 )
 from radabound_fast.guards.declared.rows import LossRows, Rows
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
-from radabound_fast.guards.opening import Judged
+from radabound_fast.guards.opening import Judged, check_same
 from radabound_fast.guards.release import Release, described, release_from, rounding, rounding_told
-from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import (
     COUNTED,
     MEANS,
@@ -53,13 +53,12 @@ from radabound_fast.metrics import (
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
-from radabound_fast.spaces.space import Codes, same_description
+from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
-    from radabound_fast.store import Durability, Path
+    from radabound_fast.store import Description, Durability, Path
     from radabound_fast.store.record import Entry, Query, SearchRecord
-    from radabound_fast.store.served import ServedDatabase
 
 # answers whose limits are computed one by one
 _FEW = 3
@@ -156,6 +155,8 @@ class DeclaredSearch(Guard):
     """
 
     needs: ClassVar[Literal["key", "guess"] | None] = "key"
+    _record: SearchRecord | None = None
+    _record_kind = "SearchRecord"
 
     @sealed
     def __init__(
@@ -171,8 +172,8 @@ class DeclaredSearch(Guard):
         release: Release = "interval",
     ) -> None:
         self._holdout = as_judged(judged)
+        rounding(release, self._holdout)
         self.release: Release = release
-        self._rounded = rounding(release, self._holdout)
         self.space: Space = as_space(space)
         self.delta = check_delta(delta)
         self.allow_reruns = check_bool(allow_reruns=allow_reruns)
@@ -185,7 +186,6 @@ class DeclaredSearch(Guard):
         self._truth = self._truth_beside(baseline)
         self._secret = os.urandom(16)
         self._terms = self._terms_of_holdout()
-        self._record: SearchRecord | None = None  # the database it was opened from
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
@@ -209,6 +209,10 @@ class DeclaredSearch(Guard):
         if self._truth is not None:
             measure = self._truth.measure(self._secret)._replace(rounded=self._rounded)
         return self._terms_for(measure)
+
+    @property
+    def _rounded(self) -> Rounded | None:
+        return self.release if isinstance(self.release, Rounded) else None
 
     @property
     def size(self) -> int | None:
@@ -706,73 +710,43 @@ class DeclaredSearch(Guard):
         OSError
             It cannot be read and written.
         """
-        from radabound_fast.store import SearchRecord, open_record
+        return cls._open(locals())
 
-        name, new, made = os.fsdecode(path), None, None
-        whose = Judged(judged, holdout_id)
-        options: dict[str, Any] = {
-            "delta": delta,
-            "allow_reruns": allow_reruns,
-            "two_sided": two_sided,
-            "n_folds": n_folds,
-            "release": release,
+    def _description(self) -> Description:
+        return {
+            "kind": self.kind,
+            "parameters": self.parameters,
+            "secret": self._secret.hex(),
+            "metric": self._terms.measure.describe(),
         }
-        if space is not None or delta is not None:
-            made = cls(whose.apart(), space, baseline=baseline, **options)
-            new = {
-                "parameters": made._parameters(),
-                "holdout": whose.new_identity(),
-                "secret": made._secret.hex(),
-                "metric": made._terms.measure.describe(),
-            }
-        record = open_record(SearchRecord, path, durability, new)
-        stored = record.description["parameters"]
-        whose.check_made_for(name, record.description["holdout"])
-        if made is None:
-            arguments = dict(stored)
-            if whose.holdout is None:
-                whose.holdout = Losses(arguments["n_samples"])
-            del arguments["n_samples"]
-            arguments["space"] = from_description(stored["space"])
-            arguments["release"] = release_from(stored["release"])
-            whose.take_stored_metric(record.description["metric"])
-            made = cls(whose.apart(), baseline=baseline, **arguments)
-        for parameter, value in made._parameters().items():
-            if not same_description(value, stored.get(parameter)):
-                raise ValueError(
-                    f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
-                    f"made, got {value!r:.200}"
-                )
-        made._secret = bytes.fromhex(record.description["secret"])
-        stored_measure = _measure_from(record.description)
-        if judged is None:  # for reading: a search that was made on labels, without them
-            made._terms = made._terms_for(stored_measure)
-        else:
-            made._terms = made._terms_of_holdout()
-        if made._terms.measure != stored_measure:
-            raise ValueError(
-                f"metric, options, weights, groups and baseline must be those with which {name} "
-                f"was made, {stored_measure}"
-            )
-        made._record = record
-        if whose.holdout is not None:
-            made._holdout = whose.holdout
-        made._holdout.note_guard(record.path)
-        return made
 
-    @property
-    def database(self) -> SearchRecord | None:
-        """The database that the search was opened from, if it was."""
-        return self._record
+    @classmethod
+    def _of_file(
+        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
+    ) -> Self:
+        parameters = dict(stored["parameters"])
+        n_samples = parameters.pop("n_samples")
+        if are_given:
+            whose.apart()  # raises where there is nothing to judge
+        else:
+            space = from_description(parameters["space"])
+            given = parameters | {"space": space, "baseline": given["baseline"]}
+            given["release"] = release_from(given["release"])
+        to_read = whose.holdout is None  # a search that was made on labels, without them
+        release = "interval" if to_read else given["release"]
+        search = cls(whose.as_stored(stored["metric"], n_samples), **given | {"release": release})
+        search._secret = bytes.fromhex(stored["secret"])
+        search._terms = search._terms_of_holdout()
+        if to_read:
+            search.release = given["release"]
+            search._terms = search._terms_for(_measure_from(stored))
+        check_same(name, search._description(), stored)
+        return search
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The search's parameters as JSON values."""
-        return self._parameters()
-
-    def _parameters(self) -> dict[str, Any]:
-        # as they come back from JSON
-        import json
+        import json  # which many queries need not
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         return {
@@ -784,14 +758,6 @@ class DeclaredSearch(Guard):
             "n_folds": self.n_folds,
             "release": described(self.release),
         }
-
-    def share_transactions(self) -> ServedDatabase:
-        """Have the calls of an opened search committed together from now on, with a log of them."""
-        from radabound_fast.store.served import ServedDatabase
-
-        if self._record is None:
-            raise RuntimeError("this search is in no database: share it as a database (open)")
-        return ServedDatabase(self._record)
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
@@ -809,9 +775,6 @@ class DeclaredSearch(Guard):
         lows, highs = self._terms.intervals(kept, np.array([row[-1] for row in stored]))
         widths = self._terms.half_width(self._terms.measure.values(kept), lows, highs)
         return zip(lows.tolist(), highs.tolist(), np.asarray(widths).tolist(), strict=True)
-
-    def close(self) -> None:
-        """Do nothing: the database of an opened search is open for the length of a query."""
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy goes its own way
