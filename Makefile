@@ -101,7 +101,7 @@ tsan:
 faults: .venv/test
 	$(BIN)/python tests/faults/try_faults.py
 
-# an hour, on this machine alone; the quick one takes a minute, writes nothing
+# docs/evidence/attacks.md: an hour, on this machine alone; the quick one takes a minute, writes nothing
 attacks: .venv/test
 	PYTHONPATH=tests $(BIN)/python -m attacks
 
