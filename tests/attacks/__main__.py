@@ -97,8 +97,8 @@ def row(attack: Attack, proxy: str, outcome: Outcome) -> str:
 def cost_table(rows: list[str], n_faults: int, seconds: float) -> str:
     return "\n".join([
         textwrap.fill(
-            f"Made by `make attacks` on {date.today()}: {len(rows)} attacks of {seconds:g} seconds. "
-            f"{n_faults} times one cost more than it may.", 110),
+            f"Made by `make attacks` on {date.today()}: {len(rows)} attacks of {seconds:g} seconds "
+            f"each. {n_faults} times one cost more than it may.", 110),
         "",
         "| attack | in front | sent | others' calls that were answered | median wait, ms "
         "| longest, ms | memory, MB | logs, GB a day |",
