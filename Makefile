@@ -46,7 +46,7 @@ docs: .venv/docs
 	$(BIN)/python docs/make/links.py site
 
 # into dist/: what a release has and this machine can make, tried where CI does not try it
-release: .venv/test test-lowest platforms chroot
+release: .venv/test attacks test-lowest platforms chroot
 	.ci/release
 
 # the guard for microcontrollers as a library of its own
