@@ -7,7 +7,7 @@ import threading
 import warnings
 from copy import copy
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,7 @@ class _Judged:
 class Losses(_Judged):
     """A holdout whose guard is asked about losses, and never sees labels.
 
+    Its `metric` is "mean loss", of which less is better.  There are no labels, and no classes.
     ``RadaBound(4000, ...)`` is short for ``RadaBound(Losses(4000), ...)``.
 
     Parameters
@@ -110,35 +111,10 @@ class Losses(_Judged):
         n_samples = check_n_samples(n_samples)
         super().__init__(n_samples, Weighting.of(n_samples, sample_weight, groups))
 
-    @property
-    def metric(self) -> str:
-        """What answers are: "mean loss"."""
-        return "mean loss"
-
-    @property
-    def greater_is_better(self) -> bool:
-        """False: losses are better the smaller they are."""
-        return False
-
-    @property
-    def takes(self) -> str:
-        """What a query brings: "losses"."""
-        return "losses"
-
-    @property
-    def classes(self) -> None:
-        """None: there are no labels."""
-        return None
-
-    @property
-    def pos_label(self) -> None:
-        """None: there are no labels."""
-        return None
-
-    @property
-    def labels(self) -> None:
-        """None: there are no labels."""
-        return None
+    metric: Final = "mean loss"
+    greater_is_better: Final = False
+    takes: Final = "losses"
+    classes = pos_label = labels = None
 
     def part(self, rows: NDArray[np.bool_]) -> Losses:
         """Return some of the rows as a holdout of their own."""

@@ -85,17 +85,17 @@ def in_thread(guard, folder, **options):
 
 # starts services, each in a child of its own: what takes a second is imported once
 NURSERY = """
-import asyncio, json, os, signal, sys
+import json, os, signal, sys, threading
 import radabound_fast.service.server
 from radabound_fast import cli
-from radabound_fast.service import app
+from radabound_fast.service import answering
 from radabound_fast.store import ledger
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, answer = ledger.Ledger._commit, app.Service._answer_waiting
+    commit, answer = ledger.Ledger._commit, answering.Answering.answer
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -105,12 +105,12 @@ def dying(where):
         if progress is not None and where == "after the commit":
             die()
 
-    def answering(service):
-        answer(service)
+    def answers(service, calls):
+        answer(service, calls)
         if where == "after the reply":
-            asyncio.get_running_loop().call_later(0.2, die)
+            threading.Timer(0.2, die).start()
 
-    ledger.Ledger._commit, app.Service._answer_waiting = committing, answering
+    ledger.Ledger._commit, answering.Answering.answer = committing, answers
 
 for line in sys.stdin:
     if not os.fork():

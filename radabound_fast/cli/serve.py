@@ -68,7 +68,10 @@ def add_serve(commands: Any) -> None:
     parser.add_argument("--labels", required=True, metavar="FILE", help="the m labels")
     parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
     parser.add_argument(
-        "--tokens", required=True, metavar="FILE", help="a line `name token [answers a day]` each"
+        "--tokens",
+        required=True,
+        metavar="FILE",
+        help="a line `name token [limits]` each; it may change meanwhile",
     )
     parser.add_argument(
         "--host", default="127.0.0.1",
@@ -153,6 +156,13 @@ def _serve(args: argparse.Namespace) -> int:
         if not ipaddress.ip_address(host).is_loopback:
             clear = " in clear" if args.tls_cert is None else ""
             _warn(f"other machines can connect{clear}, past that proxy: leave out --host")
+        asking = [team for team in tokens.teams if not team.is_owner]
+        if guard.needs == "key" and len(asking) > 1 and asking[0].part is None:
+            _warn(
+                f"{len(asking)} teams may ask about every key: all intervals hold at once with "
+                f"probability 1 - {len(asking)} delta, unless each has keys= of its own in "
+                f"{args.tokens} (docs/how-to/serve-a-holdout.md)"
+            )
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = make_server(

@@ -74,12 +74,10 @@ def results_of(
     holdout: AnyHoldout, candidates: list[dict[str, Any]], answers: list[Any]
 ) -> dict[str, Any]:
     """`HoldoutSearchCV.cv_results_`."""
-    told = [answer.to_dict() for answer in answers]
-    n_withheld = len(candidates) - len(answers)
+    fields = [answer.to_dict() for answer in answers] + [{}] * (len(candidates) - len(answers))
 
     def column(name: str) -> NDArray[np.float64]:
-        known = [fields.get(name, np.nan) for fields in told]
-        return np.array(known + [np.nan] * n_withheld, np.float64)
+        return np.array([each.get(name, np.nan) for each in fields], np.float64)
 
     scores = as_score(holdout, column("value"))
     limits = np.sort([as_score(holdout, column(name)) for name in ("low", "high")], axis=0)
@@ -117,8 +115,8 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """1 is the best, equals share the lower number, and what was withheld comes last."""
-    told = np.where(np.isnan(scores), -np.inf, scores)
-    return np.array([1 + np.sum(told > score) for score in told], np.int32)
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    return np.array([1 + np.sum(known > score) for score in known], np.int32)
 
 
 def check_length(X_holdout: Any, n_samples: int) -> None:

@@ -247,7 +247,7 @@ class Ledger:
     def _commit(self, progress: Progress | None) -> None:
         """Commit the transaction; None: the state stays."""
         blob = None if progress is None else blob_of(progress, self._checksums)
-        if blob is not None:
+        if blob not in (None, self._seen):  # which is what the file has
             self._rows("UPDATE guard SET state = ?", blob)
         self._rows("COMMIT")
         self._seen = blob or self._seen

@@ -75,6 +75,13 @@ class Log:
         ).fetchone()
         return 0 if found is None else int(found[0])
 
+    def n_answers_of_all(self, day: int, but: str) -> int:
+        """Return how many answers all teams but one got on a day."""
+        found = self._database.execute(
+            "SELECT sum(n_answers) FROM served_by_day WHERE day = ? AND team != ?", (day, but)
+        ).fetchone()
+        return int(found[0] or 0)
+
     def add(self, calls: list[Served]) -> None:
         """Store calls, and count them."""
         self._database.executemany("INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)", calls)

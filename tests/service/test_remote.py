@@ -956,11 +956,22 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
     ("text", "reason"),
     [
         ("", "must have a line `name token` for everybody"),
-        ("red", "line 1: must be a name, a token, and at most a limit, got 1 words"),
+        ("red", "line 1: must be a name, a token, and at most limits, got 1 word"),
         ("# x\n\nred short", "line 3: a token must have at least 16 characters"),
         ("r/d token-0123456789ab", "line 1: a name must be letters"),
         ("red sha256:12", "line 1: sha256: must be followed by 64 hexadecimal digits"),
         ("red token-0123456789ab -5", "line 1: a limit must be a whole number"),
+        ("red token-0123456789ab until=soon", "line 1: until must be a date or a time"),
+        ("red token-0123456789ab until=9999-12-31", "line 1: until must be a date or a time"),
+        ("red token-0123456789ab keys=5..4", "line 1: keys must be a range"),
+        ("red token-0123456789ab keys={}", "line 1: keys must be a range"),
+        ("* keys=0..4", "line 1: a limit must be a whole number"),
+        ("red token-0123456789ab\n* 5\n* 6", "must have one line of '*' at most"),
+        ("red token-0123456789ab keys=0..4\nblue token-9876543210ab", "blue has none"),
+        (
+            "red token-0123456789ab keys=0..4\nblue token-9876543210ab keys=4..5",
+            "keys of red and blue must be apart",
+        ),
         ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
         ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
         ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
@@ -986,13 +997,13 @@ def test_a_file_of_tokens_is_refused_by_its_line_and_without_a_token(tmp_path, t
 
 @pytest.mark.parametrize("word", ["sha256:", "SHA256:", "Sha256:"])
 def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path, word):
-    from radabound_fast.service.tokens import Tokens
+    from radabound_fast.service.tokens import Team, Tokens
 
     path = tmp_path / "t.txt"
     digest = hashlib.sha256(b"a token of mine").hexdigest()
     path.write_text(f"red {word}{digest} 7\nowner owner-token-0123456789\n")
     tokens = Tokens(path)
-    assert tokens.team_of(b"a token of mine") == ("red", 7)
+    assert tokens.team_of(b"a token of mine") == Team("red", 7)
     assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
 
 
@@ -1005,6 +1016,42 @@ def test_files_of_an_editor_that_marks_utf_8_are_read(tmp_path):
     assert [team.name for team in Tokens(path).teams] == ["owner", "red"]
     path.write_text('{"depth": [1, 2]}', "utf-8-sig")
     assert read_space(path) == as_space({"depth": [1, 2]})
+
+
+BUSY = json.dumps({"error": {"type": "RuntimeError", "message": "64 calls of red wait"}}).encode()
+TODAY = json.dumps({"error": {"type": "RuntimeError", "message": "0 answers left"}}).encode()
+
+
+def test_it_waits_where_the_service_says_that_waiting_helps(service, monkeypatch, caplog):
+    """After a limit that is free again in seconds; a proxy's 429 as well, which says nothing."""
+    client = service.remote(timeout=100)
+    replies = [(429, BUSY, 1.0), (429, b"<html>", None), (429, BUSY, 7.0), (503, BUSY, 1.0)]
+    send, came = client._send, iter(replies)
+    monkeypatch.setattr(client, "_send", lambda *sent: next(came, None) or send(*sent))
+    slept = simulated_time(monkeypatch)
+    assert client.query(row()).number == 1
+    assert slept[0] == 1.0 and slept[1] == 0.1 and slept[2] == 7.0 and len(slept) == 4
+    assert "64 calls of red wait" in caplog.text
+
+
+@pytest.mark.parametrize(("seconds", "n_tries"), [(101.0, 1), (40.0, 3)])
+def test_it_raises_what_the_service_says_where_waiting_is_longer_than_a_call(
+    service, monkeypatch, seconds, n_tries
+):
+    client, tries = service.remote(timeout=100), []
+    monkeypatch.setattr(client, "_send", lambda *_: tries.append(0) or (429, TODAY, seconds))
+    simulated_time(monkeypatch)
+    with pytest.raises(RuntimeError, match="0 answers left"):
+        client.query(row())
+    assert len(tries) == n_tries
+
+
+def test_more_rows_than_the_service_takes_are_refused_before_they_leave(service, monkeypatch):
+    client = service.remote()
+    monkeypatch.setattr(client, "_max_rows", 3)
+    monkeypatch.setattr(client, "_send", None)
+    with pytest.raises(ValueError, match="rows must be at most 3 a call, got 4"):
+        client.query_many([row()] * 4)
 
 
 def test_the_pauses_between_two_tries_grow_and_end(tmp_path, monkeypatch):

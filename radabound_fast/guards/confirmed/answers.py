@@ -2,67 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, overload
+from dataclasses import dataclass
+from math import nan
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernels.guard import Answer
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.declared.answers import Comparison
+from radabound_fast.guards.mean_guard import MeanAnswer
 
+Number = float | None
+
+# the fields that not every answer has
 _OPTIONAL = (
-    "asymptotic_low",
-    "asymptotic_high",
-    "asymptotic_gain_low",
-    "asymptotic_gain_high",
-    "asymptotic_nats",
-    "passed",
+    *("gain", "gain_low", "gain_high", "asymptotic_low", "asymptotic_high"),
+    *("asymptotic_gain_low", "asymptotic_gain_high", "asymptotic_nats", "passed"),
 )
 
 
 class Finalist(NamedTuple):
-    """What is known of a finalist, as the guard's events hold it; None: it was not released.
-
-    Attributes
-    ----------
-    name : str
-    number, batch : int
-        Its place among all finalists, and in which batch it was confirmed.
-    nats : float
-        What its interval was taken at.
-    search_value : float or None
-        The metric on the search rows.
-    value : (value, low, high)
-    gain : Comparison or None
-        Over the baseline.
-    over : dict of str to Comparison
-        Gains over the other finalists of its batch, by their names.
-    passed : bool or None
-        The verdict, where one was asked for.
-    asymptotic : (low, high) or None
-        Of the value: by the normal approximation, where the proved limits are much wider, or by the
-        bootstrap.
-    asymptotic_nats : float or None
-        What `asymptotic` was taken at by the bootstrap; None by the normal approximation.
-    """
+    """What is known of a finalist, as the guard's events hold it; None: it was not released."""
 
     name: str
-    number: int
-    batch: int
-    nats: float
-    search_value: float | None = None
-    value: tuple[float | None, float | None, float | None] = (None, None, None)
-    gain: Comparison | None = None
+    number: int  # its place among all finalists
+    batch: int  # in which it was confirmed
+    nats: float  # what its interval was taken at
+    search_value: Number = None  # the metric on the search rows
+    value: tuple[Number, Number, Number] = (None, None, None)  # and its limits
+    gain: Comparison | None = None  # over the baseline
+    # over the other finalists of its batch, by their names
     over: dict[str, Comparison] = {}  # noqa: RUF012 a default that nobody changes
-    passed: bool | None = None
+    passed: bool | None = None  # the verdict, where one was asked for
+    # limits by the normal approximation, where the proved ones are much wider, or by the bootstrap,
+    # and what these were taken at
     asymptotic: tuple[float, float] | None = None
-    asymptotic_nats: float | None = None
+    asymptotic_nats: Number = None
 
 
-class ConfirmedAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ConfirmedAnswer(MeanAnswer):
     """The answer for one finalist of a `ConfirmedSearch`.
 
     Attributes
@@ -101,112 +82,57 @@ class ConfirmedAnswer(Answer):
         differ.
     asymptotic_nats : float or None
         What each limit of the value was taken at by the bootstrap; None without it.
+    over : dict of str to Comparison
+        Gains over the other finalists of its batch that were released, by their names.
     """
 
-    __slots__ = ("_finalist", "_has_gains")
-    fields: ClassVar[tuple[str, ...]] = (*Answer.fields, "name", "batch", "nats", "search_value")
+    name: str
+    batch: int
+    nats: float
+    search_value: Number
+    gain: Number
+    gain_low: Number
+    gain_high: Number
+    asymptotic_low: Number
+    asymptotic_high: Number
+    asymptotic_gain_low: Number
+    asymptotic_gain_high: Number
+    asymptotic_nats: Number
+    passed: bool | None
+    over: dict[str, Comparison]
 
-    def __init__(self, finalist: Finalist, has_gains: bool) -> None:
-        self._finalist, self._has_gains = finalist, has_gains
-
-    @property
-    def value(self) -> float:
-        return _number(self._finalist.value[0])
-
-    @property
-    def low(self) -> float:
-        return _number(self._finalist.value[1])
-
-    @property
-    def high(self) -> float:
-        return _number(self._finalist.value[2])
-
-    @property
-    def half_width(self) -> float:
-        return max(self.value - self.low, self.high - self.value)
-
-    @property
-    def number(self) -> int:
-        return self._finalist.number
-
-    @property
-    def name(self) -> str:
-        return self._finalist.name
-
-    @property
-    def batch(self) -> int:
-        return self._finalist.batch
-
-    @property
-    def nats(self) -> float:
-        return self._finalist.nats
-
-    @property
-    def search_value(self) -> float | None:
-        return self._finalist.search_value
-
-    @property
-    def passed(self) -> bool | None:
-        return self._finalist.passed
-
-    @property
-    def gain(self) -> float | None:
-        return self._gain(0)
-
-    @property
-    def gain_low(self) -> float | None:
-        return self._gain(1)
-
-    @property
-    def gain_high(self) -> float | None:
-        return self._gain(2)
-
-    @property
-    def asymptotic_low(self) -> float | None:
-        return None if self._finalist.asymptotic is None else self._finalist.asymptotic[0]
-
-    @property
-    def asymptotic_high(self) -> float | None:
-        return None if self._finalist.asymptotic is None else self._finalist.asymptotic[1]
-
-    @property
-    def asymptotic_gain_low(self) -> float | None:
-        return None if self._finalist.gain is None else self._finalist.gain.asymptotic_low
-
-    @property
-    def asymptotic_gain_high(self) -> float | None:
-        return None if self._finalist.gain is None else self._finalist.gain.asymptotic_high
-
-    @property
-    def asymptotic_nats(self) -> float | None:
-        return self._finalist.asymptotic_nats
-
-    def _gain(self, place: int) -> float | None:
-        if not self._has_gains:
-            return None
-        return math.nan if self._finalist.gain is None else self._finalist.gain[place]
-
-    @property
-    def finalist(self) -> Finalist:
-        """All that was released of the finalist."""
-        return self._finalist
+    @classmethod
+    def of(cls, finalist: Finalist, has_gains: bool) -> Self:
+        """Return the answer for a finalist, whose search has a baseline or none."""
+        value, low, high = (nan if one is None else one for one in finalist.value)
+        unknown: Any = nan if has_gains else None
+        gain = finalist.gain or Comparison(unknown, unknown, unknown, unknown)
+        limits = finalist.asymptotic or (None, None)
+        same = ("number", "name", "batch", "nats", "search_value", "passed", "over")
+        return cls(
+            value=value,
+            low=low,
+            high=high,
+            half_width=max(value - low, high - value),
+            gain=gain.gain,
+            gain_low=gain.gain_low,
+            gain_high=gain.gain_high,
+            asymptotic_low=limits[0],
+            asymptotic_high=limits[1],
+            asymptotic_gain_low=gain.asymptotic_low,
+            asymptotic_gain_high=gain.asymptotic_high,
+            asymptotic_nats=finalist.asymptotic_nats,
+            **{name: getattr(finalist, name) for name in same},
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name; of optional ones those that are there."""
-        names = ["gain", "gain_low", "gain_high"] if self._has_gains else []
-        names += [name for name in _OPTIONAL if getattr(self, name) is not None]
-        return super().to_dict() | {name: getattr(self, name) for name in names}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ConfirmedAnswer):
-            return NotImplemented
-        return bool(self.__reduce__() == other.__reduce__())
+        every = MeanAnswer.to_dict(self)
+        del every["over"]
+        return {k: value for k, value in every.items() if value is not None or k not in _OPTIONAL}
 
     def __hash__(self) -> int:
         return hash((self.name, self.number))
-
-    def __reduce__(self) -> Any:
-        return type(self), (self._finalist, self._has_gains)
 
 
 class ConfirmedAnswers(Answers[ConfirmedAnswer]):
@@ -267,14 +193,14 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
             The search was not made with ``pairs=True``, or the pair is not of one batch, or its
             gain is released at the end alone.
         """
-        first = self[a].finalist
-        if b not in first.over:
+        over = self[a].over
+        if b not in over:
             self[b]  # noqa: B018 raises where there is no such name
             raise KeyError(
                 f"no gain of {a!r} over {b!r} was released: that takes pairs=True, and finalists "
                 "of one batch, after the last of which all is released"
             )
-        return first.over[b]
+        return over[b]
 
     @overload
     def __getitem__(self, index: int | str) -> ConfirmedAnswer: ...
@@ -288,7 +214,3 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
                 return answer
         called = ", ".join(self.names) or "none so far"
         raise KeyError(f"no finalist is called {index!r}; there are: {called}")
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value

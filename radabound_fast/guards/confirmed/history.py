@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations, count
 from typing import Any, Literal, NamedTuple
 
@@ -83,15 +84,8 @@ class Model(NamedTuple):
 class History:
     """What the events say: who was confirmed, what that costs later batches, and whether it ended.
 
-    Attributes
-    ----------
-    finalists : list of Finalist
-    n_batches : int
-    log_outcomes : float
-        ``ln M``, over all batches.
-    nominated : dict of str to (int, dict)
-        The last nomination of each name: its place among the events, and the event.
-    ended : bool
+    `log_outcomes` is ``ln M`` over all batches, and `nominated` has the last nomination of each
+    name: its place among the events, and the event.
     """
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
@@ -148,34 +142,20 @@ def _finalist(told: dict[str, Any]) -> Finalist:
     )
 
 
+@dataclass(frozen=True)
 class Confirmation:
-    """The confirmation rows, and what batches of finalists pay for claims about them.
+    """The confirmation rows, and what batches of finalists pay for claims about them."""
 
-    Parameters
-    ----------
-    rows : CandidateRows
-    baseline : Candidate or None
-        What finalists have gains over.
-    pairs : bool
-        Whether finalists of a batch have gains over each other.
-    delta, n_batches : float, int or None
-        As for `ConfirmedSearch`.
-    seed : int or None
-        Of the bootstrap's signs; None: there is no bootstrap.
-    """
+    rows: CandidateRows
+    baseline: Candidate | None  # what finalists have gains over
+    pairs: bool  # whether finalists of a batch have gains over each other
+    delta: float
+    n_batches: int | None
+    seed: int | None  # of the bootstrap's signs; None: there is no bootstrap
 
-    def __init__(
-        self,
-        rows: CandidateRows,
-        baseline: Candidate | None,
-        pairs: bool,
-        delta: float,
-        n_batches: int | None,
-        seed: int | None,
-    ) -> None:
-        self._rows, self._baseline, self._pairs = rows, baseline, pairs
-        self._delta, self._n_batches, self._seed = delta, n_batches, seed
-        self._n_families = 1 + (baseline is not None) + pairs
+    @property
+    def _n_families(self) -> int:
+        return 1 + (self.baseline is not None) + self.pairs
 
     def nominate(self, turn: Turn, model: Model) -> None:
         """Keep a model as a finalist of the batch that will be confirmed; ValueError at the end."""
@@ -233,7 +213,7 @@ class Confirmation:
         if history.ended:
             raise self._exhausted(history, len(models))
         nats = self._nats(batch, len(models), history.log_outcomes)
-        candidates = [self._rows.candidate(model.stored) for model in models]
+        candidates = [self.rows.candidate(model.stored) for model in models]
         finalists = [
             Finalist(
                 model.name or history.free_name(number), number, batch, nats, model.search_value
@@ -244,7 +224,7 @@ class Confirmation:
         for place, candidate in enumerate(candidates):
             finalists[place], n_outcomes = self._in_part(finalists[place], candidate, question)
             outcomes.append(math.log(n_outcomes))
-        is_last = batch == self._n_batches
+        is_last = batch == self.n_batches
         if is_last:
             finalists = self._in_full(finalists, candidates, history.log_outcomes)
         for model, finalist, log_outcomes in zip(models, finalists, outcomes, strict=True):
@@ -262,17 +242,17 @@ class Confirmation:
         self, finalist: Finalist, candidate: Candidate, question: Question
     ) -> tuple[Finalist, int]:
         """What is released of a finalist that others may follow, and of how many outcomes."""
-        value, low, high = self._rows.value(candidate, finalist.nats)
+        value, low, high = self.rows.value(candidate, finalist.nats)
         if question.release == "pass":
             return finalist._replace(passed=question.passes(low, high)), 2
-        n_outcomes, (least, most) = self._rows.n_outcomes(candidate), self._rows.ends
+        n_outcomes, (least, most) = self.rows.n_outcomes(candidate), self.rows.ends
         grid = question.release
         if not isinstance(grid, Rounded):
             if n_outcomes is not None:
                 return finalist._replace(value=(value, low, high)), n_outcomes
             grid = Rounded((most - least) / _GRID_STEPS)
         rounded, half = grid.of(value), 0.5 * grid.step
-        hull = self._rows.hull(candidate, rounded - half, rounded + half, finalist.nats)
+        hull = self.rows.hull(candidate, rounded - half, rounded + half, finalist.nats)
         limits = (None, None) if hull is None else hull
         return finalist._replace(value=(rounded, *limits)), grid.n_values(least, most)
 
@@ -283,13 +263,13 @@ class Confirmation:
         of_values, of_gains, of_pairs = self._bootstrap_nats(candidates)
         full = []
         for place, (finalist, candidate) in enumerate(zip(finalists, candidates, strict=True)):
-            value, nats = self._rows.value(candidate, finalist.nats), of_values[place]
-            limits = None if nats is None else self._rows.value(candidate, nats)[1:]
-            if self._seed is None:
-                limits = self._rows.asymptotic(candidate, finalist.nats)
+            value, nats = self.rows.value(candidate, finalist.nats), of_values[place]
+            limits = None if nats is None else self.rows.value(candidate, nats)[1:]
+            if self.seed is None:
+                limits = self.rows.asymptotic(candidate, finalist.nats)
             finalist = finalist._replace(value=value, asymptotic=limits, asymptotic_nats=nats)
-            if self._baseline is not None:
-                gain = self._gain(self._baseline, candidate, finalist.nats, of_gains[place])
+            if self.baseline is not None:
+                gain = self._gain(self.baseline, candidate, finalist.nats, of_gains[place])
                 finalist = finalist._replace(gain=gain)
             full.append(finalist)
         if not of_pairs:
@@ -306,23 +286,23 @@ class Confirmation:
         self, before: Candidate, after: Candidate, nats: float, by_bootstrap: float | None
     ) -> Comparison:
         """How much better the second candidate is, with proved limits and the bootstrap's."""
-        gain = Comparison(*self._rows.gain(before, after, nats), nats)
+        gain = Comparison(*self.rows.gain(before, after, nats), nats)
         if by_bootstrap is None:
             return gain
-        _, low, high = self._rows.gain(before, after, by_bootstrap)
+        _, low, high = self.rows.gain(before, after, by_bootstrap)
         return gain._replace(asymptotic_low=low, asymptotic_high=high)
 
     def _bootstrap_nats(self, candidates: list[Candidate]) -> tuple[Nats, Nats, Nats]:
         """Nats for limits by the bootstrap, of values, gains and pairs; None of each without it."""
-        k, rows = len(candidates), self._rows
+        k, rows = len(candidates), self.rows
         gains: Nats = [None] * k
-        if self._seed is None:
-            return gains, gains, [None] * (math.comb(k, 2) if self._pairs else 0)
-        delta = self._delta / self._n_families
-        bootstrap = Bootstrap(rows.in_units(candidates), rows.n_samples, delta, self._seed)
-        if self._baseline is not None:
-            gains = bootstrap.of_gains(rows.in_units([self._baseline])[0])
-        return bootstrap.of_values(), gains, bootstrap.of_pairs() if self._pairs else []
+        if self.seed is None:
+            return gains, gains, [None] * (math.comb(k, 2) if self.pairs else 0)
+        delta = self.delta / self._n_families
+        bootstrap = Bootstrap(rows.in_units(candidates), rows.n_samples, delta, self.seed)
+        if self.baseline is not None:
+            gains = bootstrap.of_gains(rows.in_units([self.baseline])[0])
+        return bootstrap.of_values(), gains, bootstrap.of_pairs() if self.pairs else []
 
     def end(self, turn: Turn, last: list[Finalist]) -> None:
         """Release all of every finalist; of the last batch it is known already."""
@@ -332,7 +312,7 @@ class Confirmation:
         for batch in range(1, history.n_batches + 1 - bool(last)):
             places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
             contents = [turn.content(history.places[at]) for at in places]
-            candidates = [self._rows.candidate(from_bytes(content)) for content in contents]
+            candidates = [self.rows.candidate(from_bytes(content)) for content in contents]
             full += self._in_full(
                 [history.finalists[at] for at in places], candidates, log_outcomes
             )
@@ -342,9 +322,9 @@ class Confirmation:
     def _nats(self, batch: int, n_claims: int, log_outcomes: float) -> float:
         return confirmation_nats(
             n_claims,
-            self._delta,
+            self.delta,
             batch=batch,
-            n_batches=self._n_batches,
+            n_batches=self.n_batches,
             log_outcomes=log_outcomes,
             n_families=self._n_families,
         )
@@ -352,16 +332,16 @@ class Confirmation:
     def _exhausted(self, history: History, n_finalists: int) -> HoldoutExhausted:
         """Why nothing more is confirmed; what one more batch costs, and how it is declared."""
         batch, n_answered = history.n_batches + 1, len(history.finalists)
-        if history.n_batches != self._n_batches:
+        if history.n_batches != self.n_batches:
             reason = "close_out() has ended this search: nothing more is confirmed on its rows"
             return HoldoutExhausted(reason, n_answered=n_answered)
-        told, delta = history.log_outcomes, self._delta
+        told, delta = history.log_outcomes, self.delta
         declared, free = (
             confirmation_nats(n_finalists, delta, batch=batch, n_batches=n, log_outcomes=told)
             for n in (batch, None)
         )
         return HoldoutExhausted(
-            f"n_batches={self._n_batches} allows no further batch of finalists: "
+            f"n_batches={self.n_batches} allows no further batch of finalists: "
             f"{counted(batch - 1, 'was', 'were')} confirmed. One more has to be declared before "
             f"the first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, "
             f"with n_batches=None at {free:.1f}, and in a batch of its own alone at "

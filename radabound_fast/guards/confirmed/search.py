@@ -612,7 +612,7 @@ class ConfirmedSearch(Guard):
     def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
         has_gains = self._has_gains
         return ConfirmedAnswers(
-            (ConfirmedAnswer(finalist, has_gains) for finalist in finalists),
+            (ConfirmedAnswer.of(finalist, has_gains) for finalist in finalists),
             halted=history.ended,
             n_answered=len(history.finalists),
             greater_is_better=self.greater_is_better,

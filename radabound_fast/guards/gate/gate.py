@@ -26,7 +26,7 @@ from radabound_fast.guards.candidates import (
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.gate.history import History, Verdict
 from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
-from radabound_fast.guards.gate.rules import GateRules, comparators
+from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Judged, check_same
 from radabound_fast.guards.release import Rounded
@@ -139,24 +139,12 @@ class Gate(Guard, Owned):
         release: str | Rounded = "pass",
         row_ids: Sequence[str] | None = None,
     ) -> None:
+        conditions = {name: value for name, value in locals().items() if name in CONDITIONS}
         holdout = as_judged(judged)
         if holdout.labels is not None and isinstance(slices, Mapping):
             for name, rows in slices.items():
                 holdout.labels.check_rows(rows, name=f"slices[{name!r}]")
-        rules = GateRules.of(
-            holdout.n_samples,
-            delta=delta,
-            margin=margin,
-            total_margin=total_margin,
-            at_least=at_least,
-            at_most=at_most,
-            slices=slices,
-            slice_margin=slice_margin,
-            n_candidates=n_candidates,
-            promote=promote,
-            release=release,
-            has_baseline=baseline is not None,
-        )
+        rules = GateRules.of(holdout.n_samples, has_baseline=baseline is not None, **conditions)
         self._set_up(holdout, rules, row_ids, os.urandom(16))
         if baseline is not None:
             self._begin(baseline)
@@ -239,13 +227,13 @@ class Gate(Guard, Owned):
         so_far = f"{counted(verdict.n_passes, 'pass', 'passes')} so far"
         sure = f"{so_far}; with probability {certainty(self.delta)} none of this gate is ever wrong"
         if verdict.passed:
-            told = f"{name} passed: {claim} ({sure})."
+            text = f"{name} passed: {claim} ({sure})."
         elif verdict.verdict == "worse":
             gain = f"its gain over {other} is at most {self._rules.margin:g}"
-            told = f"{name} is worse: {gain} ({sure})."
+            text = f"{name} is worse: {gain} ({sure})."
         else:
-            told = f"{name} did not pass: these rows do not prove that {claim} ({so_far})."
-        return told if verdict.value is None else f"{told} Rounded: {verdict.value:g}."
+            text = f"{name} did not pass: these rows do not prove that {claim} ({so_far})."
+        return text if verdict.value is None else f"{text} Rounded: {verdict.value:g}."
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -321,21 +309,20 @@ class Gate(Guard, Owned):
         rules, history = self._rules, self._history()
         if not rules.has_baseline or rules.margin is None:
             raise ValueError("needed is of gains: this gate has no baseline with a margin")
-        found = {}
+        gains, (passes, *others) = {}, history.counts()
         for ahead in _AHEAD:
-            passes, *others = history.counts()
-            told = [passes + ahead, *others]
-            if rules.n_candidates is not None and sum(told) >= rules.n_candidates:
-                found[ahead] = math.inf
+            counts = [passes + ahead, *others]
+            if rules.n_candidates is not None and sum(counts) >= rules.n_candidates:
+                gains[ahead] = math.inf
                 continue
-            nats = self._nats(told)
-            found[ahead] = gain_needed(self.n_samples, disagreement, nats, margin=rules.margin)
-        return found
+            nats = self._nats(counts)
+            gains[ahead] = gain_needed(self.n_samples, disagreement, nats, margin=rules.margin)
+        return gains
 
     def _nats(self, counts: list[int]) -> float:
         """Return the nats of each one-sided limit of a candidate after these verdicts."""
-        nats = math.log(1.0 / self.delta)
-        nats += history_nats(counts, n_candidates=self._rules.n_candidates)
+        n_candidates = self._rules.n_candidates
+        nats = math.log(1.0 / self.delta) + history_nats(counts, n_candidates=n_candidates)
         if isinstance(self._rules.release, Rounded):
             nats += sum(counts) * self._rules.nats_a_release(self._readable())
         return nats
