@@ -103,7 +103,7 @@ class Comparisons:
         """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
         gains = moments_of_gains(rows, self._best, self._judge.n_samples)
         nats = -math.log(self._delta)
-        p_values = self._judge.p_values_of_losses(rows, gains, self._best, nats)
+        p_values = self._judge.p_values(rows, gains, self._best, nats, of_losses=True)
         self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
         return gains, p_values
 

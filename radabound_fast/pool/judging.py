@@ -89,44 +89,39 @@ class Judge:
     # ---- exact limits and tests -------------------------------------------------------------
 
     def limits(self, rows: Array, moments: Moments, nats: Floats) -> tuple[Floats, Floats]:
-        """Limits of the expected loss of each row, at errors of exp(-nats) a side."""
-        if rows.dtype == np.uint64:
-            return self.limits_of_counts(moments.plus, nats)
+        """Limits of the expected loss of real-valued rows, at errors of exp(-nats) a side."""
         pairs = [betting_interval(row, one) for row, one in zip(rows, nats.tolist(), strict=True)]
         lows, highs = np.array(pairs, np.float64).reshape(-1, 2).T
         return np.minimum(lows, moments.means), np.maximum(highs, moments.means)
 
-    def limits_of_counts(self, errors: NDArray[np.int64], nats: Floats) -> tuple[Floats, Floats]:
+    def limits_of_counts(self, errors: NDArray[np.int64], nats: Floats) -> tuple[Any, Any]:
         """Limits of the expected loss, given so many errors each."""
-        lows, highs = binomial_interval(errors, self.n_samples, nats)
-        return np.asarray(lows), np.asarray(highs)
+        return binomial_interval(errors, self.n_samples, nats)
 
-    def least_gains(self, rows: Array, gains: Moments, nats: Floats, base: Array) -> Floats:
-        """Lower limits of the expected gain of each row over a base row."""
-        if len(rows) == 0:
-            return np.empty(0)
-        if rows.dtype == base.dtype == np.uint64:
-            lows, _ = paired_interval(gains.plus, gains.minus, self.n_samples, nats)
-            return np.asarray(lows)
-        pairs = zip(self._halves(rows, base), nats.tolist(), strict=True)
+    def least_gains(self, rows: Array, gains: Moments, nats: Floats) -> Floats:
+        """Lower limits of the gain over the baseline; of counted gains without their rows."""
+        if gains.are_counts.all():
+            return np.asarray(paired_interval(gains.plus, gains.minus, self.n_samples, nats)[0])
+        assert self.baseline is not None
+        pairs = zip(self._halves(rows, self.baseline), nats.tolist(), strict=True)
         lows = [betting_interval(row, one)[0] for row, one in pairs]
         return np.minimum(2.0 * np.array(lows) - 1.0, gains.means)
 
-    def p_values(self, rows: Array, gains: Moments, base: Array, nats: float) -> Floats:
+    def p_values(
+        self, rows: Array, gains: Moments, base: Array, nats: float, *, of_losses: bool = False
+    ) -> Floats:
         """How surprising each row's gain over a base row is if it is none in the population.
 
         Of losses that are 0 or 1 by the exact sign test, of real-valued ones by betting, with bets
-        that are best for exp(-nats).
+        that are best for exp(-nats).  With `of_losses` how surprising the base row's gain over each
+        row is.
         """
-        if rows.dtype == base.dtype == np.uint64:
-            return np.asarray(sign_test(gains.plus, gains.minus))
-        return np.array([betting_p_value(row, 0.5, nats) for row in self._halves(rows, base)])
-
-    def p_values_of_losses(self, rows: Array, gains: Moments, base: Array, nats: float) -> Floats:
-        """How surprising the base row's gain over each row is, as `p_values`."""
-        if rows.dtype == base.dtype == np.uint64:
-            return np.asarray(sign_test(gains.minus, gains.plus))
-        return np.array([betting_p_value(1 - row, 0.5, nats) for row in self._halves(rows, base)])
+        if gains.are_counts.all():
+            counts = (gains.minus, gains.plus) if of_losses else (gains.plus, gains.minus)
+            return np.asarray(sign_test(*counts))
+        halves = self._halves(rows, base)
+        halves = 1.0 - halves if of_losses else halves
+        return np.array([betting_p_value(row, 0.5, nats) for row in halves])
 
     def _halves(self, rows: Array, base: Array) -> Floats:
         """Gains of each sample as losses in [0, 1]: a half is none."""

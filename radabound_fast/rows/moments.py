@@ -41,6 +41,11 @@ class Moments(NamedTuple):
     minus: NDArray[np.int64]
 
     @property
+    def are_counts(self) -> NDArray[np.bool_]:
+        """Whether values are 1, -1 or 0, as `plus` and `minus` count them."""
+        return self.plus >= 0
+
+    @property
     def scales(self) -> Floats:
         """One over the root of the squares; 0 without spread."""
         spread = np.sqrt(self.squares)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from radabound_fast._checks import certainty, counted
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers
-from radabound_fast.guards.report import BaseReport, released, scored, sentence, shown
+from radabound_fast.guards.report import SearchReport, released, scored, sentence, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class ConfirmedReport(BaseReport):
+class ConfirmedReport(SearchReport):
     """The result of a `ConfirmedSearch` so far; `ConfirmedSearch.report` makes one.
 
     ``str(report)`` is what to paste.  A notebook shows the picture and the ten best finalists too,
