@@ -228,17 +228,7 @@ def weighted(bound: Bound, units: Units) -> WeightedSequence:
             f"bound must be 'fixed-sequence' with sample_weight or groups, for which no other is "
             f"proved, got {bound.name!r}"
         )
-    return WeightedSequence(
-        name=bound.name,
-        source=bound.source,
-        proved=bound.proved,
-        estimators=bound.estimators,
-        sides=bound.sides,
-        weights=units.of_groups,
-        counts=units.counts,
-        largest=units.largest,
-        squares=units.squares,
-    )
+    return WeightedSequence(units.of_groups, units.counts, units.largest, units.squares)
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
