@@ -14,7 +14,6 @@ from radabound_fast.guards.ladder import Ladder as Ladder
 from radabound_fast.guards.radabound import RadaBound as RadaBound
 from radabound_fast.holdout import Holdout as Holdout
 from radabound_fast.holdout import Losses as Losses
-from radabound_fast.metrics import Rounded as Rounded
 from radabound_fast.planning import GatePlan as GatePlan
 from radabound_fast.planning import Plan as Plan
 from radabound_fast.planning import SearchPlan as SearchPlan
@@ -22,6 +21,7 @@ from radabound_fast.planning import plan as plan
 from radabound_fast.pool.model_pool import ModelPool as ModelPool
 from radabound_fast.rows.packing import pack_losses as pack_losses
 from radabound_fast.rows.rademacher import RademacherAverage as RademacherAverage
+from radabound_fast.rows.rounded import Rounded as Rounded
 from radabound_fast.rows.signs import SignMatrix as SignMatrix
 
 __version__: str

@@ -36,7 +36,7 @@ from radabound_fast.guards.gate.gate import Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
-from radabound_fast.metrics import Rounded
+from radabound_fast.rows.rounded import Rounded
 
 GUARDS: dict[str, Any] = {
     "radabound": RadaBound,

@@ -18,7 +18,7 @@ from radabound_fast.bounds.weighted import WeightedSequence
 from radabound_fast.guards.release import tolerance_before
 
 if TYPE_CHECKING:
-    from radabound_fast.metrics import Rounded
+    from radabound_fast.rows.rounded import Rounded
     from radabound_fast.rows.weighting import Units
 
 NO_LIMIT = 2**63 - 1

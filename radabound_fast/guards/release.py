@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any, Literal
 
 from radabound_fast._checks import shown
 from radabound_fast.holdout import Holdout, Losses
-from radabound_fast.metrics import Rounded
+from radabound_fast.rows.rounded import Rounded
 
 Release = Literal["interval"] | Rounded
 
@@ -46,6 +45,8 @@ def tolerance_before(rounded: Rounded | None, epsilon: float) -> float:
         raise ValueError(
             f"release must have a step below 2 epsilon = {2.0 * epsilon:g}, got {rounded!r}"
         )
+    from fractions import Fraction  # which is slow to import
+
     return float(Fraction(repr(epsilon)) - Fraction(repr(rounded.step)) / 2)
 
 

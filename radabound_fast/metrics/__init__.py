@@ -38,7 +38,6 @@ from ._choices import (
     choice_of,
 )
 from ._measure import MeanLoss, Measure
-from ._rounded import Rounded
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
 from ._truth import Truth, fingerprints_of
@@ -64,7 +63,6 @@ __all__ = [
     "Recall",
     "RocAuc",
     "RocBand",
-    "Rounded",
     "Specificity",
     "SquaredError",
     "Truth",

@@ -17,9 +17,9 @@ from radabound_fast.bounds import (
     paired_interval,
     weighted_cross_validation_interval,
 )
+from radabound_fast.rows.rounded import Rounded
 
 from ._classes import around
-from ._rounded import Rounded
 from ._table import METRICS
 from ._values import count_of, counts_of, read_counts, read_values
 

@@ -16,7 +16,7 @@ from radabound_fast.guards.confirmed.answers import Finalist
 from radabound_fast.guards.confirmed.bootstrap import Bootstrap, Nats
 from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.exhausted import HoldoutExhausted
-from radabound_fast.metrics import Rounded
+from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Turn
 
 Release = Literal["interval", "pass"] | Rounded

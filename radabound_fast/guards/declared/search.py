@@ -45,11 +45,11 @@ from radabound_fast.metrics import (
     MeanLoss,
     Measure,
     RocBand,
-    Rounded,
     Truth,
     fingerprints_of,
     roc_band,
 )
+from radabound_fast.rows.rounded import Rounded
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key

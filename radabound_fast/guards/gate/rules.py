@@ -20,9 +20,9 @@ from radabound_fast._checks import (
 from radabound_fast.guards.candidates import Candidate, CandidateRows, Estimate
 from radabound_fast.guards.gate.history import VERDICTS
 from radabound_fast.guards.release import described, release_from
-from radabound_fast.metrics import Rounded
 from radabound_fast.rows.packing import as_array, check_shape
 from radabound_fast.rows.parts import rows_of_text, text_of_rows
+from radabound_fast.rows.rounded import Rounded
 
 Slices = dict[str, NDArray[np.bool_]]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from radabound_fast._checks import check_positive
+
+if TYPE_CHECKING:
+    from decimal import Context, Decimal
 
 
 @dataclass(frozen=True)
@@ -46,41 +49,33 @@ class Rounded:
 
     def of(self, values: Any) -> Any:
         """Return what is released of a number, or of each in an array."""
-        return self._each(values, self._nearest)
+        return self._each(values, _nearest)
 
     def below(self, values: Any) -> Any:
         """Return the largest multiple of the step that is not above a number, or each."""
-        return self._each(values, lambda value: _floor(value, self._exact_step))
+        return self._each(values, _floor)
 
     def above(self, values: Any) -> Any:
         """Return the least multiple of the step that is not below a number, or each."""
-        return self._each(values, lambda value: -_floor(-value, self._exact_step))
+        return self._each(values, lambda value, step: -_floor(-value, step))
 
     def cell(self, values: Any) -> tuple[Any, Any]:
         """Return between which numbers all lie that are released like a number, or like each."""
-        least = self._each(values, lambda value: self._nearest(value) - _HALF)
-        return least, self._each(values, lambda value: self._nearest(value) + _HALF)
+        half = _decimal(0.5)
+        least = self._each(values, lambda value, step: _nearest(value, step) - half)
+        return least, self._each(values, lambda value, step: _nearest(value, step) + half)
 
     def n_values(self, least: float, most: float) -> int:
         """Return how many different values may be released of numbers in [least, most]."""
-        first, last = (self._nearest(Decimal(repr(float(end)))) for end in (least, most))
+        first, last = (_nearest(_decimal(end), _decimal(self.step)) for end in (least, most))
         return int(last - first) + 1
 
-    @property
-    def _exact_step(self) -> Decimal:
-        return Decimal(repr(self.step))
-
-    def _nearest(self, value: Decimal) -> Decimal:
-        """How many steps it is that a number is rounded to."""
-        step = self._exact_step
-        return _floor(_EXACT.add(_EXACT.add(value, value), step), _EXACT.add(step, step))
-
-    def _each(self, values: Any, n_steps: Callable[[Decimal], Decimal]) -> Any:
+    def _each(self, values: Any, n_steps: Callable[[Decimal, Decimal], Decimal]) -> Any:
         """So many steps, of a number or of each in an array."""
-        step = self._exact_step
+        step = _decimal(self.step)
 
         def moved(value: float) -> float:
-            return float(_EXACT.multiply(n_steps(Decimal(repr(value))), step)) + 0.0
+            return float(_context().multiply(n_steps(_decimal(value), step), step)) + 0.0
 
         if np.ndim(values) == 0:
             return moved(float(values))
@@ -88,11 +83,27 @@ class Rounded:
         return np.array([moved(one) for one in different.tolist()])[places]
 
 
-_HALF = Decimal("0.5")
-_EXACT = Context(prec=1500)  # more digits than a sum or a quotient of two floats has
+def _decimal(value: float) -> Decimal:
+    """The shortest decimal that reads as a number."""
+    from decimal import Decimal  # which is slow to import
+
+    return Decimal(repr(float(value)))
+
+
+@cache
+def _context() -> Context:
+    from decimal import Context
+
+    return Context(prec=1500)  # more digits than a sum or a quotient of two floats has
 
 
 def _floor(part: Decimal, whole: Decimal) -> Decimal:
     """The largest whole number that is not above a quotient."""
-    quotient, rest = _EXACT.divmod(part, whole)
+    quotient, rest = _context().divmod(part, whole)
     return quotient - 1 if rest < 0 else quotient
+
+
+def _nearest(value: Decimal, step: Decimal) -> Decimal:
+    """How many steps it is that a number is rounded to."""
+    add = _context().add
+    return _floor(add(add(value, value), step), add(step, step))
