@@ -236,19 +236,11 @@ class FixedSequence(HaltingGuard):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.  Labels without a metric are
-            measured as the database says.
-        epsilon, delta, n_vectors, max_queries, seed, signs
-            As for the constructor; they must be those that the database was made with.  Without
-            epsilon and delta all parameters are those of the database, which must exist.
+        The arguments are the constructor's, and must be those that the database was made with;
+        without epsilon and delta all are those of the database.  Labels without a metric are
+        measured as it says.
         """
         return cls._open(locals())
 
@@ -429,8 +421,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         self._check_owner()
         assert isinstance(measure, Measure)
         return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
-
-    # ---- the state -------------------------------------------------------------------------
 
     def _parameters(self) -> dict[str, Any]:
         measure = self._measure

@@ -75,8 +75,6 @@ class HaltingGuard(Guard, Owned):
         hidden = ("seed", "signs", "weighting", "metric")
         return {name: value for name, value in self._parameters().items() if name not in hidden}
 
-    # ---- a database that processes share ---------------------------------------------------
-
     @classmethod
     def _open_record(
         cls, path: Path, durability: Durability, new: Description | None, made: Self | None

@@ -94,8 +94,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names if name != "seed")
         return f"{self.kind}({self.holdout!r}, {shown})"
 
-    # ---- what `query` and `query_many` of the subclasses call --------------------------------
-
     def _reader(self, y_pred: Any, *, many: bool) -> Any:
         self._check_owner()
         return LossReader(y_pred, self._holdout, many=many)
@@ -146,8 +144,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
             note_answers(self.kind, len(outcome), outcome.n_answered)
         else:
             note_answer(self.kind, outcome.number, outcome.value)
-
-    # ---- the state, and what of it is kept on disk -----------------------------------------
 
     @property
     def _shared(self) -> Progress:

@@ -70,8 +70,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
             )
         self._holdout.note_guard(None)
 
-    # ---- asking: `query` is compiled ---------------------------------------------------------
-
     @sealed
     def query_many(
         self, Y_pred: Any, *, trace: bool = False, n_threads: int = 1
@@ -119,8 +117,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
 
     def _words_of(self, packed: PackedLosses) -> NDArray[np.uint64]:
         return words_for(packed, self.n_samples)
-
-    # ---- rows that are counted elsewhere ------------------------------------------------------
 
     def task(self) -> Task:
         """Return what workers need to count rows for this guard: small, and can be pickled.
@@ -310,8 +306,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
             threshold=self.threshold,
         )
 
-    # ---- reading -------------------------------------------------------------------------
-
     @property
     def n_groups(self) -> int:
         """How many rows, or groups of rows, are independent: each has a sign of its own."""
@@ -463,8 +457,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, what is not, and what proves it."""
         return self._rule.guarantee
-
-    # ---- what is kept on disk --------------------------------------------------------------
 
     @property
     def _shared(self) -> GuardCore:

@@ -102,8 +102,6 @@ class Record:
             raise Damaged(f"{self.path} is damaged: the description's checksum does not match")
         return str(text)
 
-    # ---- transactions ------------------------------------------------------------------------
-
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` does, in one transaction with the queries that the guard adds.
 

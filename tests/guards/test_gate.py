@@ -550,8 +550,11 @@ def test_nothing_but_verdicts_leaves(tmp_path: Path, caplog: pytest.LogCaptureFi
     left += [repr(gate.verdicts), gate.outlook().text, json.dumps(gate.parameters), caplog.text]
     left += [repr(gate.needed(0.1))]
     database = sqlite3.connect(path)
-    left += [repr(row) for row in database.execute("SELECT event FROM event")]
-    left += [repr(row) for row in database.execute("SELECT description FROM guard")]
+    stored = [*database.execute("SELECT event FROM event")]
+    for (text,) in [*stored, *database.execute("SELECT description FROM guard")]:
+        parts = json.loads(text)
+        hashes = ("fingerprint", "secret", "holdout")  # digits by chance
+        left.append(repr({name: part for name, part in parts.items() if name not in hashes}))
     wrong = np.array([y_pred != labels for y_pred in models])
     counts = {int(n) for n in wrong.sum(axis=1)}
     counts |= {int((one & ~other).sum()) for one in wrong for other in wrong if one is not other}

@@ -664,7 +664,7 @@ class DeclaredSearch(Guard):
         all, and a key that one queried with other predictions is an error for every other.  The
         intervals do not rest on it: they are the same for a search that nobody shares.  The
         file is opened for each query and closed after it, so that a copy, in another process too,
-        writes to the same.
+        writes to the same.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -688,15 +688,6 @@ class DeclaredSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
-        ValueError
-            It was made with other parameters or for another holdout, or is no such database.
-        OSError
-            It cannot be read and written.
         """
         return cls._open(locals())
 
