@@ -395,6 +395,7 @@ class Report(SearchReport):
             lows,
             highs,
             _best_so_far(answers),
+            numbers=answers.numbers if len(answers) < self.n_models else None,
             baseline=self.baseline,
             metric=self.metric,
             title=f"{self._models} {self._rows}",

@@ -467,20 +467,34 @@ class DeclaredSearch(Guard):
     @property
     def answers(self) -> DeclaredSearchAnswers:
         """All answers so far, each query once, in the order in which they were first asked."""
-        if self._record is None:
-            packed, reruns, values = self._asked.columns()
-            codes = self.space.unpack_codes(packed)
-            *columns, nats, _ = self._as_kept(values)
-        else:
-            asked = self._record.all()
-            codes, reruns = [code for code, _ in asked], np.array([rerun for _, rerun in asked])
-            n_kept, are_floats = self._terms.measure.n_kept, self._keeps_floats
-            table = np.array([told[:-2] for told in asked.values()], float if are_floats else int)
-            columns = list(table.reshape(-1, n_kept).T)
-            nats = np.array([told[-2] for told in asked.values()], np.float64)
+        if self._record is not None:
+            return self.answers_from(self._record.after(0))
+        packed, reruns, values = self._asked.columns()
+        codes = self.space.unpack_codes(packed)
+        *columns, nats, _ = self._as_kept(values)
         return DeclaredSearchAnswers(
             self._terms, codes, reruns.astype(np.int64), columns, nats, None, len(codes)
         )
+
+    def answers_from(
+        self, entries: Mapping[Query, Entry], numbers: NDArray[np.int64] | None = None
+    ) -> DeclaredSearchAnswers:
+        """Return the answers of what the search's database holds of some queries.
+
+        Parameters
+        ----------
+        entries : mapping
+            What is stored of each query.
+        numbers : ndarray of int64, optional
+            Number of each answer; None: from 1.
+        """
+        codes = [code for code, _ in entries]
+        reruns = np.array([rerun for _, rerun in entries], np.int64)
+        dtype = float if self._keeps_floats else int
+        table = np.array([entry[:-2] for entry in entries.values()], dtype)
+        columns = list(table.reshape(-1, self._terms.measure.n_kept).T)
+        nats = np.array([entry[-2] for entry in entries.values()], np.float64)
+        return DeclaredSearchAnswers(self._terms, codes, reruns, columns, nats, numbers, len(codes))
 
     @property
     def best(self) -> DeclaredSearchAnswer | None:
