@@ -34,9 +34,9 @@ class Attacker:
 
     def __init__(self, port: int, cafile: str, seconds: float, token: str | None = None) -> None:
         self.port, self.token = port, token
-        self.until = time.monotonic() + seconds
         self.counts: Counter[str] = Counter()
         self._trusted = ssl.create_default_context(cafile=cafile)
+        self.until = time.monotonic() + seconds
 
     def count(self, what: str, n: int = 1) -> None:
         """Count something; Over at the end."""

@@ -105,9 +105,9 @@ def memory(pid: int, which: str) -> int:
     return int(kilobytes) * 1024 + sum(memory(child, which) for child in children)
 
 
-def on_disk(folder: Path, *names: str) -> int:
-    """Octets of files below a folder whose names match."""
-    return sum(path.stat().st_size for name in names for path in folder.rglob(name))
+def on_disk(folder: Path, names: str) -> int:
+    """Octets of the files below a folder whose names match."""
+    return sum(path.stat().st_size for path in folder.rglob(names))
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,10 @@ class Attack:
     serve : tuple of str
         Options of `radabound serve`.
     n_samples : int
-    key
+    key : int, optional
         What the others ask about, if the guard needs a key.
-    prepare : callable
-        Gets the service, and the number of answers that its record is to have.
+    n_answers : int
+        Of the owner, a key each, before the attack.
     """
 
     run: Callable[[Any], None]
