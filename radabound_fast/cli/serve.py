@@ -35,6 +35,7 @@ from radabound_fast.guards.gate.gate import Gate
 from radabound_fast.guards.guess_and_check import GuessAndCheck
 from radabound_fast.guards.ladder import Ladder
 from radabound_fast.guards.radabound import RadaBound
+from radabound_fast.rows.rounded import Rounded
 
 GUARDS: dict[str, Any] = {
     "radabound": RadaBound,
@@ -44,6 +45,12 @@ GUARDS: dict[str, Any] = {
     "declared-search": DeclaredSearch,
     "confirmed-search": ConfirmedSearch,
     "gate": Gate,
+}
+_ON_A_GRID = {
+    GuessAndCheck: "which answers in the guess or a bin",
+    Ladder: "whose answers are multiples of --step",
+    ConfirmedSearch: "whose search scores may tell all that they can",
+    Gate: "which answers in verdicts",
 }
 _OF_GATE = ("margin", "total_margin", "at_least", "at_most", "n_candidates", "release")
 _OPTIONS = (
@@ -100,6 +107,13 @@ def add_serve(commands: Any) -> None:
         "--allow-reruns", action="store_true", default=None, help="of declared-search"
     )
     guard.add_argument("--step", type=float, help="of ladder")
+    guard.add_argument(
+        "--round",
+        type=float,
+        metavar="STEP",
+        help="of radabound, fixed-sequence and declared-search: answer in multiples of STEP, with "
+        "intervals that are widened by what that hides",
+    )
     guard.add_argument(
         "--confirm-share",
         type=float,
@@ -197,13 +211,19 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
             "(for teams that see scores and are not trusted: confirmed-search; what each tells of "
             "the labels: SECURITY.md)"
         )
-    takes = inspect.signature(kind.open).parameters
+    takes = set(inspect.signature(kind.open).parameters)
+    if kind is not Gate:
+        takes -= {"release"}  # whose verdicts it is the choice of
     left_out = f"must be left out with {_name_of(kind)}"
     others = (*_OPTIONS, "space", "space_size", "baseline")
     check_absent(args, (one for one in others if one.removesuffix("_size") not in takes), left_out)
     if kind is not ConfirmedSearch:
         check_absent(args, ("finalists",), left_out)
+    if kind in _ON_A_GRID:
+        check_absent(args, ("round",), f"{left_out}, {_ON_A_GRID[kind]}")
     parameters = given(args, *_OPTIONS)
+    if args.round is not None:
+        parameters["release"] = Rounded(args.round)
     space = declared_space(args)
     if space is not None:
         parameters["space"] = space

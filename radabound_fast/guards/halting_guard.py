@@ -9,6 +9,7 @@ from radabound_fast._ownership import Owned
 from radabound_fast.guards.base import Guard
 from radabound_fast.guards.log import hears_queries, note_halt
 from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.guards.release import release_from
 from radabound_fast.holdout import Holdout, as_judged
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class HaltingGuard(Guard, Owned):
                 arguments = given | {"seed": check_seed(parameters["seed"])}
         else:
             arguments = {key: value for key, value in parameters.items() if key not in _OF_JUDGED}
+            if "release" in arguments:
+                arguments["release"] = release_from(arguments["release"])
         if whose.holdout is None and are_given:
             whose.apart()  # raises
         if whose.holdout is None and parameters.get("metric") is not None:

@@ -136,9 +136,12 @@ def first_query_by_bound(rule: HaltingRule) -> str:
     At error rates that do not reveal that of the query.
     """
     row = BOUNDS[rule.bound.name]
-    # a plan is of the defaults, and of rows that weigh the same
-    if (rule.estimator, rule.two_sided) == (row.estimators[0], row.sides[0]) and (
-        not rule.has_weights
+    # a plan is of the defaults, of rows that weigh the same, and of scores as they are
+    if (rule.estimator, rule.two_sided, rule.has_weights, rule.rounded) == (
+        row.estimators[0],
+        row.sides[0],
+        False,
+        None,
     ):
         for error_rate in (0.25, 0.5, 1.0):
             entry = of_bound(row, rule.delta, rule.n_vectors, error_rate, rule.max_queries)

@@ -295,7 +295,7 @@ class Report(SearchReport):
         score, place = self._told(best.value, best.low, best.high)
         text = sentence(
             f"The best of {self._models} is {self._called}",
-            f"{self.metric} {score} {self._rows}",
+            f"{self.metric} {score}{self._rounded} {self._rows}",
             f"{place} {self.answers.terms.measure.where}{folds}",
             self.delta,
             f"however the search used {used}, if {first} and {unseen} "
@@ -338,6 +338,12 @@ class Report(SearchReport):
     def _shows(self) -> str | None:
         """All that the search sees of the holdout, where its keys are that."""
         return self.answers.terms.space.shows
+
+    @property
+    def _rounded(self) -> str:
+        """To what values are rounded, where they are."""
+        rounded = self.answers.terms.measure.rounded
+        return "" if rounded is None else f" (rounded to multiples of {rounded.step:g})"
 
     @property
     def _rows(self) -> str:
@@ -389,6 +395,7 @@ class Report(SearchReport):
             lows,
             highs,
             _best_so_far(answers),
+            numbers=answers.numbers if len(answers) < self.n_models else None,
             baseline=self.baseline,
             metric=self.metric,
             title=f"{self._models} {self._rows}",
