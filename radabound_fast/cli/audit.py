@@ -312,7 +312,7 @@ def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int)
 
 
 def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay]) -> None:
-    n_before = max(each.n_before for each in replays)
+    n_before = replays[0].n_before  # only a single one is kept in a database
     if n_before > rows.shape[0]:
         raise ValueError(
             f"{args.state}: it has answered {counted(n_before, 'query', 'queries')}, and "
