@@ -246,13 +246,11 @@ class SearchReplay(Replay):
         Made on labels or on losses; in memory, or opened from a database.
     keys : sequence, optional
         Of every row, in the search's space.  None: each row is a configuration of its own, whose
-        key is its number, and in memory nothing is remembered of it but the best.
+        key is its number.
     names : sequence of str, optional
         What every row is called.
     packed : bool
         Rows of blocks are words, as `pack_losses` makes them.
-    keep : bool
-        Whether all answers are kept, for the picture.
 
     Attributes
     ----------
@@ -268,17 +266,15 @@ class SearchReplay(Replay):
         *,
         names: Sequence[str] | None = None,
         packed: bool = False,
-        keep: bool = False,
     ) -> None:
         self.search = search
         super().__init__(search.holdout, packed, names)
         paired = search.is_paired
         self._gains = ("gain", "gain_low", "gain_high") if paired else ()
         self.columns = (*(["key"] if keys else []), *self.named, *SCORES, *self._gains)
-        self._keys, self._keep, self._stored = keys, keep, search.database is not None
-        self._kept: list[DeclaredSearchAnswers] = []
-        self._best_rank = inf
-        self.n_before = self._n_rows = self._n_answered_before() if self._stored else 0
+        self._keys = keys
+        is_stored = search.database is not None
+        self.n_before = self._n_rows = self._n_answered_before() if is_stored else 0
         self._has_scores, self._may_be_hard = search.holdout.takes in _SCORES, True
 
     def _n_answered_before(self) -> int:
@@ -313,8 +309,6 @@ class SearchReplay(Replay):
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
         answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
         self._n_rows += len(block)
-        if not self._stored:
-            self._keep_of(answers)
         named = self._keys is not None
         return lambda: {
             **({"key": [_as_text(key) for key in keys]} if named else {}),
@@ -326,32 +320,18 @@ class SearchReplay(Replay):
             **{name: getattr(answers, f"{name}s") for name in self._gains},
         }
 
-    def _keep_of(self, answers: DeclaredSearchAnswers) -> None:
-        if self._keys is None:
-            self.search.forget()  # no key comes again: memory stays flat
-        best = int(answers.ranks.argmin())
-        is_best = not self._kept or answers.ranks[best] < self._best_rank
-        if is_best:
-            self._best_rank = float(answers.ranks[best])
-        if self._keep:
-            self._kept.append(answers)
-        elif is_best:
-            self._kept = [answers.only(best)]
-
     @property
     def report(self) -> Report:
         """The report on all rows that were audited."""
-        kept, search = self._kept, self.search
-        answers = search.answers if self._stored else DeclaredSearchAnswers.joined(kept)
-        n_models = self._n_rows if self._keys is None else self.search.n_answered
+        best = self.search.best
+        if best is None:
+            return self.search.report()
+        key = best.key
         if self._keys is None:
-            name = self.name_of(self._query_of(answers.best.key))
+            name = self.name_of(self._query_of(key))
         else:
-            key = answers.best.key
             name = shortened(key) if isinstance(key, str) else shown_key(key)
-        return Report.of(
-            self.search, answers, n_models=n_models, n_queries=self._n_rows, name_of_best=name
-        )
+        return Report.of(self.search, n_queries=self._n_rows, name_of_best=name)
 
     def _query_of(self, key: Any) -> int:
         """The first row with a key."""

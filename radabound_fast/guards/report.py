@@ -199,7 +199,7 @@ class Report(BaseReport):
     best : DeclaredSearchAnswer
         As `DeclaredSearch.best`.
     answers : DeclaredSearchAnswers
-        All of them, in the order in which they were first asked.
+        All of them, in the order in which they were first asked; with `n_best` the best.
     baseline : float or None
         The metric of the baseline, if there is one.
     n_folds : int or None
@@ -229,7 +229,6 @@ class Report(BaseReport):
         cls,
         search: DeclaredSearch,
         answers: DeclaredSearchAnswers | None = None,
-        n_models: int | None = None,
         n_queries: int | None = None,
         name_of_best: str | None = None,
     ) -> Report:
@@ -239,9 +238,9 @@ class Report(BaseReport):
         ----------
         search : DeclaredSearch
         answers : DeclaredSearchAnswers, optional
-            Its answers, or the best of them; by default all that it remembers.
-        n_models, n_queries : int, optional
-            How many models these are, or are the best of, and in how many queries.
+            Some of its answers; by default all that it stores.
+        n_queries : int, optional
+            In how many queries; by default as many as the search has counted, if `answers` are its.
         name_of_best : str, optional
             As the attribute.
 
@@ -251,7 +250,7 @@ class Report(BaseReport):
             Nothing was asked yet.
         """
         if answers is None:
-            n_queries = search.n_queries
+            n_queries = search.n_queries if n_queries is None else n_queries
             answers = search.answers  # once: of a search on disk others may add to them
         if not len(answers):
             raise ValueError(
@@ -263,7 +262,7 @@ class Report(BaseReport):
         return cls(
             metric=measure.name,
             n_samples=search.n_samples,
-            n_models=len(answers) if n_models is None else n_models,
+            n_models=answers.n_answered,
             n_queries=n_queries,
             space_size=search.size,
             delta=search.delta,

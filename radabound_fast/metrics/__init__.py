@@ -41,6 +41,7 @@ from ._measure import MeanLoss, Measure, measure_from
 from ._scores import RocBand, roc_band
 from ._table import COUNTED, FOLDED, MEANS, METRICS, Metric
 from ._truth import Truth, fingerprints_of
+from ._values import read_counts
 
 __all__ = [
     "AbsoluteError",
@@ -70,5 +71,6 @@ __all__ = [
     "choice_of",
     "fingerprints_of",
     "measure_from",
+    "read_counts",
     "roc_band",
 ]

@@ -116,15 +116,6 @@ def test_a_guard_in_memory_has_no_database_to_close(name, guard):
         guard.share_transactions()
 
 
-def test_a_search_that_forgets_answers_the_same_again():
-    search = DeclaredSearch(Holdout(np.arange(M) % 2), 9, delta=0.1)
-    first = search.query(np.zeros(M, int), key=3)
-    search.forget()
-    assert search.n_answered == 0 and search.best is None
-    again = search.query(np.ones(M, int), key=3)  # and does not know that it is another model
-    assert (again.low, again.high) == (first.low, first.high) and search.n_answered == 1
-
-
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_guard_shows_what_it_does_and_not_how_it_counts(guard):
     made = GUARDS[guard](100)
