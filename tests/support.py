@@ -89,6 +89,7 @@ def search_of(
     allow_reruns: bool = False,
     two_sided: bool = True,
     n_folds: int | None = None,
+    n_best: int | None = None,
     **measured: Any,
 ) -> DeclaredSearch:
     """A search on labels; other arguments are those of `holdout_of`."""
@@ -100,6 +101,7 @@ def search_of(
         allow_reruns=allow_reruns,
         two_sided=two_sided,
         n_folds=n_folds,
+        n_best=n_best,
     )
 
 

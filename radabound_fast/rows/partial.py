@@ -218,12 +218,13 @@ def in_threads(count: Callable[[Any, slice], T], rows: Any, n_threads: int) -> l
     Arrays and packed losses are cut; anything else, and few rows, are one block.
     """
     n_blocks = check_count(n_threads=n_threads)
-    if n_blocks > 1 and isinstance(rows, (np.ndarray, PackedLosses)) and rows.ndim > 1:
+    words = rows.words if isinstance(rows, PackedLosses) else rows
+    is_cut = isinstance(words, np.ndarray) and words.ndim > 1
+    n_blocks = min(n_blocks, len(words), 1 + words.nbytes // THREAD_BYTES) if is_cut else 1
+    if n_blocks > 1:
         from concurrent.futures import ThreadPoolExecutor
 
-        n_bytes = (rows.words if isinstance(rows, PackedLosses) else rows).nbytes
-        n_blocks = min(n_blocks, len(rows), 1 + n_bytes // THREAD_BYTES)
-        edges = np.linspace(0, len(rows), n_blocks + 1).astype(int).tolist()
+        edges = np.linspace(0, len(words), n_blocks + 1).astype(int).tolist()
         parts = list(starmap(slice, pairwise(edges)))
         # a value that does not fit is looked for again below, where its place is one in all rows
         with ThreadPoolExecutor(n_blocks) as pool, contextlib.suppress(TypeError, ValueError):
@@ -436,7 +437,8 @@ class Partial:
             n = int(np.prod(shape, dtype=object))
             if dtype not in _ARRAYS[name] or min(shape) < 0:
                 raise ValueError
-            array = np.frombuffer(body, dtype, n, place).reshape(shape)
+            array = np.frombuffer(body, dtype, n, place) if n else np.empty(0, dtype)
+            array = array.reshape(shape)
             arrays[name], place = array.astype(array.dtype.newbyteorder("=")), place + array.nbytes
         if "codes" in head:
             arrays["ids"] = [_as_code(code) for code in head["codes"]]
@@ -632,7 +634,10 @@ def _dtype_of(n_samples: int, shift: int) -> type:
     return np.int32 if n_samples << shift < 2**31 else np.int64
 
 
-def _extremes(sums: NDArray[Any]) -> NDArray[np.int64]:
+def _extremes(sums: NDArray[Any]) -> NDArray[Any]:
+    """Maxima and minima; of no vectors nothing."""
+    if not sums.shape[1]:
+        return sums
     if not len(sums):
         return np.zeros((2, sums.shape[1]), np.int64)
     return np.array([sums.max(axis=0), sums.min(axis=0)], np.int64)

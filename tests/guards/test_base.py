@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 from support import GUARDS, coins, query, query_many
 
-from radabound_fast import DeclaredSearch, FixedSequence, Holdout, HoldoutExhausted, RadaBound
+from radabound_fast import FixedSequence, HoldoutExhausted, RadaBound
 from radabound_fast._kernels.support import SharedState
 from radabound_fast.guards.base import Guard
 

@@ -19,7 +19,6 @@ from numpy.testing import assert_array_equal
 from support import in_package, state_of
 
 from radabound_fast import (
-    DeclaredSearch,
     FixedSequence,
     GuessAndCheck,
     Holdout,
