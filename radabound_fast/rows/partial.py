@@ -342,7 +342,7 @@ class Partial:
         return self if other == 0 else NotImplemented  # where `sum` begins
 
     def _in_order_of(self, ids: Ids) -> Partial:
-        """The same rows in the order of these ids, which must be theirs."""
+        """Return these rows in the order of ids, which must be theirs."""
         if (ids is None) != (self.ids is None):
             raise ValueError("partials with ids and without do not add up")
         if ids is None or np.array_equal(ids, self.ids):

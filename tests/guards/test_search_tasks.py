@@ -81,6 +81,16 @@ CASES = {
 }  # fmt: skip
 
 
+BY_DEFAULT = ("bools", "packed", "grid", "gains", "f1", "auc")
+each_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=[] if name in BY_DEFAULT else pytest.mark.thorough)
+        for name, case in CASES.items()
+    ],
+)
+
+
 def part_of(rows, which):
     return [rows[i] for i in which] if isinstance(rows, list) else rows[np.asarray(which, int)]
 
@@ -118,7 +128,7 @@ def small_blocks_have_threads(monkeypatch):
     monkeypatch.setattr(partials_module, "THREAD_BYTES", 1)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_case
 def test_what_comes_in_any_order_is_answered_as_by_one_process(case):
     here, there = case.make(), None
     expected = here.query_many(case.rows, keys=case.keys, n_threads=3)
@@ -134,12 +144,12 @@ def test_what_comes_in_any_order_is_answered_as_by_one_process(case):
         assert there.n_answered == K
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_case
 def test_the_best_are_those_of_a_search_that_stores_all(case):
     everything = case.make()
     answers = everything.query_many(case.rows, keys=case.keys)
     order = np.argsort(answers.ranks, kind="stable")
-    for n_best in (1, 3, K, K + 5):
+    for n_best in (1, 3, K + 5):
         one, other = case.make(n_best=n_best), case.make(n_best=n_best)
         one.take(partials_of(one.task(), case), keys=case.keys)
         for i in range(K):
@@ -149,16 +159,15 @@ def test_the_best_are_those_of_a_search_that_stores_all(case):
         assert_array_equal(other.answers.numbers, wanted + 1)
         assert_array_equal(other.answers.lows, answers.lows[wanted])
         assert other.answers.keys == [answers.keys[i] for i in wanted]
-        assert sorted(one.answers.ranks) == sorted(answers.ranks[wanted])
+        assert_same(one.answers, other.answers)
         for search in (one, other, pickle.loads(pickle.dumps(one)), copy.copy(other)):
             assert search.n_answered == search.n_queries == K and search.n_best == n_best
             assert search.best.high == everything.best.high
-        if str(everything.best.key) == str(one.best.key):  # not the first of equals
-            assert str(one.report()) == str(everything.report())
+        assert str(one.report()) == str(everything.report())
     assert one.guarantee == everything.guarantee
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_case
 @pytest.mark.parametrize("n_best", [None, 2])
 def test_rows_that_no_machine_holds_are_added_up(case, n_best):
     search, spans = case.make(n_best=n_best), [(0, 64), (64, 128), (128, M)]
@@ -338,7 +347,7 @@ def test_threads_add_their_answers_one_after_the_other():
     rows = pack_losses(WRONG)
 
     def ask(first):
-        for i in range(first, 2000, 4):
+        for i in range(first, 400, 4):
             search.query(rows[i % K], key=i)
 
     threads = [threading.Thread(target=ask, args=(first,)) for first in range(4)]
@@ -347,7 +356,7 @@ def test_threads_add_their_answers_one_after_the_other():
     for thread in threads:
         thread.join()
     best = np.sort(WRONG.sum(axis=1))[0]
-    assert search.n_answered == 2000 and len(set(search.answers.numbers.tolist())) == 4
+    assert search.n_answered == 400 and len(set(search.answers.numbers.tolist())) == 4
     assert (search.answers.values == best / M).all()
 
 

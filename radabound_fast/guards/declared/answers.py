@@ -315,8 +315,10 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
             len(rows),
         )
 
-    def those(self, rows: NDArray[np.intp], n_more: int = 0) -> Self:
-        """Return the answers of some rows, as if so many queries more had come before them."""
+    def those(
+        self, rows: NDArray[np.intp], n_before: int = 0, n_answered: int | None = None
+    ) -> Self:
+        """Return the answers of some rows, with so many queries before them, and in all."""
         codes = self._codes
         return type(self)(
             self._terms,
@@ -324,8 +326,8 @@ class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):
             self._reruns[rows],
             [column[rows] for column in self._columns],
             self._nats[rows],
-            self.numbers[rows] + n_more,
-            self.n_answered + n_more,
+            self.numbers[rows] + n_before,
+            self.n_answered + n_before if n_answered is None else n_answered,
         )
 
     @cached_property
