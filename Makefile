@@ -1,9 +1,9 @@
 # make demo | make test | make test-all | make test-slow   (each makes .venv with what it needs)
 # make bench | make bench-quick | make docs | make edge
-# make sanitize | make native | make qemu | make fuzz | make tsan | make faults
+# make sanitize | make native | make qemu | make fuzz | make tsan | make faults | make attacks
 # make platforms | make chroot | make test-lowest | make release
 .PHONY: demo test test-all test-slow test-lowest bench bench-quick docs edge sanitize native qemu fuzz \
-	fuzz-quick tsan faults platforms chroot release clean
+	fuzz-quick tsan faults attacks attacks-quick platforms chroot release clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -46,7 +46,7 @@ docs: .venv/docs
 	$(BIN)/python docs/make/links.py site
 
 # into dist/: what a release has and this machine can make, tried where CI does not try it
-release: .venv/test test-lowest platforms chroot
+release: .venv/test attacks test-lowest platforms chroot
 	.ci/release
 
 # the guard for microcontrollers as a library of its own
@@ -100,6 +100,13 @@ tsan:
 # docs/evidence/reliability.md
 faults: .venv/test
 	$(BIN)/python tests/faults/try_faults.py
+
+# docs/evidence/attacks.md: an hour, on this machine alone; the quick one takes a minute, writes nothing
+attacks: .venv/test
+	PYTHONPATH=tests $(BIN)/python -m attacks
+
+attacks-quick: .venv/test
+	PYTHONPATH=tests $(BIN)/python -m attacks --quick
 
 .venv/pip:
 	$(PYTHON) -m venv .venv

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -34,19 +35,26 @@ def tokens_file(folder):
 class Running:
     """Where a service listens, and how to ask it."""
 
-    def __init__(self, port):
-        self.port, self.url = port, f"http://127.0.0.1:{port}"
+    def __init__(self, port, cafile=None):
+        self.port, self.cafile = port, cafile
+        self.url = f"{'https' if cafile else 'http'}://127.0.0.1:{port}"
 
     def remote(self, team="red", **more):
-        return RemoteGuard(self.url, token=TOKENS[team], **more)
+        return RemoteGuard(self.url, token=TOKENS[team], cafile=self.cafile, **more)
+
+    def connection(self):
+        """A connection of HTTP, with TLS where there is a certificate to trust."""
+        if self.cafile is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        trusted = ssl.create_default_context(cafile=self.cafile)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=trusted)
 
     def send(self, method, path, body=None, team="red", **headers):
         """The status, the headers and the body of a reply."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if team is not None:
             named["Authorization"] = f"Bearer {TOKENS[team]}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        with contextlib.closing(connection):
+        with contextlib.closing(self.connection()) as connection:
             connection.request(method, path, body, named)
             response = connection.getresponse()
             return response.status, dict(response.headers), response.read()
@@ -77,17 +85,17 @@ def in_thread(guard, folder, **options):
 
 # starts services, each in a child of its own: what takes a second is imported once
 NURSERY = """
-import asyncio, json, os, signal, sys
+import json, os, signal, sys, threading
 import radabound_fast.service.server
 from radabound_fast import cli
-from radabound_fast.service import app
+from radabound_fast.service import answering
 from radabound_fast.store import ledger
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 def dying(where):
-    commit, answer = ledger.Ledger._commit, app.Service._answer_waiting
+    commit, answer = ledger.Ledger._commit, answering.Answering.answer
 
     def committing(ledger, progress):
         if progress is not None and where == "before the commit":
@@ -97,12 +105,12 @@ def dying(where):
         if progress is not None and where == "after the commit":
             die()
 
-    def answering(service):
-        answer(service)
+    def answers(service, calls):
+        answer(service, calls)
         if where == "after the reply":
-            asyncio.get_running_loop().call_later(0.2, die)
+            threading.Timer(0.2, die).start()
 
-    ledger.Ledger._commit, app.Service._answer_waiting = committing, answering
+    ledger.Ledger._commit, answering.Answering.answer = committing, answers
 
 for line in sys.stdin:
     if not os.fork():

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from coverage_classes import CLASSES, Draw, Path
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import rel_entr
 
 from radabound_fast import bounds
@@ -119,7 +120,7 @@ def misses_at_fixed_k(runs: list[Seen], m: int, n_vectors: int) -> Iterator[Row]
             yield row(*bound[:3], FIXED, gap > base + excess)
 
         halves = [run.half_range[-1] for run in runs]
-        widths = [bounds.self_bounding_half_width(half, m, n_vectors, delta) for half in halves]
+        widths = [split_width(half, 0.5, m, n_vectors, delta) for half in halves]
         yield row("self-bounding", "half-range", True, FIXED, gap > widths)
         means = [run.path.largest[-1] / m for run in runs]
         widths = [
@@ -190,12 +191,16 @@ def fixed_sequence_rule(name: str, with_max_queries: bool) -> Rule:
     return Rule(name, "half-range", True, True, width, partial(row_budget, "fixed-sequence"), free)
 
 
-def _self_bounding_width(c: float, mean: float, m: int, n: int, delta: float) -> float:
-    return bounds.self_bounding_half_width(c, m, n, delta)
+def split_width(complexity: float, mean: float, m: int, n_vectors: int, delta: float) -> float:
+    """The self-bounding split: the weighted bound at equal weights, whatever the mean."""
+    return bounds.weighted_half_width(complexity, 1 / m, 1 / m, n_vectors, delta)
 
 
-def _self_bounding_budget(epsilon: float, mean: float, m: int, n: int, delta: float) -> float:
-    return bounds.self_bounding_budget(epsilon, m, n, delta)
+def split_budget(epsilon: float, mean: float, m: int, n_vectors: int, delta: float) -> float:
+    def lacking(complexity: float) -> float:
+        return split_width(complexity, mean, m, n_vectors, delta) - epsilon
+
+    return brentq(lacking, 0.0, epsilon, xtol=1e-16) if lacking(0.0) < 0.0 else -1.0
 
 
 RULES = [
@@ -204,8 +209,8 @@ RULES = [
         "half-range",
         True,
         False,
-        _self_bounding_width,
-        _self_bounding_budget,
+        split_width,
+        split_budget,
         none_free,
     ),
     Rule(

@@ -114,7 +114,7 @@ def shattering_misses(rng: np.random.Generator, n_runs: int, e: float, m: int, n
 
 def two_atoms_misses(rng: np.random.Generator, n_runs: int, m: int, n: int) -> tuple[int, int]:
     """Runs in which Psi-, and in which Psi, is beyond 2 R~ where Theorem 6 says .09."""
-    excess = bounds.mclt_excess(math.log(NOMINAL), m, n)
+    excess = BOUNDS["mclt"].excess(math.log(NOMINAL), m, n)
     at_a, at_b, rest = rng.multinomial(m, [0.4, 0.4, 0.2], n_runs).T
     # every max_f S_j(f) is positive, unless 2,400 coins are off by ten standard deviations
     total = 2 * rng.binomial(n * at_a, 0.5) - n * at_a + rng.binomial(n * rest, 0.5)

@@ -134,8 +134,7 @@ def one_run(pool: Pool, n_samples: int, rng: np.random.Generator) -> list[float]
     base = sample[pool.baseline]
     made = ModelPool(n_samples, delta=DELTA, baseline=base, seed=int(rng.integers(2**63)))
     made.add(sample)
-    found = made.intervals()
-    better, best = made.better_and_best()
+    found, better, best = made.statements()
     assert better is not None
     # what must not be done: the bootstrap's critical value times the standard error
     c = -ndtri(found.level / 2.0)
@@ -219,7 +218,7 @@ def beside_arch() -> str:
     for case, (wrong, base) in enumerate(cases()):
         pool = ModelPool(ARCH_ROWS, delta=DELTA, baseline=base, seed=case)
         pool.add(wrong)
-        better, best = pool.better_and_best()
+        _, better, best = pool.statements()
         assert better is not None
         losses = wrong.T.astype(float)
         step = StepM(

@@ -90,7 +90,7 @@ def two_atoms_miss(n_vectors: int, two_sided: bool) -> float:
     them, are taken as normal given the sample.
     """
     mass, spread = 0.4, 250
-    excess = bounds.mclt_excess(math.log(NOMINAL), M, n_vectors)
+    excess = BOUNDS["mclt"].excess(math.log(NOMINAL), M, n_vectors)
     around = np.arange(int(M * mass) - spread, int(M * mass) + spread + 1)
     at_a, at_b = (grid.ravel() for grid in np.meshgrid(around, around))
     rest = M - at_a - at_b
@@ -118,9 +118,9 @@ def counterexamples() -> Iterator[Number]:
 def beyond() -> Iterator[Number]:
     """Deviation beyond 2 R~ at m = 4000, delta' = .09."""
     rows: dict[str, tuple[Callable[[float, int, int], float], str, str]] = {
-        "mclt": (bounds.mclt_excess, "0.0162", "0.0122"),
-        "bernstein": (bounds.bernstein_excess, "0.0269", "0.0204"),
-        "bernstein-split": (bounds.bernstein_split_excess, "0.0363", "0.0258"),
+        "mclt": (BOUNDS["mclt"].excess, "0.0162", "0.0122"),
+        "bernstein": (BOUNDS["bernstein"].excess, "0.0269", "0.0204"),
+        "bernstein-split": (BOUNDS["bernstein-split"].excess, "0.0363", "0.0258"),
         "McDiarmid": (bounds.mcdiarmid_excess, "0.0352", "0.0348"),
         "symmetrised": (bounds.symmetrised_excess, "0.0253", "0.0246"),
     }
@@ -140,6 +140,10 @@ def beyond() -> Iterator[Number]:
         yield Number(f"Theorem 3 follows up to, c = {c}", vectors, max(fits))
 
 
+def split_width(complexity: float, m: int, n_vectors: int) -> float:
+    return bounds.weighted_half_width(complexity, 1 / m, 1 / m, n_vectors, DELTA)
+
+
 def loss_of_the_fixed_split(m: int, n_vectors: int) -> float:
     """How much wider the split of 3 : 1 is than the best, at the worst complexity."""
 
@@ -150,7 +154,7 @@ def loss_of_the_fixed_split(m: int, n_vectors: int) -> float:
 
     def loss(doubled: float) -> float:
         best = minimize_scalar(width, bounds=(0.01, 0.99), args=(doubled,), method="bounded").fun
-        return bounds.self_bounding_half_width(doubled / 2, m, n_vectors, DELTA) / best - 1
+        return split_width(doubled / 2, m, n_vectors) / best - 1
 
     return max(map(loss, np.linspace(0, 10 / math.sqrt(m), 101)))
 
@@ -162,10 +166,10 @@ def self_bounding() -> Iterator[Number]:
 
     def lead(doubled: float) -> float:
         symmetrised = doubled + bounds.symmetrised_excess(math.log(DELTA / 2), M, 256)
-        return bounds.self_bounding_half_width(doubled / 2, M, 256, DELTA) - symmetrised
+        return split_width(doubled / 2, M, 256) - symmetrised
 
     yield Number("2 R~ where symmetrised wins", "0.0171", brentq(lead, 0, 0.1))
-    width = bounds.self_bounding_half_width(0.0, M, 256, DELTA)
+    width = split_width(0.0, M, 256)
     yield Number("self-bounding at R~ = 0", "0.0240", width)
     width = bounds.low_error_half_width(0.0, 0.02, M, 256, DELTA)
     yield Number("low error at R~ = 0, mean .02", "0.0117", width)
@@ -450,7 +454,7 @@ def low_error() -> Iterator[Number]:
             largest = float(losses.mean(1).max())
             widths.append(
                 (
-                    bounds.self_bounding_half_width(complexity, M, 256, DELTA),
+                    split_width(complexity, M, 256),
                     bounds.low_error_half_width(complexity, largest, M, 256, DELTA),
                 )
             )

@@ -7,12 +7,13 @@ a TypeError, a value out of range a ValueError, and the message names argument, 
 
     paper, split        Theorems 2, 3, 4 and 6 of De Stefani and Upfal (2019)
     fixed               McDiarmid and the symmetrised bound, for a class fixed in advance
-    selfbounding        the self-bounding split and its low-error form, for such a class too
+    selfbounding        the low-error form of the self-bounding split, for such a class too
     kl, binomial        limits of a mean by relative entropy; exact limits for 0s and 1s
     union, free         the union bound; the queries that it answers by itself, in stages
     paired, betting     difference of two models; means of real-valued losses
     folds               cross-validation
-    asymptotic          the normal approximation, which is not proved
+    asymptotic,
+    bootstrap           the normal approximation and the multiplier bootstrap, which are not proved
     conditional         rates given an event, F1, AUC, weighted means, ROC curves
     confirmation        finalists on rows that were kept for the end
     histories           claims that are made one after another, in view of the verdicts
@@ -29,7 +30,6 @@ from .adaptive import (
     guess_and_check_code,
     ladder_half_width,
     ladder_levels,
-    ladder_transcript_code,
     ladder_transcript_half_width,
     thresholdout_sample_size,
 )
@@ -42,7 +42,6 @@ from .betting import betting_interval, betting_p_value
 from .binomial import (
     binomial_free,
     binomial_interval,
-    binomial_log_failure,
     binomial_queries,
 )
 from .bound import Bound
@@ -67,19 +66,12 @@ from .histories import gain_needed, history_nats
 from .kl import kl_free, kl_interval, kl_minus, kl_plus, kl_tolerance
 from .paired import paired_interval
 from .paper import (
-    bernstein_excess,
-    bernstein_log_tail,
-    mclt_excess,
-    mclt_log_tail,
     rademacher_log_tail,
 )
 from .selfbounding import (
     low_error_budget,
     low_error_half_width,
-    self_bounding_budget,
-    self_bounding_half_width,
 )
-from .split import bernstein_split_excess, bernstein_split_log_tail
 from .table import BOUNDS, PAPER_BOUNDS
 from .union import dyadic_code, union_half_width, union_queries
 from .weighted import weighted_half_width
@@ -98,13 +90,8 @@ __all__ = [
     "balanced_interval",
     "betting_interval",
     "betting_p_value",
-    "bernstein_excess",
-    "bernstein_log_tail",
-    "bernstein_split_excess",
-    "bernstein_split_log_tail",
     "binomial_free",
     "binomial_interval",
-    "binomial_log_failure",
     "binomial_queries",
     "code_width",
     "confirmation_nats",
@@ -121,20 +108,15 @@ __all__ = [
     "kl_plus",
     "kl_tolerance",
     "ladder_half_width",
-    "ladder_transcript_code",
     "ladder_transcript_half_width",
     "ladder_levels",
     "low_error_budget",
     "low_error_half_width",
     "mcdiarmid_excess",
-    "mclt_excess",
-    "mclt_log_tail",
     "paired_interval",
     "rademacher_log_tail",
     "rate_interval",
     "roc_band",
-    "self_bounding_budget",
-    "self_bounding_half_width",
     "symmetrised_excess",
     "symmetrised_log_tail",
     "thresholdout_sample_size",

@@ -27,19 +27,6 @@ def check_sensitivity(estimator: Any) -> float:
     return SENSITIVITY[check_choice(SENSITIVITY, estimator=estimator)]
 
 
-def check_sides(two_sided: Any) -> int:
-    """How many one-sided events a guarantee covers: 2 if `two_sided`, else 1."""
-    return 2 if check_flag(two_sided=two_sided) else 1
-
-
-def check_flag(**named: Any) -> bool:
-    """True or False, and nothing else that Python would take for either."""
-    ((name, value),) = named.items()
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
-    return value
-
-
 def check_not_negative(**named: Any) -> float:
     """A finite real number of at least 0."""
     ((name, _),) = named.items()

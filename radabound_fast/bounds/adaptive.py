@@ -10,12 +10,7 @@ from __future__ import annotations
 
 import math
 
-from .._checks import (
-    check_count,
-    check_integer,
-    check_n_samples,
-    check_probability,
-)
+from .._checks import check_count, check_integer, check_n_samples, check_probability
 from ._arguments import check_not_negative
 
 
@@ -151,51 +146,23 @@ def ladder_half_width(n_queries: int, n_samples: int, eta: float, delta: float) 
     return eta + code_width(_log_choose(k + levels - 1, levels), n_samples, delta)
 
 
-def ladder_transcript_code(query: int, n_updates: int, eta: float) -> float:
-    """Length of the transcript's code before query t of a Ladder, after u improvements.
-
-    ``ln(t (t+1)) + ln(u (u+1)) + ln C(t-2, u-1) + ln C(G, u)``; at t = 1, ln 2.
-
-    Parameters
-    ----------
-    query : int
-        The t of the formula; the first query is 1.
-    n_updates : int
-        The u of the formula: 0 before the first query, else from 1 to min(t - 1, G), the
-        first answer counted.
-    eta : float
-        The step of the Ladder, in (0, 1).
-
-    Returns
-    -------
-    float
-        In nats.
-    """
-    t, u = check_count(query=query), check_integer(n_updates=n_updates)
-    levels = ladder_levels(eta)
-    least, most = min(1, t - 1), min(t - 1, levels)
-    if not least <= u <= most:
-        raise ValueError(f"n_updates must be in [{least}, {most}] before query {t}, got {u}")
-    if t == 1:
-        return math.log(2.0)
-    return _log_pair(t) + _log_pair(u) + _log_choose(t - 2, u - 1) + _log_choose(levels, u)
-
-
 def ladder_transcript_half_width(
     query: int, n_updates: int, n_samples: int, eta: float, delta: float
 ) -> float:
     """Half-width of a Ladder's answers for any number of queries, by its number of improvements.
 
-    ``eta + sqrt((ln(2/delta) + ladder_transcript_code) / (2m))``.  It can fall as t grows, and an
-    answer rests on every query up to its own: the half-width that holds at t is the largest of
-    these over 1 .. t.
+    ``eta`` and `code_width` at ``ln(t (t+1)) + ln(u (u+1)) + ln C(t-2, u-1) + ln C(G, u)``, the
+    length of the transcript's code before query t after u improvements; at t = 1, ln 2.  It can
+    fall as t grows, and an answer rests on every query up to its own: the half-width that holds at
+    t is the largest of these over 1 .. t.
 
     Parameters
     ----------
     query : int
         The number t of the query; the first is 1.
     n_updates : int
-        Improvements among the t - 1 answers before it, the first answer counted.
+        u, the improvements among the t - 1 answers before it, the first answer counted: 0 before
+        the first query, else from 1 to min(t - 1, G).
     n_samples : int
         m held-out samples (1 to 2^40).
     eta : float
@@ -208,7 +175,15 @@ def ladder_transcript_half_width(
     float
         In units of loss; not clipped at 1.
     """
-    return eta + code_width(ladder_transcript_code(query, n_updates, eta), n_samples, delta)
+    t, u = check_count(query=query), check_integer(n_updates=n_updates)
+    levels = ladder_levels(eta)
+    least, most = min(1, t - 1), min(t - 1, levels)
+    if not least <= u <= most:
+        raise ValueError(f"n_updates must be in [{least}, {most}] before query {t}, got {u}")
+    code = math.log(2.0)
+    if t > 1:
+        code = _log_pair(t) + _log_pair(u) + _log_choose(t - 2, u - 1) + _log_choose(levels, u)
+    return eta + code_width(code, n_samples, delta)
 
 
 def thresholdout_sample_size(

@@ -38,43 +38,13 @@ _FEW_STEPS = 2, 14, 34
 _MANY_STEPS = *_FEW_STEPS, 130, 130
 
 
-def binomial_log_failure(n_samples: int, epsilon: float) -> float:
-    """``ln alpha*``: the largest probability that a mean of 0s and 1s is too low by epsilon.
-
-    ``alpha* = max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <= c)``.  At an error of
-    alpha* or more on each side every `binomial_interval` lies within epsilon of its mean.
-
-    Parameters
-    ----------
-    n_samples : int
-        The m of the formula (1 to 2^40).
-    epsilon : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        Rounded up.  Where ``(m - 1) (epsilon - 1/m)^2 < 2/3`` at more than 4096 samples it is
-        Hoeffding's ``-2 m epsilon^2``, which is larger; hardly a query is affordable there.
-
-    Notes
-    -----
-    Where that number is at least 2/3, ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c
-    (Result 16 of ``docs/explanation/theory.md``), so that few counts have to be tried.
-
-    Examples
-    --------
-    >>> round(math.exp(binomial_log_failure(4000, 0.04)) * 1e7, 3)
-    2.27
-    """
-    return _worst(check_n_samples(n_samples), check_probability(epsilon=epsilon))[1]
-
-
 def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
     """Number of queries with losses 0 or 1 that are within epsilon, by exact binomials.
 
-    ``floor(delta / (2 alpha*))``: flat weights, whatever the means.  Ten times `union_queries`,
-    and more, at the same delta.
+    ``floor(delta / (2 alpha*))``: flat weights, whatever the means.  Ten times `union_queries`, and
+    more, at the same delta.  alpha* is the largest probability that a mean of 0s and 1s is too low
+    by epsilon, ``max over c <= m (1 - epsilon) of P(Bin(m, c/m + epsilon) <= c)``: at an error of
+    alpha* or more on each side every `binomial_interval` lies within epsilon of its mean.
 
     Parameters
     ----------
@@ -86,15 +56,22 @@ def binomial_queries(n_samples: int, epsilon: float, delta: float) -> int:
     Returns
     -------
     int
-        At least 0, at most 2^62.
+        At least 0, at most 2^62; rounded down.  Where ``(m - 1) (epsilon - 1/m)^2 < 2/3`` at more
+        than 4096 samples alpha* is Hoeffding's ``exp(-2 m epsilon^2)``, which is larger; hardly a
+        query is affordable there.
+
+    Notes
+    -----
+    Where that number is at least 2/3, ``P(Bin(m, c/m + epsilon) <= c)`` is log-concave in c
+    (Result 16 of ``docs/explanation/theory.md``), so that few counts have to be tried.
 
     Examples
     --------
     >>> binomial_queries(4000, 0.04, 0.04)
     88086
     """
-    log_queries = math.log(0.5 * check_probability(delta=delta))
-    log_queries -= binomial_log_failure(n_samples, epsilon)
+    _, log_failure = _worst(check_n_samples(n_samples), check_probability(epsilon=epsilon))
+    log_queries = math.log(0.5 * check_probability(delta=delta)) - log_failure
     if log_queries >= math.log(MOST_QUERIES):
         return MOST_QUERIES
     return math.floor(math.exp(log_queries) * (1.0 - 1e-12))
@@ -119,7 +96,7 @@ def binomial_free(n_samples: int, epsilon: float, nats: float) -> int:
 
     Notes
     -----
-    It rests on the shape that `binomial_log_failure` finds its maximum by.  Where that is not
+    It rests on the shape that `binomial_queries` finds its maximum by.  Where that is not
     proved, the first 4096 counts are tried one by one, and beyond these `kl_free` decides.
 
     Examples
@@ -239,7 +216,7 @@ def _pairs(
 
 @lru_cache(maxsize=64)
 def _worst(m: int, epsilon: float) -> tuple[int, float]:
-    """The count at which the failure is most likely, and the logarithm of its probability."""
+    """The count at which the failure is most likely, and ``ln alpha*``, rounded up."""
     step = _in_two(m, epsilon)
     if _is_log_concave(m, epsilon):
         return peak(lambda c: _log_tail(c, m, *step), m)

@@ -5,21 +5,27 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from .._checks import check_choice, check_probability
+from .._checks import check_bool, check_choice
 from . import guarantees
-from ._arguments import check_flag, check_fractions, check_numbers, check_sides
 from ._limits import at_least, at_most
 from .free import Free
 
 Tail = Callable[[float, int, int], float]
 
 
-@dataclass(frozen=True)
+class Case(NamedTuple):
+    """What a row decides by; see `Bound.admits`."""
+
+    n_samples: int
+    n_vectors: int
+    epsilon: float
+    delta: float
+    two_sided: bool
+    largest_mean: float
+
+
 class Bound(ABC):
     """One row: what a guard needs to halt, and to say what its halting is worth.
 
@@ -44,14 +50,16 @@ class Bound(ABC):
     proved: bool
     estimators: tuple[str, ...]
     sides: tuple[bool, ...]
-    log_tail: Tail | None
-    excess: Tail | None
+    log_tail: Tail | None = None
+    excess: Tail | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a row cannot be changed, got {name} for {self.name!r}")
 
     @abstractmethod
     def threshold(self, delta: float) -> float:
         """The largest delta' at which a query is answered, for a probability of failure delta."""
 
-    @abstractmethod
     def admits(
         self,
         complexity: float,
@@ -81,6 +89,10 @@ class Bound(ABC):
         -------
         bool
         """
+        sided = self._sides(two_sided)
+        return self._admits(
+            complexity, Case(n_samples, n_vectors, epsilon, delta, sided, largest_mean)
+        )
 
     def budget(
         self,
@@ -110,12 +122,13 @@ class Bound(ABC):
         float
             In units of loss; negative if complexity 0 is too large already.
         """
-        arguments = (n_samples, n_vectors, epsilon, delta, self._sides(two_sided), largest_mean)
-        estimate = self._estimate(*arguments)
-        if not self.admits(0.0, *arguments):
+        sided = self._sides(two_sided)
+        case = Case(n_samples, n_vectors, epsilon, delta, sided, largest_mean)
+        estimate = self._estimate(case)
+        if not self._admits(0.0, case):
             return min(estimate, -math.ulp(epsilon))
         budget, step = max(0.0, estimate), math.ulp(epsilon)
-        while not self.admits(budget, *arguments):
+        while not self._admits(budget, case):
             budget, step = max(0.0, budget - step), 2.0 * step
         return budget
 
@@ -140,52 +153,28 @@ class Bound(ABC):
         return None
 
     def interval(
-        self,
-        values: Any,
-        n_queries: Any,
-        *,
-        n_samples: int,
-        epsilon: float,
-        delta: float,
-        max_queries: int | None = None,
-        declared: bool = False,
+        self, free: Free | None, means: Any, queries: Any, epsilon: float, declared: bool
     ) -> tuple[Any, Any]:
-        """Confidence intervals of answers at the row's guarantee: here ``value -+ epsilon``.
+        """Confidence intervals of answers at the row's guarantee: ``mean -+ epsilon`` in [0, 1].
 
         Parameters
         ----------
-        values : float or array_like of float
+        free : Free or None
+            The result of `free`, whose intervals are proved for all answers at once, so that both
+            may be quoted.
+        means : float or array_like of float
             Means that were returned, in [0, 1].
-        n_queries : int or array_like of int
-            Their places in the sequence; the first is 1.  Broadcast with `values`.
-        n_samples : int
-            m held-out samples (1 to 2^40).
-        epsilon, delta : float
-            The error tolerated and the probability of failure, both in (0, 1).
-        max_queries : int, optional
-            As in `free`.
+        queries : int or array_like of int
+            Their places in the sequence; the first is 1.  Broadcast with `means`.
+        epsilon : float
+            The error tolerated.
         declared : bool
             Whether the losses were declared 0 or 1: labels, bits, booleans, integers.
 
         Returns
         -------
         lows, highs : float or ndarray of float64
-            In units of loss, cut to [0, 1].
-        """
-        epsilon = check_probability(epsilon=epsilon)
-        check_flag(declared=declared)
-        means, places = check_fractions(values=values), check_numbers(n_queries=n_queries)
-        if not isinstance(places, float):
-            means = np.broadcast_arrays(means, places)[0]
-        free = self.free(n_samples, epsilon, delta, max_queries)
-        return self.interval_given(free, means, n_queries, epsilon, declared)
-
-    def interval_given(
-        self, free: Free | None, means: Any, queries: Any, epsilon: float, declared: bool
-    ) -> tuple[Any, Any]:
-        """`interval` with the result of `free`, for arguments that were checked.
-
-        The intervals of `free` are proved for all answers at once, so that both may be quoted.
+            In units of loss.
         """
         lows, highs = at_least(means - epsilon, 0.0), at_most(means + epsilon, 1.0)
         if free is None:
@@ -228,7 +217,8 @@ class Bound(ABC):
         free = self.free(n_samples, epsilon, delta, max_queries)
         # at a largest mean of 0 the budget is at its largest
         budget = self.budget(n_samples, n_vectors, epsilon, delta, 0.0, two_sided=two_sided)
-        words = self._words(n_vectors, epsilon, delta, estimator, two_sided, free)
+        case = Case(n_samples, n_vectors, epsilon, delta, two_sided, 0.0)
+        words = self._words(case, estimator, free)
         if budget < 0.0 and not (free and free.answers_any):
             return guarantees.nothing(n_samples, n_vectors, epsilon, delta) + " " + words
         return words
@@ -237,33 +227,20 @@ class Bound(ABC):
         """The value of `two_sided`, if this row allows it; the default for None."""
         if two_sided is None:
             return self.sides[0]
-        check_sides(two_sided)
-        if two_sided not in self.sides:
+        if check_bool(two_sided=two_sided) not in self.sides:
             raise ValueError(
                 f"two_sided must be {self.sides[0]} for bound {self.name!r}, got {two_sided}"
             )
         return two_sided
 
     @abstractmethod
-    def _estimate(
-        self,
-        n_samples: int,
-        n_vectors: int,
-        epsilon: float,
-        delta: float,
-        two_sided: bool,
-        largest_mean: float,
-    ) -> float:
-        """The budget as computed; `admits` settles its rounding."""
+    def _admits(self, complexity: float, case: Case) -> bool:
+        """`admits`, for one of `sides`."""
 
     @abstractmethod
-    def _words(
-        self,
-        n_vectors: int,
-        epsilon: float,
-        delta: float,
-        estimator: str,
-        two_sided: bool,
-        free: Free | None,
-    ) -> str:
+    def _estimate(self, case: Case) -> float:
+        """The budget as computed; `_admits` settles its rounding."""
+
+    @abstractmethod
+    def _words(self, case: Case, estimator: str, free: Free | None) -> str:
         """The guarantee in words; `guarantee` adds whether the row can answer at all."""

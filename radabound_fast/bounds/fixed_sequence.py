@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .._checks import check_probability
 from . import guarantees
-from .bound import Bound
+from .bound import Bound, Case
 from .free import Free, union_free
 from .selfbounding import low_error_budget, low_error_half_width
 
@@ -14,7 +12,6 @@ from .selfbounding import low_error_budget, low_error_half_width
 BY_SIGNS, BY_UNION = 0.6, 0.4
 
 
-@dataclass(frozen=True)
 class FixedSequence(Bound):
     """The self-bounding (low-error) bound at 3/5 of delta, or the union bound at 2/5 of it.
 
@@ -22,34 +19,22 @@ class FixedSequence(Bound):
     has stopped.  `budget` and `admits` are the first, `free` is the second.
     """
 
-    log_tail: None = None
-    excess: None = None
+    name, source = "fixed-sequence", "self-bounding and union bounds, docs/explanation/theory.md"
+    proved, estimators, sides = True, ("half-range",), (True,)
 
     def threshold(self, delta: float) -> float:
         """delta itself: the proof covers the halting time."""
         return check_probability(delta=delta)
 
-    def admits(
-        self,
-        complexity: float,
-        n_samples: int,
-        n_vectors: int,
-        epsilon: float,
-        delta: float,
-        two_sided: bool | None = None,
-        largest_mean: float = 1.0,
-    ) -> bool:
+    def _admits(self, complexity: float, case: Case) -> bool:
         """Whether `_half_width` at 3/5 of delta is at most epsilon."""
-        self._sides(two_sided)
-        share = BY_SIGNS * check_probability(delta=delta)
-        width = self._half_width(complexity, largest_mean, n_samples, n_vectors, share)
-        return width <= check_probability(epsilon=epsilon)
+        case = case._replace(delta=BY_SIGNS * check_probability(delta=case.delta))
+        return self._half_width(complexity, case) <= check_probability(epsilon=case.epsilon)
 
-    def _half_width(
-        self, complexity: float, largest_mean: float, n_samples: int, n_vectors: int, delta: float
-    ) -> float:
+    def _half_width(self, complexity: float, case: Case) -> float:
         """The half-width by the signs: the low-error bound."""
-        return low_error_half_width(complexity, largest_mean, n_samples, n_vectors, delta)
+        m, n, _, delta, _, largest_mean = case
+        return low_error_half_width(complexity, largest_mean, m, n, delta)
 
     def free(
         self, n_samples: int, epsilon: float, delta: float, max_queries: int | None = None
@@ -58,26 +43,11 @@ class FixedSequence(Bound):
         delta = BY_UNION * check_probability(delta=delta)
         return union_free(n_samples, epsilon, delta, max_queries)
 
-    def _estimate(
-        self,
-        n_samples: int,
-        n_vectors: int,
-        epsilon: float,
-        delta: float,
-        two_sided: bool,
-        largest_mean: float,
-    ) -> float:
+    def _estimate(self, case: Case) -> float:
+        m, n, epsilon, delta, _, largest_mean = case
         share = BY_SIGNS * check_probability(delta=delta)
-        return low_error_budget(epsilon, largest_mean, n_samples, n_vectors, share)
+        return low_error_budget(epsilon, largest_mean, m, n, share)
 
-    def _words(
-        self,
-        n_vectors: int,
-        epsilon: float,
-        delta: float,
-        estimator: str,
-        two_sided: bool,
-        free: Free | None,
-    ) -> str:
+    def _words(self, case: Case, estimator: str, free: Free | None) -> str:
         assert free is not None
-        return guarantees.fixed_sequence(epsilon, delta, free)
+        return guarantees.fixed_sequence(case.epsilon, case.delta, free)

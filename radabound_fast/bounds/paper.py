@@ -1,16 +1,22 @@
-"""The paper's tail bounds: Theorems 2, 4 and 6 of De Stefani and Upfal (2019); 3 is in split.py.
+"""The paper's tail bounds: Theorems 2, 4 and 6 of [1]_; Theorem 3 is in split.py.
 
 Each theorem bounds the probability that a quantity exceeds its Monte-Carlo estimate by an
-excess.  A ``log_tail`` is the natural logarithm of the bound, which never underflows; an
-``excess`` is its inverse, the excess at which the bound equals a given probability (nobody
-needs that of Theorem 2).  The bound is the formula as printed for a positive excess, never
-clipped (the split of Theorem 3 may exceed log 1), and log 1 = 0 at or below 0, where nothing is
-claimed (Theorem 6: log 1/2, its value at 0).
+excess e, in units of loss: ``epsilon - 2 R~`` in the halting rule.  A ``log_tail`` of e, m and l is
+the natural logarithm of the bound, which never underflows; an ``excess`` is its inverse, the e, not
+clipped at 1, at which the bound equals a given probability (nobody needs that of Theorem 2).  The
+bound is the formula as printed for a positive excess, never clipped (the split of Theorem 3 may
+exceed log 1), and log 1 = 0 at or below 0, where nothing is claimed (Theorem 6: log 1/2, its value
+at 0).  `BOUNDS` has them by name.
 
 ``docs/explanation/theory.md`` says which of these theorems are proved; in short, Theorem 2 is false
 as stated, Theorem 6 is a heuristic, and for Theorems 3 and 4, one-sided and for a class fixed in
 advance, no violation is known but the printed proofs have a gap; for few sign vectors they
 follow from the symmetrised bound.
+
+References
+----------
+.. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
+   and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
 """
 
 from __future__ import annotations
@@ -41,9 +47,8 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     Notes
     -----
     False as stated: the sample's part of the variance does not shrink with l
-    (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in ``4
-    l e``;
-    the printed 8 is conservative, and used here.
+    (``docs/explanation/theory.md``).  With a step of at most 1/m the denominator would end in
+    ``4 l e``; the printed 8 is conservative, and used here.
 
     References
     ----------
@@ -55,70 +60,28 @@ def rademacher_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
     >>> round(rademacher_log_tail(0.05, n_samples=4000, n_vectors=32), 3)
     -69.065
     """
-    e = check_real(excess=excess)
-    m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    if e <= 0.0:
-        return 0.0
+    e, m, n = checked(excess, n_samples, n_vectors)
     return -6.0 * m * n * e * e / (15.0 + 8.0 * n * e)
 
 
 def bernstein_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 4 of [1]_, the bound of Algorithm 1, line 11.
+    """Theorem 4, the bound of Algorithm 1, line 11.
 
     ``P(Psi > 2 R~ + e) < exp(-e^2 / (V + 4 e / (3 m)))`` with
-    ``V = (l + 4 sqrt(l) + 20) / (2 m l)``.
+    ``V = (l + 4 sqrt(l) + 20) / (2 m l)``.  The printed proof has a gap.  One-sided and for a
+    class fixed in advance the statement follows from `symmetrised_log_tail` for l <= 23 (plain)
+    and l <= 41 (half-range).
 
-    Parameters
-    ----------
-    excess : float
-        The e of the theorem: ``epsilon - 2 R~`` in the halting rule.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        Natural logarithm of the bound; 0 for an excess at or below 0.
-
-    Notes
-    -----
-    The printed proof has a gap.  One-sided and for a class fixed in advance the statement
-    follows from `symmetrised_log_tail` for l <= 23 (plain) and l <= 41 (half-range).
-
-    References
-    ----------
-    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
-       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
-
-    Examples
-    --------
     >>> round(bernstein_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -8.1121
     """
-    e = check_real(excess=excess)
-    m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    if e <= 0.0:
-        return 0.0
+    e, m, n = checked(excess, n_samples, n_vectors)
     return -e * e / (_spread(n) / (2.0 * m * n) + 4.0 * e / (3.0 * m))
 
 
 def bernstein_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     """The excess at which Theorem 4 equals ``exp(log_delta)``.
 
-    Parameters
-    ----------
-    log_delta : float
-        Natural logarithm of a probability; below 0.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    Examples
-    --------
     >>> round(bernstein_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0269
     """
@@ -130,58 +93,25 @@ def bernstein_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
 
 
 def mclt_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 6 of [1]_, the bound of Algorithm 1, line 12: a heuristic.
+    """Theorem 6, the bound of Algorithm 1, line 12: a heuristic.
 
     ``P(Psi > 2 R~ + e) < 1 - Phi(e sqrt(4 l m / (l + 4 sqrt(l) + 20)))`` as m grows; at a
     finite m nothing is promised.
 
-    Parameters
-    ----------
-    excess : float
-        The e of the theorem: ``epsilon - 2 R~`` in the halting rule.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        Natural logarithm of the normal tail; log 1/2 for an excess at or below 0.
-
-    References
-    ----------
-    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
-       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
-
-    Examples
-    --------
     >>> round(mclt_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -10.9675
     """
     from scipy.special import log_ndtr
 
-    e = check_real(excess=excess)
-    m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    return float(log_ndtr(-max(0.0, e) * math.sqrt(4.0 * n * m / _spread(n))))
+    e, m, n = checked(excess, n_samples, n_vectors)
+    return float(log_ndtr(-e * math.sqrt(4.0 * n * m / _spread(n))))
 
 
 def mclt_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     """The excess at which Theorem 6 equals ``exp(log_delta)``.
 
-    Parameters
-    ----------
-    log_delta : float
-        Natural logarithm of a probability; below 0.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
+    0 where ``log_delta >= log 1/2``, which the tail never exceeds.
 
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.  0 where ``log_delta >= log 1/2``, which the tail
-        never exceeds.
-
-    Examples
-    --------
     >>> round(mclt_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0162
     """
@@ -190,6 +120,12 @@ def mclt_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     log_delta = check_log_delta(log_delta)
     m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
     return max(0.0, -float(ndtri_exp(log_delta))) / math.sqrt(4.0 * n * m / _spread(n))
+
+
+def checked(excess: float, n_samples: int, n_vectors: int) -> tuple[float, int, int]:
+    """e, m and l; an excess below 0 is 0, where each of these tails is that of "no claim"."""
+    e = max(0.0, check_real(excess=excess))
+    return e, check_n_samples(n_samples), check_n_vectors(n_vectors)
 
 
 def _spread(n_vectors: int) -> float:

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import math
 
-from .._checks import check_n_samples, check_n_vectors, check_real
+from .._checks import check_n_samples, check_n_vectors
 from ._arguments import check_log_delta
 from ._roots import root, root_near
-
-_LOG_2 = math.log(2.0)
+from .paper import checked
 
 
 def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> float:
-    """Theorem 3 of [1]_: the excess is shared between the sample and the estimate.
+    """Theorem 3: the excess is shared between the sample and the estimate.
 
-    ``P(Psi > 2 R~ + e) < inf_{0 < a < e} exp(-2 m (e - a)^2) + exp(-3 m l a^2 / (30 + 8 l a))``.
+    ``P(Psi > 2 R~ + e) < inf_{0 < a < e} exp(-2 m (e - a)^2) + exp(-3 m l a^2 / (30 + 8 l a))``;
+    not clipped: up to log 2 for a small excess.
 
-    Parameters
-    ----------
-    excess : float
-        The e of the theorem: ``epsilon - 2 R~`` in the halting rule.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        Natural logarithm of the infimum, not clipped: up to log 2 for a small excess.
-        0 for an excess at or below 0.
-
-    Notes
-    -----
     The printed proof rests on Theorem 2, which is false.  One-sided and for a class fixed in
     advance the statement follows from `symmetrised_log_tail` for l <= 87 (plain) and
     l <= 109 (half-range).
@@ -39,19 +24,11 @@ def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> f
     local infimum, and at a small excess the best.  Between them there is at most one
     local minimum, so that the infimum found is the global one: `_balance` gives the argument.
 
-    References
-    ----------
-    .. [1] De Stefani, Upfal (2019). A Rademacher complexity based method for controlling power
-       and confidence level in adaptive statistical analysis. DSAA; arXiv:1910.03493.
-
-    Examples
-    --------
     >>> round(bernstein_split_log_tail(0.05, n_samples=4000, n_vectors=32), 4)
     -5.0557
     """
-    e = check_real(excess=excess)
-    m, n = check_n_samples(n_samples), check_n_vectors(n_vectors)
-    if e <= 0.0:
+    e, m, n = checked(excess, n_samples, n_vectors)
+    if e == 0.0:
         return 0.0
     shares = _Shares(2.0 * m * e * e, 3.0 * m * n * e * e, 8.0 * n * e)
     ends = math.log1p(math.exp(-max(shares.sampling, shares.estimate(1.0))))
@@ -62,20 +39,6 @@ def bernstein_split_log_tail(excess: float, n_samples: int, n_vectors: int) -> f
 def bernstein_split_excess(log_delta: float, n_samples: int, n_vectors: int) -> float:
     """The excess at which Theorem 3 equals ``exp(log_delta)``.
 
-    Parameters
-    ----------
-    log_delta : float
-        Natural logarithm of a probability; below 0.
-    n_samples, n_vectors : int
-        m held-out samples (1 to 2^40) and l sign vectors (1 to 2^23).
-
-    Returns
-    -------
-    float
-        In units of loss; not clipped at 1.
-
-    Examples
-    --------
     >>> round(bernstein_split_excess(math.log(0.09), n_samples=4000, n_vectors=32), 4)
     0.0363
     """
@@ -88,7 +51,7 @@ def bernstein_split_excess(log_delta: float, n_samples: int, n_vectors: int) -> 
         return math.sqrt(t / (2.0 * m)) + b + math.sqrt(b * b + 10.0 * t / (m * n))
 
     # Where the sum is delta each term is below delta, and two terms of delta / 2 make it.
-    low, high = shared(t), shared(t + _LOG_2)
+    low, high = shared(t), shared(t + math.log(2.0))
     return root_near(lambda e: bernstein_split_log_tail(e, m, n) + t, low, high)
 
 

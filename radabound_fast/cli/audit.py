@@ -6,8 +6,9 @@ import argparse
 import contextlib
 import json
 import secrets
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -22,9 +23,9 @@ from radabound_fast.cli.options import (
     OF_PREDICTIONS,
     OK,
     add_option,
+    check_absent,
     check_outputs,
     declared_space,
-    flag_of,
     given,
     integer,
     judged,
@@ -56,6 +57,9 @@ from radabound_fast.pool.model_pool import ModelPool
 from radabound_fast.rows.labels import Labels
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.named import NamedKeys
+
+if TYPE_CHECKING:
+    from radabound_fast.guards.signed import SignedGuard
 
 # of an audit that halts, beside epsilon, delta and bound
 GUARD_OPTIONS = ("n_vectors", "estimator", "max_queries", "seed")
@@ -183,16 +187,15 @@ def _audit(args: argparse.Namespace) -> int:
     _check_audit(args)
     space = declared_space(args)
     labels, rows, n_samples = _open_files(args)
-    if args.pool:
-        return _audit_pool(args, rows, labels, _pool(args, labels, n_samples))
-    with contextlib.ExitStack() as kept:
+    tell = partial(_tell, args, rows, labels, n_samples)
+    with contextlib.ExitStack() as opened:
+        if args.pool:
+            return _audit_pool(args, rows, _pool(args, labels, n_samples), tell)
         if args.confirm_share is not None:
-            return _audit_confirmed(args, rows, labels, _confirmed(args, labels, rows, n_samples))
-        if space is None:
-            guards = _guards(args, labels, rows, n_samples, kept)
-            return _audit_guards(args, rows, labels, guards)
-        search = _search(args, space, labels, rows, n_samples, kept)
-        return _audit_search(args, rows, labels, search)
+            return _audit_confirmed(args, rows, _confirmed(args, labels, rows, n_samples), tell)
+        if space is not None:
+            return _audit_search(args, rows, _search(args, space, labels, rows, n_samples), tell)
+        return _audit_guards(args, rows, _guards(args, labels, rows, n_samples, opened), tell)
 
 
 def _guards(
@@ -200,11 +203,10 @@ def _guards(
     labels: NDArray[Any] | None,
     rows: FileRows,
     n_samples: int,
-    kept: contextlib.ExitStack,
+    opened: contextlib.ExitStack,
 ) -> list[GuardReplay]:
-    """A guard a bound; one that is kept in a database is closed with `kept`."""
+    """A guard a bound; one that is kept in a database is closed with `opened`."""
     drawn = secrets.randbits(64) if args.seed is None and args.state is None else args.seed
-    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
     replays = []
     for bound in dict.fromkeys(args.bound or ["fixed-sequence"]):
         parameters = {"delta": args.delta} | given(args, "epsilon", *GUARD_OPTIONS)
@@ -212,11 +214,11 @@ def _guards(
             parameters.pop("estimator", None)
         if drawn is not None:
             parameters["seed"] = drawn
-        judged = n_samples if labels is None else _known(args, labels)
+        what = n_samples if labels is None else _known(args, labels)
         if args.state is None:
-            guard = guard_by_bound(bound, judged, **parameters)
+            guard = guard_by_bound(bound, what, **parameters)
         else:
-            guard = kept.enter_context(open_by_bound(bound, args.state, judged, **parameters))
+            guard = opened.enter_context(open_by_bound(bound, args.state, what, **parameters))
         replays.append(
             GuardReplay(
                 guard,
@@ -225,17 +227,32 @@ def _guards(
                 packed=bool(args.packed),
                 trace=bool(args.output or args.plot),
                 keep=bool(args.plot),
-                n_threads=n_threads,
+                n_threads=_n_threads(args),
             )
         )
     return replays
 
 
+def _n_threads(args: argparse.Namespace) -> int:
+    return 1 if args.threads is None else check_count(threads=args.threads)
+
+
 def _known(args: argparse.Namespace, labels: NDArray[Any]) -> Labels:
+    """The labels; an error names their file."""
     try:
         return Labels(labels)
     except ValueError as error:
         raise ValueError(f"{' '.join(args.labels)}: {error}") from error
+
+
+def _judged(
+    args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int
+) -> tuple[Any, Any]:
+    """What a search or a pool judges, and its baseline."""
+    if labels is None:
+        return n_samples, None
+    _known(args, labels)
+    return judged(args, labels)
 
 
 def _search(
@@ -244,13 +261,10 @@ def _search(
     labels: NDArray[Any] | None,
     rows: FileRows,
     n_samples: int,
-    kept: contextlib.ExitStack,
 ) -> SearchReplay:
     n_rows = rows.shape[0]
     name = "--space-size" if args.space is None else "the number of configurations in --space"
-    keys: list[Any] | None = None
-    if args.keys is not None:
-        keys = read_keys(args.keys, n_rows)
+    keys: list[Any] | None = None if args.keys is None else read_keys(args.keys, n_rows)
     if space.size is None:
         raise ValueError("--space must hold a number of configurations, got a space without end")
     if keys is None and n_rows > space.size:
@@ -264,18 +278,14 @@ def _search(
         keys = keys_in(space, args.keys, keys)
     else:
         space = as_space(space.size)  # a row is a configuration, and nobody knows which
-    what: Any = n_samples
-    baseline = None
-    if labels is not None:
-        _known(args, labels)  # which names the file if they are no labels
-        what, baseline = judged(args, labels)
+    what, baseline = _judged(args, labels, n_samples)
     options: dict[str, Any] = {"delta": args.delta, "baseline": baseline}
     if args.state is None:
         # where no key comes again, and no picture shows all, one answer is enough
         n_best = 1 if keys is None and not args.plot else None
         search = DeclaredSearch(what, space, n_best=n_best, **options)
     else:
-        search = kept.enter_context(DeclaredSearch.open(args.state, what, space, **options))
+        search = DeclaredSearch.open(args.state, what, space, **options)
     if isinstance(space, NamedKeys):
         n_names = len({*(keys or ()), *search.answers.codes})
         if n_names > space.size:
@@ -289,28 +299,15 @@ def _search(
 def _confirmed(
     args: argparse.Namespace, labels: NDArray[Any] | None, rows: FileRows, n_samples: int
 ) -> ConfirmReplay:
-    what: Any = n_samples
-    baseline = None
-    if labels is not None:
-        _known(args, labels)  # which names the file if they are no labels
-        what, baseline = judged(args, labels)
-    search = ConfirmedSearch(
-        what,
-        delta=args.delta,
-        confirm_share=args.confirm_share,
-        seed=args.seed,
-        baseline=baseline,
-    )
+    what, baseline = _judged(args, labels, n_samples)
+    options = {"confirm_share": args.confirm_share, "seed": args.seed, "baseline": baseline}
+    search = ConfirmedSearch(what, delta=args.delta, **options)
     n_finalists = check_count(finalists=1 if args.finalists is None else args.finalists)
     return ConfirmReplay(search, n_finalists, names=rows.names, packed=bool(args.packed))
 
 
 def _pool(args: argparse.Namespace, labels: NDArray[Any] | None, n_samples: int) -> ModelPool:
-    what: Any = n_samples
-    baseline = None
-    if labels is not None:
-        _known(args, labels)  # which names the file if they are no labels
-        what, baseline = judged(args, labels)
+    what, baseline = _judged(args, labels, n_samples)
     options = given(args, "n_vectors", "seed")
     return ModelPool(what, delta=args.delta, baseline=baseline, **options)
 
@@ -332,15 +329,14 @@ def _replay(args: argparse.Namespace, rows: FileRows, replays: Sequence[Replay])
 
 
 def _check_audit(args: argparse.Namespace) -> None:
+    of_guard, of_space = ("epsilon", "bound", *GUARD_OPTIONS, "threads"), ("space_size", "space")
     if args.pool:
-        searches = ("space_size", "space", "confirm_share", "finalists")
-        guards = ("epsilon", "bound", "estimator", "max_queries", "state")
-        for option in given(args, *guards, *searches):
-            raise ValueError(f"{flag_of(option)} must be left out with --pool")
+        others = ("epsilon", "bound", "estimator", "max_queries", "state", *of_space)
+        rule = "must be left out with --pool"
+        check_absent(args, (*others, "confirm_share", "finalists"), rule)
     elif args.confirm_share is not None:
-        others = {"epsilon", "bound", *GUARD_OPTIONS, "state", "threads", "space_size", "space"}
-        for option in given(args, *sorted(others - {"seed"}), "keys"):
-            raise ValueError(f"{flag_of(option)} must be left out with --confirm-share")
+        names = {*of_guard, "state", *of_space, "keys"} - {"seed"}
+        check_absent(args, sorted(names), "must be left out with --confirm-share")
         if not args.confirm_share < 1:
             raise ValueError(
                 f"--confirm-share must be below 1, by the rest the best is found, got "
@@ -349,36 +345,33 @@ def _check_audit(args: argparse.Namespace) -> None:
     elif args.finalists is not None:
         raise ValueError("--finalists must be given with --confirm-share")
     elif args.space_size is None and args.space is None:
-        for option in given(args, "keys", *OF_PREDICTIONS):
-            raise ValueError(
-                f"{flag_of(option)} is for a search over a declared space: give --space-size, the "
-                "number of configurations that could have been asked about, or --space"
-            )
+        rule = (
+            "is for a search over a declared space: give --space-size, the number of "
+            "configurations that could have been asked about, or --space"
+        )
+        check_absent(args, ("keys", *OF_PREDICTIONS), rule)
         if args.epsilon is None:
             raise ValueError(
                 f"{EPSILON_OR_SPACE}; or --confirm-share, for any search at all; or --pool, for "
                 "models that were fixed beforehand"
             )
     else:
-        for option in given(args, "epsilon", "bound", *GUARD_OPTIONS, "threads"):
-            raise ValueError(
-                f"{flag_of(option)} is for a guard, which halts; a search over a declared space "
-                "does not: leave it or the space out"
-            )
+        halts = "is for a guard, which halts; a search over a declared space does not"
+        check_absent(args, of_guard, f"{halts}: leave it or the space out")
     if args.labels is None:
-        for option in given(args, *OF_PREDICTIONS):
-            raise ValueError(f"{flag_of(option)} is for --predictions, got --losses")
+        check_absent(args, OF_PREDICTIONS, "is for --predictions, got --losses")
     if args.metric is not None:
         check_choice(METRICS, metric=args.metric)
-    if args.max_queries is not None and set(args.bound or []) - {"fixed-sequence"}:
+    bounds = set(args.bound or [])
+    if args.max_queries is not None and bounds - {"fixed-sequence"}:
         raise ValueError('--max-queries is for "fixed-sequence" alone, got other bounds')
-    if args.estimator is not None and not set(args.bound or []) & set(PAPER_BOUNDS):
+    if args.estimator is not None and not bounds & set(PAPER_BOUNDS):
         raise ValueError(f"--estimator is for {', '.join(PAPER_BOUNDS)}, got fixed-sequence alone")
     check_outputs(args)
     if args.output:
         check_installed("files", "pyarrow")
-    if args.state is not None and len(set(args.bound or [""])) != 1:
-        raise ValueError(f"--state is for one guard: give one --bound, got {len(set(args.bound))}")
+    if args.state is not None and len(bounds) > 1:
+        raise ValueError(f"--state is for one guard: give one --bound, got {len(bounds)}")
     if args.state is not None and args.plot and args.epsilon is not None:
         raise ValueError("--plot of a guard needs the whole replay: leave out --state")
 
@@ -422,164 +415,143 @@ def _with_progress(rows: FileRows, n_before: int, quiet: bool) -> Iterator[NDArr
             advance(len(block))
 
 
-def _told(
-    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, n_samples: int
-) -> dict[str, Any]:
-    """What --json says of any audit."""
-    return {
-        "version": __version__,
-        "file": rows.name,
-        "files": [name for name, _ in rows.parts],
-        "labels": args.labels[0] if args.labels and len(args.labels) == 1 else args.labels,
-        "transpose": bool(args.transpose),
-        "packed": bool(args.packed),
-        "bitorder": rows.bitorder,
-        "header": args.header,
-        "compared_as": _compared_as(labels),
-        "n_samples": n_samples,
-        "n_queries": rows.shape[0],
-        "queries_counted_from": 1,
-        "delta": args.delta,
-    }
-
-
-def _asked(rows: FileRows, n_samples: int) -> str:
-    return f"{counted(rows.shape[0], 'query', 'queries')} on {counted(n_samples, 'sample')}"
-
-
-def _audit_guards(
+def _tell(
     args: argparse.Namespace,
     rows: FileRows,
     labels: NDArray[Any] | None,
-    replays: list[GuardReplay],
+    n_samples: int,
+    *,
+    head: str,
+    body: Callable[[], str],
+    record: Callable[[], dict[str, Any]],
+    figure: Callable[[], Any],
+    notes: Sequence[str] = (),
 ) -> int:
-    """Replay, print what came out, then draw the picture that was asked for."""
-    _replay(args, rows, replays)
-    guard, n_before = replays[0].guard, replays[0].n_before
-    seed_drawn = args.seed is None and args.state is None
-    halted = any(each.halted for each in replays)
+    """Print what came out: a head, notes and a body, or a record; then draw what was asked for."""
     if args.json:
-        outcome = _told(args, rows, labels, guard.n_samples) | {
-            "epsilon": args.epsilon,
-            "n_vectors": guard.n_vectors,
-            "seed": guard.seed,
-            "seed_drawn": seed_drawn,
-            "state": args.state,
-            "bounds": [record(each) for each in replays],
+        compared_as = None
+        if labels is not None:
+            compared_as = "numbers" if labels.dtype.kind in "biuf" else "text"
+        of_any = {
+            "version": __version__,
+            "file": rows.name,
+            "files": [name for name, _ in rows.parts],
+            "labels": args.labels[0] if args.labels and len(args.labels) == 1 else args.labels,
+            "transpose": bool(args.transpose),
+            "packed": bool(args.packed),
+            "bitorder": rows.bitorder,
+            "header": args.header,
+            "compared_as": compared_as,
+            "n_samples": n_samples,
+            "n_queries": rows.shape[0],
+            "queries_counted_from": 1,
+            "delta": args.delta,
         }
-        print(json.dumps(outcome, indent=2))
+        print(json.dumps(of_any | record(), indent=2, default=plain))
     elif not args.quiet:
-        drawn = " (drawn)" if seed_drawn else ""
-        print(
-            f"{_asked(rows, guard.n_samples)}: epsilon {args.epsilon:g}, delta {args.delta:g}, "
-            f"{counted(guard.n_vectors, 'sign vector')}, seed {guard.seed}{drawn}"
-        )
+        queries = counted(rows.shape[0], "query", "queries")
+        print(f"{queries} on {counted(n_samples, 'sample')}: {head}")
         if rows.note:
             print(f"Cells are compared as text: {rows.note}.")
-        if n_before:
-            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
-        print()
-        print(table(replays))
-        if halted:
-            print("\nA bound that halted vouches neither for that query nor for any after it.")
-        for line in shortfalls(replays):
-            print(line)
-        for best in filter(None, (each.sentence for each in replays)):
-            print(f"\n{best}")
-        print(f"\n{IN_FULL}")
+        print("".join(f"{note}\n" for note in notes) + f"\n{body()}\n\n{IN_FULL}")
     if args.plot:
+        write_figure(args.plot, figure())
+    return OK
+
+
+def _notes_on(n_before: int) -> list[str]:
+    return [f"{counted(n_before, 'query was', 'queries were')} answered before."] * (n_before > 0)
+
+
+def _of_signs(args: argparse.Namespace, of: SignedGuard | ModelPool, drawn: bool) -> str:
+    vectors = counted(of.n_vectors, "sign vector")
+    return f"delta {args.delta:g}, {vectors}, seed {of.seed}{' (drawn)' if drawn else ''}"
+
+
+def _audit_guards(
+    args: argparse.Namespace, rows: FileRows, replays: list[GuardReplay], tell: Callable[..., int]
+) -> int:
+    _replay(args, rows, replays)
+    guard, drawn = replays[0].guard, args.seed is None and args.state is None
+    halted = any(each.halted for each in replays)
+
+    def body() -> str:
+        halt = "\nA bound that halted vouches neither for that query nor for any after it."
+        best = [f"\n{each.sentence}" for each in replays if each.sentence]
+        return "\n".join([table(replays), *[halt] * halted, *shortfalls(replays), *best])
+
+    def figure() -> Any:
         from radabound_fast.plots import audit_figure
 
-        figure = audit_figure(
+        return audit_figure(
             {each.guard.bound: each.complexities() for each in replays},
             {each.guard.bound: each.guard.budget for each in replays},
             {each.guard.bound: each.halting_query for each in replays},
             without_signs={each.guard.bound: each.n_without_signs for each in replays},
         )
-        write_figure(args.plot, figure)
+
+    tell(
+        head=f"epsilon {args.epsilon:g}, {_of_signs(args, guard, drawn)}",
+        notes=_notes_on(replays[0].n_before),
+        body=body,
+        record=lambda: {
+            "epsilon": args.epsilon,
+            "n_vectors": guard.n_vectors,
+            "seed": guard.seed,
+            "seed_drawn": drawn,
+            "state": args.state,
+            "bounds": [record(each) for each in replays],
+        },
+        figure=figure,
+    )
     return HALTED if halted else OK
 
 
 def _audit_search(
-    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, made: SearchReplay
+    args: argparse.Namespace, rows: FileRows, made: SearchReplay, tell: Callable[..., int]
 ) -> int:
-    """Replay, print what came out, then draw the picture that was asked for."""
     _replay(args, rows, [made])
-    n_samples = made.search.n_samples
-    if args.json:
-        outcome = _told(args, rows, labels, n_samples)
-        outcome |= {"state": args.state, "search": made.record()}
-        print(json.dumps(outcome, indent=2))
-    elif not args.quiet:
-        n_before = made.n_before
-        size = counted(made.search.size or 0, "configuration")
-        print(f"{_asked(rows, n_samples)}: delta {args.delta:g}, a declared space of {size}")
-        if rows.note:
-            print(f"Cells are compared as text: {rows.note}.")
-        if n_before:
-            print(f"{counted(n_before, 'query was', 'queries were')} answered before.")
-        if made.note:
-            print(f"Note: {made.note}.")
-        print(f"\n{made.sentence}\n\n{IN_FULL}")
-    if args.plot:
-        write_figure(args.plot, made.report.plot())
-    return OK
+    return tell(
+        head=f"delta {args.delta:g}, a declared space of "
+        f"{counted(made.search.size or 0, 'configuration')}",
+        notes=_notes_on(made.n_before) + ([f"Note: {made.note}."] if made.note else []),
+        body=lambda: made.sentence,
+        record=lambda: {"state": args.state, "search": made.record()},
+        figure=lambda: made.report.plot(),
+    )
+
+
+def _audit_confirmed(
+    args: argparse.Namespace, rows: FileRows, made: ConfirmReplay, tell: Callable[..., int]
+) -> int:
+    _replay(args, rows, [made])
+    return tell(
+        head=f"delta {args.delta:g}",
+        body=lambda: made.sentence,
+        record=lambda: {"confirmed": made.report.as_json()},
+        figure=lambda: made.report.plot(),
+    )
 
 
 def _audit_pool(
-    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, pool: ModelPool
+    args: argparse.Namespace, rows: FileRows, pool: ModelPool, tell: Callable[..., int]
 ) -> int:
-    """Judge all models, print what came out, then write the file and the picture asked for."""
+    """Judge all models, and write the file."""
     keys = None if args.keys is None else read_keys(args.keys, rows.shape[0])
-    n_threads = 1 if args.threads is None else check_count(threads=args.threads)
     names = rows.names
     if names is None or len(set(names)) < len(names):
         names = [f"query {number:,}" for number in range(1, rows.shape[0] + 1)]
-    packed = bool(args.packed)
+    packed, n_threads = bool(args.packed), _n_threads(args)
     add_file(pool, rows, names if keys is None else keys, packed=packed, n_threads=n_threads)
     report = pool.report()
     if args.output:
         columns = columns_of(report, keys)
         with answers_file(args.output, list(columns), keep=False) as write:
             write_columns(write, columns)
-    if args.json:
-        outcome = _told(args, rows, labels, pool.n_samples)
-        outcome |= {"seed": pool.seed, "n_vectors": pool.n_vectors, "pool": report.as_json()}
-        print(json.dumps(outcome, indent=2, default=plain))
-    elif not args.quiet:
-        drawn = " (drawn)" if args.seed is None else ""
-        print(
-            f"{_asked(rows, pool.n_samples)}: delta {args.delta:g}, "
-            f"{counted(pool.n_vectors, 'sign vector')}, seed {pool.seed}{drawn}"
-        )
-        if rows.note:
-            print(f"Cells are compared as text: {rows.note}.")
-        print(f"\n{report}\n\n{IN_FULL}")
-    if args.plot:
-        write_figure(args.plot, report.plot())
-    return OK
-
-
-def _audit_confirmed(
-    args: argparse.Namespace, rows: FileRows, labels: NDArray[Any] | None, made: ConfirmReplay
-) -> int:
-    """Replay, print what came out, then draw the picture that was asked for."""
-    _replay(args, rows, [made])
-    n_samples = made.search.n_samples
-    if args.json:
-        outcome = _told(args, rows, labels, n_samples) | {"confirmed": made.report.as_json()}
-        print(json.dumps(outcome, indent=2))
-    elif not args.quiet:
-        print(f"{_asked(rows, n_samples)}: delta {args.delta:g}")
-        if rows.note:
-            print(f"Cells are compared as text: {rows.note}.")
-        print(f"\n{made.sentence}\n\n{IN_FULL}")
-    if args.plot:
-        write_figure(args.plot, made.report.plot())
-    return OK
-
-
-def _compared_as(labels: NDArray[Any] | None) -> str | None:
-    if labels is None:
-        return None
-    return "numbers" if labels.dtype.kind in "biuf" else "text"
+    record = {"seed": pool.seed, "n_vectors": pool.n_vectors}
+    return tell(
+        head=_of_signs(args, pool, args.seed is None),
+        body=lambda: str(report),
+        record=lambda: record | {"pool": report.as_json()},
+        figure=report.plot,
+    )

@@ -15,6 +15,7 @@ from radabound_fast.cli.options import (
     HALTED,
     OF_PREDICTIONS,
     OK,
+    add_labels,
     add_option,
     check_outputs,
     flag_of,
@@ -23,6 +24,7 @@ from radabound_fast.cli.options import (
     judged,
     labels_of,
     named_once,
+    read_rows,
     takes_classes,
 )
 from radabound_fast.files.output import check_target, whole_file, write_figure
@@ -34,7 +36,7 @@ from radabound_fast.guards.report import released, scored
 
 # where FILE is made, as `ConfirmedSearch` takes them
 _ANY = "any"
-_NEW = ("delta", "confirm_share", "n_batches", "seed", "stratify", "pairs")
+_NEW = ("delta", "confirm_share", "n_batches", "seed", "stratify", "pairs", "limits")
 
 
 def add_confirm(commands: Any) -> None:
@@ -50,8 +52,7 @@ def add_confirm(commands: Any) -> None:
     parser.set_defaults(run=_confirm)
     parser.add_argument("database", metavar="FILE", help="of the search; made by the first call")
     what = parser.add_argument_group("finalists")
-    what.add_argument("--labels", metavar="FILE", help="the m labels, needed for each finalist")
-    what.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+    add_labels(what, "the m labels, needed for each finalist")
     what.add_argument(
         "--finalist", action="append", metavar="[NAME=]FILE",
         help="m predictions, or those of the confirmation rows; may be repeated: all are one batch",
@@ -72,6 +73,10 @@ def add_confirm(commands: Any) -> None:
     rules.add_argument(
         "--pairs", action="store_const", const=True, help="compare the finalists of a batch"
     )
+    rules.add_argument(
+        "--limits", choices=("proved", "bootstrap"),
+        help="bootstrap: also asymptotic ones, narrower where finalists are alike (proved)",
+    )  # fmt: skip
     for name in OF_PREDICTIONS:
         add_option(rules, name)
     told = parser.add_argument_group("output")
@@ -92,7 +97,8 @@ def _confirm(args: argparse.Namespace) -> int:
         check_target(args.search_rows)
     search, predictions = _open(args)
     if args.search_rows is not None:
-        _write_rows(search, args.search_rows)
+        with whole_file(args.search_rows) as part, open(part, "wb") as file:
+            np.save(file, search.search_rows)
     options = given(args, "release", "at_least", "at_most")
     answers = search.answers
     try:
@@ -125,7 +131,7 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     labels = labels_of(args)
     holdout, parameters["baseline"] = judged(args, labels)
     if args.rows is not None:
-        parameters["rows"] = _booleans(args.rows)
+        parameters["rows"] = read_rows(args.rows, "that is kept for the end")
     if os.path.exists(args.database) and given(args, *_NEW):  # what is not given is as in FILE
         parameters = ConfirmedSearch.open(args.database).parameters | parameters
         del parameters["n_samples"]
@@ -134,13 +140,6 @@ def _open(args: argparse.Namespace) -> tuple[ConfirmedSearch, dict[str, Any]]:
     search = ConfirmedSearch.open(args.database, holdout, **parameters)
     like = labels if takes_classes(search.holdout.metric) else None
     return search, named_once("--finalist", (_finalist(one, like) for one in args.finalist or ()))
-
-
-def _booleans(path: str) -> Any:
-    rows = read_values(path)
-    if not np.isin(rows, (0, 1)).all():
-        raise ValueError(f"{path} must hold 1 for a row that is kept for the end and 0 for another")
-    return rows.astype(np.bool_)
 
 
 def _finalist(text: str, like: Any) -> tuple[str, Any]:
@@ -152,20 +151,12 @@ def _finalist(text: str, like: Any) -> tuple[str, Any]:
     return name, read_values(path, like)
 
 
-def _write_rows(search: ConfirmedSearch, path: str) -> None:
-    with whole_file(path) as part, open(part, "wb") as file:
-        np.save(file, search.search_rows)
-
-
 def _tell(args: argparse.Namespace, search: ConfirmedSearch, answers: ConfirmedAnswers) -> None:
     can_report = any(answer.low == answer.low for answer in search.answers)
     if args.json:
-        outcome = {
-            "parameters": search.parameters,
-            "n_left": search.n_left(),
-            "finalists": [released(answer.to_dict()) for answer in answers],
-            "report": search.report().as_json() if can_report else None,
-        }
+        outcome: dict[str, Any] = {"parameters": search.parameters, "n_left": search.n_left()}
+        outcome["finalists"] = [released(answer.to_dict()) for answer in answers]
+        outcome["report"] = search.report().as_json() if can_report else None
         print(json.dumps(outcome, indent=2))
     else:
         if not len(answers):
@@ -186,4 +177,8 @@ def _told(answer: Any) -> str:
         value = "" if answer.value != answer.value else f"{answer.value:.4f}"
         return ", ".join(filter(None, [passed, value, "the rest is told at the end"]))
     value, place = scored(answer.value, answer.low, answer.high)
-    return ", ".join(filter(None, [passed, f"{value}, in the population {place}"]))
+    beside = ""
+    if answer.asymptotic_nats is not None:
+        _, about = scored(answer.value, answer.asymptotic_low, answer.asymptotic_high)
+        beside = f"by the bootstrap, asymptotic, {about}"
+    return ", ".join(filter(None, [passed, f"{value}, in the population {place}", beside]))

@@ -16,18 +16,7 @@ from radabound_fast.guards.confirmed.search import ConfirmedSearch
 
 
 class ConfirmReplay(Replay):
-    """A search that scores every row on the search rows, and confirms the best at the end.
-
-    Parameters
-    ----------
-    search : ConfirmedSearch
-    n_finalists : int
-        How many of the best are confirmed.
-    names : sequence of str, optional
-        What every row is called.
-    packed : bool
-        Rows of blocks are words, as `pack_losses` makes them.
-    """
+    """A search that scores every row on the search rows, and confirms the best at the end."""
 
     halted: ClassVar[bool] = False
 

@@ -30,9 +30,6 @@ def add_edge(commands: Any) -> None:
         add(parts)
 
 
-# new-state
-
-
 def _add_new_state(parts: Any) -> None:
     parser = parts.add_parser(
         "new-state",
@@ -70,9 +67,6 @@ def _new_state(args: argparse.Namespace) -> int:
     return 0
 
 
-# show
-
-
 def _add_show(parts: Any) -> None:
     parser = parts.add_parser(
         "show",
@@ -89,24 +83,13 @@ def _show(args: argparse.Namespace) -> int:
     content = _content(args.path)
     state, n_whole = _read(args.path, content), len(EdgeState.whole_slots(content))
     complexity, budget = state.complexity / state.cells, state.budget / state.cells
-    told = {
-        "n_samples": state.n_samples,
-        "n_vectors": state.n_vectors,
-        "epsilon": state.epsilon,
-        "delta": state.delta,
-        "bound": state.bound,
-        "max_queries": state.max_queries,
-        "n_answered": state.n_answered,
-        "halted": state.halted,
-        "complexity": complexity,
-        "budget": budget,
-        "complexity_cells": state.complexity,
-        "budget_cells": state.budget,
-        "n_whole_slots": n_whole,
-        "guarantee": state.guarantee,
-    }
     if args.json:
-        print(json.dumps(told, indent=2))
+        parameters = ("n_samples", "n_vectors", "epsilon", "delta", "bound", "max_queries")
+        record = {name: getattr(state, name) for name in (*parameters, "n_answered", "halted")}
+        record |= {"complexity": complexity, "budget": budget}
+        record |= {"complexity_cells": state.complexity, "budget_cells": state.budget}
+        record |= {"n_whole_slots": n_whole, "guarantee": state.guarantee}
+        print(json.dumps(record, indent=2))
         return 0
     print(
         f"{counted(state.n_samples, 'sample')}, epsilon {state.epsilon:g}, delta {state.delta:g}, "
@@ -138,9 +121,6 @@ def _read(path: str, content: bytes) -> EdgeState:
         raise ValueError(f"{path}: {error}") from None
 
 
-# header
-
-
 def _add_header(parts: Any) -> None:
     parser = parts.add_parser(
         "header",
@@ -155,9 +135,6 @@ def _add_header(parts: Any) -> None:
 def _header(args: argparse.Namespace) -> int:
     print(_read(args.path, _content(args.path)).to_header(), end="")
     return 0
-
-
-# intervals
 
 
 def _add_intervals(parts: Any) -> None:

@@ -18,12 +18,15 @@ from radabound_fast.cli.options import (
     OF_PREDICTIONS,
     OK,
     add_conditions,
+    add_labels,
     add_option,
+    check_absent,
     flag_of,
     given,
     judged,
     labels_of,
     named_once,
+    read_rows,
     takes_classes,
 )
 from radabound_fast.files.output import check_target
@@ -54,8 +57,7 @@ def add_gate(commands: Any) -> None:
     parser.set_defaults(run=_gate)
     parser.add_argument("database", metavar="FILE", help="of the gate; made by the first call")
     what = parser.add_argument_group("the candidate")
-    what.add_argument("--labels", metavar="FILE", help="the m labels, needed for each candidate")
-    what.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+    add_labels(what, "the m labels, needed for each candidate")
     what.add_argument("--candidate", metavar="FILE", help="its m predictions")
     what.add_argument(
         "--results", metavar="FILE", help="or its results, a case a line: .jsonl or .csv"
@@ -145,9 +147,8 @@ def _open(args: argparse.Namespace) -> tuple[Gate, NDArray[Any] | None]:
 def _open_on_results(
     args: argparse.Namespace, known: Gate | None, options: dict[str, Any]
 ) -> tuple[Gate, NDArray[Any] | None]:
-    for name in ("labels", "candidate", "slice", *OF_PREDICTIONS):
-        if name != "baseline" and getattr(args, name):
-            raise ValueError(f"{flag_of(name)} must be left out with results")
+    others = (one for one in OF_PREDICTIONS if one != "baseline")
+    check_absent(args, ("labels", "candidate", "slice", *others), "must be left out with results")
     read = {
         name: read_results(getattr(args, name), args.id, args.score)
         for name in ("baseline", "results")
@@ -167,13 +168,7 @@ def _slice(text: str) -> tuple[str, NDArray[np.bool_]]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise ValueError(f"--slice must be NAME=FILE, got {text}")
-    rows = read_values(path)
-    if not np.isin(rows, (0, 1)).all():
-        raise ValueError(f"{path} must hold 1 for a row of the slice and 0 for another")
-    return name, rows.astype(np.bool_)
-
-
-# ---- output --------------------------------------------------------------------------------------
+    return name, read_rows(path, "of the slice")
 
 
 def _tell(args: argparse.Namespace, gate: Gate, verdict: Verdict) -> None:
@@ -231,9 +226,8 @@ def _status_text(gate: Gate) -> str:
         head = ("share", "now", "after 1 pass", "2 passes", "5 passes")
         rows: list[tuple[str, ...]] = [head]
         for share in _SHARES:
-            needed = gate.needed(share).values()
-            cells = ("-" if gain == np.inf else f"{gain:.4f}" for gain in needed)
-            rows.append((f"{share:g}", *cells))
+            gains = gate.needed(share).values()
+            rows.append((f"{share:g}", *("-" if x == np.inf else f"{x:.4f}" for x in gains)))
         lines += ["  ".join(cell.rjust(12) for cell in row) for row in rows]
     return "\n".join(lines)
 

@@ -123,6 +123,12 @@ def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 
+def check_absent(args: argparse.Namespace, names: Iterable[str], rule: str) -> None:
+    """ValueError by this rule for the first of these options that the user set."""
+    for name in given(args, *names):
+        raise ValueError(f"{flag_of(name)} {rule}")
+
+
 def named_once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """The values of an option that may be repeated, by names that are all different."""
     named: dict[str, Any] = {}
@@ -150,11 +156,7 @@ def takes_classes(metric: str | None) -> bool:
 def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | Labels, Any]:
     """The labels with the metric of the options, and the predictions of the baseline, if any.
 
-    Raises
-    ------
-    ValueError
-        An option that is missing, or that the metric does not have; or labels that it cannot judge
-        by.
+    ValueError where an option is missing, or none of the metric, or labels are none to judge by.
     """
     options = given(args, "clip", "y_range")
     if args.pos_label is not None:
@@ -173,6 +175,20 @@ def judged(args: argparse.Namespace, labels: NDArray[Any]) -> tuple[Holdout | La
         return Holdout(known, metric=choice_of(args.metric or "error", options)), baseline
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+def add_labels(parser: argparse._ArgumentGroup, help: str) -> None:
+    """Add the options `--labels` and `--header`, which `labels_of` reads."""
+    parser.add_argument("--labels", metavar="FILE", help=help)
+    parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
+
+
+def read_rows(path: str, what: str) -> NDArray[np.bool_]:
+    """The rows that a file says 1 of, and 0 of the others."""
+    rows = read_values(path)
+    if not np.isin(rows, (0, 1)).all():
+        raise ValueError(f"{path} must hold 1 for a row {what} and 0 for another")
+    return rows.astype(np.bool_)
 
 
 def labels_of(args: argparse.Namespace) -> NDArray[Any]:
@@ -197,8 +213,8 @@ def flag_of(option: str) -> str:
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Find before long work what could fail after it, or would write over what is read."""
-    read = [each for value in given(args, *READ).values() for each in _listed(value)]
-    others = [(split_key(path)[0], "is read") for path in read]
+    read = (paths if isinstance(paths, list) else [paths] for paths in given(args, *READ).values())
+    others = [(split_key(path)[0], "is read") for paths in read for path in paths]
     for name, path in given(args, "output", "plot").items():
         check_target(path)
         for other, what in others:
@@ -227,7 +243,3 @@ def _is_same_file(path: str, other: str) -> bool:
 def _is_within(path: str, folder: str) -> bool:
     within = os.path.realpath(folder)
     return os.path.commonpath([os.path.realpath(path), within]) == within
-
-
-def _listed(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]

@@ -9,6 +9,7 @@ from radabound_fast.cli.options import (
     EPSILON_OR_SPACE,
     OK,
     add_option,
+    check_absent,
     check_outputs,
     declared_space,
     flag_of,
@@ -64,9 +65,7 @@ def _plan(args: argparse.Namespace) -> int:
     check_outputs(args)
     if args.gate:
         return _told(args, _gate_plan(args))
-    for name in _OF_GATE:
-        if getattr(args, name) is not None:
-            raise ValueError(f"{flag_of(name)} must be given with --gate")
+    check_absent(args, _OF_GATE, "must be given with --gate")
     if args.n_finalists is not None:
         return _told(args, _search_plan(args))
     if args.width is not None:
@@ -81,14 +80,14 @@ def _plan(args: argparse.Namespace) -> int:
     if args.epsilon is None:
         if space is None:
             raise ValueError(EPSILON_OR_SPACE)
-        for option in given(args, "n_vectors", "max_queries"):
-            raise ValueError(f"{flag_of(option)} is for a guard, which halts: give --epsilon too")
+        rule = "is for a guard, which halts: give --epsilon too"
+        check_absent(args, ("n_vectors", "max_queries"), rule)
     return _told(args, plan(args.n_samples, args.epsilon, args.delta, **options))
 
 
 def _search_plan(args: argparse.Namespace) -> SearchPlan:
-    for name in given(args, "epsilon", "n_vectors", "max_queries"):
-        raise ValueError(f"{flag_of(name)} must be left out with --n-finalists")
+    of_guard = ("epsilon", "n_vectors", "max_queries")
+    check_absent(args, of_guard, "must be left out with --n-finalists")
     if args.delta is None:
         raise ValueError("--delta must be given")
     if (args.n_samples is None) == (args.width is None):
@@ -102,12 +101,8 @@ def _search_plan(args: argparse.Namespace) -> SearchPlan:
 
 
 def _gate_plan(args: argparse.Namespace) -> GatePlan:
-    for name in (
-        "epsilon", "n_vectors", "space_size", "space", "max_queries", "error_rate", "n_finalists",
-        "width",
-    ):  # fmt: skip
-        if getattr(args, name) is not None:
-            raise ValueError(f"{flag_of(name)} must be left out with --gate")
+    of_guard = ("epsilon", "n_vectors", "space_size", "space", "max_queries", "error_rate")
+    check_absent(args, (*of_guard, "n_finalists", "width"), "must be left out with --gate")
     if args.disagreement is None:
         raise ValueError("--disagreement must be given with --gate")
     return plan(args.n_samples, gate=True, **given(args, "delta", *_OF_GATE))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernels.rows import PackedLosses
-from radabound_fast.cli.replay import unpacked
+from radabound_fast.cli.replay import rows_of
 from radabound_fast.files.answers import Write
 from radabound_fast.files.reading import FileRows
 from radabound_fast.holdout import Losses
@@ -30,20 +29,13 @@ def add_file(
 ) -> None:
     """Add all rows of a file, which is read again where a step needs it.
 
-    Raises
-    ------
-    ValueError
-        A row is no predictions or losses; the message says which, in which file.
+    ValueError where a row is no predictions or losses; the message says which, in which file.
     """
 
     def read() -> Iterator[Any]:
+        are_losses = isinstance(pool.judged, Losses)
         for block in rows:
-            if not packed:
-                yield block
-            elif isinstance(pool.judged, Losses):
-                yield PackedLosses(block, pool.n_samples)
-            else:
-                yield unpacked(block, pool.n_samples)
+            yield rows_of(block, pool.n_samples, are_losses) if packed else block
 
     try:
         pool.add(Blocks(read), names, n_threads=n_threads)

@@ -44,12 +44,8 @@ Told = Callable[[], Mapping[str, Any]]  # the columns of a block
 class Replay(ABC):
     """A guard or a search, and what is asked of it, block by block.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        What a file of the answers has.
-    n_before : int
-        Queries that were answered before this replay.
+    `columns` are those of a file of the answers, and `n_before` queries were answered before.  Rows
+    are called by `names`, if there are any; `packed` ones are words, as `pack_losses` makes them.
     """
 
     columns: tuple[str, ...]
@@ -67,15 +63,8 @@ class Replay(ABC):
         """Ask about the rows of a block; a function of what was answered, or None: nothing was."""
         if self.halted or not len(block):
             return None
-        return self._ask(self._rows_of(block))
-
-    def _rows_of(self, block: NDArray[Any]) -> Any:
-        """Rows as the guard takes them: packed predictions as bytes, packed losses as they are."""
-        if not self._packed:
-            return block
-        if self._takes_losses:
-            return PackedLosses(block, self._n_samples)
-        return unpacked(block, self._n_samples)
+        rows: Any = rows_of(block, self._n_samples, self._takes_losses) if self._packed else block
+        return self._ask(rows)
 
     def name_of(self, query: int) -> str:
         """What the sentence calls a query, of which 0 is the first."""
@@ -101,30 +90,11 @@ class Replay(ABC):
 
 
 class GuardReplay(Replay):
-    """A guard that halts.
+    """A guard that halts, asked about losses that are `binary` by their type or not.
 
-    Parameters
-    ----------
-    guard : SignedGuard
-        Made on labels or on losses.
-    names : sequence of str, optional
-        What every row is called.
-    binary : bool
-        Whether losses are 0 or 1 by their type.
-    packed : bool
-        Rows of blocks are words, as `pack_losses` makes them.
-    trace : bool
-        Whether answers tell the complexity after each.
-    keep : bool
-        Whether the complexities are kept, for `complexities`.
-    n_threads : int
-        As for `RadaBound.query_many`.
-
-    Attributes
-    ----------
-    lowest : RadaBoundAnswer or None
-        The first of this replay's answers with the lowest upper limit: it need not have the lowest
-        mean, since later answers have wider intervals.
+    With `trace` answers tell the complexity after each, and with `keep` the complexities are kept,
+    for `complexities`.  `lowest` is the first of this replay's answers with the lowest upper limit:
+    it need not have the lowest mean, since later answers have wider intervals.
     """
 
     def __init__(
@@ -157,17 +127,11 @@ class GuardReplay(Replay):
         return lambda: self._columns_of(answers)
 
     def _columns_of(self, answers: RadaBoundAnswers) -> Mapping[str, Any]:
-        lows, highs = self._limits.of(answers.values, answers.numbers, answers.binary)
-        return {
-            "bound": self.guard.bound,
-            **self.names_of(int(answers.numbers[0]) - 1 if len(answers) else 0, len(answers)),
-            "query": answers.numbers,
-            "value": answers.values,
-            "low": lows,
-            "high": highs,
-            "complexity": answers.complexities,
-            "delta_prime": answers.delta_primes,
-        }
+        limits = self._limits.of(answers.values, answers.numbers, answers.binary)
+        names = self.names_of(int(answers.numbers[0]) - 1 if len(answers) else 0, len(answers))
+        scores = dict(zip(SCORES, (answers.numbers, answers.values, *limits), strict=True))
+        own = {"complexity": answers.complexities, "delta_prime": answers.delta_primes}
+        return {"bound": self.guard.bound} | names | scores | own
 
     def _find_lowest(self, answers: RadaBoundAnswers) -> None:
         # upper limits rise with the mean and along a sequence: only a mean that is lower than all
@@ -238,23 +202,10 @@ def _provided(guard: SignedGuard) -> str:
 
 
 class SearchReplay(Replay):
-    """A search over a declared space, which never halts.
+    """A search over a declared space, which never halts, in memory or opened from a database.
 
-    Parameters
-    ----------
-    search : DeclaredSearch
-        Made on labels or on losses; in memory, or opened from a database.
-    keys : sequence, optional
-        Of every row, in the search's space.  None: each row is a configuration of its own, whose
-        key is its number.
-    names : sequence of str, optional
-        What every row is called.
-    packed : bool
-        Rows of blocks are words, as `pack_losses` makes them.
-
-    Attributes
-    ----------
-    search : DeclaredSearch
+    `keys` are those of every row, in the search's space.  Without them each row is a configuration
+    of its own, whose key is its number.
     """
 
     halted: ClassVar[bool] = False
@@ -269,8 +220,7 @@ class SearchReplay(Replay):
     ) -> None:
         self.search = search
         super().__init__(search.holdout, packed, names)
-        paired = search.is_paired
-        self._gains = ("gain", "gain_low", "gain_high") if paired else ()
+        self._gains = ("gain", "gain_low", "gain_high") if search.is_paired else ()
         self.columns = (*(["key"] if keys else []), *self.named, *SCORES, *self._gains)
         self._keys = keys
         is_stored = search.database is not None
@@ -309,28 +259,23 @@ class SearchReplay(Replay):
         keys = numbers if self._keys is None else self._keys[first : first + len(block)]
         answers: DeclaredSearchAnswers = self.search.query_many(block, keys=keys)
         self._n_rows += len(block)
-        named = self._keys is not None
-        return lambda: {
-            **({"key": [_as_text(key) for key in keys]} if named else {}),
-            **self.names_of(first, len(block)),
-            "query": numbers + 1,
-            "value": answers.values,
-            "low": answers.lows,
-            "high": answers.highs,
-            **{name: getattr(answers, f"{name}s") for name in self._gains},
-        }
+        named = self.names_of(first, len(block))
+        if self._keys is not None:
+            texts = [key if isinstance(key, str) else json.dumps(key) for key in keys]
+            named = {"key": texts} | named
+        fields = ("value", "low", "high", *self._gains)
+        return lambda: (
+            named | {"query": numbers + 1} | {name: getattr(answers, f"{name}s") for name in fields}
+        )
 
     @property
     def report(self) -> Report:
         """The report on all rows that were audited."""
-        best = self.search.best
-        if best is None:
-            return self.search.report()
-        key = best.key
-        if self._keys is None:
-            name = self.name_of(self._query_of(key))
-        else:
-            name = shortened(key) if isinstance(key, str) else shown_key(key)
+        best, name = self.search.best, None
+        if best is not None and self._keys is None:
+            name = self.name_of(int(best.key))
+        elif best is not None:
+            name = shortened(best.key) if isinstance(best.key, str) else shown_key(best.key)
         return Report.of(self.search, n_queries=self._n_rows, name_of_best=name)
 
     def _query_of(self, key: Any) -> int:
@@ -348,24 +293,24 @@ class SearchReplay(Replay):
     def record(self) -> dict[str, Any]:
         """The outcome, as JSON values."""
         report = self.report
-        told = report.as_json()
+        fields = report.as_json()
         own = ("number", "rerun") if self._keys else ("number", "rerun", "key")
-        best = {name: value for name, value in told["best"].items() if name not in own}
+        best = {name: value for name, value in fields["best"].items() if name not in own}
         query = self._query_of(report.best.key)
-        called = self.names_of(query, 1)
-        model = {"model": called["model"][0]} if called else {}
-        return told | {"note": self.note, "best": {"query": query + 1} | model | best}
+        model = {name: names[0] for name, names in self.names_of(query, 1).items()}
+        return fields | {"note": self.note, "best": {"query": query + 1} | model | best}
 
 
 _SCORES = ("scores", "probabilities")
 
 
-def _as_text(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key)
+def rows_of(words: Any, n_samples: int, are_losses: bool) -> PackedLosses | NDArray[np.uint8]:
+    """Packed rows as guards take them: losses as they are, predictions of 0 and 1 as bytes.
 
-
-def unpacked(words: Any, n_samples: int) -> NDArray[np.uint8]:
-    """Packed predictions of 0 and 1, one per byte; ValueError if a bit past the last is set."""
+    ValueError if a bit past the last is set.
+    """
+    if are_losses:
+        return PackedLosses(words, n_samples)
     return bits_of(as_words(words, n_samples), n_samples)
 
 
@@ -378,22 +323,9 @@ def replay(
 ) -> int:
     """Ask every block of every guard, until all have halted; returns how many rows were read.
 
-    Parameters
-    ----------
-    file_of : callable
-        The file that a query is in, counted from 0.
-    blocks : iterable of ndarray
-        The queries that were not asked about before.
-    replays : sequence of Replay
-    write : callable, optional
-        What is answered is given to it.
-    n_before : int
-        How many were asked about before.
-
-    Raises
-    ------
-    ValueError
-        A block is not predictions or losses; the message says which queries of which file.
+    `file_of` is the file that a query is in, counted from 0; `n_before` were asked about before and
+    are in no block.  What is answered is given to `write`.  ValueError where a block is not
+    predictions or losses: the message says which queries of which file.
     """
     n_read = n_before
     for block in blocks:
@@ -464,24 +396,15 @@ def shortfalls(replays: Sequence[GuardReplay]) -> list[str]:
 
 def record(each: GuardReplay) -> dict[str, Any]:
     """The outcome of one guard, as JSON values."""
-    guard = each.guard
-    lowest = None
+    guard, lowest = each.guard, None
     if each.lowest is not None:
         fields = each.lowest.to_dict()
-        named = {name: told[0] for name, told in each.names_of(fields["number"] - 1, 1).items()}
+        named = {name: names[0] for name, names in each.names_of(fields["number"] - 1, 1).items()}
         lowest = {"query": fields["number"]} | named | {name: fields[name] for name in SHARED[:4]}
-    return {
-        "bound": guard.bound,
-        "estimator": guard.estimator,
-        "halted": guard.halted,
-        "n_answered": guard.n_answered,
-        "n_answered_before": each.n_before,
-        "halting_query": each.halting_query,
-        "lowest_upper_limit": lowest,
-        "sentence": each.sentence,
-        "complexity": guard.complexity,
-        "budget": guard.budget,
-        "n_left": each.n_left,
-        "threshold": guard.threshold,
-        "guarantee": guard.guarantee,
-    }
+    return (
+        {name: getattr(guard, name) for name in ("bound", "estimator", "halted", "n_answered")}
+        | {"n_answered_before": each.n_before, "halting_query": each.halting_query}
+        | {"lowest_upper_limit": lowest, "sentence": each.sentence}
+        | {"complexity": guard.complexity, "budget": guard.budget, "n_left": each.n_left}
+        | {"threshold": guard.threshold, "guarantee": guard.guarantee}
+    )

@@ -28,15 +28,12 @@ def add_report(commands: Any) -> None:
 
 def _report(args: argparse.Namespace) -> int:
     check_outputs(args)
-    made = _opened(args.database).report()
+    try:
+        search: ConfirmedSearch | DeclaredSearch = ConfirmedSearch.open(args.database)
+    except ValueError:
+        search = DeclaredSearch.open(args.database)  # or it says what is wrong
+    made = search.report()
     print(made.to_json() if args.json else made)
     if args.plot:
         write_figure(args.plot, made.plot())
     return OK
-
-
-def _opened(path: str) -> ConfirmedSearch | DeclaredSearch:
-    try:
-        return ConfirmedSearch.open(path)
-    except ValueError:
-        return DeclaredSearch.open(path)  # or it says what is wrong

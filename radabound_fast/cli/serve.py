@@ -21,6 +21,7 @@ from radabound_fast.cli.options import (
     OF_PREDICTIONS,
     add_conditions,
     add_option,
+    check_absent,
     declared_space,
     given,
     integer,
@@ -67,12 +68,14 @@ def add_serve(commands: Any) -> None:
     parser.add_argument("--labels", required=True, metavar="FILE", help="the m labels")
     parser.add_argument("--header", choices=("yes", "no"), help="of a .csv file of labels")
     parser.add_argument(
-        "--tokens", required=True, metavar="FILE", help="a line `name token [answers a day]` each"
+        "--tokens",
+        required=True,
+        metavar="FILE",
+        help="a line `name token [limits]` each; it may change meanwhile",
     )
     parser.add_argument(
         "--host", default="127.0.0.1",
-        help="address to listen on; beyond loopback a reverse proxy is expected in front "
-        "(default: 127.0.0.1)",
+        help="address to listen on (default: 127.0.0.1, for a reverse proxy on this machine)",
     )  # fmt: skip
     parser.add_argument("--port", type=integer, default=8000, help="0: a free one (default: 8000)")
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate in PEM")
@@ -145,14 +148,21 @@ def _serve(args: argparse.Namespace) -> int:
         host, port = listener.getsockname()[:2]
         where = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         names = counted(len(tokens.teams), "name")
-        print(f"{where} answers {names} with a {guard.kind}", flush=True)
+        print(
+            f"{where} answers {names} with a {guard.kind}, and expects a reverse proxy in front "
+            "(docs/how-to/serve-a-holdout.md)",
+            flush=True,
+        )
         if not ipaddress.ip_address(host).is_loopback:
+            clear = " in clear" if args.tls_cert is None else ""
+            _warn(f"other machines can connect{clear}, past that proxy: leave out --host")
+        asking = [team for team in tokens.teams if not team.is_owner]
+        if guard.needs == "key" and len(asking) > 1 and asking[0].part is None:
             _warn(
-                "other machines can connect: a reverse proxy is expected in front, which limits "
-                "connections, rates, and the time of a request (docs/how-to/serve-a-holdout.md)"
+                f"{len(asking)} teams may ask about every key: all intervals hold at once with "
+                f"probability 1 - {len(asking)} delta, unless each has keys= of its own in "
+                f"{args.tokens} (docs/how-to/serve-a-holdout.md)"
             )
-            if scheme == "http":
-                _warn("tokens and answers are not encrypted: use a proxy with TLS, or --tls-cert")
         if os.name == "posix" and os.stat(args.tokens).st_mode & _OTHERS:
             _warn(f"{args.tokens} can be read or written by others than its owner: chmod 600")
         server = make_server(
@@ -199,9 +209,11 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
             "the labels: SECURITY.md)"
         )
     takes = inspect.signature(kind.open).parameters
-    for option in given(args, *_OPTIONS, "space", "space_size"):
-        if option.removesuffix("_size") not in takes:
-            raise ValueError(f"--{option.replace('_', '-')} must be left out with {_name_of(kind)}")
+    left_out = f"must be left out with {_name_of(kind)}"
+    others = (*_OPTIONS, "space", "space_size", "baseline")
+    check_absent(args, (one for one in others if one.removesuffix("_size") not in takes), left_out)
+    if kind is not ConfirmedSearch:
+        check_absent(args, ("finalists",), left_out)
     parameters = given(args, *_OPTIONS)
     space = declared_space(args)
     if space is not None:
@@ -210,21 +222,17 @@ def _open(args: argparse.Namespace, labels: Any) -> Guard:
         _check_complete(args.database, found, kind, parameters)
     what, baseline = judged(args, labels)
     if baseline is not None:
-        if "baseline" not in takes:
-            raise ValueError(f"--baseline must be left out with {_name_of(kind)}")
         parameters["baseline"] = baseline
     try:
         guard: Any = kind.open(args.database, what, durability=args.durability, **parameters)
     except TypeError as error:
         raise ValueError(str(error)) from None
-    if kind is not ConfirmedSearch:
-        if args.finalists is not None:
-            raise ValueError(f"--finalists must be left out with {_name_of(kind)}")
-        made: Guard = guard
-        return made
-    from radabound_fast.service.competition import Competition
+    if kind is ConfirmedSearch:
+        from radabound_fast.service.competition import Competition
 
-    return Competition(guard, 1 if args.finalists is None else args.finalists)
+        guard = Competition(guard, 1 if args.finalists is None else args.finalists)
+    opened: Guard = guard
+    return opened
 
 
 def _check_complete(path: str, found: Any, kind: Any, parameters: dict[str, Any]) -> None:

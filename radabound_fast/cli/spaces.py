@@ -16,19 +16,9 @@ from typing import Any
 
 from radabound_fast.spaces import Space, Steps, as_space
 
-_MOST_DIGITS = 400
-
 
 def read_space(path: str) -> Space:
-    """The space in a file.
-
-    Raises
-    ------
-    ValueError
-        It is no such file; the message says where.
-    OSError
-        Of the system.
-    """
+    """The space in a file; ValueError if it is no such file, the message says where."""
     declared = _json(path, _text_of(path))
     try:
         if isinstance(declared, list):
@@ -61,15 +51,7 @@ def _values(name: str, values: Any) -> Any:
 
 
 def read_keys(path: str, n_rows: int) -> list[str]:
-    """The lines of a file, one a row.
-
-    Raises
-    ------
-    ValueError
-        There are more or fewer, one is empty, or they are no text.
-    OSError
-        Of the system.
-    """
+    """The lines of a file, one a row; ValueError if not, if one is empty, or they are no text."""
     keys = _text_of(path).split("\n")
     if keys[-1] == "":
         del keys[-1]
@@ -81,13 +63,7 @@ def read_keys(path: str, n_rows: int) -> list[str]:
 
 
 def keys_in(space: Space, path: str, lines: Sequence[str]) -> list[Any]:
-    """The keys of a space that the lines of a file name, as JSON.
-
-    Raises
-    ------
-    ValueError
-        A line is no JSON, or names no key; the message says which.
-    """
+    """The keys of a space that the lines of a file name, as JSON; ValueError names the line."""
     keys = []
     for number, line in enumerate(lines, 1):
         key = _json(f"{path}, line {number:,}", line)

@@ -161,22 +161,12 @@ class Thresholdout(GuessGuard[ThresholdoutAnswer, ThresholdoutAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.
-        threshold, noise, budget, seed
-            As for the constructor; they must be those that the database was made with.  Without
-            threshold, noise and budget all are those of the database, which must exist.
+        `threshold`, `noise`, `budget` and `seed` must be those that the database was made with;
+        without the first three all are those of the database.
         """
-        needed = {"threshold": threshold, "noise": noise, "budget": budget}
-        others = {"seed": seed}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
     def n_left(self) -> int:
         """Return how many answers may still come from the holdout."""

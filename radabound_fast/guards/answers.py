@@ -78,8 +78,8 @@ class Answers(Sequence[AnswerT_co]):
         return dict(zip(SHARED, shared, strict=True)) | self._own_columns()
 
     def _own_columns(self) -> dict[str, Any]:
-        first = self._answers[0].to_dict() if self._answers else {}
-        own = [name for name in first if name not in SHARED]
+        fields = dict.fromkeys(name for answer in self._answers for name in answer.to_dict())
+        own = [name for name in fields if name not in SHARED]
         columns = {name: [getattr(answer, name) for answer in self._answers] for name in own}
         # keys may be anything, of several types: they stay a list
         is_number = {name: {*map(type, one)} in _NUMBERS for name, one in columns.items()}

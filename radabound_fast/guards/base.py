@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from radabound_fast.guards.opening import Judged
     from radabound_fast.holdout import Holdout, Losses
+    from radabound_fast.store import (
+        Description,
+        Durability,
+        EventRecord,
+        Ledger,
+        Path,
+        SearchRecord,
+    )
     from radabound_fast.store.served import ServedDatabase
 
 
@@ -67,6 +76,8 @@ class Guard:
     tells: ClassVar[Literal["scores", "verdicts"]] = "scores"
     of_teams: ClassVar[bool] = False
     _holdout: Holdout | Losses
+    _record: Any = None  # the database that it was opened from
+    _record_kind = "EventRecord"  # its class, in `store`
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -130,9 +141,23 @@ class Guard:
         """Return numbers that reveal more than the answers do, for the holdout's owner alone."""
         return {}
 
+    @property
+    def database(self) -> Ledger | SearchRecord | EventRecord | None:
+        """The database that the guard was opened from, if it was."""
+        record: Ledger | SearchRecord | EventRecord | None = self._record
+        return record
+
     def share_transactions(self) -> ServedDatabase:
         """Have the calls of an opened guard committed together from now on, with a log of them."""
-        raise NotImplementedError
+        from radabound_fast.store.served import ServedDatabase
+
+        return ServedDatabase(self._opened())
+
+    def _opened(self) -> Any:
+        """The database; RuntimeError where there is none."""
+        if self._record is None:
+            raise RuntimeError(f"this {self.kind} is in no database: share it as a database (open)")
+        return self._record
 
     def intervals_of(self, answers: Sequence[Any]) -> Iterable[tuple[float, float, float]]:
         """Return low, high and half-width of answers: many cost little more than one."""
@@ -143,8 +168,7 @@ class Guard:
         return ""
 
     def close(self) -> None:
-        """Let go of the guard's database, if it has one."""
-        raise NotImplementedError
+        """Do nothing: the database of an opened guard is open for the length of a call."""
 
     def __enter__(self) -> Self:
         return self
@@ -155,3 +179,35 @@ class Guard:
     def __sklearn_clone__(self) -> Self:
         """scikit-learn's ``clone`` keeps this very object, and so its answers."""
         return self
+
+    @classmethod
+    def _open(cls, arguments: dict[str, Any]) -> Self:
+        """Return what `open` does, given all of its arguments by name, the class too."""
+        from radabound_fast.guards.opening import open_guard
+
+        opened: Self = open_guard(**arguments)
+        return opened
+
+    def _description(self) -> Description:
+        """What never changes of a guard, as JSON: its kind, its parameters, and what it judges."""
+        raise NotImplementedError
+
+    @classmethod
+    def _open_record(
+        cls, path: Path, durability: Durability, new: Description | None, made: Self | None
+    ) -> Any:
+        """Open the database, or make that of a new guard by its description."""
+        from radabound_fast import store
+
+        return store.open_record(getattr(store, cls._record_kind), path, durability, new)
+
+    @classmethod
+    def _of_file(
+        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
+    ) -> Self:
+        """Make the guard of a database, if it is the one that the arguments given describe."""
+        raise NotImplementedError
+
+    def _keep_in(self, record: Any) -> None:
+        """Answer by a database from now on."""
+        self._record = record

@@ -22,15 +22,9 @@ def guard_class(bound: str) -> type[RadaBound | SignedSequence]:
 
 
 def guard_by_bound(bound: str, judged: Any, **parameters: Any) -> SignedGuard:
-    """Make the guard that halts by a bound.
+    """Make the guard that halts by a bound, a key of ``bounds.BOUNDS``.
 
-    Parameters
-    ----------
-    bound : str
-        A key of ``bounds.BOUNDS``: "fixed-sequence" makes a `FixedSequence`, the paper's bounds a
-        `RadaBound`.
-    judged, **parameters
-        As of these guards.
+    "fixed-sequence" makes a `FixedSequence`, the paper's bounds a `RadaBound`.
     """
     kind = guard_class(bound)
     if kind is RadaBound:

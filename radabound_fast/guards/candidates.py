@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,13 @@ from radabound_fast.bounds import (
     paired_interval,
 )
 from radabound_fast.holdout import Holdout, Losses
-from radabound_fast.metrics import MEANS
+from radabound_fast.metrics import MEANS, fingerprints_of
 from radabound_fast.metrics._losses import mean_gain
+from radabound_fast.rows.moments import in_units
 from radabound_fast.rows.packing import as_array, as_values, bits_of, checked_words
 
 Array = NDArray[Any]
+Mask = NDArray[np.bool_]
 
 
 class Estimate(NamedTuple):
@@ -34,35 +37,19 @@ class Estimate(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A model, compared with the labels.
+    """A model, compared with the labels."""
 
-    Attributes
-    ----------
-    rows : ndarray
-        As the metric has them.
-    losses : ndarray of uint64, shape (n_words,), or of float64, shape (n_samples,)
-        Bits where losses are 0 or 1.
-    """
-
-    rows: Array
-    losses: Array
+    rows: Array  # as the metric has them
+    losses: Array  # uint64, shape (n_words,): bits of 0 and 1; or float64, shape (n_samples,)
 
 
 class CandidateRows(ABC):
-    """How candidates of one test set are read, measured and compared.
-
-    Attributes
-    ----------
-    n_samples : int
-    span : float
-        The largest loss less the smallest.
-    ends : tuple of float
-        The least and the largest value of the metric.
-    """
+    """How candidates of one test set are read, measured and compared."""
 
     n_samples: int
-    span: float
-    ends: tuple[float, float]
+    least: float  # the smallest loss
+    span: float  # the largest loss less the smallest
+    ends: tuple[float, float]  # the least and the largest value of the metric
 
     @abstractmethod
     def read(self, y_pred: Any, name: str) -> Array:
@@ -87,39 +74,30 @@ class CandidateRows(ABC):
     def hull(
         self, candidate: Candidate, least: float, most: float, nats: float
     ) -> tuple[float, float] | None:
-        """Return limits that hold those of every value in [least, most].
-
-        None where limits are no function of the value.
-        """
+        """Return limits that hold those of every value in [least, most], where there are such."""
         return None
 
     def gain(
-        self,
-        before: Candidate,
-        after: Candidate,
-        nats: float,
-        where: NDArray[np.bool_] | None = None,
+        self, before: Candidate, after: Candidate, nats: float, where: Mask | None = None
     ) -> Estimate:
         """Return how much lower the mean loss of the second candidate is, and limits of the truth.
 
-        Parameters
-        ----------
-        before, after : Candidate
-        nats : float
-        where : ndarray of bool, shape (n_samples,), optional
-            The rows of a slice, at least one.
+        `where` has the rows of a slice, at least one.
         """
-        n = self.n_samples if where is None else int(where.sum())
         one, other = before.losses, after.losses
         if one.dtype == other.dtype == np.uint64:
-            mask = np.uint64(2**64 - 1) if where is None else pack_rows(where)
-            both = np.stack([one & ~other & mask, other & ~one & mask])
-            plus, minus = sums_of_rows(both, self.n_samples, packed=True)[0].tolist()
-            low, high = paired_interval(plus, minus, n, nats)
-            return Estimate((plus - minus) / n, low, high)
+            return gain_in_errors(one, other, self.n_samples, nats, where)
         rows = slice(None) if where is None else where
         pair = self._floats(one)[rows], self._floats(other)[rows]
         return Estimate(*mean_gain(*pair, self.span, nats))
+
+    def in_units(self, candidates: Sequence[Candidate]) -> Array:
+        """Return losses as `rows.moments` has them: bits where those of all candidates are."""
+        losses = [candidate.losses for candidate in candidates]
+        if all(one.dtype == np.uint64 for one in losses):
+            return np.stack(losses)
+        scaled = (np.stack([self._floats(one) for one in losses]) - self.least) / self.span
+        return in_units(np.clip(scaled, 0.0, 1.0))
 
     def _floats(self, losses: Array) -> NDArray[np.float64]:
         """Return losses row by row, given those or their bits."""
@@ -129,12 +107,7 @@ class CandidateRows(ABC):
 
 
 class PredictionRows(CandidateRows):
-    """Candidates that are predictions: their classes, scores or probabilities are stored.
-
-    Parameters
-    ----------
-    holdout : Holdout
-    """
+    """Candidates that are predictions: their classes, scores or probabilities are stored."""
 
     def __init__(self, holdout: Holdout) -> None:
         self._truth = holdout.truth
@@ -142,6 +115,7 @@ class PredictionRows(CandidateRows):
         self._has_losses = holdout.metric in MEANS
         self._of_classes = holdout.takes == "classes"
         self.n_samples, self.ends = holdout.n_samples, holdout.limits_of_metric
+        self.least = self._truth.least
         self.span = self._truth.most - self._truth.least
 
     def read(self, y_pred: Any, name: str) -> Array:
@@ -155,16 +129,12 @@ class PredictionRows(CandidateRows):
         return np.asarray(self._truth.read(y_pred, 1)[0])
 
     def candidate(self, stored: Array) -> Candidate:
-        truth = self._truth
+        truth, rows = self._truth, stored[np.newaxis]
         if self._of_classes:
             if len(stored) != truth.n_samples or stored.max() >= truth.n_classes:
                 raise ValueError("a stored candidate does not fit the labels: the file is damaged")
             if truth.row.keeps == "errors":
                 rows = pack_rows(stored, truth.labels.code_row)[np.newaxis]
-            else:
-                rows = stored[np.newaxis]
-        else:
-            rows = stored[np.newaxis]
         if truth.counts_errors:
             return Candidate(rows, rows[0])
         losses = truth.row.summary(truth, rows)[0] if self._has_losses else np.empty(0)
@@ -189,19 +159,9 @@ class PredictionRows(CandidateRows):
 
 
 class LossRows(CandidateRows):
-    """Candidates that are losses in [0, 1], which are stored.
+    """Candidates that are losses in [0, 1], which are stored; without weights or groups."""
 
-    Parameters
-    ----------
-    holdout : Losses
-
-    Raises
-    ------
-    ValueError
-        It has weights or groups.
-    """
-
-    span, ends = 1.0, (0.0, 1.0)
+    least, span, ends = 0.0, 1.0, (0.0, 1.0)
 
     def __init__(self, holdout: Losses) -> None:
         if holdout.weighting is not None:
@@ -245,9 +205,25 @@ class LossRows(CandidateRows):
         return self.n_samples + 1 if candidate.losses.dtype == np.uint64 else None
 
 
+def gain_in_errors(
+    before: Array, after: Array, n_samples: int, nats: float, where: Mask | None = None
+) -> Estimate:
+    """Return how much less often the second model errs, by bits of both, on all rows or a slice."""
+    n = n_samples if where is None else int(where.sum())
+    mask = np.uint64(2**64 - 1) if where is None else pack_rows(where)
+    both = np.stack([before & ~after & mask, after & ~before & mask])
+    plus, minus = sums_of_rows(both, n_samples, packed=True)[0].tolist()
+    return Estimate((plus - minus) / n, *paired_interval(plus, minus, n, nats))
+
+
 def rows_of(holdout: Holdout | Losses) -> CandidateRows:
     """Return how candidates on this holdout are read, measured and compared."""
     return PredictionRows(holdout) if isinstance(holdout, Holdout) else LossRows(holdout)
+
+
+def fingerprint_of(stored: Array, secret: bytes) -> int:
+    """Return a keyed hash by which the same predictions are known again."""
+    return int(fingerprints_of(stored[np.newaxis], secret)[0])
 
 
 def to_bytes(stored: Array) -> bytes:

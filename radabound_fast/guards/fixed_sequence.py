@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 # more than rounding widens an interval, relative to its length; of exact limits at so many nats
 _MARGIN = 1e-8
 _EXACT_NATS = 3.0
+# rows and values of predictions that a metric judges in one step
+_BLOCK_ROWS, _BLOCK_VALUES = 256, 2**22
 _KEY = bytes(16)  # hashes weights, which are no secret; no labels are hashed by it
 
 
@@ -233,23 +236,13 @@ class FixedSequence(HaltingGuard):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.  Labels without a metric are
-            measured as the database says.
-        epsilon, delta, n_vectors, max_queries, seed, signs
-            As for the constructor; they must be those that the database was made with.  Without
-            epsilon and delta all parameters are those of the database, which must exist.
+        The arguments are the constructor's, and must be those that the database was made with;
+        without epsilon and delta all are those of the database.  Labels without a metric are
+        measured as it says.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {"n_vectors": n_vectors, "max_queries": max_queries, "seed": seed, "signs": signs}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
 
 class SignedSequence(FixedSequence, SignedGuard):
@@ -264,17 +257,8 @@ class SignedSequence(FixedSequence, SignedGuard):
     def _set_up(
         self, judged: Any, epsilon: float, delta: float, max_queries: int | None, own: Any
     ) -> None:
-        SignedGuard.__init__(
-            self,
-            judged,
-            epsilon=epsilon,
-            delta=delta,
-            bound="fixed-sequence",
-            estimator=None,
-            two_sided=None,
-            max_queries=max_queries,
-            **own,
-        )
+        rule: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "max_queries": max_queries}
+        SignedGuard.__init__(self, judged, bound="fixed-sequence", **own, **rule)
         self.max_queries = self._rule.max_queries
 
     def _parameters(self) -> dict[str, Any]:
@@ -413,7 +397,7 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         return float(self._weights.nats(number))
 
     def _decide(self, rows: Any, row: int, guess: float, number: int) -> FixedSequenceAnswer | str:
-        value, low, high = self._judged(rows, row, self._nats(number))
+        value, low, high = self._judged(rows, row, number)
         half_width = max(value - low, high - value)
         if half_width > self.epsilon:
             return (
@@ -422,10 +406,10 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
             )
         return FixedSequenceAnswer(value, low, high, half_width, number)
 
-    def _judged(self, rows: Any, row: int, nats: float) -> tuple[float, float, float]:
+    def _judged(self, rows: Any, row: int, number: int) -> tuple[float, float, float]:
         if isinstance(rows, _MeasuredRows):
-            return rows.judged(row, nats)
-        mean, m = rows.means[row], self.n_samples
+            return rows.judged(row, number, self._nats)
+        mean, m, nats = rows.means[row], self.n_samples, self._nats(number)
         if rows.binary:
             return mean, *binomial_interval(round(mean * m), m, nats)
         return mean, *kl_interval(mean, m, nats)
@@ -437,8 +421,6 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         self._check_owner()
         assert isinstance(measure, Measure)
         return _MeasuredRows(truth, measure, truth.read(y_pred, 2 if many else 1))
-
-    # ---- the state -------------------------------------------------------------------------
 
     def _parameters(self) -> dict[str, Any]:
         measure = self._measure
@@ -452,20 +434,26 @@ class UnionSequence(FixedSequence, MeanGuard[FixedSequenceAnswer, Answers[FixedS
         }
 
 
-class _MeasuredRows(NamedTuple):
-    """Predictions, judged one by one by a metric."""
+class _MeasuredRows:
+    """Predictions, judged by a metric: a block of queries that follow each other in one step."""
 
-    truth: Truth
-    measure: Measure
-    rows: NDArray[Any]
+    def __init__(self, truth: Truth, measure: Measure, rows: NDArray[Any]) -> None:
+        self._truth, self._measure = truth, measure
+        self.means = rows  # one a row: only their number is used
+        self._n_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // truth.n_samples))
+        # value and limits of the present block's rows, by row and number
+        self._known: dict[tuple[int, int], tuple[float, float, float]] = {}
 
-    @property
-    def means(self) -> NDArray[Any]:
-        """One a row: only their number is used."""
-        return self.rows
-
-    def judged(self, row: int, nats: float) -> tuple[float, float, float]:
-        paid = np.array([nats])
-        kept = self.truth.keep(self.measure, self.rows[row : row + 1], paid)
-        lows, highs = self.measure.intervals(kept, paid)
-        return float(self.measure.values(kept)[0]), float(lows[0]), float(highs[0])
+    def judged(
+        self, row: int, number: int, nats: Callable[[int], float]
+    ) -> tuple[float, float, float]:
+        if (row, number) not in self._known:
+            rows = self.means[row : row + self._n_block]
+            paid = np.array([nats(number + place) for place in range(len(rows))])
+            kept = self._truth.keep(self._measure, rows, paid)
+            columns = self._measure.values(kept), *self._measure.intervals(kept, paid)
+            found = zip(*(column.tolist() for column in columns), strict=True)
+            self._known = {
+                (row + place, number + place): limits for place, limits in enumerate(found)
+            }
+        return self._known[row, number]

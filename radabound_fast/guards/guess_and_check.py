@@ -184,22 +184,12 @@ class GuessAndCheck(GuessGuard[GuessAndCheckAnswer, GuessAndCheckAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.
-        epsilon, delta, low_error
-            As for the constructor; they must be those that the database was made with.  Without
-            epsilon and delta all parameters are those of the database, which must exist.
+        `epsilon`, `delta` and `low_error` must be those that the database was made with; without
+        epsilon and delta all are those of the database.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {"low_error": low_error}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
     @property
     def failures(self) -> int:

@@ -41,9 +41,9 @@ class HaltingRule:
         epsilon: float,
         delta: float,
         bound: str,
-        estimator: str | None,
-        two_sided: bool | None,
-        max_queries: int | None,
+        estimator: str | None = None,
+        two_sided: bool | None = None,
+        max_queries: int | None = None,
         units: Units | None = None,
     ) -> None:
         self.epsilon = check_probability(epsilon=epsilon)
@@ -114,7 +114,7 @@ class HaltingRule:
                 some = declared == flag
                 lows[some], highs[some] = self.interval(values[some], n_queries[some], flag)
             return lows, highs
-        return self.bound.interval_given(self.free, values, n_queries, self.epsilon, declared)
+        return self.bound.interval(self.free, values, n_queries, self.epsilon, declared)
 
     def half_width(self, values: Any, lows: Any, highs: Any) -> Any:
         """How far the truth may be from an answer: epsilon, unless its interval says more."""
@@ -205,17 +205,7 @@ def weighted(bound: Bound, units: Units) -> WeightedSequence:
             f"bound must be 'fixed-sequence' with sample_weight or groups, for which no other is "
             f"proved, got {bound.name!r}"
         )
-    return WeightedSequence(
-        name=bound.name,
-        source=bound.source,
-        proved=bound.proved,
-        estimators=bound.estimators,
-        sides=bound.sides,
-        weights=units.of_groups,
-        counts=units.counts,
-        largest=units.largest,
-        squares=units.squares,
-    )
+    return WeightedSequence(units.of_groups, units.counts, units.largest, units.squares)
 
 
 def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
@@ -238,13 +228,7 @@ def last_that_passes(passes: Callable[[int], bool], start: int) -> int:
 
 
 class Limits:
-    """Lows and highs of answers of one guard, in their order; of counts that come again looked up.
-
-    Parameters
-    ----------
-    rule : HaltingRule
-        The guard's.
-    """
+    """Lows and highs of the answers of one guard, in order; looked up where a count comes again."""
 
     def __init__(self, rule: HaltingRule) -> None:
         self._rule = rule

@@ -162,24 +162,12 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
-        """Open the guard that lives in a database, made now if there is none.
+        """Open the guard that lives in a database, made now if there is none: see `RadaBound.open`.
 
-        Any number of processes and threads on one machine may open it: they are one guard, and an
-        answer is released only after its count is committed.
-
-        Parameters
-        ----------
-        path, judged, holdout_id, durability
-            As for `RadaBound.open`, whose errors these are too.
-        step, delta, max_queries
-            As for the constructor; they must be those that the database was made with.  Without
-            step and delta all parameters are those of the database, which must exist.
+        `step`, `delta` and `max_queries` must be those that the database was made with; without
+        step and delta all are those of the database.
         """
-        needed = {"step": step, "delta": delta}
-        others = {"max_queries": max_queries}
-        return cls._open(path, judged, needed, others, durability, holdout_id)
-
-    # ---- asking ------------------------------------------------------------------------------
+        return cls._open(locals())
 
     @sealed
     def query(self, y_pred: Any) -> LadderAnswer:
@@ -207,22 +195,7 @@ class Ladder(MeanGuard[LadderAnswer, LadderAnswers]):
     def query_many(self, Y_pred: Any) -> LadderAnswers:
         """Answer queries in order, bit for bit as a loop of `query` would.
 
-        Parameters
-        ----------
-        Y_pred : array_like, shape (k, n_samples), or PackedLosses
-            One query a row, as in `query`.
-
-        Returns
-        -------
-        Answers
-            Of the rows before the first that was withheld.
-
-        Raises
-        ------
-        HoldoutExhausted
-            The guard had halted before this call.
-        TypeError, ValueError, RuntimeError
-            As in `query`, for any row; nothing has changed then.
+        Rows, shape (k, n_samples), answers and errors are those of `FixedSequence.query_many`.
         """
         return self._many(self._reader(Y_pred, many=True))
 

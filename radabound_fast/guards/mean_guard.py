@@ -50,14 +50,8 @@ MOST_ANSWERS = 2**53
 class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
     """Base class of guards that decide query by query.
 
-    A subclass defines `_decide`, which may change its progress.
-
-    Parameters
-    ----------
-    judged : array_like, Holdout, int or Losses
-        What is judged; of a `Holdout` the metric must be "error".
-    progress : Progress
-        What its queries change, as it begins.
+    A subclass defines `_decide`, which may change its progress; `progress` is what its queries
+    change, as it begins.  Of a `Holdout` the metric must be "error".
     """
 
     # the constructor's arguments that are attributes of the same name
@@ -99,8 +93,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
         names = (*self._arguments, "n_answered", "halted")
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in names if name != "seed")
         return f"{self.kind}({self.holdout!r}, {shown})"
-
-    # ---- what `query` and `query_many` of the subclasses call --------------------------------
 
     def _reader(self, y_pred: Any, *, many: bool) -> Any:
         self._check_owner()
@@ -152,8 +144,6 @@ class MeanGuard(HaltingGuard, Generic[AnswerT, AnswersT]):
             note_answers(self.kind, len(outcome), outcome.n_answered)
         else:
             note_answer(self.kind, outcome.number, outcome.value)
-
-    # ---- the state, and what of it is kept on disk -----------------------------------------
 
     @property
     def _shared(self) -> Progress:

@@ -1,14 +1,83 @@
-"""What guards that live in a database share: whose holdout it is, and which parameters it holds."""
+"""`open` of every guard: a database is made, or compared with what is given and taken up."""
 
 from __future__ import annotations
 
 import os
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from radabound_fast.holdout import Holdout, Losses, as_judged
 
 if TYPE_CHECKING:
     from radabound_fast.rows.labels import Labels
+    from radabound_fast.store import Durability, Path
+
+# an argument of `open` that was left out: as in the database, or as the constructor's default
+AS_STORED: Any = type("AsStored", (), {"__repr__": lambda _: "as stored"})()
+
+# parts of a description that guards are not compared by: results do not depend on them
+_NOT_COMPARED = ("kind", "parameters", "secret", "signs")
+_WEIGHED = "metric, its options, classes, weights and groups must be those"
+# parts that are secret, or too long to be shown
+_NOT_SHOWN = {"metric": _WEIGHED, "weighting": _WEIGHED, "row_ids": "row_ids must be those"} | {
+    name: f"{name} must be that" for name in ("seed", "rows", "baseline", "slices")
+}
+
+
+def open_guard(
+    cls: Any,
+    path: Path,
+    judged: Any,
+    holdout_id: str | None,
+    durability: Durability,
+    **arguments: Any,
+) -> Any:
+    """Open the guard in a database, made now if there is none: what each guard's `open` does.
+
+    `arguments` are the constructor's.  Unless one is given that it needs, they are those of the
+    database; so is whatever is `AS_STORED`.
+    """
+    name, whose = os.fsdecode(path), Judged(judged, holdout_id)
+    takes = signature(cls.__init__).parameters
+    needed = [one for one in arguments if takes[one].default is Parameter.empty]
+    are_given = any(arguments[one] is not None for one in needed)
+    given = {one: value for one, value in arguments.items() if value is not AS_STORED}
+    made = new = None
+    if (are_given if needed else judged is not None) and not os.path.exists(path):
+        made = cls(whose.apart(), **given)
+        new = made._description() | {"holdout": whose.new_identity()}
+    record = cls._open_record(path, durability, new, made)
+    try:
+        stored = record.description
+        if stored["kind"] != cls.kind:
+            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {stored['kind']:.50}")
+        whose.check_made_for(name, stored["holdout"])
+        if made is None or not same_json(new, stored):  # it was there, or another was faster
+            made = cls._of_file(name, stored, whose, given, are_given)
+        made._keep_in(record)
+    except BaseException:
+        record.close()
+        raise
+    made._holdout = made._holdout.apart() if whose.holdout is None else whose.holdout
+    made._holdout.note_guard(record.path)
+    return made
+
+
+def check_same(name: str, mine: dict[str, Any], stored: dict[str, Any]) -> None:
+    """ValueError unless a guard's description is that with which its database was made."""
+    from radabound_fast.spaces.space import same_description  # which loads much
+
+    theirs = stored | stored["parameters"]
+    for part, value in (mine["parameters"] | mine).items():
+        same = same_description if part == "space" else same_json
+        if part in _NOT_COMPARED or same(value, theirs.get(part)):
+            continue
+        if part in _NOT_SHOWN:
+            raise ValueError(f"{_NOT_SHOWN[part]} with which {name} was made")
+        raise ValueError(
+            f"{part} must be {theirs.get(part)!r:.200}, with which {name} was made, "
+            f"got {value!r:.200}"
+        )
 
 
 def same_json(value: Any, other: Any) -> bool:
@@ -21,17 +90,8 @@ def same_json(value: Any, other: Any) -> bool:
 class Judged:
     """The first argument of `open`: what is judged, and how the database knows it again.
 
-    Parameters
-    ----------
-    judged : Holdout, Losses, array_like, int or None
-        As the guard's constructor takes it; None: losses, as many a row as the file says.
-    holdout_id : str or None
-        A name for a holdout without labels.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No such holdout, or a name beside labels.
+    It is what the guard's constructor takes, or None: losses, as many a row as the file says.
+    `holdout_id` is a name for a holdout without labels; beside labels it is a TypeError.
     """
 
     def __init__(self, judged: Any, holdout_id: str | None) -> None:
@@ -67,7 +127,11 @@ class Judged:
         if not same:
             raise ValueError(f"{name} was made for another holdout, or for none by name")
 
-    def take_stored_metric(self, stored: dict[str, Any] | None) -> None:
-        """Labels that came without a metric are measured as the database says."""
-        if stored is not None and isinstance(self.holdout, Holdout) and not self.has_named_metric:
-            self.holdout = self.holdout.with_metric(stored["name"], stored["options"])
+    def as_stored(self, metric: dict[str, Any] | None, n_samples: int) -> Holdout | Losses:
+        """What is judged, for a guard of a database, as far as that says it.
+
+        Labels without a metric have the stored one; None are losses, to read of what was answered.
+        """
+        if metric is not None and isinstance(self.holdout, Holdout) and not self.has_named_metric:
+            self.holdout = self.holdout.with_metric(metric["name"], metric["options"])
+        return Losses(n_samples) if self.holdout is None else self.holdout.apart()

@@ -16,14 +16,9 @@ class Progress(SharedState):
 
     A subclass has these as class attributes, int or float, with the values that they begin with;
     their order is that in a database.  `SharedState` has the lock, and what a change is.
-
-    Attributes
-    ----------
-    n_answered : int
-        Answers given so far.
     """
 
-    n_answered = 0
+    n_answered = 0  # answers given so far
     _names: ClassVar[tuple[str, ...]] = ("n_answered", "has_halted")
     _layout: ClassVar[struct.Struct] = struct.Struct("=qq")
 

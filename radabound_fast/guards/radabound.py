@@ -108,7 +108,6 @@ class RadaBound(SignedGuard):
             two_sided=two_sided,
             seed=seed,
             signs=signs,
-            max_queries=None,
         )
 
     @classmethod
@@ -175,16 +174,7 @@ class RadaBound(SignedGuard):
             it is gone.  Or the parent of this process had it open when it forked; or this very
             thread is in the middle of opening or making a file in the same folder.
         """
-        needed = {"epsilon": epsilon, "delta": delta}
-        others = {
-            "n_vectors": n_vectors,
-            "bound": bound,
-            "estimator": estimator,
-            "two_sided": two_sided,
-            "seed": seed,
-            "signs": signs,
-        }
-        return cls._open(path, judged, needed, others, durability, holdout_id)
+        return cls._open(locals())
 
     def _parameters(self) -> dict[str, Any]:
         return super()._parameters() | {

@@ -81,7 +81,7 @@ def of_bound(
         return row.budget(m, n_vectors, epsilon, delta, error_rate)
 
     def free(m: int, epsilon: float) -> int:
-        rule = HaltingRule(m, n_vectors, epsilon, delta, row.name, None, None, max_queries)
+        rule = HaltingRule(m, n_vectors, epsilon, delta, row.name, max_queries=max_queries)
         return rule.free_left(0, error_rate, declared=True)
 
     def n_queries(m: int, epsilon: float) -> tuple[int | None, str]:

@@ -10,22 +10,10 @@ from radabound_fast.rows.packing import as_values, checked_words
 
 
 class LossReader:
-    """Rows of losses or predictions, checked and averaged when this is made.
+    """One row of losses or predictions, or several, checked and averaged when this is made.
 
-    Parameters
-    ----------
-    y_pred : array_like or PackedLosses
-        One row, or with `many` several.
-    holdout : Holdout or Losses
-        Whose rows they are.
-    many : bool
-
-    Attributes
-    ----------
-    means : list of float
-        One float64 division each, of an exact sum.
-    binary : bool
-        Whether the losses are 0 or 1 by their type.
+    `means` are one float64 division each, of an exact sum; the losses are `binary` if they are 0 or
+    1 by their type.
     """
 
     def __init__(self, y_pred: Any, holdout: Holdout | Losses, *, many: bool) -> None:

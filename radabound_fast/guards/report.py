@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from radabound_fast.guards.declared.search import DeclaredSearch
 
-_SHOWN = 10  # models in a table
+SHOWN = 10  # models in a table
 _GAINS = ("gain", "gain_low", "gain_high")
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -47,52 +47,27 @@ td, th {{padding: .2em .6em; text-align: left}}</style></head>
 
 
 class BaseReport:
-    """What the reports of searches share: a table, JSON, a page, and the gain over a baseline."""
+    """What all reports on many models share: JSON, a page, a table and a picture in it."""
 
     metric: str
     n_models: int
     guarantee: str
-    answers: DeclaredSearchAnswers | ConfirmedAnswers
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `to_json` prints but for the answers."""
+        """Return what `to_json` prints but for all models."""
         raise NotImplementedError
 
     def plot(self) -> Figure:
-        """Return a picture of the answers."""
+        """Return a picture of the models."""
         raise NotImplementedError
 
-    def ranking(self, n: int | None = None) -> list[Any]:
-        """The n best models, the best first, by the limit that counts: `low` or `high`."""
-        order = np.argsort(self.answers.ranks, kind="stable")[:n]
-        return [self.answers[row] for row in order.tolist()]
-
-    def to_frame(self) -> pandas.DataFrame:
-        """All answers, one row a model in the order of the queries.
-
-        A column for each field of an answer, and ``param_*`` for each parameter where keys are
-        mappings; else ``key``.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            pandas is missing: it is the extra ``pandas``.
-        """
-        with needs("pandas"):
-            import pandas
-
-        columns = self.answers.to_dict()
-        if all(isinstance(key, dict) for key in columns["key"]):
-            keys = columns.pop("key")
-            for name in dict.fromkeys(name for key in keys for name in key):
-                columns[f"param_{name}"] = [key.get(name) for key in keys]
-        return pandas.DataFrame(columns)
+    def _best_rows(self) -> list[dict[str, Any]]:
+        """The fields of the ten best models, by name."""
+        raise NotImplementedError
 
     def to_json(self) -> str:
-        """All of the report, with every answer under "answers"; keys as they are, or as text."""
-        told = {"version": __version__} | self.as_json()
-        told["answers"] = [released(answer.to_dict()) for answer in self.answers]
-        return json.dumps(told, indent=2, default=plain)
+        """All of the report as JSON, but for a table of all models."""
+        return json.dumps({"version": __version__} | self.as_json(), indent=2, default=plain)
 
     def to_html(self) -> str:
         """A page: sentence, picture (with matplotlib), the ten best models, and the guarantee."""
@@ -111,11 +86,11 @@ class BaseReport:
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Names and cells of the best models."""
-        rows = [answer.to_dict() for answer in self.ranking(_SHOWN)]
+        rows = self._best_rows()
         names = [
             name
-            for name in rows[0]
-            if name not in ("half_width", "nats")
+            for name in dict.fromkeys(name for row in rows for name in row)
+            if name not in ("half_width", "nats", "asymptotic_nats")
             and (name != "rerun" or any(row["rerun"] > 1 for row in rows))
         ]
         return names, [list(_cells(row, names)) for row in rows]
@@ -147,6 +122,48 @@ class BaseReport:
         style = "max-width: 100%; height: auto"
         return f'<img width="720" style="{style}" alt="{text}" src="data:image/png;base64,{data}">'
 
+
+class SearchReport(BaseReport):
+    """What the reports of searches share: answers, and the gain over a baseline."""
+
+    answers: DeclaredSearchAnswers | ConfirmedAnswers
+
+    def ranking(self, n: int | None = None) -> list[Any]:
+        """The n best models, the best first, by the limit that counts: `low` or `high`."""
+        order = np.argsort(self.answers.ranks, kind="stable")[:n]
+        return [self.answers[row] for row in order.tolist()]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """All answers, one row a model in the order of the queries.
+
+        A column for each field of an answer, and ``param_*`` for each parameter where keys are
+        mappings; else ``key``, or the finalists' ``name``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is missing: it is the extra ``pandas``.
+        """
+        with needs("pandas"):
+            import pandas
+
+        columns = self.answers.to_dict()
+        keys = columns.get("key", [None])
+        if all(isinstance(key, dict) for key in keys):
+            del columns["key"]
+            for name in dict.fromkeys(name for key in keys for name in key):
+                columns[f"param_{name}"] = [key.get(name) for key in keys]
+        return pandas.DataFrame(columns)
+
+    def to_json(self) -> str:
+        """All of the report, with every answer under "answers"; keys as they are, or as text."""
+        answers = [released(answer.to_dict()) for answer in self.answers]
+        told = {"version": __version__} | self.as_json() | {"answers": answers}
+        return json.dumps(told, indent=2, default=plain)
+
+    def _best_rows(self) -> list[dict[str, Any]]:
+        return [answer.to_dict() for answer in self.ranking(SHOWN)]
+
     def _compared(self, told: dict[str, Any], two_sided: bool, fixed: str) -> str:
         """The sentence on the gain of an answer over the baseline, in the direction that it has."""
         gain, low, high = map(told.__getitem__, _GAINS)
@@ -174,7 +191,7 @@ class BaseReport:
 
 
 @dataclass(frozen=True)
-class Report(BaseReport):
+class Report(SearchReport):
     """The result of a `DeclaredSearch` so far; `DeclaredSearch.report` makes one.
 
     ``str(report)`` is one sentence to paste, or two with a baseline.  A notebook shows the
@@ -232,22 +249,10 @@ class Report(BaseReport):
         n_queries: int | None = None,
         name_of_best: str | None = None,
     ) -> Report:
-        """Make the report of a search so far.
+        """Make the report of a search so far; ValueError if nothing was queried yet.
 
-        Parameters
-        ----------
-        search : DeclaredSearch
-        answers : DeclaredSearchAnswers, optional
-            Some of its answers; by default all that it stores.
-        n_queries : int, optional
-            In how many queries; by default as many as the search has counted, if `answers` are its.
-        name_of_best : str, optional
-            As the attribute.
-
-        Raises
-        ------
-        ValueError
-            Nothing was asked yet.
+        `answers` are some of its answers; by default all that it stores.  They were made in
+        `n_queries` queries; by default as many as the search has counted.
         """
         if answers is None:
             n_queries = search.n_queries if n_queries is None else n_queries
@@ -354,19 +359,10 @@ class Report(BaseReport):
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers, keys as they are."""
-        return {
-            "metric": self.metric,
-            "n_samples": self.n_samples,
-            "n_models": self.n_models,
-            "n_queries": self.n_queries,
-            "space_size": self.space_size,
-            "delta": self.delta,
-            "n_folds": self.n_folds,
-            "baseline": self.baseline,
-            "best": self.best.to_dict(),
-            "sentence": str(self),
-            "guarantee": self.guarantee,
-        }
+        names = ("metric", "n_samples", "n_models", "n_queries", "space_size", "delta", "n_folds")
+        fields = {name: getattr(self, name) for name in (*names, "baseline")}
+        fields |= {"best": self.best.to_dict(), "sentence": str(self)}
+        return fields | {"guarantee": self.guarantee}
 
     def plot(self) -> Figure:
         """All scores in order with their intervals, the best so far, and the baseline.
@@ -408,14 +404,8 @@ def page(title: str, body: str) -> str:
 def sentence(choice: str, score: str, place: str, delta: float, provided: str) -> str:
     """The sentence on the model that was chosen among many, by whatever guard.
 
-    Parameters
-    ----------
-    choice : str
-        Which model it is, and by what it was chosen.
-    score, place : str
-        Its score on the holdout, and where that is in the population.
-    delta, provided : float, str
-        That holds with probability ``1 - delta``, under this condition.
+    `choice` says which model it is, and by what it was chosen; `score` is on the holdout, and
+    `place` in the population, with probability ``1 - delta``, under the condition `provided`.
     """
     return f"{choice}: {score}, and {place}, with probability {certainty(delta)}, {provided}."
 
@@ -451,14 +441,18 @@ def _cells(row: dict[str, Any], names: list[str]) -> Iterator[str]:
     usual = _digits(row["value"], row["value"] + row["half_width"])
     gains = _digits(row["gain"], row["gain_low"]) if "gain" in row else usual
     for name in names:
-        value = row[name]
+        value = row.get(name)
         if name == "key":
             yield shown_key(value)
         elif isinstance(value, float):
-            digits = gains if name.startswith("gain") else usual
-            side = {"low": -1, "high": 1}.get(name.removeprefix("gain_"))
+            digits = gains if "gain" in name else usual
+            limit = name.removeprefix("asymptotic_").removeprefix("gain_")
+            side = {"low": -1, "high": 1}.get(limit)
             known = side is not None and math.isfinite(value)
-            yield _outward(value, side or 0, digits) if known else shown(value, digits)
+            if math.isnan(value):  # which was not released
+                yield ""
+            else:
+                yield _outward(value, side or 0, digits) if known else shown(value, digits)
         elif isinstance(value, bool) or value is None:
             yield {True: "yes", False: "no", None: ""}[value]
         else:

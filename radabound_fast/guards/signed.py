@@ -26,6 +26,8 @@ from radabound_fast.rows.partial import Partial, SignedTask, each_of, in_order
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.weighting import Units
 
+Signs = Literal["stored", "generated"]
+
 # answers whose limits are computed one by one
 _FEW = 3
 
@@ -33,29 +35,11 @@ _FEW = 3
 class SignedGuard(HaltingGuard, SignedQueries):
     """Base class of guards that halt by the Monte-Carlo Rademacher complexity of the queries.
 
-    Parameters
-    ----------
-    judged : Holdout, Losses, array_like or int
-        As of the guards.
-    n_vectors, seed, signs
-        As of `RadaBound`.
-    bound, epsilon, delta, estimator, two_sided, max_queries
-        As of `HaltingRule`.
+    The arguments are those of `RadaBound` and, as `rule`, of `HaltingRule`.
     """
 
     def __init__(
-        self,
-        judged: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        n_vectors: int,
-        bound: str,
-        estimator: str | None,
-        two_sided: bool | None,
-        seed: int | None,
-        signs: Literal["stored", "generated"],
-        max_queries: int | None,
+        self, judged: Any, *, n_vectors: int, seed: int | None, signs: Signs, **rule: Any
     ) -> None:
         super().__init__(judged)
         self._check_metric()
@@ -67,16 +51,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
         self._units = units = Units.of(self._holdout.weighting)
         n_signs = self.n_samples if units is None else units.n_groups
         self._signs = SignMatrix(n_signs, n_vectors, seed=seed, signs=signs)
-        self._rule = HaltingRule(
-            *self._signs.shape[::-1],
-            epsilon,
-            delta,
-            bound,
-            estimator,
-            two_sided,
-            max_queries,
-            units,
-        )
+        self._rule = HaltingRule(*self._signs.shape[::-1], units=units, **rule)
         self.delta = self._rule.delta
         # the state knows the rule, not this guard: no cycle keeps a dropped guard, or the lock on
         # its file, alive
@@ -93,8 +68,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 lay_out(nothing, nothing, n_rows=0, unit_shift=UNIT_SHIFT, largest=0, started=False)
             )
         self._holdout.note_guard(None)
-
-    # ---- asking: `query` is compiled ---------------------------------------------------------
 
     @sealed
     def query_many(
@@ -162,7 +135,7 @@ class SignedGuard(HaltingGuard, SignedQueries):
                 "a guard with sample_weight or groups has no task: ask it itself, or use a "
                 "DeclaredSearch, whose task has them"
             )
-        signs: Literal["stored", "generated"] = "stored" if self._signs.nbytes else "generated"
+        signs: Signs = "stored" if self._signs.nbytes else "generated"
         return SignedTask(self.n_samples, self._labels, self.seed, self.n_vectors, signs)
 
     @sealed
@@ -333,8 +306,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
             threshold=self.threshold,
         )
 
-    # ---- reading -------------------------------------------------------------------------
-
     @property
     def n_groups(self) -> int:
         """How many rows, or groups of rows, are independent: each has a sign of its own."""
@@ -486,8 +457,6 @@ class SignedGuard(HaltingGuard, SignedQueries):
     def guarantee(self) -> str:
         """What is guaranteed in this configuration, what is not, and what proves it."""
         return self._rule.guarantee
-
-    # ---- what is kept on disk --------------------------------------------------------------
 
     @property
     def _shared(self) -> GuardCore:

@@ -25,19 +25,7 @@ with needs("sklearn"):
 
 @dataclass(frozen=True)
 class Worker:
-    """What a worker needs to fit a candidate: the training part, and the rows to predict.
-
-    Attributes
-    ----------
-    estimator, X, y, fit_params
-        What is fitted, to what, with what else.
-    X_holdout, response
-        The rows to predict, and as what.
-    cv : splitter, int or None
-        What a guess is made with; None: no guess is needed.
-    keeps_models : bool
-        Whether models are sent beside their predictions.
-    """
+    """What a worker needs to fit a candidate: the training part, and the rows to predict."""
 
     estimator: Any
     X: Any
@@ -45,8 +33,8 @@ class Worker:
     fit_params: dict[str, Any]
     X_holdout: Any
     response: Response
-    cv: Any
-    keeps_models: bool
+    cv: Any  # what a guess is made with; None: no guess is needed
+    keeps_models: bool  # whether models are sent beside their predictions
 
     def __call__(self, params: dict[str, Any]) -> Fitted:
         candidate, guess = with_params(self.estimator, params), None
@@ -86,12 +74,10 @@ def results_of(
     holdout: AnyHoldout, candidates: list[dict[str, Any]], answers: list[Any]
 ) -> dict[str, Any]:
     """`HoldoutSearchCV.cv_results_`."""
-    told = [answer.to_dict() for answer in answers]
-    n_withheld = len(candidates) - len(answers)
+    fields = [answer.to_dict() for answer in answers] + [{}] * (len(candidates) - len(answers))
 
     def column(name: str) -> NDArray[np.float64]:
-        known = [fields.get(name, np.nan) for fields in told]
-        return np.array(known + [np.nan] * n_withheld, np.float64)
+        return np.array([each.get(name, np.nan) for each in fields], np.float64)
 
     scores = as_score(holdout, column("value"))
     limits = np.sort([as_score(holdout, column(name)) for name in ("low", "high")], axis=0)
@@ -129,8 +115,8 @@ def _parameters(candidates: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """1 is the best, equals share the lower number, and what was withheld comes last."""
-    told = np.where(np.isnan(scores), -np.inf, scores)
-    return np.array([1 + np.sum(told > score) for score in told], np.int32)
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    return np.array([1 + np.sum(known > score) for score in known], np.int32)
 
 
 def check_length(X_holdout: Any, n_samples: int) -> None:

@@ -13,21 +13,11 @@ if TYPE_CHECKING:
 
 
 class Response(NamedTuple):
-    """What a holdout's metric takes of a fitted estimator; a worker needs no more of the holdout.
+    """What a metric takes of a fitted estimator; a worker needs no more of the holdout."""
 
-    Attributes
-    ----------
-    takes : str
-        Classes, scores, probabilities or numbers.
-    classes : list, or None
-        Of the holdout; None of numbers.
-    pos_label : object
-        The class that scores are of, or None.
-    """
-
-    takes: str
-    classes: Any
-    pos_label: Any
+    takes: str  # classes, scores, probabilities or numbers
+    classes: Any  # the holdout's; None where predictions are numbers
+    pos_label: Any  # the class that scores are of, or None
 
     @classmethod
     def to(cls, holdout: AnyHoldout) -> Self:

@@ -69,12 +69,8 @@ def space_of(study_or_distributions: Study | Mapping[str, BaseDistribution]) -> 
     >>> space.size, {"depth": 3, "rate": 0.07} in space
     (2020, True)
     """
-    return Grid(
-        {
-            name: _values(name, distribution)
-            for name, distribution in _distributions(study_or_distributions).items()
-        }
-    )
+    declared = _distributions(study_or_distributions)
+    return Grid({name: _values(name, distribution) for name, distribution in declared.items()})
 
 
 class TrialPoints(PointSample):
@@ -306,30 +302,26 @@ class TrialSpace(Space):
 
 
 def _distributions(declared: Any) -> Mapping[str, BaseDistribution]:
-    if isinstance(declared, Study):
-        return _distributions_of(declared)
-    if not isinstance(declared, Mapping):
+    if isinstance(declared, Mapping):
+        return declared
+    if not isinstance(declared, Study):
         raise TypeError(
             "study_or_distributions must be a study, or a mapping of names to distributions, "
             f"got {declared!r}"
         )
-    return declared
-
-
-def _distributions_of(study: Study) -> Mapping[str, BaseDistribution]:
-    found = [trial.distributions for trial in study.get_trials(deepcopy=False)]
-    found = [distributions for distributions in found if distributions]
-    if not found:
+    trials = declared.get_trials(deepcopy=False)
+    every = [trial.distributions for trial in trials if trial.distributions]
+    if not every:
         raise ValueError(
             "study_or_distributions must have a trial that suggested something, got a study "
             "without: pass the distributions"
         )
-    if any(distributions != found[0] for distributions in found):
+    if any(distributions != every[0] for distributions in every):
         raise ValueError(
             "study_or_distributions must suggest the same parameters in every trial, got a study "
             "whose trials differ: declare TrialSpace(), with key=trial"
         )
-    return found[0]
+    return every[0]
 
 
 def _in_words(suggested: Any) -> str:

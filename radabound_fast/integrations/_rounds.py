@@ -57,13 +57,8 @@ class Rounds:
     ) -> None:
         """Begin a training of a booster with so many classes; what was answered is forgotten.
 
-        Parameters
-        ----------
-        objective : str
-            The booster's.
-        outputs : mapping
-            What the scores of each objective are: class numbers ("codes"), "numbers", "chances" or
-            "logits" of the second class or of each.
+        `outputs` says what the scores of each objective are: class numbers ("codes"), "numbers",
+        "chances" or "logits" of the second class or of each.
 
         Raises ValueError if they are not what the metric takes, or it is not known which label each
         class number of the booster is.

@@ -110,10 +110,10 @@ def guarded_map(
 
 
 def _answers(
-    found: Generator[Judged[Candidate], None, None],
+    each: Generator[Judged[Candidate], None, None],
 ) -> Generator[tuple[Candidate, Any], None, None]:
-    with contextlib.closing(found):
-        for one in found:
+    with contextlib.closing(each):
+        for one in each:
             yield one.candidate, one.answer
 
 

@@ -20,20 +20,9 @@ with needs("lightgbm"):
 
 BINARY = ("binary", "cross_entropy")
 # what the scores of each objective are
-OUTPUTS = dict.fromkeys((*BINARY, "multiclass", "multiclassova"), "chances") | dict.fromkeys(
-    (
-        "regression",
-        "regression_l1",
-        "huber",
-        "fair",
-        "poisson",
-        "quantile",
-        "mape",
-        "gamma",
-        "tweedie",
-    ),
-    "numbers",
-)
+OUTPUTS = dict.fromkeys((*BINARY, "multiclass", "multiclassova"), "chances")
+_REGRESSION = ("regression", "regression_l1", "huber", "fair", "poisson", "quantile", "mape")
+OUTPUTS |= dict.fromkeys((*_REGRESSION, "gamma", "tweedie"), "numbers")
 
 
 class GuardedRounds:
@@ -67,8 +56,8 @@ class GuardedRounds:
         ends = not answered or n_rounds == env.end_iteration
         if ends and rounds.best is not None:
             (best, value), holdout = rounds.best, rounds.guard.holdout
-            told = "holdout", holdout.metric, value, holdout.greater_is_better
-            raise EarlyStopException(best - 1, [told])
+            score = "holdout", holdout.metric, value, holdout.greater_is_better
+            raise EarlyStopException(best - 1, [score])
 
 
 def guarded_rounds(
@@ -133,7 +122,7 @@ def _checked(model: Any) -> tuple[str, int, int]:
     # the model's text is where every alias of a parameter has one name
     text = model.model_to_string(num_iteration=1)
     objective, boosting, n_threads = (
-        _setting(text, pattern)
+        next(iter(re.findall(pattern, text, re.MULTILINE)), None)
         for pattern in (r"^objective=(\w+)", r"^\[boosting: (\w+)\]", r"^\[num_threads: (-?\d+)\]")
     )
     if boosting == "dart":
@@ -143,8 +132,3 @@ def _checked(model: Any) -> tuple[str, int, int]:
         )
     n_classes = 2 if objective in BINARY else model.num_model_per_iteration()
     return objective or "a function", n_classes, int(n_threads or 0)
-
-
-def _setting(text: str, pattern: str) -> str | None:
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1] if found else None

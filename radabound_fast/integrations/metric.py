@@ -7,6 +7,7 @@ whatever takes scikit-learn's ``scorer(estimator, X, y)``.  It needs no tool to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeGuard
 
 from radabound_fast._checks import check_choice
@@ -20,7 +21,7 @@ from radabound_fast.spaces import Choice, Grid, Improvements, Space
 
 if TYPE_CHECKING:
     from radabound_fast.holdout import Holdout
-    from radabound_fast.store import Durability, Ledger
+    from radabound_fast.store import Ledger
     from radabound_fast.store.record import SearchRecord
 
 __all__ = ["HoldoutMetric", "HoldoutScorer"]
@@ -283,8 +284,9 @@ class HoldoutMetric:
         # a search is sent with the path of its own
         if database is None or is_search_here(guard) or _scores(guard):
             return _restored, (type(self), guard, *options)
-        opened = type(guard), database.path, guard.holdout, database.durability
-        return _opened_again, (type(self), *opened, *options)
+        kind: Any = type(guard)
+        opens = partial(kind.open, database.path, guard.holdout, durability=database.durability)
+        return _restored, (type(self), opens, *options)
 
     def __repr__(self) -> str:
         options = f"other_rows={self.other_rows!r}, withheld={self.withheld!r}"
@@ -292,24 +294,12 @@ class HoldoutMetric:
 
 
 def _restored(
-    kind: type[HoldoutMetric], guard: _GuardHere, other_rows: OtherRows, withheld: Withheld
+    kind: type[HoldoutMetric], guard: Any, other_rows: OtherRows, withheld: Withheld
 ) -> HoldoutMetric:
-    made = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
-    made._restore(guard, other_rows, withheld)
-    return made
-
-
-def _opened_again(
-    kind: type[HoldoutMetric],
-    guard: Any,  # its class
-    path: str,
-    holdout: Holdout,
-    durability: Durability,
-    other_rows: OtherRows,
-    withheld: Withheld,
-) -> HoldoutMetric:
-    opened = guard.open(path, holdout, durability=durability)
-    return _restored(kind, opened, other_rows, withheld)
+    """The metric of a guard, or of one that is opened again by calling `guard`."""
+    metric = kind.__new__(kind)  # a guard that has halted is one to hear so from at the next call
+    metric._restore(guard() if isinstance(guard, partial) else guard, other_rows, withheld)
+    return metric
 
 
 class HoldoutScorer:

@@ -37,8 +37,7 @@ with needs("optuna"):
 
 __all__ = ["GuardedObjective", "TrialSpace", "guarded_objective", "nats", "points_of", "space_of"]
 
-GAINS = ("gain", "gain_low", "gain_high")
-USER_ATTRS = ("number", "low", "high", "half_width", "complexity", *GAINS)
+USER_ATTRS = ("number", "low", "high", "half_width", "complexity", "gain", "gain_low", "gain_high")
 
 
 class GuardedObjective:
@@ -69,12 +68,11 @@ class GuardedObjective:
         except HoldoutExhausted as spent:
             raise _ended(guard, trial, spent, guess) from None
         self.answers.append((trial.number, answer))
-        told = answer.to_dict()
+        fields = answer.to_dict()
         # a trial's own parameters are not those of its point
         names = (*USER_ATTRS, "key") if isinstance(self._space, TrialPoints) else USER_ATTRS
-        for name in names:
-            if name in told:
-                trial.set_user_attr(f"holdout_{name}", told[name])
+        for name in filter(fields.__contains__, names):
+            trial.set_user_attr(f"holdout_{name}", fields[name])
         value = float(answer.value)
         return (value, *others) if n_others else value
 
@@ -201,11 +199,11 @@ def _n_others(trial: Trial, holdout: AnyHoldout) -> int:
     more = holdout.greater_is_better
     if study.directions[0] is (StudyDirection.MAXIMIZE if more else StudyDirection.MINIMIZE):
         return len(study.directions) - 1
-    told = ", ".join(direction.name.lower() for direction in study.directions)
+    directions = ", ".join(direction.name.lower() for direction in study.directions)
     wanted = "maximize" if more else "minimize"
     raise ValueError(
         f"study must {wanted} objective 0, the holdout {holdout.metric}: "
-        f'optuna.create_study(direction="{wanted}"), got {told}'
+        f'optuna.create_study(direction="{wanted}"), got {directions}'
     )
 
 
@@ -224,10 +222,7 @@ def _apart(output: Any, n_others: int, guesses: bool) -> tuple[Any, tuple[float,
             f"fit_predict must return {known} with {n_others} more for a study of "
             f"{n_others + 1} objectives, got {got}"
         )
-    return (
-        output[:2] if guesses else output[0],
-        tuple(float(other) for other in output[n_known:]),
-    )
+    return output[:2] if guesses else output[0], tuple(map(float, output[n_known:]))
 
 
 def _ended(

@@ -105,15 +105,6 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.cv = cv
         self.verbose = verbose
 
-    # what a fit leaves
-    _fitted = (
-        "best_estimator_",
-        "best_params_",
-        "best_index_",
-        "best_answer_",
-        "best_score_",
-        "cv_results_",
-    )
     n_splits_, multimetric_ = 1, False
 
     def fit(self, X: Any, y: Any, *, X_holdout: Any, **fit_params: Any) -> Self:
@@ -154,8 +145,8 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         cv = self.cv if guesses else None
         work = Worker(self.estimator, X, y, fit_params, X_holdout, response, cv, bool(self.refit))
         found = judged(guard, work, candidates, self.n_jobs, None, guesses, self.verbose > 0)
-        for name in self._fitted:  # by an earlier fit
-            self.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if name.startswith(("best_", "cv_results_"))]:
+            delattr(self, name)  # of an earlier fit
         answers: list[Any] = []
         best_so_far, model, is_judged = -np.inf, None, True
         try:
@@ -203,8 +194,6 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.input_tags = inner.input_tags
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
+            setattr(tags, name, getattr(inner, name))
         return tags

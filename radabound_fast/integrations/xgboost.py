@@ -26,19 +26,10 @@ OUTPUTS = {
     "binary:hinge": "codes",
     "multi:softprob": "chances",
     "multi:softmax": "codes",
-} | dict.fromkeys(
-    (
-        "reg:squarederror",
-        "reg:squaredlogerror",
-        "reg:pseudohubererror",
-        "reg:absoluteerror",
-        "reg:quantileerror",
-        "reg:gamma",
-        "reg:tweedie",
-        "count:poisson",
-    ),
-    "numbers",
-)
+    "count:poisson": "numbers",
+}
+_ERRORS = ("squarederror", "squaredlogerror", "pseudohubererror", "absoluteerror", "quantileerror")
+OUTPUTS |= {f"reg:{name}": "numbers" for name in (*_ERRORS, "gamma", "tweedie")}
 
 
 class GuardedRounds(TrainingCallback):

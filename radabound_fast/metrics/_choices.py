@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from radabound_fast._checks import check_choice, shown
 
 from ._table import METRICS
+
+# by name; dataclasses are those alone that have options of their own, as each takes long to make
+_CHOICES: dict[str, type[MetricChoice]] = {}
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,12 @@ class MetricChoice:
     """
 
     name: ClassVar[str]
+    _described: ClassVar[str] = ""  # the options that several classes share
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            _CHOICES[cls.name] = cls
+            cls.__doc__ = f"{cls.__doc__}{cls._described}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -33,28 +42,30 @@ class MetricChoice:
         return {name: value for name, value in values.items() if value is not None}
 
 
-@dataclass(frozen=True)
 class Error(MetricChoice):
     """The share of wrong predictions."""
 
     name: ClassVar[str] = "error"
 
 
-@dataclass(frozen=True)
 class Accuracy(MetricChoice):
     """The share of right predictions."""
 
     name: ClassVar[str] = "accuracy"
 
 
-@dataclass(frozen=True)
 class BalancedAccuracy(MetricChoice):
     """The mean of the classes' recalls."""
 
     name: ClassVar[str] = "balanced_accuracy"
 
 
-_POS_LABEL = """
+@dataclass(frozen=True)
+class _TwoClasses(MetricChoice):
+    """A metric of two classes."""
+
+    pos_label: Any = None
+    _described: ClassVar[str] = """
 
     Parameters
     ----------
@@ -64,45 +75,30 @@ _POS_LABEL = """
     """
 
 
-@dataclass(frozen=True)
-class _TwoClasses(MetricChoice):
-    """A metric of two classes, whose subclasses are documented with its one option."""
-
-    pos_label: Any = None
-
-    def __init_subclass__(cls) -> None:
-        cls.__doc__ = f"{cls.__doc__}{_POS_LABEL}"
-
-
-@dataclass(frozen=True)
 class Precision(_TwoClasses):
     """The share of right predictions among those of the positive class."""
 
     name: ClassVar[str] = "precision"
 
 
-@dataclass(frozen=True)
 class Recall(_TwoClasses):
     """The share of right predictions among the rows of the positive class."""
 
     name: ClassVar[str] = "recall"
 
 
-@dataclass(frozen=True)
 class Specificity(_TwoClasses):
     """The share of right predictions among the rows of the negative class."""
 
     name: ClassVar[str] = "specificity"
 
 
-@dataclass(frozen=True)
 class F1(_TwoClasses):
     """The harmonic mean of precision and recall."""
 
     name: ClassVar[str] = "f1"
 
 
-@dataclass(frozen=True)
 class RocAuc(_TwoClasses):
     """The area under the ROC curve, of scores; ties count one half."""
 
@@ -143,7 +139,6 @@ class LogLoss(MetricChoice):
     name: ClassVar[str] = "neg_log_loss"
 
 
-@dataclass(frozen=True)
 class BrierScore(_TwoClasses):
     """The negative mean Brier score, of probabilities."""
 
@@ -151,8 +146,11 @@ class BrierScore(_TwoClasses):
 
 
 @dataclass(frozen=True)
-class AbsoluteError(MetricChoice):
-    """The negative mean absolute error, of numbers.
+class _OfNumbers(MetricChoice):
+    """A metric of numbers."""
+
+    y_range: tuple[float, float]
+    _described: ClassVar[str] = """
 
     Parameters
     ----------
@@ -160,40 +158,19 @@ class AbsoluteError(MetricChoice):
         The range in which all labels and predictions lie, those of the population too.
     """
 
-    y_range: tuple[float, float]
+
+class AbsoluteError(_OfNumbers):
+    """The negative mean absolute error, of numbers."""
+
     name: ClassVar[str] = "neg_mean_absolute_error"
 
 
-@dataclass(frozen=True)
-class SquaredError(MetricChoice):
-    """The negative mean squared error, of numbers.
+class SquaredError(_OfNumbers):
+    """The negative mean squared error, of numbers."""
 
-    Parameters
-    ----------
-    y_range : (float, float)
-        The range in which all labels and predictions lie, those of the population too.
-    """
-
-    y_range: tuple[float, float]
     name: ClassVar[str] = "neg_mean_squared_error"
 
 
-CHOICES: tuple[type[MetricChoice], ...] = (
-    Error,
-    Accuracy,
-    BalancedAccuracy,
-    Precision,
-    Recall,
-    Specificity,
-    F1,
-    Cost,
-    RocAuc,
-    LogLoss,
-    BrierScore,
-    AbsoluteError,
-    SquaredError,
-)
-_CHOICE_OF = {choice.name: choice for choice in CHOICES}
 # what other tools call them
 _SYNONYMS = {
     other: known
@@ -246,17 +223,18 @@ def choice_of(metric: Any, options: Mapping[str, Any]) -> MetricChoice:
         if known is None:
             raise
         raise ValueError(f"{error}: write {known!r}") from None
-    choice, row = _CHOICE_OF[name], METRICS[name]
+    choice = _CHOICES[name]
+    has = [field.name for field in fields(choice)]
     for option, value in options.items():
-        if option not in row.options:
-            has = f"has {', '.join(row.options)}" if row.options else "has none"
+        if option not in has:
             raise TypeError(
-                f"{option} must be left out with metric={name!r}, which {has}, got {shown(value)}"
+                f"{option} must be left out with metric={name!r}, which has "
+                f"{', '.join(has) or 'none'}, got {shown(value)}"
             )
-    for option in row.required:
-        if option not in options:
+    for field in fields(choice):
+        if field.default is MISSING and field.name not in options:
             raise TypeError(
-                f"{option} must be given with metric={name!r}: "
-                f"metrics.{choice.__name__}({option}=...)"
+                f"{field.name} must be given with metric={name!r}: "
+                f"metrics.{choice.__name__}({field.name}=...)"
             )
     return choice(**options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Limits = tuple[Any, Any]
+Share = Callable[["Measure", Array], tuple[Array, Any]]
 
 
 def errors(truth: Truth, words: Array) -> Array:
@@ -69,20 +72,38 @@ def n_tables(measure: Measure) -> int:
     return math.prod(size + 1 for size in measure.sizes)
 
 
-def error(measure: Measure, errors: Array) -> Array:
-    return errors[:, 0] / measure.sizes[0]
+# rows that count for a metric, and those among which they are counted
 
 
-def accuracy(measure: Measure, errors: Array) -> Array:
-    return (measure.sizes[0] - errors[:, 0]) / measure.sizes[0]
+def wrong(measure: Measure, errors: Array) -> tuple[Array, Any]:
+    return errors[:, 0], measure.sizes[0]
 
 
-def error_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.rate_interval(errors[:, 0], measure.sizes[0], nats)
+def right(measure: Measure, errors: Array) -> tuple[Array, Any]:
+    return measure.sizes[0] - errors[:, 0], measure.sizes[0]
 
 
-def accuracy_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.rate_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
+def right_positive(measure: Measure, errors: Array) -> tuple[Array, Any]:
+    return measure.sizes[1] - errors[:, 1], measure.sizes[1]
+
+
+def right_among_predicted(measure: Measure, errors: Array) -> tuple[Array, Any]:
+    hits, false, _ = _hits(measure, errors)
+    return hits, hits + false
+
+
+def rate(share: Share) -> dict[str, Any]:
+    """Value and interval of a metric that is such a share."""
+    return {"value": partial(_rate, share), "interval": partial(_rate_interval, share)}
+
+
+def _rate(share: Share, measure: Measure, errors: Array) -> Array:
+    part, whole = share(measure, errors)
+    return _ratio(part, whole) if isinstance(whole, np.ndarray) else part / whole
+
+
+def _rate_interval(share: Share, measure: Measure, errors: Array, nats: Any) -> Limits:
+    return bounds.rate_interval(*share(measure, errors), nats)
 
 
 def balanced_accuracy(measure: Measure, errors: Array) -> Array:
@@ -100,32 +121,6 @@ def balanced_asymptotic(truth: Truth, rows: Array, nats: float) -> tuple[float, 
     sizes = np.array(truth.sizes)
     wrong = errors_by_class(truth, rows)[0]
     return bounds.asymptotic_balanced_interval(sizes - wrong, sizes, nats)
-
-
-def precision(measure: Measure, errors: Array) -> Array:
-    hits, false, _ = _hits(measure, errors)
-    return _ratio(hits, hits + false)
-
-
-def precision_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    hits, false, _ = _hits(measure, errors)
-    return bounds.rate_interval(hits, hits + false, nats)
-
-
-def recall(measure: Measure, errors: Array) -> Array:
-    return (measure.sizes[1] - errors[:, 1]) / measure.sizes[1]
-
-
-def recall_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.rate_interval(measure.sizes[1] - errors[:, 1], measure.sizes[1], nats)
-
-
-def specificity(measure: Measure, errors: Array) -> Array:
-    return (measure.sizes[0] - errors[:, 0]) / measure.sizes[0]
-
-
-def specificity_interval(measure: Measure, errors: Array, nats: Any) -> Limits:
-    return bounds.rate_interval(measure.sizes[0] - errors[:, 0], measure.sizes[0], nats)
 
 
 def f1(measure: Measure, errors: Array) -> Array:

@@ -60,10 +60,6 @@ class Metric(NamedTuple):
         What the population's value is taken over, if that is not the whole population.
     needs : str
         Of the labels: "", "two classes", "both classes" of two, "every class", or "numbers".
-    options : tuple of str
-        Of `Holdout`, that this metric has.
-    required : tuple of str
-        Those that have no default.
     """
 
     name: str
@@ -83,8 +79,6 @@ class Metric(NamedTuple):
     given: str = ""
     over: str = ""
     needs: str = ""
-    options: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
 
 
 _BINOMIAL, _BETTING = "Result 15: Clopper and Pearson", "Result 24: betting"
@@ -98,9 +92,7 @@ _of_all = partial(
     n_effective=_classes.n_rows,
 )
 _of_each_class = partial(_of_errors, greater_is_better=True, summary=_classes.errors_by_class)
-_of_two_classes = partial(
-    _of_each_class, theorem="Result 21: Clopper and Pearson", options=("pos_label",)
-)
+_of_two_classes = partial(_of_each_class, theorem="Result 21: Clopper and Pearson")
 _mean = partial(
     Metric,
     keeps="limits",
@@ -121,22 +113,18 @@ _of_numbers = partial(
     takes="numbers",
     read=_predictions.within_range,
     needs="numbers",
-    options=("y_range",),
-    required=("y_range",),
 )
 
 _ROWS = (
     _of_all(
         name="error",
         greater_is_better=False,
-        value=_classes.error,
-        interval=_classes.error_interval,
+        **_classes.rate(_classes.wrong),
     ),
     _of_all(
         name="accuracy",
         greater_is_better=True,
-        value=_classes.accuracy,
-        interval=_classes.accuracy_interval,
+        **_classes.rate(_classes.right),
     ),
     _of_each_class(
         name="balanced_accuracy",
@@ -153,16 +141,14 @@ _ROWS = (
     ),
     _of_two_classes(
         name="precision",
-        value=_classes.precision,
-        interval=_classes.precision_interval,
+        **_classes.rate(_classes.right_among_predicted),
         n_outcomes=_classes.n_ratios,
         given="which rows are predicted positive",
         needs="two classes",
     ),
     _of_two_classes(
         name="recall",
-        value=_classes.recall,
-        interval=_classes.recall_interval,
+        **_classes.rate(_classes.right_positive),
         one_count=_classes.second_errors,
         n_effective=_classes.n_positive,
         given="the labels",
@@ -170,8 +156,7 @@ _ROWS = (
     ),
     _of_two_classes(
         name="specificity",
-        value=_classes.specificity,
-        interval=_classes.specificity_interval,
+        **_classes.rate(_classes.right),
         one_count=_classes.first_errors,
         n_effective=_classes.n_rows,
         given="the labels",
@@ -193,8 +178,6 @@ _ROWS = (
         summary=_losses.costs,
         value=_losses.mean,
         interval=_losses.mean_interval,
-        options=("costs",),
-        required=("costs",),
     ),
     Metric(
         name="roc_auc",
@@ -209,15 +192,12 @@ _ROWS = (
         theorem="Result 22: Hoeffding's pairs, or betting on blocks",
         given="the labels",
         needs="both classes",
-        options=("pos_label",),
     ),
     _of_probabilities(
         name="neg_log_loss",
         summary=_losses.log_losses,
-        options=("clip", "pos_label"),
-        required=("clip",),
     ),
-    _of_probabilities(name="neg_brier_score", summary=_losses.brier_losses, options=("pos_label",)),
+    _of_probabilities(name="neg_brier_score", summary=_losses.brier_losses),
     _of_numbers(name="neg_mean_absolute_error", summary=_losses.absolute_errors),
     _of_numbers(name="neg_mean_squared_error", summary=_losses.squared_errors),
 )

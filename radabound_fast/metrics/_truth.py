@@ -29,7 +29,7 @@ from radabound_fast.rows.packing import as_array, as_numbers, bits_of
 from radabound_fast.rows.signs import WORD_BITS
 from radabound_fast.rows.weighting import Weighting
 
-from ._choices import MetricChoice
+from ._choices import AbsoluteError, Cost, LogLoss, MetricChoice, SquaredError
 from ._classes import around, errors
 from ._losses import mean_gain
 from ._measure import Measure, ends_of
@@ -61,19 +61,18 @@ class Truth:
         self.labels, self.n_samples = labels, labels.n_samples
         self.masks: list[Array] = []
         row = self.row = METRICS[metric.name]
-        options = metric.options
         self.n_classes = len(labels.classes)
         self.options: dict[str, Any] = {}
         self.least, self.most = 0.0, 1.0
         self._codes = labels.codes
         self.positive, self.has_positive = self._codes == 1, False
-        self._check_labels(options.get("pos_label"))
-        if "clip" in row.options:
-            self._set_clip(options["clip"])
-        if "y_range" in row.options:
-            self._set_range(options["y_range"])
-        if "costs" in row.options:
-            self._set_costs(options["costs"])
+        self._check_labels(metric)
+        if isinstance(metric, LogLoss):
+            self._set_clip(metric.clip)
+        elif isinstance(metric, Cost):
+            self._set_costs(metric.costs)
+        elif isinstance(metric, (AbsoluteError, SquaredError)):
+            self._set_range(metric.y_range)
         if row.name == "neg_brier_score" and self.n_classes > 2:
             self.most = 1.0 + (1.0 + SUM_TOLERANCE) ** 2
         self.baseline: Array | None = None
@@ -268,7 +267,7 @@ class Truth:
                 f"no interval of a cross-validated {self.row.name!r} is proved"
             )
 
-    def _check_labels(self, pos_label: Any) -> None:
+    def _check_labels(self, metric: MetricChoice) -> None:
         row, labels = self.row, self.labels
         if row.needs == "numbers":
             if not labels.are_numbers:
@@ -280,12 +279,13 @@ class Truth:
                 f"metric={row.name!r} needs two classes, got "
                 f"{counted(self.n_classes, 'class', 'classes')}"
             )
-        self._set_sizes(self._set_positive(pos_label))
+        self._set_sizes(self._set_positive(metric))
 
-    def _set_positive(self, pos_label: Any) -> list[int]:
+    def _set_positive(self, metric: MetricChoice) -> list[int]:
         """The classes in order, the positive one last if there is one."""
         row, n_classes = self.row, self.n_classes
-        if "pos_label" not in row.options or n_classes != 2:
+        pos_label = metric.options.get("pos_label")
+        if n_classes != 2 or not hasattr(metric, "pos_label"):
             if pos_label is not None:
                 raise ValueError(f"pos_label must be left out with {n_classes} classes")
             return list(range(n_classes))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from radabound_fast._kernels.studentised import raise_maxima
 from radabound_fast.pool.front import Front
-from radabound_fast.pool.judging import Judge, Moments
-from radabound_fast.pool.levels import SELECTION, has_enough
+from radabound_fast.pool.judging import Judge
+from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.studentised import signed_sums, sums_of_signs
 
@@ -20,6 +20,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+SELECTION = 0.01  # share of delta that leaving out comparators takes, twice
 MOST_PAIRS = 1 << 25  # of a model and another that are tried; beyond, Bonferroni's level is taken
 MOST_CANDIDATES = 4096
 _FIRST = 1024  # of the best models, that candidates are compared with before all others
@@ -87,7 +88,7 @@ class Comparisons:
 
         gains, p_values = self._test(numbers, rows)
         is_open = self._may_be[numbers] & (p_values < self._delta) & (self._rank <= self._n_vectors)
-        is_open &= has_enough(gains.squares, gains.largest, self._judge.n_samples)
+        is_open &= gains.enough(self._judge.n_samples)
         for place in np.flatnonzero(is_open).tolist():
             z = -float(ndtri(p_values[place]))
             yield _Candidate(int(numbers[place]), rows[place], z, -float(gains.means[place]))
@@ -100,8 +101,9 @@ class Comparisons:
 
     def _test(self, numbers: NDArray[np.int64], rows: Array) -> tuple[Moments, Floats]:
         """Test rows against the best one; what Bonferroni's level leaves in stays for now."""
-        gains, nats = self._judge.gains(rows, self._best), -math.log(self._delta)
-        p_values = self._judge.p_values_of_losses(rows, gains, self._best, nats)
+        gains = moments_of_gains(rows, self._best, self._judge.n_samples)
+        nats = -math.log(self._delta)
+        p_values = self._judge.p_values(rows, gains, self._best, nats, of_losses=True)
         self._may_be[numbers] = self._proved[numbers] = p_values >= self._lowest_p
         return gains, p_values
 
@@ -113,7 +115,7 @@ class Comparisons:
     def take(self, first: int, rows: Array) -> None:
         """Take in rows of the pool, numbered from `first` on."""
         if math.isfinite(self._capped):
-            means = self._judge.moments(rows).means
+            means = moments_of(rows, self._judge.n_samples).means
             beyond = np.flatnonzero(means >= self._capped)
             if beyond.size:
                 self._test(first + beyond, rows[beyond])
@@ -131,7 +133,8 @@ class Comparisons:
         if one.sums is None:
             one.sums = signed_sums(self._signs, one.row[np.newaxis])[0]
             one.maxima = np.zeros_like(one.sums)
-        gains, m = self._judge.gains(others, one.row), self._judge.n_samples
+        m = self._judge.n_samples
+        gains = moments_of_gains(others, one.row, m)
         scales = gains.scales
         scales[m * gains.means * scales <= self._apart] = 0.0
         raise_maxima(one.maxima, one.sums, sums, gains.means, scales, self._sign_sums)

@@ -1,14 +1,17 @@
-"""Which models of a pool are better than its baseline, by a step-down."""
+"""Which models of a pool are better than its baseline: exact tests, a step-down, and limits."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast.pool.judging import Moments
-from radabound_fast.pool.levels import one_sided_level
+from radabound_fast.bounds.bootstrap import one_sided_level
+from radabound_fast.pool.exact import holm
+from radabound_fast.pool.judging import Judge
+from radabound_fast.rows.moments import Moments
 from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums
 
 Array = NDArray[Any]
@@ -17,76 +20,94 @@ Mask = NDArray[np.bool_]
 
 
 class StepDown:
-    """The step-down among the models that the bootstrap speaks for.
+    """The step-down among the models that the bootstrap speaks for, and Holm's among the others.
 
-    Those that no step can find go by once; of the others the rows stay at hand.
+    Models that no step can find go by once; of the others the rows stay at hand.
 
     Parameters
     ----------
+    judge : Judge
     sums : StudentisedSums
-    none_yet : StudentisedExtremes
-        Extremes of no rows, beside the baseline.
+    extremes, none_yet : StudentisedExtremes
+        Beside the baseline: of all models that the bootstrap speaks for, and of no rows.
     gains : Moments
         Of the models' gains.
     p_values : ndarray of float64, shape (k,)
         Of the exact tests.
-    enough : ndarray of bool, shape (k,)
-        The models that the bootstrap speaks for.
-    delta, level : float
-        Their part of the error, and the level of the first step.
+    delta : float
+        The error of all that is found.
 
     Attributes
     ----------
-    gains, p_values, enough
-        As given.
-    found : ndarray of bool, shape (k,)
-        The models that the first step finds.
+    gains, p_values
+        As passed.
+    level : float
+        The error of one model's lower limit, that of the first step.
+    as_if : float
+        As many independent models would have that level by Bonferroni.
     """
 
     def __init__(
         self,
+        judge: Judge,
         sums: StudentisedSums,
+        extremes: StudentisedExtremes,
         none_yet: StudentisedExtremes,
         gains: Moments,
         p_values: Floats,
-        enough: Mask,
-        *,
         delta: float,
-        level: float,
     ) -> None:
-        self._sums, self.gains, self.p_values, self.enough = sums, gains, p_values, enough
-        self._delta, self._rest = delta, none_yet
+        self._judge, self._sums, self._rest, self._delta = judge, sums, none_yet, delta
+        self.gains, self.p_values = gains, p_values
+        k, self._enough = len(p_values), gains.enough(judge.n_samples)
+        n, self._share = int(self._enough.sum()), delta * float(self._enough.mean())
+        self.level, self.as_if = delta / k, float(k)
+        if n:
+            self.level = one_sided_level(-extremes.lowest, self._share, n)
+            self.as_if = self._share / self.level
+        self._first = self._enough & (p_values <= self.level)
+        self._may_be = p_values <= delta  # nothing above is found by any step
+        self._nats = np.where(self._enough, -math.log(self.level), math.log(k / delta))
+        self._lows = np.full(k, np.nan)
         self._at_hand: list[tuple[NDArray[np.int64], Array]] = []
-        self.found = enough & (p_values <= level)
 
     @property
     def is_open(self) -> bool:
-        """Whether rows are needed: the first step has found models, and may not have found all."""
-        return bool(self.found.any())
+        """Whether rows are needed: for limits of real-valued losses, and for further steps."""
+        return bool(self._first.any() or (self._may_be & ~self.gains.are_counts).any())
 
     def take(self, first: int, rows: Array) -> None:
         """Take in rows of the pool, numbered from `first` on."""
         numbers = np.arange(first, first + len(rows))
-        left = self.enough[numbers] & ~self.found[numbers]
-        may_be = left & (self.p_values[numbers] <= self._delta)
-        never = left & ~may_be
-        self._widen(self._rest, numbers[never], rows[never])
-        if may_be.any():
-            self._at_hand.append((numbers[may_be], rows[may_be]))
+        may_be = self._may_be[numbers]
+        is_real = may_be & ~self.gains.are_counts[numbers]
+        if is_real.any():
+            self._lows[numbers[is_real]] = self._least(rows[is_real], numbers[is_real])
+        left = self._enough[numbers] & ~self._first[numbers]
+        self._widen(self._rest, numbers[left & ~may_be], rows[left & ~may_be])
+        if (left & may_be).any():
+            self._at_hand.append((numbers[left & may_be], rows[left & may_be]))
 
-    def outcome(self) -> Mask:
-        """Which models are found by all steps; call it last."""
-        found = self.found.copy()
-        while self.is_open and (left := self.enough & ~found).any():
+    def outcome(self) -> tuple[Mask, Floats]:
+        """Which models are found by all steps, and their least gains; call it last."""
+        found = self._first.copy()
+        while found.any() and (left := self._enough & ~found).any():
             extremes = self._rest.copy()
             for numbers, rows in self._at_hand:
                 self._widen(extremes, numbers[left[numbers]], rows[left[numbers]])
-            level = one_sided_level(-extremes.lowest, self._delta, int(left.sum()))
+            level = one_sided_level(-extremes.lowest, self._share, int(left.sum()))
             new = left & (self.p_values <= level)
             if not new.any():
                 break
             found |= new
-        return found
+        few = ~self._enough
+        found[few] = holm(self.p_values[few], self._delta * float(few.mean()))
+        counted = np.flatnonzero(found & self.gains.are_counts)
+        self._lows[counted] = self._least(np.empty((len(counted), 0), np.uint64), counted)
+        return found, np.where(found, self._lows, np.nan)
+
+    def _least(self, rows: Array, numbers: NDArray[np.int64]) -> Floats:
+        return self._judge.least_gains(rows, self.gains.of(numbers), self._nats[numbers])
 
     def _widen(
         self, extremes: StudentisedExtremes, numbers: NDArray[np.int64], rows: Array

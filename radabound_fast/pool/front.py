@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast.pool.judging import Judge, Moments
+from radabound_fast.pool.judging import Judge
+from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 
 Array = NDArray[Any]
 
@@ -69,7 +70,7 @@ class Front:
                 parts.append((numbers[may_be], rows[may_be]))
         self.parts = parts
         if self._n_bytes > FRONT_BYTES:
-            means = [self._judge.moments(rows).means for _, rows in parts]
+            means = [moments_of(rows, self._judge.n_samples).means for _, rows in parts]
             room = int(np.concatenate(means).size * FRONT_BYTES / self._n_bytes)
             self.capped = float(np.partition(np.concatenate(means), room)[room])
             self.parts = [
@@ -80,7 +81,7 @@ class Front:
 
     def best_rows(self, n: int) -> list[Array]:
         """Rows of about n models with the lowest mean losses, by kinds of rows."""
-        means = [self._judge.moments(rows).means for _, rows in self.parts]
+        means = [moments_of(rows, self._judge.n_samples).means for _, rows in self.parts]
         if not means:
             return []
         lowest = np.sort(np.concatenate(means))[:n]
@@ -98,7 +99,7 @@ class Front:
         Of N rows on which two models disagree one is right on n and the other on N - n; the sign
         test's p-value is at most ``exp(-(2 n - N)^2 / (2 N))``.
         """
-        gains = self._judge.gains(rows, self.row)
         m = self._judge.n_samples
+        gains = moments_of_gains(rows, self.row, m)
         spread = gains.plus + gains.minus if rows.dtype == self.row.dtype == np.uint64 else m
         return np.asarray((m * gains.means) ** 2 <= 2.0 * spread * self._nats)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,17 @@ from radabound_fast._checks import (
 )
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
+from radabound_fast.bounds.bootstrap import vectors_needed
 from radabound_fast.holdout import Holdout, Losses, as_judged
 from radabound_fast.pool.best import Comparisons
 from radabound_fast.pool.better import StepDown
+from radabound_fast.pool.exact import holm
 from radabound_fast.pool.front import Front
-from radabound_fast.pool.judging import Judge, Moments
-from radabound_fast.pool.levels import (
-    LEAST_BEYOND,
-    LEAST_VECTORS,
-    has_enough,
-    holm,
-    one_sided_level,
-)
-from radabound_fast.pool.parts import Blocks, Part, is_mapped
+from radabound_fast.pool.intervals import Intervals
+from radabound_fast.pool.judging import Judge
+from radabound_fast.pool.parts import Blocks, File, Part, is_mapped
 from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
+from radabound_fast.rows.moments import Moments, moments_of, moments_of_gains
 from radabound_fast.rows.packing import as_array
 from radabound_fast.rows.signs import SignMatrix
 from radabound_fast.rows.studentised import StudentisedExtremes, StudentisedSums, signed_sums
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+_Reader = TypeVar("_Reader", Intervals, StepDown, Comparisons)
 
 GUARANTEE = (
     "asymptotic, for models that were all fixed before any holdout score was seen, and all of them "
@@ -88,8 +85,13 @@ class ModelPool:
     -----
     Models are added in blocks of any size.  Some hundred bytes are kept of each, and beside them
     its losses, a bit for each held-out row (4 bytes where losses are real), unless they lie in a
-    file or a memory map, which is read again where a step needs it.  docs/explanation/theory.md,
-    "Simultaneous statements about a pool of models".
+    file or a memory map, which is read again once by `intervals`, `better`, `best_set` or `report`
+    where they need it.  docs/explanation/theory.md, "Simultaneous statements about a pool of
+    models".
+
+    A copy (copy, pickle) is a pool of its own, with the same signs and files; a pickle holds the
+    labels, and losses that lie in no file.  A pool that was given `pool.parts.Blocks` can be
+    pickled if they can.
 
     Examples
     --------
@@ -119,7 +121,7 @@ class ModelPool:
     ) -> None:
         self._delta = check_delta(delta)
         n_vectors = check_n_vectors(n_vectors)
-        least = max(LEAST_VECTORS, math.ceil(LEAST_BEYOND / self._delta * (1.0 - 1e-12)))
+        least = vectors_needed(self._delta)
         if n_vectors < least:
             raise ValueError(
                 f"n_vectors must be at least {least} with delta = {self._delta:g}, got {n_vectors}"
@@ -130,6 +132,7 @@ class ModelPool:
         self._names: list[Any] | None = None
         self._losses: list[Moments] = []
         self._gains: list[Moments] = []
+        self._p_values: list[Floats] = []
         self._sums = StudentisedSums(self._signs)
         self._scores = self._sums.extremes()
         self._paired: StudentisedExtremes | None = None
@@ -182,7 +185,7 @@ class ModelPool:
         """The baseline's metric on the holdout; None without one."""
         if self._judge.baseline is None:
             return None
-        mean = self._judge.moments(self._judge.baseline[np.newaxis]).means[0]
+        mean = moments_of(self._judge.baseline[np.newaxis], self.n_samples).means[0]
         return float(self._judge.metric_of(mean))
 
     @property
@@ -222,19 +225,28 @@ class ModelPool:
         n_threads = check_count(n_threads=n_threads)
         part = self._part_of(Y_pred)
         into = [each.copy() for each in (self._scores, self._paired) if each is not None]
-        front, losses, gains, n_new = self._front.copy(), [], [], 0
+        front, base, m, n_new = self._front.copy(), self._judge.baseline, self.n_samples, 0
+        losses, gains, p_values = [], [], []
         for rows in part:
             if len(rows) == 0:
                 continue
-            moments, gain = self._take_in(rows, into, n_threads)
+            moments = moments_of(rows, m)
+            ways = [(into[0], moments.means, moments.scales_of_enough(m))]
             losses.append(moments)
-            gains += [] if gain is None else [gain]
+            if base is not None:
+                gain = moments_of_gains(rows, base, m)
+                # T is of the model's loss less the baseline's
+                ways.append((into[1], -gain.means, gain.scales_of_enough(m)))
+                gains.append(gain)
+                p_values.append(self._judge.p_values(rows, gain, base, -math.log(self._delta)))
+            self._sums.update(rows, ways, n_threads)
             front.add(rows, moments, self._n_models + n_new)
             n_new += len(rows)
         self._names = self._names_with(names, n_new)
         self._parts.append(part)
         self._losses += losses
         self._gains += gains
+        self._p_values += p_values
         self._scores, *paired = into
         self._paired = paired[0] if paired else None
         self._front = front
@@ -244,9 +256,7 @@ class ModelPool:
         if isinstance(given, Blocks):
             return Part(self._judge, given, keep=False)
         if isinstance(given, (str, bytes, os.PathLike)):
-            from radabound_fast.files.reading import open_losses
-
-            return Part(self._judge, open_losses(given, n_samples=self.n_samples), keep=False)
+            return Part(self._judge, File(given, self.n_samples), keep=False)
         if isinstance(given, PackedLosses):
             if given.ndim == 1:
                 given = PackedLosses(given.words[np.newaxis], given.n_samples)
@@ -274,35 +284,6 @@ class ModelPool:
             raise ValueError(f"names must be different ones, got {twice!r:.100} twice")
         return whole
 
-    def _take_in(
-        self, rows: Array, into: list[StudentisedExtremes], n_threads: int
-    ) -> tuple[Moments, Moments | None]:
-        moments, gain = self._judge.moments(rows), None
-        ways = [(into[0], moments.means, self._scales_of_enough(moments))]
-        if self._judge.baseline is not None:
-            gain = self._judge.gains(rows, self._judge.baseline)
-            # T is of the model's loss less the baseline's
-            ways.append((into[1], -gain.means, self._scales_of_enough(gain)))
-        self._sums.update(rows, ways, n_threads)
-        return moments, gain
-
-    def _scales_of_enough(self, moments: Moments) -> Floats:
-        """Scales, 0 for models of which the bootstrap may not speak."""
-        enough = has_enough(moments.squares, moments.largest, self.n_samples)
-        return np.where(enough, moments.scales, 0.0)
-
-    def _blocks(self) -> Iterator[tuple[int, Array]]:
-        """All rows again, each block with the number of its first."""
-        first = 0
-        for part in self._parts:
-            for rows in part:
-                yield first, rows
-                first += len(rows)
-
-    def _check_not_empty(self) -> None:
-        if self._n_models == 0:
-            raise ValueError("there is nothing to say: no model was added")
-
     # ---- what it states --------------------------------------------------------------------
 
     def intervals(self) -> PoolIntervals:
@@ -317,41 +298,7 @@ class ModelPool:
             No model was added.
         """
         self._check_not_empty()
-        moments, k = Moments.joined(self._losses), self._n_models
-        enough = has_enough(moments.squares, moments.largest, self.n_samples)
-        n, delta = int(enough.sum()), self._delta * float(enough.mean())
-        maxima = np.maximum(self._scores.highest, -self._scores.lowest)
-        # both sides of a maximum of absolute values
-        level = 2.0 * one_sided_level(maxima, delta, 2 * n) if n else self._delta / k
-        bonferroni = math.log(2.0 * k / self._delta)
-        lows, highs = self._limits(moments, np.where(enough, -math.log(level / 2.0), bonferroni))
-        proved = self._limits(moments, np.full(k, bonferroni))
-        return PoolIntervals(
-            names=self.names,
-            values=np.asarray(self._judge.metric_of(moments.means)),
-            lows=lows,
-            highs=highs,
-            bonferroni_lows=proved[0],
-            bonferroni_highs=proved[1],
-            by_bootstrap=enough,
-            level=level,
-            as_if=delta / level if n else float(k),
-        )
-
-    def _limits(self, moments: Moments, nats: Floats) -> tuple[Floats, Floats]:
-        if (moments.plus >= 0).all():
-            lows, highs = self._judge.limits_of_counts(moments.plus, nats)
-        else:
-            found = [
-                self._judge.limits(rows, moments.of(part), nats[part])
-                for part, rows in self._numbered_blocks()
-            ]
-            lows, highs = (np.concatenate(side) for side in zip(*found, strict=True))
-        ends = self._judge.metric_of(lows), self._judge.metric_of(highs)
-        return np.minimum(*ends), np.maximum(*ends)
-
-    def _numbered_blocks(self) -> Iterator[tuple[slice, Array]]:
-        return ((slice(first, first + len(rows)), rows) for first, rows in self._blocks())
+        return self._intervals(self._read_again(self._new_intervals()))
 
     def better(self) -> BetterModels:
         """Return which models are better than the baseline, by a step-down, with limits of gains.
@@ -370,81 +317,8 @@ class ModelPool:
         .. [1] Romano, Wolf (2005). Stepwise multiple testing as formalized data snooping.
            Econometrica 73.
         """
-        steps = self._step_down()
-        self._read_again(steps)
-        return self._better(steps)
-
-    def _p_values_of_gains(self, gains: Moments) -> Floats:
-        base, nats = self._judge.baseline, -math.log(self._delta)
-        assert base is not None
-        if (gains.plus >= 0).all():
-            return self._judge.p_values(np.empty((0, 0), np.uint64), gains, base, nats)
-        found = [
-            self._judge.p_values(rows, gains.of(part), base, nats)
-            for part, rows in self._numbered_blocks()
-        ]
-        return np.concatenate(found)
-
-    def _step_down(self) -> StepDown:
-        """The first step of `better`."""
         self._check_not_empty()
-        if self._paired is None:
-            raise ValueError("baseline must be given to the pool for better(), got none")
-        gains = Moments.joined(self._gains)
-        enough = has_enough(gains.squares, gains.largest, self.n_samples)
-        return StepDown(
-            self._sums,
-            self._sums.extremes(self._base_sums),
-            gains,
-            self._p_values_of_gains(gains),
-            enough,
-            delta=self._delta * float(enough.mean()),
-            level=self._level_of_gains(enough),
-        )
-
-    def _level_of_gains(self, enough: Mask) -> float:
-        n, delta = int(enough.sum()), self._delta * float(enough.mean())
-        assert self._paired is not None
-        return one_sided_level(-self._paired.lowest, delta, n) if n else self._delta / len(enough)
-
-    def _better(self, steps: StepDown) -> BetterModels:
-        """All steps, and limits of gains at the level of the first."""
-        gains, p_values, enough, k = steps.gains, steps.p_values, steps.enough, self._n_models
-        base, level = self._judge.baseline, self._level_of_gains(enough)
-        assert base is not None
-        is_better, few = steps.outcome(), ~enough
-        is_better[few] = holm(p_values[few], self._delta * float(few.mean()))
-        nats = np.where(enough, -math.log(level), math.log(k / self._delta))
-        lows = np.full(k, np.nan)
-        if (gains.plus >= 0).all():
-            none = np.empty((int(is_better.sum()), 0), np.uint64)  # counts are all it takes
-            lows[is_better] = self._judge.least_gains(
-                none, gains.of(is_better), nats[is_better], base
-            )
-        else:
-            for part, rows in self._numbered_blocks():
-                found = part.start + np.flatnonzero(is_better[part])
-                lows[found] = self._judge.least_gains(
-                    rows[found - part.start], gains.of(found), nats[found], base
-                )
-        span = abs(self._judge.slope)
-        return BetterModels(
-            names=self.names,
-            gains=span * gains.means,
-            gain_lows=span * lows,
-            is_better=is_better,
-            bonferroni_is_better=holm(p_values, self._delta),
-            level=level,
-            as_if=self._delta * float(enough.mean()) / level if enough.any() else float(k),
-        )
-
-    def _read_again(self, *readers: StepDown | Comparisons) -> None:
-        """All rows once more, for what needs them."""
-        if any(reader.is_open for reader in readers):
-            for first, rows in self._blocks():
-                for reader in readers:
-                    if reader.is_open:
-                        reader.take(first, rows)
+        return self._better(self._read_again(self._new_steps()))
 
     def best_set(self) -> BestSet:
         """Return which models may be the best.
@@ -463,12 +337,87 @@ class ModelPool:
         .. [1] Chernozhukov, Chetverikov, Kato (2019). Inference on causal and structural parameters
            using many moment inequalities. Review of Economic Studies 86.
         """
-        comparisons = self._comparisons()
-        self._read_again(comparisons)
-        return self._best_set(comparisons)
-
-    def _comparisons(self) -> Comparisons:
         self._check_not_empty()
+        return self._best_set(self._read_again(self._new_comparisons()))
+
+    def statements(self) -> tuple[PoolIntervals, BetterModels | None, BestSet]:
+        """Return `intervals()`, `better()`, or None without a baseline, and `best_set()`.
+
+        Rows are read once for all of them.
+
+        Raises
+        ------
+        ValueError
+            No model was added.
+        """
+        self._check_not_empty()
+        intervals, comparisons = self._new_intervals(), self._new_comparisons()
+        steps = self._new_steps() if self.has_baseline else None
+        self._read_again(intervals, comparisons, *([] if steps is None else [steps]))
+        better = None if steps is None else self._better(steps)
+        return self._intervals(intervals), better, self._best_set(comparisons)
+
+    def _check_not_empty(self) -> None:
+        if self._n_models == 0:
+            raise ValueError("there is nothing to say: no model was added")
+
+    def _read_again(self, first: _Reader, *others: Intervals | StepDown | Comparisons) -> _Reader:
+        """All rows once more, for what needs them; returns the first."""
+        readers = [reader for reader in (first, *others) if reader.is_open]
+        start = 0
+        for part in self._parts if readers else ():
+            for rows in part:
+                for reader in readers:
+                    if reader.is_open:
+                        reader.take(start, rows)
+                start += len(rows)
+        return first
+
+    def _new_intervals(self) -> Intervals:
+        return Intervals(self._judge, self._scores, Moments.joined(self._losses), self._delta)
+
+    def _intervals(self, intervals: Intervals) -> PoolIntervals:
+        (lows, highs), proved = intervals.outcome()
+        means = np.concatenate([moments.means for moments in self._losses])
+        return PoolIntervals(
+            names=self.names,
+            values=np.asarray(self._judge.metric_of(means)),
+            lows=lows,
+            highs=highs,
+            bonferroni_lows=proved[0],
+            bonferroni_highs=proved[1],
+            by_bootstrap=intervals.enough,
+            level=intervals.level,
+            as_if=intervals.as_if,
+        )
+
+    def _new_steps(self) -> StepDown:
+        if self._paired is None:
+            raise ValueError("baseline must be given to the pool for better(), got none")
+        return StepDown(
+            self._judge,
+            self._sums,
+            self._paired,
+            self._sums.extremes(self._base_sums),
+            Moments.joined(self._gains),
+            np.concatenate(self._p_values),
+            self._delta,
+        )
+
+    def _better(self, steps: StepDown) -> BetterModels:
+        is_better, lows = steps.outcome()
+        span = abs(self._judge.slope)
+        return BetterModels(
+            names=self.names,
+            gains=span * steps.gains.means,
+            gain_lows=span * lows,
+            is_better=is_better,
+            bonferroni_is_better=holm(steps.p_values, self._delta),
+            level=steps.level,
+            as_if=steps.as_if,
+        )
+
+    def _new_comparisons(self) -> Comparisons:
         self._front.prune()
         return Comparisons(self._judge, self._signs, self._front, self._n_models, self._delta)
 
@@ -482,24 +431,6 @@ class ModelPool:
             n_by_bonferroni=comparisons.n_by_bonferroni,
         )
 
-    def better_and_best(self) -> tuple[BetterModels | None, BestSet]:
-        """Return `better()`, or None without a baseline, and `best_set()`.
-
-        Rows are read once for both.
-
-        Raises
-        ------
-        ValueError
-            No model was added.
-        """
-        comparisons = self._comparisons()
-        if not self.has_baseline:
-            self._read_again(comparisons)
-            return None, self._best_set(comparisons)
-        steps = self._step_down()
-        self._read_again(steps, comparisons)
-        return self._better(steps), self._best_set(comparisons)
-
     def report(self) -> PoolReport:
         """Return what all of it comes to: sentences, a table and a picture.
 
@@ -511,6 +442,15 @@ class ModelPool:
         from radabound_fast.pool.report import PoolReport
 
         return PoolReport.of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        lists = {name: list(part) for name, part in vars(self).items() if type(part) is list}
+        signs = {"_signs": (self.n_samples, self.n_vectors), "_seed": self.seed, "_sums": None}
+        return vars(self) | lists | {"_front": self._front.copy()} | signs
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        signs = SignMatrix(*state.pop("_signs"), seed=state.pop("_seed"))
+        vars(self).update(state, _signs=signs, _sums=StudentisedSums(signs))
 
     def __repr__(self) -> str:
         return (

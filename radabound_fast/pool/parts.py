@@ -33,6 +33,24 @@ class Blocks:
         return self._read()
 
 
+class File:
+    """Rows of losses in a file, which is opened anew each time.
+
+    Parameters
+    ----------
+    path : path
+    n_samples : int
+    """
+
+    def __init__(self, path: Any, n_samples: int) -> None:
+        self._path, self._n_samples = path, n_samples
+
+    def __iter__(self) -> Iterator[Any]:
+        from radabound_fast.files.reading import open_losses
+
+        return iter(open_losses(self._path, n_samples=self._n_samples))
+
+
 class Part:
     """The rows of one call of `ModelPool.add`, block by block, as often as wanted.
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import io
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from radabound_fast import __version__
 from radabound_fast._checks import certainty, counted
 from radabound_fast._extras import needs
-from radabound_fast.guards.report import plain, scored, shown
+from radabound_fast.guards.report import SHOWN, BaseReport, scored, shown
 from radabound_fast.spaces.messages import shown_key
 
 if TYPE_CHECKING:
@@ -24,11 +19,9 @@ if TYPE_CHECKING:
     from radabound_fast.pool.model_pool import ModelPool
     from radabound_fast.pool.results import BestSet, BetterModels, PoolIntervals
 
-_SHOWN = 10  # models in a table
-
 
 @dataclass(frozen=True)
-class PoolReport:
+class PoolReport(BaseReport):
     """The result of a `ModelPool`; `ModelPool.report` makes one.
 
     ``str(report)`` is a paragraph to paste.  A notebook shows the picture and the ten best models
@@ -73,8 +66,7 @@ class PoolReport:
         ValueError
             No model was added.
         """
-        intervals = pool.intervals()
-        better, best_set = pool.better_and_best()
+        intervals, better, best_set = pool.statements()
         return cls(
             metric=pool.judged.metric,
             greater_is_better=pool.judged.greater_is_better,
@@ -137,15 +129,10 @@ class PoolReport:
         index = pd.Index(self.intervals.names, name="model")
         return pd.DataFrame(self.columns(), index=index).iloc[self.ranking()]
 
-    def to_json(self) -> str:
-        """All but the table, as JSON, with the names of the models that may be the best."""
-        told = {"version": __version__} | self.as_json()
-        return json.dumps(told, indent=2, default=plain)
-
     def as_json(self) -> dict[str, Any]:
-        """Return the same as JSON values."""
+        """Return what `to_json` prints: all but the table, with the names that may be the best."""
         intervals, best = self.intervals, self.best_set.best
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "metric": self.metric,
             "n_samples": self.n_samples,
             "n_models": self.n_models,
@@ -160,12 +147,12 @@ class PoolReport:
             "n_may_be_best_by_bonferroni": int(self.best_set.bonferroni_may_be_best.sum()),
         }
         if self.better is not None:
-            told |= {
+            fields |= {
                 "baseline": self.baseline,
                 "better": self.better.better_names,
                 "n_better_by_bonferroni": int(self.better.bonferroni_is_better.sum()),
             }
-        return told | {"sentence": str(self), "guarantee": self.guarantee}
+        return fields | {"sentence": str(self), "guarantee": self.guarantee}
 
     def plot(self) -> Figure:
         """All models in order of their scores with their intervals, the best set, the baseline.
@@ -192,47 +179,21 @@ class PoolReport:
             "does the set, if all models were fixed beforehand",
         )
 
-    def _repr_html_(self) -> str:
-        columns = {"model": self.intervals.names} | {
+    def _best_rows(self) -> list[dict[str, Any]]:
+        columns = {
             name: column
             for name, column in self.columns().items()
             if not name.startswith("bonferroni")
         }
-        head = "".join(f"<th>{name}</th>" for name in columns)
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{_cell(column[place])}</td>" for column in columns.values())
-            + "</tr>"
-            for place in self.ranking(_SHOWN)
-        )
-        return (
-            f"<p>{html.escape(str(self))}</p>{self._picture()}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p><small>{html.escape(self.guarantee)}</small></p>"
-        )
-
-    def _picture(self) -> str:
-        """The picture as an image within the page; nothing where matplotlib is missing."""
-        try:
-            figure = self.plot()
-        except ModuleNotFoundError:
-            return ""
-        png = io.BytesIO()
-        figure.savefig(png, format="png")
-        data = base64.b64encode(png.getvalue()).decode()
-        text = f"Scores of {self.n_models:,} models with their intervals"
-        return f'<img width="720" alt="{text}" src="data:image/png;base64,{data}">'
+        values, lows, highs = (columns[name] for name in ("value", "low", "high"))
+        half_widths = np.maximum(values - lows, highs - values)
+        return [
+            {"model": _called(self.intervals.names[place]), "half_width": half_widths[place]}
+            | {name: column[place].item() for name, column in columns.items()}
+            for place in self.ranking(SHOWN)
+        ]
 
 
 def _called(name: Any) -> str:
     """A model's name for people."""
     return name if isinstance(name, str) else f"model {shown_key(name)}"
-
-
-def _cell(value: Any) -> str:
-    """A cell of the table."""
-    if isinstance(value, np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, np.floating):
-        return "" if np.isnan(value) else shown(float(value), 4)
-    return html.escape(shown_key(value) if not isinstance(value, (int, str)) else str(value))

@@ -50,6 +50,11 @@ class StudentisedExtremes:
         other._highest[:], other._lowest[:] = self._highest, self._lowest
         return other
 
+    def join(self, other: StudentisedExtremes) -> None:
+        """Take in what other extremes, of the same signs, have seen."""
+        np.maximum(self._highest, other._highest, out=self._highest)
+        np.minimum(self._lowest, other._lowest, out=self._lowest)
+
     def arrays(self) -> tuple[Floats, Floats, Floats]:
         """What `StudentisedScan.update` takes: offsets, and the extremes, of whole strips."""
         return self._offsets, self._highest, self._lowest

@@ -4,10 +4,14 @@
 queries it.
 
 =============  ====================================================================
-`tokens`       the file of teams and their tokens
+`tokens`       the file of teams: tokens, and limits
+`parts`        the part of a declared space that is a team's own
 `wire`         the format of predictions, for client and service
 `reading`      conversion of octets to rows for the guard
+`limits`       what one team, and all together, may have
+`turns`        whose work is next; long work leaves the event loop
 `answering`    queries of the guard; calls that wait are committed together
+`replies`      errors as JSON
 `state`        what the owner and a team may see
 `page`         HTML of that
 `counts`       metrics for Prometheus

@@ -4,53 +4,53 @@ No reply leaves before the transaction that counts it is committed.  The reply i
 transaction under the key that came with the call, so that a call that is sent again has the
 effect of one: before the commit nothing has happened, after it the log answers.
 
-The thread of the event loop does all of it.  A commit blocks it for as long as the disk takes;
-calls that arrive meanwhile would wait for the next commit anyway.  With a second thread, two that
-pass Python's lock to each other took twice as long.
+One thread at a time does it (see `turns`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import logging
 import math
 import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
 
 from radabound_fast._checks import counted
 from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.service import limits
+from radabound_fast.service.limits import limit_reply
 from radabound_fast.service.reading import Reader
-from radabound_fast.service.tokens import Team
+from radabound_fast.service.replies import (
+    Reply,
+    bad_request,
+    error_reply,
+    exhausted,
+    internal_error,
+    logger,
+    unavailable,
+)
+from radabound_fast.service.tokens import ALL, OWNER, Team
 from radabound_fast.service.wire import unpack_body
+from radabound_fast.spaces.messages import quoted
+from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import SECONDS_A_DAY, Log, Served
 
 _T = TypeVar("_T")
 
 # between two checkpoints of SQLite's write-ahead log
 TIDY_SECONDS = 0.2
-# in one call: the reply is stored
-MOST_ROWS = 100_000
 _SCORES, _GAINS = ("value", "low", "high", "half_width"), ("gain", "gain_low", "gain_high")
 
 # answers whose limits are computed one by one
 _FEW = 3
 _ENCODER = json.JSONEncoder(allow_nan=False)
-
-logger = logging.getLogger("radabound_fast.service")
-
-
-class Reply(NamedTuple):
-    """The reply to a call."""
-
-    status: int
-    body: bytes
-    outcome: str  # answered, repeated, halted, refused, failed: what is counted
-    n_answers: int = 0
 
 
 class Call:
@@ -65,8 +65,6 @@ class Call:
         `query_many`.
     idempotency : str, optional
         The key under which it is answered once.
-    waiter : object, optional
-        Whatever the caller wants to find beside the reply.
 
     Attributes
     ----------
@@ -74,11 +72,9 @@ class Call:
         None until it is answered.
     """
 
-    def __init__(
-        self, team: Team, body: bytes, many: bool, idempotency: str | None, waiter: Any = None
-    ) -> None:
+    def __init__(self, team: Team, body: bytes, many: bool, idempotency: str | None) -> None:
         self.team, self.body, self.many = team, body, many
-        self.idempotency, self.waiter = idempotency, waiter
+        self.idempotency, self.arrived = idempotency, datetime.now(UTC)
         self.reply: Reply | None = None
         self.n_rows = 0
         self.key: Any = None  # or keys, of `query_many`
@@ -97,12 +93,18 @@ class Answering:
         Opened from a database, made on labels; `close` closes it.
     on_commit : callable, optional
         Called after each commit with the seconds that its transaction took.
+
+    Attributes
+    ----------
+    together : Team
+        What all teams may have together.
     """
 
     def __init__(
         self, guard: Any, on_commit: Callable[[float], None] = lambda seconds: None
     ) -> None:
         self.guard, self._on_commit = guard, on_commit
+        self.together = Team(ALL)
         self._tells_scores = guard.tells == "scores"
         # those of a finalist or a candidate are stored, as classes: errors would show the labels
         as_predictions = guard.of_teams or not self._tells_scores
@@ -184,17 +186,40 @@ class Answering:
         """Read the predictions before the database is locked."""
         try:
             head, octets = unpack_body(call.body, call.many)
+            n_line = len(call.body) - len(octets)
             rows = self._reader.rows(head["form"], octets, 2 if call.many else 1)
             if not rows.ndim:
                 raise ValueError("predictions must have a row, got a number alone")
             call.n_rows = len(rows) if call.many else 1
-            if call.n_rows > MOST_ROWS:
-                raise ValueError(f"rows must be at most {MOST_ROWS:,} a call, got {call.n_rows:,}")
             call.run = self._bound_query(call, head, rows)
+            call.reply = self._too_large(call.n_rows, n_line) or self._outside_part(call)
         except (TypeError, ValueError) as error:
             call.reply = bad_request(error)
         except Exception as error:
             call.reply = internal_error(error)
+
+    @staticmethod
+    def _too_large(n_rows: int, n_line: int) -> Reply | None:
+        if n_rows > limits.MOST_ROWS:
+            return limits.size_reply("rows_a_call", "rows", limits.MOST_ROWS, n_rows)
+        most = limits.MOST_ROW_OCTETS
+        if n_line > most * (n_rows + 1):
+            return limits.size_reply("octets_a_row", f"the line of {n_rows:,} rows",
+                                     most * (n_rows + 1), n_line)  # fmt: skip
+        return None
+
+    def _outside_part(self, call: Call) -> Reply | None:
+        """A refusal if a key is not in the part of the space that is the team's."""
+        part, space = call.team.part, getattr(self.guard, "space", None)
+        if part is None or space is None:
+            return None
+        for key in call.key if call.many and call.key is not None else [call.key]:
+            with contextlib.suppress(TypeError, ValueError):  # which the guard will say
+                key = space.key_of(space.find(key)[0])
+                if key not in part:
+                    reason = f"keys of {call.team.name} are {part.text}, got {quoted(key)}"
+                    return limit_reply(403, "keys", reason, 0)
+        return None
 
     def _bound_query(self, call: Call, head: dict[str, Any], rows: Any) -> Callable[[], Any]:
         """The query of the guard that the call stands for, without its execution."""
@@ -217,15 +242,17 @@ class Answering:
                 try:
                     answers = call.run()
                 except HoldoutExhausted as halt:
-                    call.reply = _exhausted(halt.n_answered)
+                    call.reply = exhausted(halt.n_answered)
+                except (OSError, sqlite3.Error, Damaged):
+                    raise  # of all that are in the transaction
                 except (TypeError, ValueError) as error:
                     call.reply = bad_request(error)
-                except (OSError, sqlite3.Error):
-                    raise  # of all that are in the transaction
                 except Exception as error:  # which has counted nothing
                     call.reply = internal_error(error)
                 else:
                     spent[call.team.name] += len(answers) if call.many else 1
+                    if not call.team.is_owner:
+                        spent[ALL] += len(answers) if call.many else 1
                     answered.append((call, answers))
         fields_of_singles = self._answer_fields(
             [answer for call, answer in answered if not call.many]
@@ -238,9 +265,10 @@ class Answering:
                 fields, n_answers = next(fields_of_singles), 1
             reply = _ENCODER.encode(fields)
             call.reply = Reply(200, reply.encode(), "answered", n_answers)
-            served.append(
-                Served(call.team.name, call.idempotency, call.digest, second, n_answers, reply)
-            )
+            if call.n_rows:  # nothing was asked, and whoever asks again gets the same
+                served.append(
+                    Served(call.team.name, call.idempotency, call.digest, second, n_answers, reply)
+                )
         log.add(served)
 
     @staticmethod
@@ -256,20 +284,28 @@ class Answering:
             return error_reply(422, "ValueError", reason, "refused")
         return Reply(200, found[1].encode(), "repeated")
 
-    @staticmethod
-    def _over_limit(call: Call, log: Log, second: int, spent: Counter[str]) -> Reply | None:
-        """A refusal if the call exceeds the answers that its team has left today."""
-        team = call.team
-        if team.a_day is None:
+    def _over_limit(self, call: Call, log: Log, second: int, spent: Counter[str]) -> Reply | None:
+        """A refusal if queries have ended, or the call exceeds the answers that are left today."""
+        team, together, day = call.team, self.together, second // SECONDS_A_DAY
+        if team.is_owner:
             return None
-        left = team.a_day - log.n_answers(team.name, second // SECONDS_A_DAY) - spent[team.name]
-        if call.n_rows <= left:
-            return None
-        reason = (
-            f"{team.name} has {counted(max(left, 0), 'answer')} left of {team.a_day:,} today "
-            f"(UTC), and asks for {call.n_rows:,}"
-        )
-        return error_reply(429, "RuntimeError", reason, "refused")
+        if (reply := limits.ended(team, together, call.arrived)) is not None:
+            return reply
+        for limit, whose, who, n_before in (
+            ("answers_a_day", team, f"{team.name} has", partial(log.n_answers, team.name, day)),
+            ("answers_a_day_of_all", together, "all teams together have",
+             partial(log.n_answers_of_all, day, OWNER)),
+        ):  # fmt: skip
+            if whose.a_day is None:
+                continue
+            left = max(whose.a_day - n_before() - spent[whose.name], 0)
+            if call.n_rows > left:
+                reason = (
+                    f"{who} {counted(left, 'answer')} left of {whose.a_day:,} today (UTC), and "
+                    f"{team.name} asks for {call.n_rows:,}"
+                )
+                return limit_reply(429, limit, reason, left, SECONDS_A_DAY - second % SECONDS_A_DAY)
+        return None
 
     def _answer_fields(self, answers: list[Any]) -> Iterator[dict[str, Any]]:
         """Fields of the reply of each answer: neither R~ nor delta'."""
@@ -306,41 +342,6 @@ class Answering:
         if self.guard.needs == "key":
             fields |= {"keys": answers.keys, "reruns": answers.reruns.tolist()}
         return fields
-
-
-def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any) -> Reply:
-    """An error as JSON."""
-    fields = {"error": {"type": kind, "message": message, **more}}
-    return Reply(status, json.dumps(fields).encode(), outcome)
-
-
-def bad_request(error: Exception) -> Reply:
-    """Bad input, with the library's own message."""
-    kind = "TypeError" if isinstance(error, TypeError) else "ValueError"
-    return error_reply(400, kind, str(error), "refused")
-
-
-def unavailable(error: Exception, before: str = "") -> Reply:
-    """A database that cannot be used; the names of its files go to the log alone."""
-    why = "the service failed"
-    if isinstance(error, OSError | RuntimeError) and not isinstance(error, HoldoutExhausted):
-        logger.error("%s%s: %s", before, type(error).__name__, error)
-        why = getattr(error, "strerror", None) or "the database does not answer"
-    else:  # the message may contain anything, a label too
-        logger.error("%s%s", before, type(error).__name__)
-    return error_reply(503, type(error).__name__, before + why, "failed")
-
-
-def internal_error(error: Exception) -> Reply:
-    """A bug in one call; the message may contain anything, and goes nowhere."""
-    logger.error("a call failed: %s", type(error).__name__)
-    return error_reply(500, "RuntimeError", "nothing was counted: the service failed", "failed")
-
-
-def _exhausted(n_answered: int) -> Reply:
-    # not the library's message, which has R~
-    reason = f"the holdout is spent after {counted(n_answered, 'answer')}: this query is withheld"
-    return error_reply(410, "HoldoutExhausted", reason, "halted", n_answered=n_answered)
 
 
 def _number(value: float) -> float | None:

@@ -6,29 +6,35 @@ import asyncio
 import base64
 import contextlib
 import json
-import logging
 import math
+import signal
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
 from radabound_fast import __version__
+from radabound_fast._checks import counted
 from radabound_fast._extras import needs
 from radabound_fast.guards.base import Guard
-from radabound_fast.service import contract, state
-from radabound_fast.service.answering import (
-    Answering,
-    Call,
+from radabound_fast.service import contract, limits, state
+from radabound_fast.service.answering import Answering, Call
+from radabound_fast.service.counts import MEDIA_TYPE, Counts
+from radabound_fast.service.limits import AtOnce
+from radabound_fast.service.page import page
+from radabound_fast.service.replies import (
+    Refusal,
     Reply,
     bad_request,
     error_reply,
     internal_error,
+    logger,
     unavailable,
 )
-from radabound_fast.service.counts import MEDIA_TYPE, Counts
-from radabound_fast.service.page import page
 from radabound_fast.service.tokens import Team, Tokens
+from radabound_fast.service.turns import Lane
+from radabound_fast.store.description import Damaged
 from radabound_fast.store.served import Log
 
 with needs("serve"):
@@ -40,35 +46,30 @@ with needs("serve"):
 _T = TypeVar("_T")
 
 MAX_BODY = 2**24  # octets
-# at most: calls in one transaction, and how long they are gathered
-_TOGETHER = 64
-_GATHER_SECONDS = 0.001
 # a verdict leaves at a multiple of so many seconds after its call came: its time tells no count
 _VERDICT_SECONDS = 0.25
-# octets of all bodies in memory, in units of the largest body
-_BODIES = 8
 _JSON = "application/json"
+_ENDING = (
+    "the service is ending: whether this was counted shows when it is sent again under its "
+    "Idempotency-Key"
+)
+_MAIN = threading.main_thread()
+# what a call costs beside the octets of its body, in octets
+_FIXED_OCTETS = 1000
 # a refused request is logged in a line, and of many in a second so many: anybody can make them
 _LINES_A_SECOND = 10
 # a check whether the disk takes what is written waits for it; its result is kept so long
 _READY_SECONDS = 1.0
+# a check whether the database answers: how long it is waited for, and how long the work that is
+# before it may take
+_CHECK_SECONDS, _PATIENCE_SECONDS = 0.5, 30.0
+# between two looks whether the file of tokens has changed
+_TOKENS_SECONDS = 1.0
 # a page may show itself and do nothing else
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
-
-
-logger = logging.getLogger("radabound_fast.service")
-
-
-class Refusal(Exception):
-    """An error that ends a request, with its reply."""
-
-    def __init__(self, reply: Reply, **headers: str) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def _refusal(status: int, kind: str, message: str, **headers: str) -> Refusal:
@@ -89,11 +90,13 @@ class Service:
 
     def __init__(self, guard: Guard, tokens: Tokens, *, max_body: int = MAX_BODY) -> None:
         self._counts = Counts()
-        self._answering, self._tokens = Answering(guard, self._counts.commit), tokens
-        self._waiting: list[Call] = []
+        self._answering = Answering(guard, self._counts.commit)
+        self._take_tokens(tokens)
+        self._guard_lane, self._report_lane = Lane(self._answering.answer), Lane()
         self._max_body = max_body
-        self._n_held = 0  # octets of bodies
+        self._at_once = AtOnce(limits.BODIES * max_body)
         self._refusals = RefusalLog()
+        self._check: asyncio.Task[Any] | None = None  # the last one of the database
         self._writing: asyncio.Task[bool] | None = None  # the last check of the disk
         self._written_at = -math.inf
         post = ["POST"]
@@ -118,8 +121,41 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        loop, hears = asyncio.get_running_loop(), threading.current_thread() is _MAIN
+        if hears and hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._read_tokens)
+        watching = loop.create_task(self._watch_tokens())
         yield
+        watching.cancel()
+        if hears and hasattr(signal, "SIGHUP"):
+            loop.remove_signal_handler(signal.SIGHUP)
+        for lane in (self._guard_lane, self._report_lane):
+            await lane.end()
         self._answering.close()
+
+    # ---- tokens --------------------------------------------------------------------------------
+
+    def _take_tokens(self, tokens: Tokens) -> None:
+        """Take over who may ask, and limits; ValueError if they do not fit the guard."""
+        guard = self._answering.guard
+        if guard.needs != "key" and any(team.part is not None for team in tokens.teams):
+            raise ValueError(f"keys= must be left out of the tokens with a {guard.kind}")
+        self._tokens, self._answering.together = tokens, tokens.together
+
+    def _read_tokens(self) -> None:
+        """Read the file again; what is malformed changes nothing, and is logged."""
+        try:
+            self._take_tokens(self._tokens.read_again())
+        except (OSError, ValueError) as error:
+            logger.error("tokens stay as they were: %s", error)
+        else:
+            logger.info("tokens were read again: %s", counted(len(self._tokens.teams), "name"))
+
+    async def _watch_tokens(self) -> None:
+        while True:
+            await asyncio.sleep(_TOKENS_SECONDS)
+            if self._tokens.has_changed():
+                self._read_tokens()
 
     # ---- every endpoint ------------------------------------------------------------------------
 
@@ -130,10 +166,13 @@ class Service:
             team = None
             try:
                 team = self._team(request)
-                response = await work(request, team)
+                with self._at_once.call(team):
+                    response = await work(request, team)
             except Refusal as refusal:
                 response = _response(refusal.reply)
                 response.headers.update(refusal.headers)
+            except asyncio.CancelledError:  # uvicorn waits no longer
+                response = _response(error_reply(503, "RuntimeError", _ENDING, "failed"))
             except Exception as error:
                 response = _response(internal_error(error))
             self._counts.response(response.status_code)
@@ -166,8 +205,9 @@ class Service:
             )
         return team
 
-    async def _body(self, request: Request) -> bytes:
-        """Read the body; Refusal if it is compressed, or too long, or too much is in memory."""
+    @contextlib.asynccontextmanager
+    async def _body(self, request: Request, team: Team) -> AsyncIterator[bytes]:
+        """Read the body, and count it as held; Refusal if it is compressed, or too large."""
         coding = request.headers.get("content-encoding", "identity").strip().lower()
         if coding != "identity":
             reason = f"a body must come as it is, got Content-Encoding: {coding:.40}"
@@ -175,29 +215,25 @@ class Service:
         header = request.headers.get("content-length", "0")
         length = int(header) if header.isascii() and header.isdecimal() and len(header) < 20 else 0
         parts: list[bytes] = []
-        n_read = 0
+        n_held = 0
         try:
             if length > self._max_body:
                 raise self._too_large()
             async for part in request.stream():
-                n_read += len(part)
-                self._n_held += len(part)
-                if n_read > self._max_body:
+                self._at_once.hold(team, len(part))
+                n_held += len(part)
+                if n_held > self._max_body:
                     raise self._too_large()
-                if self._n_held > _BODIES * self._max_body:
-                    reason = "nothing was counted: too many bodies at once"
-                    raise _refusal(503, "RuntimeError", reason)
                 parts.append(part)
+            yield b"".join(parts)
         except ClientDisconnect:
             raise _refusal(400, "ConnectionError", "the client went away") from None
         finally:
-            self._n_held -= n_read
-        return b"".join(parts)
+            self._at_once.let_go(team, n_held)
 
     def _too_large(self) -> Refusal:
-        reason = f"a body must have at most {self._max_body:,} octets"
         # the rest is read and dropped: a client that sends all of it first gets this reply too
-        return _refusal(413, "ValueError", reason)
+        return Refusal(limits.size_reply("octets_a_call", "octets of a body", self._max_body))
 
     # ---- queries ---------------------------------------------------------------------------------
 
@@ -206,69 +242,49 @@ class Service:
         idempotency = request.headers.get("idempotency-key")
         if idempotency is not None and not 1 <= len(idempotency) <= 200:
             raise _refusal(400, "ValueError", "an Idempotency-Key must have 1 to 200 characters")
-        body = await self._body(request)
-        loop = asyncio.get_running_loop()
-        replied: asyncio.Future[Reply] = loop.create_future()
-        self._n_held += len(body)
-        try:
-            if not self._waiting:
-                loop.call_soon(self._gather, 0, loop.time() + _GATHER_SECONDS)
-            self._waiting.append(Call(team, body, many, idempotency, replied))
-            reply = await replied
-        finally:
-            self._n_held -= len(body)
+        async with self._body(request, team) as body:
+            call = Call(team, body, many, idempotency)
+            await self._guard_lane.do(team.name, call, _FIXED_OCTETS + len(body))
         if self._answering.guard.tells == "verdicts":
             await asyncio.sleep(_VERDICT_SECONDS - (time.perf_counter() - began) % _VERDICT_SECONDS)
-        self._counts.call(team.name, reply.outcome, time.perf_counter() - began)
-        response = _response(reply)
-        if reply.status == 429:
-            response.headers["retry-after"] = str(86400 - int(time.time()) % 86400)
-        return response
-
-    def _gather(self, n_before: int, until: float) -> None:
-        """Answer calls that wait, once the loop has read all sockets and no more arrived."""
-        n, loop = len(self._waiting), asyncio.get_running_loop()
-        if n_before < n < _TOGETHER and loop.time() < until:
-            loop.call_soon(self._gather, n, until)
-        else:
-            self._answer_waiting()
-
-    def _answer_waiting(self) -> None:
-        calls, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._answer_waiting)
-        self._answering.answer(calls)
-        for call in calls:
-            if not call.waiter.done():  # else its client went away
-                call.waiter.set_result(call.reply)
+        assert call.reply is not None
+        self._counts.call(team.name, call.reply.outcome, time.perf_counter() - began)
+        return _response(call.reply)
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def _read(self, work: Callable[[Log], _T]) -> _T:
+    async def _read(self, team: str, work: Callable[[Log], _T]) -> _T:
         """Result of `work` between two transactions; Refusal if it fails."""
-        return _or_refusal(partial(self._answering.read, work))
+        read = partial(_or_refusal, partial(self._answering.read, work))
+        result: _T = await self._guard_lane.do(team, read)
+        return result
 
     async def _state(self, _: Request, team: Team) -> Response:
-        fields = self._read(partial(state.team_state, self._answering.guard, team))
-        return _json(fields | {"version": __version__, "max_body": self._max_body})
+        read = partial(state.team_state, self._answering.guard, team)
+        fields = await self._read(team.name, read)
+        allowed = {"max_body": self._max_body, "max_rows": limits.MOST_ROWS}
+        return _json(fields | {"version": __version__} | allowed)
 
     async def _report(self, _: Request, team: Team) -> Response:
         guard = self._answering.guard
-        report, replies = self._read(partial(state.report_and_replies, guard, team))
-        make = partial(state.team_report, guard, report, replies)
-        # in a thread, as it takes long: queries go on
-        return _json(await asyncio.to_thread(_or_refusal, make))
+        read = partial(state.report_and_replies, guard, team)
+        report, replies = await self._read(team.name, read)
+        make = partial(_or_refusal, partial(state.team_report, guard, report, replies))
+        return _json(await self._report_lane.do(team.name, make))
 
     async def _end(self, _: Request, team: Team) -> Response:
-        if not team.is_owner or not self._answering.guard.of_teams:
+        guard = self._answering.guard
+        if not team.is_owner or not guard.of_teams:
             raise _refusal(403, "PermissionError", "the owner ends a competition, and nobody else")
-        guard, report = self._answering.guard, _or_refusal(self._answering.end)
-        return _json(state.team_report(guard, report, None))
+        report = await self._guard_lane.do(team.name, partial(_or_refusal, self._answering.end))
+        make = partial(state.team_report, guard, report, None)
+        return _json(await self._report_lane.do(team.name, make))
 
     async def _page(self, _: Request, team: Team) -> Response:
-        content = self._read(partial(state.page_content, self._answering.guard, team))
+        read = partial(state.page_content, self._answering.guard, team)
+        content = await self._read(team.name, read)
         return Response(
-            page(team, content),
+            await self._report_lane.do(team.name, partial(page, team, content)),
             media_type="text/html",
             headers={
                 "content-security-policy": _POLICY,
@@ -281,18 +297,24 @@ class Service:
     async def _metrics(self, _: Request, team: Team) -> Response:
         if not team.is_owner:
             raise _refusal(403, "PermissionError", "the metrics are for the owner")
-        text = self._counts.text(*self._read(self._progress))
+        text = self._counts.text(*await self._read(team.name, self._progress))
         return Response(text, headers={"content-type": MEDIA_TYPE})
 
     # ---- without a token -------------------------------------------------------------------------
 
     async def _health(self, _: Request) -> Response:
-        try:
-            self._read(self._progress)
-        except Refusal:
-            reason = "the database does not answer"
-            return _response(error_reply(503, "RuntimeError", reason, "failed"))
-        return _json({"status": "ok"})
+        """Whether the database answers, or is at work: one check at a time, whoever asks."""
+        if self._check is None or self._check.done():
+            self._check = asyncio.create_task(self._read("", self._progress))
+        await asyncio.wait({self._check}, timeout=_CHECK_SECONDS)
+        if self._check.done():
+            answers = self._check.exception() is None
+        else:
+            answers = self._guard_lane.busy_seconds < _PATIENCE_SECONDS
+        if answers:
+            return _json({"status": "ok"})
+        reason = "the database does not answer"
+        return _response(error_reply(503, "RuntimeError", reason, "failed"))
 
     async def _ready(self, request: Request) -> Response:
         """Whether a call could be counted now: the database answers, and the disk takes more."""
@@ -350,7 +372,7 @@ class RefusalLog:
 
 
 def _response(reply: Reply) -> Response:
-    headers = {"retry-after": "1"} if reply.status == 503 else None
+    headers = None if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
     return Response(reply.body, reply.status, headers, _JSON)
 
 
@@ -362,7 +384,11 @@ def _or_refusal(work: Callable[[], _T]) -> _T:
     """Result of `work`; its errors become a Refusal."""
     try:
         return work()
+    except (
+        OSError,
+        RuntimeError,
+        Damaged,
+    ) as error:  # a file of the database is gone, for instance
+        raise Refusal(unavailable(error)) from None
     except (TypeError, ValueError) as error:
         raise Refusal(bad_request(error)) from None
-    except (OSError, RuntimeError) as error:  # a file of the database is gone, for instance
-        raise Refusal(unavailable(error)) from None

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import random
+import re
 import socket
 import ssl
 import threading
@@ -19,6 +20,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from operator import length_hint
 from typing import Any, Literal, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -46,6 +48,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _NOBODY_SECONDS = 5.0
 # a call that waits longer says so in the log
 _QUIET_SECONDS = 0.5
+_SECONDS = re.compile("[0-9]{1,9}")
 _ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
@@ -245,8 +248,11 @@ class RemoteGuard:
     Notes
     -----
     A call that got no reply is sent again under its idempotency key, and counted once, whatever
-    happens to the connection or the service; that it waits is logged.  Errors are those of the
-    guard; a team that has no answers left today gets a RuntimeError.
+    happens to the connection or the service.  It waits, and logs that, while a service or a proxy
+    is not available, or has too many calls of the team at once, and says to come again within
+    `timeout`.  Errors are those of the guard.  Of limits of the service, a RuntimeError says that
+    the team has no answers left today, a PermissionError that queries have ended or that a key is
+    another team's, a ValueError that a call is too large.
     """
 
     def __init__(
@@ -308,6 +314,7 @@ class RemoteGuard:
         self._needs: Literal["key", "guess"] | None = state["needs"]
         self._parameters = dict(state["parameters"])
         self._halted, self._max_body = bool(state["halted"]), int(state["max_body"])
+        self._max_rows = int(state["max_rows"])
         self._labels = None
         if holdout.classes is not None and holdout.takes == "classes":
             # not the holdout's: the first class everywhere, from which predictions differ
@@ -426,7 +433,8 @@ class RemoteGuard:
             The team has no answers left today.
         OSError
             The service could not be reached within `timeout`: **whether the query was counted is
-            not known then**.  PermissionError: it does not know the token.
+            not known then**.  PermissionError: it does not know the token, queries have ended, or
+            the key is another team's.
         """
         arguments = {"guess": guess, "key": key, "rerun": rerun, "finalist": finalist}
         return self._send_query("/query", y_pred, 1, _answer, **arguments)
@@ -452,7 +460,8 @@ class RemoteGuard:
         Raises
         ------
         HoldoutExhausted, TypeError, ValueError, RuntimeError, OSError
-            See `query`; ValueError as well if the service takes no body of this length.
+            See `query`; ValueError as well if these are more rows, or octets, than the service
+            takes at once.
         """
         arguments = {"guesses": guesses, "keys": keys, "reruns": reruns}
         listed: dict[str, list[Any]] = {}
@@ -517,6 +526,11 @@ class RemoteGuard:
         read: Callable[[dict[str, Any]], _T],
         **arguments: Any,
     ) -> _T:
+        if ndim == 2 and (n_rows := length_hint(y_pred)) > self._max_rows:
+            raise ValueError(
+                f"rows must be at most {self._max_rows:,} a call, got {n_rows:,}: ask about fewer "
+                "rows at once"
+            )
         form, octets = self._encoded(y_pred, ndim)
         head = {"form": form} | {name: one for name, one in arguments.items() if one is not None}
         body = pack_body(head, octets)
@@ -561,9 +575,11 @@ class RemoteGuard:
         began, pause = time.monotonic(), _FIRST_PAUSE
         give_up = began + self._timeout
         while True:
-            left = give_up - time.monotonic()
+            left, at_least = give_up - time.monotonic(), 0.0
             try:
-                status, reply = self._send(method, path, body, headers, max(left, 0.001))
+                status, reply, retry_after = self._send(
+                    method, path, body, headers, max(left, 0.001)
+                )
             except (PermissionError, ssl.SSLCertVerificationError):
                 raise
             except (OSError, http.client.HTTPException) as error:
@@ -575,7 +591,11 @@ class RemoteGuard:
             else:
                 self._was_reached = True
                 fields = _parsed(status, reply)
-                if status not in _RETRIED and (fields is not None or status < 500):
+                waits = status in _RETRIED or fields is None and (status >= 500 or status == 429)
+                if status == 429 and retry_after is not None:
+                    # to wait until tomorrow does not help a call that has seconds
+                    waits, at_least = time.monotonic() + retry_after <= give_up, retry_after
+                if not waits:
                     if status != 200 and fields is not None:
                         self._raise(fields["error"])
                     with contextlib.suppress(KeyError, TypeError, ValueError):
@@ -589,18 +609,18 @@ class RemoteGuard:
                         f"{reason}, and whether the call was counted is not known"
                     )
                 failure = ConnectionError(_message(fields) or f"it replied {status}")
-            if time.monotonic() + pause > give_up:
+            if time.monotonic() + max(pause, at_least) > give_up:
                 raise ConnectionError(
                     f"{self._url} gave no answer within {give_up - began:g} seconds: {failure}"
                 ) from failure
             if time.monotonic() - began > _QUIET_SECONDS:
                 logger.warning("waiting for %s: %s", self._url, failure)
-            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+            time.sleep(max(at_least, pause * random.uniform(0.5, 1.0)))  # noqa: S311
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
-    ) -> tuple[int, bytes]:
+    ) -> tuple[int, bytes, float | None]:
         connection = self._connection(seconds)
         try:
             connection.request(method, self._path + path, body, headers)
@@ -613,7 +633,9 @@ class RemoteGuard:
         if not response.will_close:
             with self._lock:
                 self._idle.append(connection)
-        return response.status, reply
+        seconds_text = response.getheader("Retry-After", "")
+        retry_after = float(seconds_text) if _SECONDS.fullmatch(seconds_text) else None
+        return response.status, reply, retry_after
 
     def _drop_parents_connections(self) -> None:
         """Start afresh in a forked child: a thread of the parent may have held the lock."""

@@ -53,16 +53,19 @@ _ERROR = _object(
         type={"type": "string", "description": "the exception in Python"},
         message={"type": "string"},
         n_answered=_COUNT,
+        limit={"type": "string", "description": "which limit the call exceeds"},
+        left=_COUNT | {"description": "how much of that is left"},
     )
 )
 _WHY = {
     400: "these are not predictions for the holdout; nothing has changed",
     401: "no token of the service",
+    403: "queries have ended, or the key is another team's",
     410: "the holdout is spent: this query is withheld, and so is every later one",
-    413: "the body is too large",
+    413: "the call is too large",
     415: "the body is compressed",
     422: "an earlier call had this Idempotency-Key and another body",
-    429: "the team has no more answers today; see Retry-After",
+    429: "a limit of the team, or of all; see Retry-After",
     500: "a fault of the service; nothing was counted",
     503: "nothing was counted; ask again with the same Idempotency-Key",
 }

@@ -18,7 +18,7 @@ from radabound_fast.bounds.guarantees import complexity_part
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer
 from radabound_fast.guards.declared.answers import DeclaredSearchAnswers
 from radabound_fast.guards.declared.search import DeclaredSearch
-from radabound_fast.guards.report import BaseReport, Report, plain, released
+from radabound_fast.guards.report import Report, SearchReport, plain, released
 from radabound_fast.service.tokens import Team
 from radabound_fast.service.wire import FORMS
 from radabound_fast.store.served import SECONDS_A_DAY, Asker, Log, Served
@@ -64,7 +64,7 @@ def team_state(guard: Any, team: Team, log: Log) -> dict[str, Any]:
 # ---- the report of a search ------------------------------------------------------------------
 
 
-def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[BaseReport, list[str] | None]:
+def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[SearchReport, list[str] | None]:
     """The report on all answers, and the replies to the team, or None for the owner.
 
     Raises
@@ -80,7 +80,7 @@ def report_and_replies(guard: Any, team: Team, log: Log) -> tuple[BaseReport, li
     return report, None if team.is_owner else [call.reply for call in log.last(team.name)]
 
 
-def team_report(guard: Any, report: BaseReport, replies: list[str] | None) -> dict[str, Any]:
+def team_report(guard: Any, report: SearchReport, replies: list[str] | None) -> dict[str, Any]:
     """The reply to `GET /report`, from what `report_and_replies` has read: for any thread.
 
     Raises

@@ -1,7 +1,15 @@
-"""Tokens of the teams: a file with a line ``name token`` for each, and optionally a daily limit.
+"""The file of teams: a line ``name token`` for each, and what the team may have.
 
-``name sha256:...`` has the token's SHA-256 in its place, so that the file gives nobody access; a
-third column is how many answers the team gets a day (UTC).  Lines that begin with # are comments.
+========================  ========================================================================
+word after the token      limit
+========================  ========================================================================
+``500``                   answers a day (UTC)
+``until=2027-01-31``      when queries end: a date (its end, UTC), or a time as in ISO 8601
+``keys=0..499``           the part of a declared space that is the team's own (see `parts`)
+========================  ========================================================================
+
+``name sha256:...`` has the token's SHA-256 in its place, so that the file gives nobody access.  A
+line ``* 5000 until=...`` has limits of all teams together.  Lines that begin with # are comments.
 The name ``owner`` sees everything and has no limit.
 """
 
@@ -11,12 +19,17 @@ import hashlib
 import hmac
 import os
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from typing import NamedTuple
 
+from radabound_fast.service.parts import Part
 from radabound_fast.service.wire import VISIBLE_ASCII
 from radabound_fast.store import Path
 
 OWNER = "owner"
+ALL = "*"
 LEAST_TOKEN = 16  # characters: too many to guess over a network
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASHED = "sha256:"
@@ -27,10 +40,12 @@ _KNOWN_DIGESTS = {hashlib.sha256(token.encode()).digest() for token in _KNOWN}
 
 
 class Team(NamedTuple):
-    """A team that may query."""
+    """A team that may query, or all of them together."""
 
     name: str
-    a_day: int | None  # answers; None: no limit
+    a_day: int | None = None  # answers; None: no limit
+    until: datetime | None = None  # when queries end
+    part: Part | None = None  # of a declared space; None: all of it
 
     @property
     def is_owner(self) -> bool:
@@ -43,42 +58,54 @@ class Tokens:
     Parameters
     ----------
     path : path
+    before : Tokens, optional
+        What the file had before it was changed while a service runs.
+
+    Attributes
+    ----------
+    teams : list of Team
+        In the order of the file.
+    together : Team
+        The limits of all teams together.
 
     Raises
     ------
     OSError
         It cannot be read.
     ValueError
-        A line is malformed, or its token is an example that everybody knows; the message has its
-        number, and no token.
+        A line is malformed, or its token is an example that everybody knows, or keys are two
+        teams', before and now included; the message has the line's number, and no token.
     """
 
-    def __init__(self, path: Path) -> None:
-        name = os.fsdecode(path)
-        self._digests: list[tuple[bytes, Team]] = []
-        try:
-            with open(path, encoding="utf-8-sig") as file:
-                lines = file.read().splitlines()
-        except UnicodeDecodeError:
-            raise ValueError(f"{name} must be text in UTF-8") from None
-        for number, line in enumerate(lines, 1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                try:
-                    self._digests.append(_parse_line(line.split()))
-                except ValueError as error:
-                    raise ValueError(f"{name}: line {number}: {error}") from None
-        digests = {digest for digest, _ in self._digests}
-        names = {team.name for team in self.teams}
-        for distinct, what in ((digests, "token"), (names, "name")):
-            if len(distinct) < len(self._digests):
+    def __init__(self, path: Path, before: Tokens | None = None) -> None:
+        self._path, name = path, os.fsdecode(path)
+        self._stamp = self._stamp_of()
+        digests, together = [], [Team(ALL)]
+        for number, words in self._lines(name):
+            try:
+                if words[0] == ALL:
+                    together.append(_team(ALL, words[1:]))
+                else:
+                    digests.append(_parse_line(words))
+            except ValueError as error:
+                raise ValueError(f"{name}: line {number}: {error}") from None
+        self._digests, self.together = digests, together[-1]
+        self.teams = [team for _, team in digests]
+        for distinct, what in (
+            ({digest for digest, _ in digests}, "token"),
+            ({team.name for team in self.teams}, "name"),
+        ):
+            if len(distinct) < len(digests):
                 raise ValueError(f"{name} must have each {what} once")
-        if not self._digests:
+        if len(together) > 2:
+            raise ValueError(f"{name} must have one line of {ALL!r} at most")
+        if not digests:
             raise ValueError(f"{name} must have a line `name token` for everybody who may ask")
-
-    @property
-    def teams(self) -> list[Team]:
-        """All teams, in the order of the file."""
-        return [team for _, team in self._digests]
+        try:
+            # of each team that ever had one
+            self._parts: dict[str, Part] = self._parts_with({} if before is None else before._parts)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
 
     def team_of(self, token: bytes) -> Team | None:
         """The team that has this token, or None, in the same time for every token."""
@@ -88,24 +115,96 @@ class Tokens:
                 owner = team
         return owner
 
+    def has_changed(self) -> bool:
+        """Whether the file is another one than was read last."""
+        return self._stamp_of() != self._stamp
+
+    def read_again(self) -> Tokens:
+        """Return what is in the file now; errors are those of the constructor."""
+        self._stamp = self._stamp_of()
+        return Tokens(self._path, self)
+
+    def _stamp_of(self) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _lines(self, name: str) -> Iterator[tuple[int, list[str]]]:
+        """The words of each line that has some, and its number."""
+        try:
+            with open(self._path, encoding="utf-8-sig") as file:
+                lines = file.read().splitlines()
+        except UnicodeDecodeError:
+            raise ValueError(f"{name} must be text in UTF-8") from None
+        for number, line in enumerate(lines, 1):
+            words = line.split()
+            if words and not words[0].startswith("#"):
+                yield number, words
+
+    def _parts_with(self, before: dict[str, Part]) -> dict[str, Part]:
+        """The parts that teams have and had; ValueError if they are not apart, or have changed.
+
+        Which team's model a key stands for must be fixed before any score is seen.
+        """
+        asking = [team for team in self.teams if not team.is_owner]
+        with_part = {team.name: team.part for team in asking if team.part is not None}
+        if with_part and len(with_part) < len(asking):
+            without = next(team.name for team in asking if team.part is None)
+            raise ValueError(f"keys= must be given to all teams or to none, {without} has none")
+        for name, part in with_part.items():
+            if before.get(name, part) != part:
+                raise ValueError(f"keys of {name} must stay {before[name].text}, got {part.text}")
+        parts = before | with_part
+        for (name, part), (other, others) in combinations(parts.items(), 2):
+            if not part.is_apart_from(others):
+                raise ValueError(f"keys of {name} and {other} must be apart, both have some keys")
+        return parts
+
 
 def _parse_line(words: list[str]) -> tuple[bytes, Team]:
-    if len(words) not in (2, 3):
-        raise ValueError(f"must be a name, a token, and at most a limit, got {len(words)} words")
-    name, token, *limit = words
+    if len(words) < 2:
+        raise ValueError("must be a name, a token, and at most limits, got 1 word")
+    name, token, *limits = words
     if not _NAME.fullmatch(name):
         raise ValueError(f"a name must be letters, digits, '.', '_' and '-', got {name[:50]!r}")
-    a_day = None
-    if limit:
-        if not limit[0].isascii() or not limit[0].isdecimal() or len(limit[0]) > 15:
-            raise ValueError("a limit must be a whole number of answers a day")
-        if name == OWNER:
-            raise ValueError(f"{OWNER!r} has no limit")
-        a_day = int(limit[0])
+    team = _team(name, limits)
+    if team.is_owner and limits:
+        raise ValueError(f"{OWNER!r} has no limit")
     digest = _digest_of(token)
     if digest in _KNOWN_DIGESTS:
         raise ValueError("a token must be a secret of its own, got an empty one or a known example")
-    return digest, Team(name, a_day)
+    return digest, team
+
+
+def _team(name: str, limits: list[str]) -> Team:
+    team = Team(name)
+    for word in limits:
+        kind, equals, value = word.partition("=")
+        if kind == "until" and equals:
+            team = team._replace(until=_time(value))
+        elif kind == "keys" and equals and name != ALL:
+            team = team._replace(part=Part.parse(value))
+        elif word.isascii() and word.isdecimal() and len(word) <= 15:
+            team = team._replace(a_day=int(word))
+        else:
+            raise ValueError(
+                "a limit must be a whole number of answers a day, until= or (of a team) keys="
+            )
+    return team
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+        if len(text) == len("2027-01-31"):
+            time += timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"until must be a date or a time, 2027-01-31T18:00Z, got {text[:30]!r}"
+        ) from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _digest_of(token: str) -> bytes:

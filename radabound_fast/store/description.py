@@ -15,6 +15,10 @@ Progress = NDArray[np.int64]
 CHECKSUM_BYTES = 8
 
 
+class Damaged(ValueError):
+    """The file of a database does not hold what was written there; the message names the file."""
+
+
 def text_of(value: Any) -> str:
     """Return the JSON text of a value; equal values have equal texts."""
     return json.dumps(value, allow_nan=False, sort_keys=True)
@@ -24,12 +28,7 @@ class Checksums:
     """Checksums of what belongs to one description.
 
     A row of another database does not pass for one of this.  They find accidents; whoever can write
-    the file can compute them.
-
-    Parameters
-    ----------
-    text : str
-        The description as JSON.
+    the file can compute them.  `text` is the description as JSON.
     """
 
     def __init__(self, text: str) -> None:

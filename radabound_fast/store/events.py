@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from radabound_fast.store.description import text_of
+from radabound_fast.store.description import Damaged, text_of
 from radabound_fast.store.record import Record
 from radabound_fast.store.schema import EVENTS
 
@@ -79,10 +79,7 @@ class _ListTurn:
 
 
 class EventRecord(Record):
-    """Events in a database.
-
-    The parameters are those of `Record`.
-    """
+    """Events in a database."""
 
     schema = EVENTS
 
@@ -132,4 +129,4 @@ class _DatabaseTurn:
 
     def _check(self, holds: bool, what: str) -> None:
         if not holds:
-            raise ValueError(f"{self._record.path} is damaged: {what}")
+            raise Damaged(f"{self._record.path} is damaged: {what}")

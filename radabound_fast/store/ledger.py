@@ -19,7 +19,13 @@ import numpy as np
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import CHECKSUM_BYTES, Checksums, Description, Progress
+from radabound_fast.store.description import (
+    CHECKSUM_BYTES,
+    Checksums,
+    Damaged,
+    Description,
+    Progress,
+)
 from radabound_fast.store.folder import BUSY_SECONDS, Path
 from radabound_fast.store.place import Place
 from radabound_fast.store.schema import GUARD, add_log_tables, check_tables
@@ -53,23 +59,9 @@ class Ledger:
     """An open database: reads, replaces and guards the one state in it.
 
     Not safe for several threads at once: the guard's own lock is held around each call.  Made by
-    `open_ledger`.
-
-    Parameters
-    ----------
-    path : path
-        Of a database.
-    durability : {"power", "process"}
-        Whether a commit survives a power cut (each waits for the disk), or only the death of
-        processes, `kill -9` included.
-
-    Attributes
-    ----------
-    path : str
-        The same, absolute and with symbolic links resolved.
-    durability : {"power", "process"}
-    description : dict
-        As `open_ledger` stored it.
+    `open_ledger`, which stored the `description`; `path` is absolute and has no symbolic links.
+    With `durability` "power" a commit survives a power cut (each waits for the disk), with
+    "process" only the death of processes, `kill -9` included.
 
     Raises
     ------
@@ -110,7 +102,7 @@ class Ledger:
     def _read_description(self, name: str) -> None:
         rows = self._rows("SELECT description, state FROM guard")
         if len(rows) != 1:
-            raise ValueError(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
+            raise Damaged(f"{name} is damaged: it must hold one state, and holds {len(rows)}")
         ((text, blob),) = rows
         self._checksums = Checksums(str(text))
         progress_from(blob, self._checksums, name)  # whose checksum is that of the text too
@@ -119,7 +111,7 @@ class Ledger:
     def stored(self) -> Progress:
         """Return the state, once the whole file was checked; ValueError if it is damaged."""
         if self._rows("PRAGMA integrity_check") != [("ok",)]:
-            raise ValueError(f"{self.path} is damaged: SQLite's integrity check fails")
+            raise Damaged(f"{self.path} is damaged: SQLite's integrity check fails")
         self._rows(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")
         self._rows("PRAGMA journal_mode = WAL")
         self._rows(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // self._value('PRAGMA page_size')}")
@@ -129,16 +121,11 @@ class Ledger:
         self._place.remember()
         return progress
 
-    # ---- what the kernel calls, under the guard's lock ---------------------------------------
-
     def read(self) -> Progress | None:
         """Return the state; None if it is what was last read or committed here.
 
-        Raises
-        ------
-        RuntimeError
-            The file or its log was deleted, replaced or given another name, so that somebody would
-            not find what is committed here.
+        RuntimeError if the file or its log was deleted, replaced or given another name, so that
+        somebody would not find what is committed here.
         """
         if self._transaction is not None:
             return None
@@ -148,12 +135,7 @@ class Ledger:
     def begin(self) -> Progress | None:
         """Shut everybody else out until `commit` or `rollback`; return the same as `read`.
 
-        Raises
-        ------
-        TimeoutError
-            Somebody else has not finished within a minute.
-        RuntimeError
-            As `read`.
+        TimeoutError if somebody else has not finished within a minute, RuntimeError as in `read`.
         """
         if self._transaction is None:
             return self._begin()
@@ -178,19 +160,13 @@ class Ledger:
         if self._transaction is None:
             self._rollback()
 
-    # ---- several calls in one transaction ----------------------------------------------------
-
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Make one transaction of all that the block writes, and the guard within it.
 
         Yields the connection.  If the block raises, nothing of it is committed; the guard then
-        takes over the stored state when it looks next.
-
-        Raises
-        ------
-        TimeoutError, RuntimeError, OSError
-            As `begin`, or nothing could be committed.
+        takes over the stored state when it looks next.  Errors are those of `begin`, and OSError if
+        nothing could be committed.
         """
         if self._transaction is not None:
             raise broken_into(self.path)
@@ -246,8 +222,6 @@ class Ledger:
         """Let go of the file; closing twice does nothing."""
         self._close()
 
-    # ---- statements --------------------------------------------------------------------------
-
     def _read(self) -> Progress | None:
         blob = self._value("SELECT state FROM guard")
         if blob == self._seen:
@@ -267,7 +241,7 @@ class Ledger:
     def _commit(self, progress: Progress | None) -> None:
         """Commit the transaction; None: the state stays."""
         blob = None if progress is None else blob_of(progress, self._checksums)
-        if blob is not None:
+        if blob not in (None, self._seen):  # which is what the file has
             self._rows("UPDATE guard SET state = ?", blob)
         self._rows("COMMIT")
         self._seen = blob or self._seen
@@ -314,9 +288,6 @@ class Ledger:
         return value
 
 
-# ---- the connection --------------------------------------------------------------------------
-
-
 def _put_away(database: sqlite3.Connection, place: Place) -> None:
     """Close it; SQLite would leave the log of a file that was moved where nobody finds it."""
     try:
@@ -346,9 +317,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-# ---- the row ---------------------------------------------------------------------------------
-
-
 def blob_of(progress: Progress, checksums: Checksums) -> bytes:
     """Return the state as int64, little-endian, and a checksum of the description and these."""
     numbers = progress.astype(_LITTLE_ENDIAN, copy=False).tobytes()
@@ -361,4 +329,4 @@ def progress_from(blob: Any, checksums: Checksums, name: str) -> Progress:
         numbers, checksum = blob[:-CHECKSUM_BYTES], blob[-CHECKSUM_BYTES:]
         if checksums.of(numbers) == checksum:
             return np.frombuffer(numbers, _LITTLE_ENDIAN).astype(np.int64)
-    raise ValueError(f"{name} is damaged: the state's checksum does not match")
+    raise Damaged(f"{name} is damaged: the state's checksum does not match")

@@ -27,18 +27,9 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger at `path`; where there is none, make one that begins with `new`.
 
-    Parameters
-    ----------
-    path, durability
-        As for `Ledger`.
-    new : tuple, optional
-        The description, JSON values under the keys "kind", "parameters" and "holdout", and the
-        state, int64 of shape (n,).  Of several processes that bring one, one is made.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, OSError, RuntimeError
-        As `Ledger` does.  Of a database that was not there before nothing is left.
+    That is the description, JSON values under the keys "kind", "parameters" and "holdout", and the
+    state, int64 of shape (n,).  Of several processes that bring one, one is made.  Errors are those
+    of `Ledger`; of a database that was not there before they leave nothing.
     """
     target, name = real_path(path), os.fsdecode(path)
 
@@ -83,20 +74,8 @@ def open_record(
 ) -> RecordT:
     """Open the record at `path`; where there is none, make one with this description.
 
-    Parameters
-    ----------
-    kind : type
-        Of `Record`.
-    path, durability
-        As for `Record`.
-    new : dict, optional
-        JSON values, the parameters and what else the guard's `open` compares.  Of several processes
-        that bring one, one is made.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, OSError, RuntimeError
-        As `Record` does.
+    That is JSON values, the parameters and what else the guard's `open` compares.  Of several
+    processes that bring one, one is made.  Errors are those of `Record`.
     """
     target, name = real_path(path), os.fsdecode(path)
 

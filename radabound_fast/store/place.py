@@ -39,17 +39,8 @@ _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 class Place:
     """The files of a database that this process opens, from before that until it is closed.
 
-    Parameters
-    ----------
-    path : path
-        Of a database.
-
-    Attributes
-    ----------
-    path : str
-        The same, absolute and with symbolic links resolved.
-    identity : tuple of int
-        Device and inode of the file, whatever its name.
+    `path` is absolute and has no symbolic links; `identity` is device and inode of the file,
+    whatever its name.
 
     Raises
     ------
@@ -138,8 +129,6 @@ class Place:
             for other in places
             if other is not None and other.is_open and other.identity == self.identity
         ]
-
-    # ---- while it is open --------------------------------------------------------------------
 
     def open(self, owner: object, closer: weakref.finalize[..., Any]) -> None:
         """Count as open from now on, until the owner is freed or `closer` is called."""

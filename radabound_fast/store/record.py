@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 
 from radabound_fast._checks import check_choice
 from radabound_fast._kernels.support import broken_into
-from radabound_fast.store.description import Checksums, Description, text_of
+from radabound_fast.store.description import Checksums, Damaged, Description, text_of
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     Path,
@@ -59,21 +59,9 @@ _in_work: set[str] = set()  # the files that whoever has it is in the middle of
 class Record:
     """A database that is open for the length of one transaction; made by `open_record`.
 
-    Parameters
-    ----------
-    path : path
-        Of a database.
-    durability : {"power", "process"}
-        "power": every commit waits for the disk.  "process": none does, and a power cut may cost
-        the record.
-
-    Attributes
-    ----------
-    path : str
-        The same, absolute and with symbolic links resolved.
-    durability : {"power", "process"}
-    description : dict
-        As `open_record` stored it.
+    `open_record` stored the `description`; `path` is absolute and has no symbolic links.  With
+    `durability` "power" every commit waits for the disk, with "process" none does, and a power cut
+    may cost the record.
 
     Raises
     ------
@@ -108,13 +96,11 @@ class Record:
         check_tables(lambda sql: database.execute(sql).fetchall(), self.schema, self.path)
         rows = database.execute(f"SELECT description, checksum FROM {self.schema.head}").fetchall()
         if len(rows) != 1:
-            raise ValueError(f"{self.path} is damaged: it must hold one description")
+            raise Damaged(f"{self.path} is damaged: it must hold one description")
         ((text, checksum),) = rows
         if Checksums(str(text)).of(b"") != checksum:
-            raise ValueError(f"{self.path} is damaged: the description's checksum does not match")
+            raise Damaged(f"{self.path} is damaged: the description's checksum does not match")
         return str(text)
-
-    # ---- transactions ------------------------------------------------------------------------
 
     def transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` does, in one transaction with the queries that the guard adds.
@@ -141,6 +127,9 @@ class Record:
 
     def checkpoint(self) -> None:
         """Do nothing: SQLite's log is gone when a transaction ends."""
+
+    def close(self) -> None:
+        """Do nothing: the file is closed when a transaction ends."""
 
     def _do(self, work: Callable[[sqlite3.Connection], T], kind: str = "") -> T:
         """Do all of `work` or nothing; IMMEDIATE: and nobody else writes in between.
@@ -200,10 +189,7 @@ class Record:
 
 
 class SearchRecord(Record):
-    """The queries of a `DeclaredSearch`; its intervals do not rest on them.
-
-    The parameters are those of `Record`.
-    """
+    """The queries of a `DeclaredSearch`; its intervals do not rest on them."""
 
     schema = SEARCH
 
@@ -263,7 +249,7 @@ class SearchRecord(Record):
     def _entry(self, row: tuple[Any, ...]) -> tuple[Query, Entry]:
         """Return what `_row` made a row of; ValueError if the row is damaged."""
         if self._checksum(row[:-1]) != row[-1]:
-            raise ValueError(f"{self.path} is damaged: the checksum of a query does not match")
+            raise Damaged(f"{self.path} is damaged: the checksum of a query does not match")
         code, rerun, summary, nats, fingerprint, _ = row
         query = _hashable(json.loads(code)), rerun
         return query, (*json.loads(summary), nats, fingerprint + _OFFSET)

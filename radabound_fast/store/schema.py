@@ -11,29 +11,17 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from radabound_fast.store.description import Damaged
+
 
 class Schema(NamedTuple):
-    """What SQLite's header and its table of tables say of one kind of database.
+    """What SQLite's header and its table of tables say of one kind of database."""
 
-    Attributes
-    ----------
-    application_id : int
-        In the header of the file.
-    owner : str
-        Whose database it is, as errors name it.
-    head : str
-        The table with the description.
-    rows : str
-        The table of which no row is ever deleted, or the same if there is none.
-    tables : tuple of str
-        The statements that make the tables of format 1.
-    """
-
-    application_id: int
-    owner: str
-    head: str
-    rows: str
-    tables: tuple[str, ...]
+    application_id: int  # in the header of the file
+    owner: str  # whose database it is, as errors name it
+    head: str  # the table with the description
+    rows: str  # the table of which no row is ever deleted, or the same if there is none
+    tables: tuple[str, ...]  # the statements that make the tables of format 1
 
 
 GUARD = Schema(
@@ -96,22 +84,16 @@ def add_log_tables(database: sqlite3.Connection) -> None:
 def check_tables(rows_of: Callable[[str], list[Any]], schema: Schema, name: str) -> None:
     """Raise ValueError unless a database is of this kind, and of a format that is known here.
 
-    Parameters
-    ----------
-    rows_of : function
-        Returns the rows that a statement finds in the database.
-    schema : Schema
-    name : str
-        The path as errors show it.
+    `rows_of` returns what a statement finds in the database, which errors call `name`.
     """
     if rows_of("PRAGMA application_id") != [(schema.application_id,)]:
-        raise ValueError(f"{name} is not the database of {schema.owner}")
+        raise Damaged(f"{name} is not the database of {schema.owner}")
     ((version,),) = rows_of("PRAGMA user_version")
     if version not in (WITHOUT_LOG, WITH_LOG):
-        raise ValueError(
+        raise Damaged(
             f"{name} has format version {version}, this program reads {WITHOUT_LOG} and {WITH_LOG}"
         )
     expected = [*schema.tables, *(LOG_TABLES if version == WITH_LOG else ())]
     found = rows_of("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
     if found != [(sql,) for sql in expected]:
-        raise ValueError(f"{name} is damaged: its tables are not those of {schema.owner}")
+        raise Damaged(f"{name} is damaged: its tables are not those of {schema.owner}")

@@ -75,6 +75,13 @@ class Log:
         ).fetchone()
         return 0 if found is None else int(found[0])
 
+    def n_answers_of_all(self, day: int, but: str) -> int:
+        """Return how many answers all teams but one got on a day."""
+        found = self._database.execute(
+            "SELECT sum(n_answers) FROM served_by_day WHERE day = ? AND team != ?", (day, but)
+        ).fetchone()
+        return int(found[0] or 0)
+
     def add(self, calls: list[Served]) -> None:
         """Store calls, and count them."""
         self._database.executemany("INSERT INTO served VALUES (?, ?, ?, ?, ?, ?)", calls)
@@ -108,13 +115,7 @@ class Log:
 
 
 class ServedDatabase:
-    """The database of a guard or a search, with a log beside it.
-
-    Parameters
-    ----------
-    database : Ledger or SearchRecord
-        The one that the guard uses; the tables of the log are added if it has none.
-    """
+    """The database of a guard or a search, with a log beside it, which is added if it has none."""
 
     def __init__(self, database: Database) -> None:
         database.add_log_tables()

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 
+from radabound_fast.store.description import Damaged
 from radabound_fast.store.folder import (
     BUSY_SECONDS,
     naming,
@@ -34,14 +35,7 @@ _BROKEN = (
 
 
 def connect(path: str, wait_ms: int) -> sqlite3.Connection:
-    """Connect to a file that exists; nothing is committed but by COMMIT.
-
-    Parameters
-    ----------
-    path : str
-    wait_ms : int
-        How long SQLite itself waits for a lock.
-    """
+    """Connect to a file that exists, to wait so long for locks; only COMMIT commits."""
     connection = sqlite3.connect(
         f"{pathlib.Path(path).as_uri()}?mode=rw",
         uri=True,
@@ -62,12 +56,12 @@ def explained(error: Exception, path: str, name: str | None = None) -> Exception
         return TimeoutError(f"{name} was busy for {BUSY_SECONDS:g} seconds; nothing was counted")
     if code == 0 and isinstance(error, (sqlite3.OperationalError, UnicodeDecodeError)):
         # without the text, which Python's error quotes: it may have the seed in it
-        return ValueError(f"{damaged}: it holds text that is not UTF-8")
+        return Damaged(f"{damaged}: it holds text that is not UTF-8")
     if code in _BROKEN or not isinstance(error, sqlite3.OperationalError):
-        return ValueError(f"{damaged}: {' '.join(str(error).split())}")
+        return Damaged(f"{damaged}: {' '.join(str(error).split())}")
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and _can_write(path):
         # without an extension: its header says that it is of a form that SQLite only reads
-        return ValueError(f"{damaged}: its header is of a form that cannot be written")
+        return Damaged(f"{damaged}: its header is of a form that cannot be written")
     if code not in _ERRNO_OF:  # SQLite does not tell why it could not write
         reason = why_not_written(os.path.dirname(path))
         if reason is not None and reason.errno is not None:
@@ -83,12 +77,7 @@ def _can_write(path: str) -> bool:
 def make_database(target: str, name: str, fill: Callable[[sqlite3.Connection], None]) -> None:
     """Make a database at `target` by `fill`, whole or not at all; within `in_turn`.
 
-    Raises
-    ------
-    FileExistsError
-        Something is there.
-    OSError
-        It cannot be written.
+    FileExistsError if something is there, OSError if it cannot be written.
     """
     folder, prefix = os.path.dirname(target), part_prefix(target)
     with (

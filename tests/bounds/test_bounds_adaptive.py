@@ -40,10 +40,13 @@ def test_a_ladder_counts_the_transcripts_that_never_increase(eta):
 @pytest.mark.parametrize("eta", [0.9, 0.3, 0.05])
 def test_ladder_ledger_weights_sum_to_less_than_1_over_all_prefixes(eta):
     levels = bounds.ladder_levels(eta)
-    total = math.exp(-bounds.ladder_transcript_code(1, 0, eta)) + sum(
-        math.comb(t - 2, u - 1)
-        * math.comb(levels, u)
-        * math.exp(-bounds.ladder_transcript_code(t, u, eta))
+
+    def weight(t, u):
+        half_width = bounds.ladder_transcript_half_width(t, u, 4000, eta, 0.1) - eta
+        return 2.0 * math.exp(-2.0 * 4000 * half_width**2) / 0.1
+
+    total = weight(1, 0) + sum(
+        math.comb(t - 2, u - 1) * math.comb(levels, u) * weight(t, u)
         for t in range(2, 300)
         for u in range(1, min(t - 1, levels) + 1)
     )
@@ -72,7 +75,7 @@ def test_codes_grow_with_queries_and_failures():
             "failures must not be negative, got -1.0",
         ),
         (
-            lambda: bounds.ladder_transcript_code(5, 0, 0.1),
+            lambda: bounds.ladder_transcript_half_width(5, 0, 4000, 0.1, 0.1),
             r"n_updates must be in \[1, 4\] before query 5, got 0",
         ),
         (lambda: bounds.ladder_levels(1.5), r"eta must be in \(0, 1\), got 1.5"),

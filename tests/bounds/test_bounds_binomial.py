@@ -70,7 +70,7 @@ def test_the_log_tail_is_never_below_the_sum_of_its_terms(data, m, mean):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_failure_at_worst_is_that_of_the_worst_count(m, epsilon):
     worst = failures(m, epsilon).max()
-    found = math.exp(bounds.binomial_log_failure(m, epsilon))
+    found = math.exp(binomial._worst(m, epsilon)[1])
     assert found >= worst * (1.0 - 1e-12)
     if m <= 4096 or binomial._is_log_concave(m, epsilon):
         assert found == pytest.approx(worst, rel=1e-6)
@@ -117,7 +117,7 @@ def test_as_many_queries_as_are_afforded_share_delta_and_not_one_more(m, epsilon
     for delta in (1e-6, 0.04, 0.9):
         afforded = bounds.binomial_queries(m, epsilon, delta)
         # the fraction of delta that so many pairs of failures take
-        spent = 2.0 * math.exp(bounds.binomial_log_failure(m, epsilon)) / delta
+        spent = 2.0 * math.exp(binomial._worst(m, epsilon)[1]) / delta
         assert afforded * spent <= 1.0
         assert afforded == 2**62 or (afforded + 1) * spent > 1.0 - 1e-9
         assert afforded >= bounds.union_queries(m, epsilon, delta)
@@ -126,7 +126,7 @@ def test_as_many_queries_as_are_afforded_share_delta_and_not_one_more(m, epsilon
 def test_a_holdout_of_2_to_the_40_takes_no_loop_over_its_samples():
     # neighbouring counts differ by less than rounding, which must not mislead the search
     epsilons = np.linspace(1e-6, 4e-6, 40)
-    found = [bounds.binomial_log_failure(2**40, epsilon) for epsilon in epsilons.tolist()]
+    found = [binomial._worst(2**40, epsilon)[1] for epsilon in epsilons.tolist()]
     assert (np.diff(found) < 0.0).all()
     # a normal tail, but for a correction of order 1/sqrt(m)
     assert found == pytest.approx(log_ndtr(-2.0 * epsilons * 2.0**20), rel=1e-5)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from radabound_fast import bounds
+from radabound_fast.bounds import BOUNDS
 
 
 def exponents_of(lam, e, c, n_vectors):
@@ -41,10 +42,10 @@ def test_the_symmetrised_bound_is_never_above_mcdiarmid_for_losses_in_range(esti
 @pytest.mark.parametrize(
     ("theorem", "estimator", "most"),
     [
-        (bounds.bernstein_log_tail, "plain", 23),
-        (bounds.bernstein_log_tail, "half-range", 41),
-        (bounds.bernstein_split_log_tail, "plain", 87),
-        (bounds.bernstein_split_log_tail, "half-range", 109),
+        (BOUNDS["bernstein"].log_tail, "plain", 23),
+        (BOUNDS["bernstein"].log_tail, "half-range", 41),
+        (BOUNDS["bernstein-split"].log_tail, "plain", 87),
+        (BOUNDS["bernstein-split"].log_tail, "half-range", 109),
     ],
 )
 def test_the_symmetrised_bound_implies_theorems_3_and_4_up_to_a_number_of_vectors(
@@ -67,32 +68,23 @@ sizes = {
     "m": st.integers(1, 2**40),
     "n_vectors": st.integers(1, 2**23),
     "delta": st.floats(1e-300, 0.999),
-    "two_sided": st.booleans(),
 }
 
 
 @settings(deadline=None, max_examples=200)
 @given(complexity=st.floats(0.0, 0.5), largest_mean=st.floats(0.0, 1.0), **sizes)
-def test_the_budget_is_the_inverse_of_the_half_width(
-    complexity, largest_mean, m, n_vectors, delta, two_sided
-):
-    where = (m, n_vectors, delta)
-    width = bounds.self_bounding_half_width(complexity, *where, two_sided=two_sided)
+def test_the_budget_is_the_inverse_of_the_half_width(complexity, largest_mean, m, n_vectors, delta):
+    width = bounds.low_error_half_width(complexity, largest_mean, m, n_vectors, delta)
     if width < 1.0:
-        back = bounds.self_bounding_budget(width, *where, two_sided=two_sided)
-        assert back == pytest.approx(complexity, rel=1e-9, abs=1e-14)
-    width = bounds.low_error_half_width(complexity, largest_mean, *where, two_sided=two_sided)
-    if width < 1.0:
-        back = bounds.low_error_budget(width, largest_mean, *where, two_sided=two_sided)
+        back = bounds.low_error_budget(width, largest_mean, m, n_vectors, delta)
         assert back == pytest.approx(complexity, rel=1e-9, abs=1e-14)
 
 
 def test_the_budget_is_negative_where_complexity_0_is_too_wide():
-    for epsilon in (0.001, 0.01, 0.0215):  # the half-width at 0 is above .0215
-        assert bounds.self_bounding_budget(epsilon, 4000, 256, 0.1) < 0.0
     assert bounds.low_error_budget(0.01, 0.02, 4000, 256, 0.1) < 0.0
-    width = bounds.self_bounding_half_width(0.0, 4000, 256, 0.1)
-    assert bounds.self_bounding_budget(width - 0.004, 4000, 256, 0.1) == pytest.approx(-0.002)
+    width = bounds.low_error_half_width(0.0, 0.5, 4000, 256, 0.1)
+    lacking = bounds.low_error_budget(width - 0.004, 0.5, 4000, 256, 0.1)
+    assert lacking == pytest.approx(-0.002)
 
 
 def test_the_low_error_half_width_grows_with_complexity_and_largest_mean():

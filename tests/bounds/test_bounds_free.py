@@ -121,10 +121,9 @@ def test_the_interval_of_an_answer_is_that_of_its_place(m, epsilon, max_queries,
     rng = np.random.default_rng(1)
     queries = rng.permutation(np.arange(1, 5 * m))
     means = rng.integers(0, m + 1, queries.size) / m
-    given = {"n_samples": m, "epsilon": epsilon, "delta": 0.1, "max_queries": max_queries}
     row = BOUNDS["fixed-sequence"]
-    lows, highs = row.interval(means, queries, declared=declared, **given)
     free = row.free(m, epsilon, 0.1, max_queries)
+    lows, highs = row.interval(free, means, queries, epsilon, declared)
     nats = free.nats(queries)
     if declared:
         counts = np.rint(means * m).astype(int)
@@ -134,7 +133,7 @@ def test_the_interval_of_an_answer_is_that_of_its_place(m, epsilon, max_queries,
     assert_array_equal(lows, np.maximum(expected[0], np.maximum(means - epsilon, 0.0)))
     assert_array_equal(highs, np.minimum(expected[1], np.minimum(means + epsilon, 1.0)))
     for at in range(20):
-        one = row.interval(means[at].item(), queries[at].item(), declared=declared, **given)
+        one = row.interval(free, means[at].item(), queries[at].item(), epsilon, declared)
         assert [type(limit) for limit in one] == [float, float]
         assert one == pytest.approx((lows[at], highs[at]), rel=1e-12)
     assert -np.log([error_of(free, int(k)) for k in queries[:50]]) == pytest.approx(nats[:50])
@@ -142,11 +141,11 @@ def test_the_interval_of_an_answer_is_that_of_its_place(m, epsilon, max_queries,
 
 @pytest.mark.parametrize("name", bounds.PAPER_BOUNDS)
 def test_the_papers_intervals_are_the_claimed_epsilon_cut_to_0_and_1(name):
-    given = {"n_samples": 4000, "epsilon": 0.05, "delta": 0.1}
-    lows, highs = BOUNDS[name].interval([0.02, 0.5, 0.97], [1, 2, 10**6], **given)
+    means, queries = np.array([0.02, 0.5, 0.97]), np.array([1, 2, 10**6])
+    lows, highs = BOUNDS[name].interval(None, means, queries, 0.05, False)
     assert lows.tolist() == [0.0, 0.45, 0.97 - 0.05]
     assert highs.tolist() == [0.02 + 0.05, 0.55, 1.0]
-    assert BOUNDS[name].interval(0.5, 1, **given) == (0.45, 0.55)
+    assert BOUNDS[name].interval(None, 0.5, 1, 0.05, True) == (0.45, 0.55)
 
 
 @settings(deadline=None, max_examples=100)
@@ -163,31 +162,23 @@ def test_an_interval_holds_its_mean_and_lies_within_epsilon(
     m, share, query, epsilon, delta, max_queries, declared
 ):
     mean = round(share * m) / m if declared else share
-    low, high = BOUNDS["fixed-sequence"].interval(
-        mean, query, n_samples=m, epsilon=epsilon, delta=delta, max_queries=max_queries,
-        declared=declared,
-    )  # fmt: skip
+    row = BOUNDS["fixed-sequence"]
+    free = row.free(m, epsilon, delta, max_queries)
+    low, high = row.interval(free, mean, query, epsilon, declared)
     assert max(mean - epsilon, 0.0) <= low <= mean <= high <= min(mean + epsilon, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("means", "queries", "error", "message"),
     [
-        ({"values": 1.5}, ValueError, r"values must be in \[0, 1\], got 1.5"),
-        ({"values": [0.5, math.nan]}, ValueError, r"values must be in \[0, 1\], got nan"),
-        ({"n_queries": 0}, ValueError, "n_queries must be at least 1, got 0"),
-        ({"n_queries": [3, -2]}, ValueError, "n_queries must be at least 1, got -2"),
-        ({"n_queries": 2.0}, TypeError, "n_queries must be integers, got 2.0"),
-        ({"epsilon": 1.5}, ValueError, r"epsilon must be in \(0, 1\), got 1.5"),
-        ({"n_samples": 0}, ValueError, "n_samples must be at least 1, got 0"),
-        ({"max_queries": 0}, ValueError, "max_queries must be at least 1, got 0"),
-        ({"values": 0.0001}, ValueError, "a mean of .* must be a multiple of 1/4000, got 0.0001"),
-        ({"declared": 1}, TypeError, "declared must be True or False, got 1"),
+        (1.5, 1, ValueError, r"means must be in \[0, 1\], got 1.5"),
+        (0.5, [3, -2], ValueError, "queries must be at least 1, got -2"),
+        (0.5, 2.0, TypeError, "queries must be integers, got 2.0"),
+        (0.0001, 1, ValueError, "a mean of .* must be a multiple of 1/4000, got 0.0001"),
     ],
 )
-def test_bad_input_is_named(change, error, message):
-    good = {"values": 0.5, "n_queries": 1, "n_samples": 4000, "epsilon": 0.05, "delta": 0.1}
-    row = BOUNDS["fixed-sequence"]
-    row.interval(**good, declared=True)
+def test_bad_input_is_named(means, queries, error, message):
+    free = bounds.union_free(4000, 0.05, 0.1)
+    free.interval(0.5, 1, declared=True)
     with pytest.raises(error, match=f"^{message}"):
-        row.interval(**{**good, "declared": True, **change})
+        free.interval(means, queries, declared=True)

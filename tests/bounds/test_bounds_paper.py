@@ -8,18 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from radabound_fast import bounds
+from radabound_fast.bounds import BOUNDS
 
 LOG_TAILS = {
     "Theorem 2": bounds.rademacher_log_tail,
-    "Theorem 3": bounds.bernstein_split_log_tail,
-    "Theorem 4": bounds.bernstein_log_tail,
-    "Theorem 6": bounds.mclt_log_tail,
+    "Theorem 3": BOUNDS["bernstein-split"].log_tail,
+    "Theorem 4": BOUNDS["bernstein"].log_tail,
+    "Theorem 6": BOUNDS["mclt"].log_tail,
     "symmetrised": bounds.symmetrised_log_tail,
 }
 EXCESSES = {
-    "Theorem 3": bounds.bernstein_split_excess,
-    "Theorem 4": bounds.bernstein_excess,
-    "Theorem 6": bounds.mclt_excess,
+    "Theorem 3": BOUNDS["bernstein-split"].excess,
+    "Theorem 4": BOUNDS["bernstein"].excess,
+    "Theorem 6": BOUNDS["mclt"].excess,
     "symmetrised": bounds.symmetrised_excess,
 }
 # the smallest holdout, one too small, the paper's, and the largest allowed, at both extremes of l
@@ -76,8 +77,8 @@ def test_the_excess_gives_back_the_log_delta_it_was_asked_for(theorem, m, n_vect
 
 
 def test_the_mclt_needs_no_excess_for_a_probability_of_a_half_or_more():
-    assert bounds.mclt_excess(math.log(0.5), 4000, 32) == pytest.approx(0.0, abs=1e-18)
-    assert bounds.mclt_excess(math.log(0.9), 4000, 32) == 0.0
+    assert BOUNDS["mclt"].excess(math.log(0.5), 4000, 32) == pytest.approx(0.0, abs=1e-18)
+    assert BOUNDS["mclt"].excess(math.log(0.9), 4000, 32) == 0.0
 
 
 def split_on_a_grid(e, m, n_vectors):
@@ -99,7 +100,7 @@ def test_the_split_is_the_least_value_on_a_fine_grid(m, n_vectors):
     for e in scale * np.geomspace(1e-3, 30.0, 20):
         e = min(float(e), 1.0)
         found, on_grid = (
-            bounds.bernstein_split_log_tail(e, m, n_vectors),
+            BOUNDS["bernstein-split"].log_tail(e, m, n_vectors),
             split_on_a_grid(e, m, n_vectors),
         )
         assert found <= on_grid + 1e-12 * abs(on_grid)
@@ -109,15 +110,15 @@ def test_the_split_is_the_least_value_on_a_fine_grid(m, n_vectors):
 def test_the_split_may_lie_at_an_end_of_the_interval():
     m, n_vectors, e = 4000, 1, 0.01  # one vector: better to spend nothing on the estimate
     at_zero = math.log1p(math.exp(-2.0 * m * e * e))
-    assert bounds.bernstein_split_log_tail(e, m, n_vectors) == at_zero
+    assert BOUNDS["bernstein-split"].log_tail(e, m, n_vectors) == at_zero
     m, n_vectors, e = 10, 2**23, 0.05  # many vectors: better to spend everything on it
     at_e = math.log1p(math.exp(-3.0 * m * n_vectors * e * e / (30.0 + 8.0 * n_vectors * e)))
-    assert bounds.bernstein_split_log_tail(e, m, n_vectors) == at_e
+    assert BOUNDS["bernstein-split"].log_tail(e, m, n_vectors) == at_e
 
 
 def test_the_split_is_not_clipped_at_one():
-    assert bounds.bernstein_split_log_tail(1e-300, 4000, 32) == math.log(2.0)
-    assert bounds.bernstein_split_log_tail(0.016, 4000, 32) > 0.0
+    assert BOUNDS["bernstein-split"].log_tail(1e-300, 4000, 32) == math.log(2.0)
+    assert BOUNDS["bernstein-split"].log_tail(0.016, 4000, 32) > 0.0
 
 
 @settings(deadline=None, max_examples=100)
@@ -129,6 +130,6 @@ def test_the_split_is_not_clipped_at_one():
 def test_the_split_is_found_for_every_size_and_excess(log_excess, log_samples, log_vectors):
     e, m, n_vectors = math.exp(log_excess), int(2**log_samples), int(2**log_vectors)
     alone = (2.0 * m * e * e, 3.0 * m * n_vectors * e * e / (30.0 + 8.0 * n_vectors * e))
-    found = bounds.bernstein_split_log_tail(e, m, n_vectors)
+    found = BOUNDS["bernstein-split"].log_tail(e, m, n_vectors)
     # no term falls below its value with all the excess; and the ends are among the candidates
     assert -min(alone) * (1.0 + 1e-12) <= found <= math.log1p(math.exp(-max(alone)))

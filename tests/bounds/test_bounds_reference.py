@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from radabound_fast import bounds
-from radabound_fast.bounds import binomial
+from radabound_fast.bounds import BOUNDS, binomial
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -28,9 +28,9 @@ def label(row):
 
 # a log10 to 20 digits; the split is a minimum found numerically
 PAPER = {
-    "bim_single": (bounds.bernstein_log_tail, 1e-12),
-    "bim_split": (bounds.bernstein_split_log_tail, 1e-9),
-    "mclt": (bounds.mclt_log_tail, 1e-12),
+    "bim_single": (BOUNDS["bernstein"].log_tail, 1e-12),
+    "bim_split": (BOUNDS["bernstein-split"].log_tail, 1e-9),
+    "mclt": (BOUNDS["mclt"].log_tail, 1e-12),
 }
 CORRECTED = {
     "cs_centred_or_halfrange": (bounds.symmetrised_log_tail, "half-range"),
@@ -92,6 +92,10 @@ def binomial_high(**arguments):
 COMPOSED = {
     function.__name__: function
     for function in (guess_and_check_width, binomial_log_tail, binomial_low, binomial_high)
+} | {
+    "binomial_log_failure": lambda n_samples, epsilon: binomial._worst(n_samples, epsilon)[1],
+    "bernstein_excess": BOUNDS["bernstein"].excess,
+    "mclt_excess": BOUNDS["mclt"].excess,
 }
 
 
@@ -110,12 +114,12 @@ def test_every_function_has_the_value_of_its_definition_at_60_digits(row):
 @pytest.mark.parametrize(
     ("half_width", "n_vectors", "expected"),
     [
-        (bounds.bernstein_excess, 32, 0.0269),
-        (bounds.bernstein_excess, 256, 0.0204),
-        (bounds.bernstein_split_excess, 32, 0.0363),
-        (bounds.bernstein_split_excess, 256, 0.0258),
-        (bounds.mclt_excess, 32, 0.0162),
-        (bounds.mclt_excess, 256, 0.0122),
+        (BOUNDS["bernstein"].excess, 32, 0.0269),
+        (BOUNDS["bernstein"].excess, 256, 0.0204),
+        (BOUNDS["bernstein-split"].excess, 32, 0.0363),
+        (BOUNDS["bernstein-split"].excess, 256, 0.0258),
+        (BOUNDS["mclt"].excess, 32, 0.0162),
+        (BOUNDS["mclt"].excess, 256, 0.0122),
         (bounds.mcdiarmid_excess, 32, 0.0352),
         (bounds.mcdiarmid_excess, 256, 0.0348),
         (bounds.symmetrised_excess, 32, 0.0253),
@@ -142,7 +146,7 @@ def test_deviations_beyond_twice_the_complexity_are_those_of_the_theory_page(
 def test_the_self_bounding_half_widths_are_those_of_the_theory_page(
     m, n_vectors, doubled, largest_mean, split, low_error
 ):
-    computed = bounds.self_bounding_half_width(doubled / 2, m, n_vectors, 0.1)
+    computed = bounds.weighted_half_width(doubled / 2, 1 / m, 1 / m, n_vectors, 0.1)
     assert computed == pytest.approx(split, abs=5.1e-11)
     computed = bounds.low_error_half_width(doubled / 2, largest_mean, m, n_vectors, 0.1)
     assert computed == pytest.approx(low_error, abs=5.1e-11)

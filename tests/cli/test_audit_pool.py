@@ -77,10 +77,13 @@ def test_the_table_and_the_sentence(run):
     assert_array_equal(pd.read_csv("out.csv")["better"], report.better.is_better)
 
 
-def test_a_file_is_read_twice_at_most(run, monkeypatch):
+@pytest.mark.parametrize("metric", ["error", "neg_brier_score"])
+def test_a_file_is_read_twice_at_most(run, monkeypatch, metric):
     n_reads, read = [], FileRows.__iter__
     monkeypatch.setattr(FileRows, "__iter__", lambda rows: n_reads.append(1) or read(rows))
-    assert run("audit", *WAYS["predictions"], "--baseline", "b.npy", *POOL)[0] == 0
+    np.save("p.npy", np.load("p.npy") * (1 if metric == "error" else 0.75))
+    files = (*WAYS["predictions"], "--baseline", "b.npy", "--output", "out.csv")
+    assert run("audit", *files, *POOL, "--metric", metric)[0] == 0
     assert len(n_reads) == 2
 
 

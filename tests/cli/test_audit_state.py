@@ -166,7 +166,7 @@ def test_the_seed_is_that_of_the_state(run):
     first, second = (json.loads(run(*without)[1]) for _ in range(2))
     assert first["seed"] == second["seed"] and not first["seed_drawn"]
     code, _, err = run(*without, "--seed", 6)
-    assert code == 2 and "seed must be the one that g.db holds" in err
+    assert code == 2 and "seed must be that with which g.db was made" in err
 
 
 def test_another_audit_is_refused_and_the_state_stays(run):

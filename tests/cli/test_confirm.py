@@ -68,7 +68,7 @@ def test_a_bar_decides_the_exit_code_and_the_end_tells_the_rest(capsys, tmp_path
     # delta alone may be repeated: the rest is as in the file
     assert run(capsys, *MADE, "--delta", 0.1)[0] == 0
     assert run(capsys, *MADE, "--delta", 0.2)[2].startswith(
-        "radabound confirm: delta must be that with which s.db"
+        "radabound confirm: delta must be 0.1, with which s.db"
     )
 
 
@@ -82,9 +82,28 @@ def test_rows_metric_and_baseline_are_those_of_the_library(capsys):
     assert told["search_value"] == pytest.approx(right[300:].mean()) and told["gain_low"] > 0
 
 
+def test_limits_by_the_bootstrap_are_declared_with_the_file(capsys):
+    options = ["--delta", 0.1, "--seed", 4, "--limits", "bootstrap"]
+    code, out, _ = run(capsys, *MADE, *options, "--finalist", "a.npy", "--finalist", "b.npy")
+    search = ConfirmedSearch(Y, delta=0.1, seed=4, limits="bootstrap")
+    answer = search.confirm(MODELS)["b"]
+    assert code == 0 and f"b: {answer.value:.4f}, in the population between" in out
+    assert "by the bootstrap, asymptotic, between" in out and str(search.report()) in out
+    code, out, _ = run(capsys, "confirm", "s.db", "--json")
+    told = json.loads(out)
+    assert told["finalists"][1]["asymptotic_low"] == answer.asymptotic_low
+    assert (
+        told["parameters"]["limits"] == "bootstrap" and "not proved" in told["report"]["guarantee"]
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (
+            ["--labels", "y.npy", "--delta", 0.1, "--limits", "bootstrap", "--n-batches", 2],
+            "n_batches must be 1 with limits='bootstrap', got 2",
+        ),
         (["--delta", 0.1], "--labels must be given with --delta"),
         ([], "--labels and --delta must be given to make FILE"),
         (["--labels", "y.npy"], "--delta must be given to make FILE"),

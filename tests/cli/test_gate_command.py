@@ -68,7 +68,7 @@ def test_one_command_makes_the_gate_and_asks(run, folder: Path) -> None:
     assert (kept["delta"], kept["margin"], kept["n_candidates"]) == (0.1, -0.02, 5)
     # conditions are in the file, and another one is refused
     code, _, err = run(*GATE, "--margin", "0", "--candidate", "alike.npy")
-    assert code == 2 and "margin must be that with which release.db was made, -0.02, got 0.0" in err
+    assert code == 2 and "margin must be -0.02, with which release.db was made, got 0.0" in err
 
 
 def test_files_for_a_ci_system(run, folder: Path) -> None:

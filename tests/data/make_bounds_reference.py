@@ -174,16 +174,17 @@ def complexity_limit(complexity, n_vectors, a):
     return doubled + a + sqrt(a * a + 2 * a * (doubled + mpf(1) / n_vectors))
 
 
-def self_bounding_half_width(complexity, n_samples, n_vectors, delta, two_sided):
-    d1 = mpf(delta) * 3 / 4 / (2 if two_sided else 1)
-    r = complexity_limit(complexity, n_vectors, -log(mpf(delta) / 4) / n_samples)
-    return r + sqrt(-log(d1) / (2 * n_samples))
+def weighted_half_width(complexity, largest_weight, squares, n_vectors, delta):
+    """At equal weights, of which there are 1 / squares."""
+    m = round(1 / squares)
+    r = complexity_limit(complexity, n_vectors, -log(mpf(delta) / 4) / m)
+    return r + sqrt(-log(mpf(delta) * 3 / 8) / (2 * m))
 
 
-def low_error_half_width(complexity, largest_mean, n_samples, n_vectors, delta, two_sided):
+def low_error_half_width(complexity, largest_mean, n_samples, n_vectors, delta):
     m = n_samples
     shares = [mpf(share) / 100 * mpf(delta) for share in (75, 23, 2)]
-    failures = -log(shares[0] / (2 if two_sided else 1))
+    failures = -log(shares[0] / 2)
     r = complexity_limit(complexity, n_vectors, -log(shares[1]) / m)
     u = kl_plus(largest_mean, -log(shares[2]) / m)
     s2 = u * (1 - u) if u < mpf(1) / 2 else mpf(1) / 4
@@ -191,8 +192,8 @@ def low_error_half_width(complexity, largest_mean, n_samples, n_vectors, delta, 
     return r + min(sqrt(failures / (2 * m)), bousquet)
 
 
-def low_error_budget(epsilon, largest_mean, n_samples, n_vectors, delta, two_sided):
-    rest = (largest_mean, n_samples, n_vectors, delta, two_sided)
+def low_error_budget(epsilon, largest_mean, n_samples, n_vectors, delta):
+    rest = (largest_mean, n_samples, n_vectors, delta)
     mp.dps = 30
     value = bisect(lambda complexity: low_error_half_width(complexity, *rest) - epsilon, 0, 1)
     mp.dps = 60
@@ -310,32 +311,27 @@ ARGUMENTS = {
         ]
         for estimator in C
     ],
-    self_bounding_half_width: [
-        {"complexity": c, "n_samples": m, "n_vectors": n, "delta": d, "two_sided": two}
+    weighted_half_width: [
+        {"complexity": c, "largest_weight": 1 / m, "squares": 1 / m, "n_vectors": n, "delta": d}
         for c, m, n in [(0.0, 4000, 256), (0.005, 4000, 256), (0.01, 4000, 32), (0.025, 500, 256),
                         (0.0005, 10**6, 256), (0.3, 1, 1), (1e-6, 10**12, 2**20)]
         for d in (0.1, 1e-9)
-        for two in (True, False)
     ],
     low_error_half_width: [
-        {"complexity": c, "largest_mean": w, "n_samples": m, "n_vectors": n, "delta": d,
-         "two_sided": two}
+        {"complexity": c, "largest_mean": w, "n_samples": m, "n_vectors": n, "delta": d}
         for c, w, m, n in [
             (0.0, 0.02, 4000, 256), (0.005, 0.02, 4000, 256), (0.01, 0.5, 4000, 256),
             (0.01, 0.05, 4000, 32), (0.025, 0.1, 500, 256), (0.0005, 0.01, 10**6, 256),
             (0.0, 0.0, 1000, 64), (0.0, 1.0, 1000, 64), (1e-6, 1e-4, 10**12, 2**20),
         ]
         for d in (0.1, 1e-9)
-        for two in (True, False)
     ],
     low_error_budget: [
-        {"epsilon": e, "largest_mean": w, "n_samples": m, "n_vectors": n, "delta": d,
-         "two_sided": two}
+        {"epsilon": e, "largest_mean": w, "n_samples": m, "n_vectors": n, "delta": d}
         for e, w, m, n, d in [
             (0.05, 0.2, 4000, 32, 0.06), (0.05, 0.02, 4000, 256, 0.06), (0.3, 0.0, 500, 1, 0.06),
             (0.05, 0.5, 4000, 256, 0.001), (0.001, 0.01, 10**7, 256, 0.06),
         ]
-        for two in (True, False)
     ],
     union_half_width: [
         {"query": k, "n_samples": m, "delta": d, "max_queries": most}

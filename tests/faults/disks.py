@@ -99,7 +99,7 @@ def fill_a_disk(count: Count, folder: Path, times: int, disk: Tmpfs | Limit) -> 
     while count.times < times:
         # the log may be written back, or have to grow
         pages = random.choice([5, 8000])
-        guard._ledger._database.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+        guard._record._database.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         ask_until_it_fails(count, disk, guard, replay, rng)
         count.check(
             guard._shared.progress().tolist() == replay._shared.progress().tolist(),

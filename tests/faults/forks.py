@@ -142,11 +142,11 @@ def try_children(count: Count, path: Path, helper: Helper) -> None:
         n_answers += 1
         count.check(guard.query(LOSSES).number == n_answers, "the parent does not go on")
 
-        guard._ledger.begin()
+        guard._record.begin()
         code = forked(end, path, nothing)
         count.check(code == REFUSED, f"in a transaction, {end.__name__}: not refused")
         count.check(helper.ask("is_shut_out") is True, f"{end.__name__}: the lock is gone")
-        guard._ledger.commit(guard._shared.progress())
+        guard._record.commit(guard._shared.progress())
         count.check(helper.ask("is_shut_out") is False, f"{end.__name__}: the lock stays")
 
         many = np.tile(LOSSES, (3000, 1))

@@ -108,7 +108,7 @@ def write(target: Target, writer: int, log: Path, first: int) -> None:
     chance = random.Random()
     guard = target.kind.guard.open(target.path, durability=chance.choice(["power", "process"]))
     if chance.random() < 0.3:  # so that some are killed while the log is written back
-        guard._ledger._database.execute("PRAGMA wal_autocheckpoint = 10")
+        guard._record._database.execute("PRAGMA wal_autocheckpoint = 10")
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
         n_rows = chance.randint(2, LONGEST_BLOCK) if chance.random() < 0.1 else 1

@@ -62,7 +62,7 @@ def found_by(kind):
     with kind.open(PATH, durability="process") as guard:
         if kind is DeclaredSearch:
             answers = guard.answers
-            return repr(guard._parameters()), repr(answers.keys), answers.highs.tolist()
+            return repr(guard.parameters), repr(answers.keys), answers.highs.tolist()
         return repr(guard._parameters()), guard._shared.progress().tolist()
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -43,7 +44,9 @@ def test_what_one_confirmed_every_other_knows(path):
 
 def test_without_labels_it_is_read_and_no_more(path):
     accuracy = Holdout(Y, metric="accuracy")
-    search = ConfirmedSearch.open(path, accuracy, delta=0.1, baseline=model(0.3, 7), pairs=True)
+    search = ConfirmedSearch.open(
+        path, accuracy, delta=0.1, baseline=model(0.3, 7), pairs=True, limits="bootstrap"
+    )
     answers = search.confirm({"a": model(0.1, 1), "b": model(0.2, 2)})
     reader = ConfirmedSearch.open(path)
     assert list(reader.answers) == list(answers) and reader.greater_is_better
@@ -52,6 +55,15 @@ def test_without_labels_it_is_read_and_no_more(path):
     for call in (lambda: reader.confirm(Y), lambda: reader.score(Y), reader.close_out):
         with pytest.raises(TypeError, match="without its labels"):
             call()
+
+
+def test_few_rows_are_warned_of_where_they_are_judged_and_not_where_they_are_read(path):
+    accuracy = Holdout(np.arange(8) % 2, metric="accuracy")
+    with pytest.warns(UserWarning, match="to say anything with metric='accuracy', got 4"):
+        ConfirmedSearch.open(path, accuracy, delta=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ConfirmedSearch.open(path).n_left() == 1
 
 
 @pytest.mark.parametrize("stratify", [False, True])
@@ -114,15 +126,20 @@ def test_the_file_holds_no_label_and_no_value_that_waits(path):
     ("judged", "options", "said"),
     [
         (1 - Y, {}, "was made for another holdout"),
-        (Y, {"delta": 0.2}, "delta must be that with which"),
-        (Y, {"delta": 0.1, "n_batches": None}, "n_batches must be that"),
-        (Y, {"delta": 0.1, "confirm_share": 0.3}, "confirm_share must be that"),
+        (Y, {"delta": 0.2}, "delta must be 0.1, with which .* was made, got 0.2"),
+        (Y, {"delta": 0.1, "n_batches": None}, "n_batches must be 1, with which"),
+        (Y, {"delta": 0.1, "confirm_share": 0.3}, "confirm_share must be 0.5, with which"),
         (Y, {"delta": 0.1, "seed": 9}, "seed must be that"),
         (Y, {"delta": 0.1, "rows": np.arange(M) < 100}, "(seed|rows) must be that"),
-        (Y, {"delta": 0.1, "stratify": True}, "stratify must be that"),
-        (Y, {"delta": 0.1, "pairs": True}, "pairs must be that"),
+        (Y, {"delta": 0.1, "stratify": True}, "stratify must be False, with which"),
+        (Y, {"delta": 0.1, "pairs": True}, "pairs must be False, with which"),
+        (Y, {"delta": 0.1, "limits": "bootstrap"}, "limits must be 'proved', with which"),
         (Y, {"delta": 0.1, "baseline": Y}, "baseline must be that"),
-        (Holdout(Y, metric="accuracy"), {}, "metric, options, weights and groups must be"),
+        (
+            Holdout(Y, metric="accuracy"),
+            {},
+            "metric, its options, classes, weights",
+        ),
         (Holdout(Y, groups=np.arange(M) // 2), {}, "must be that with which"),
         (Y, {"delta": 0.1, "holdout_id": "x"}, "holdout_id must be left out"),
     ],
@@ -145,7 +162,7 @@ def test_the_file_keeps_rows_that_were_chosen_elsewhere(path):
     assert_array_equal(unlabelled.confirmation_rows, rows)
     assert list(unlabelled.answers) == list(answer)
     for options in ({"rows": ~rows}, {"seed": 1}, {"rows": rows, "delta": 0.2}):
-        with pytest.raises(ValueError, match=f"{list(options)[-1]} must be that with which"):
+        with pytest.raises(ValueError, match=f"{list(options)[-1]} must be .*with which"):
             ConfirmedSearch.open(path, Y, **options)
 
 

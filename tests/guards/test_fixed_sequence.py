@@ -242,8 +242,8 @@ def test_an_interval_of_a_guards_answers_is_that_of_its_bound():
     places = np.arange(1, 61)
     lows, highs = guard._rule.interval(answers.values, places, True)
     row = bounds.BOUNDS["fixed-sequence"]
-    given = {"n_samples": M, "epsilon": 0.08, "delta": DELTA, "max_queries": 300}
-    expected = row.interval(answers.values, places, declared=True, **given)
+    free = row.free(M, 0.08, DELTA, 300)
+    expected = row.interval(free, answers.values, places, 0.08, True)
     assert_array_equal((lows, highs), expected)
     assert (lows < answers.values).all() and (answers.values < highs).all()
     assert np.mean(highs - lows) < 0.12  # epsilon alone: .16

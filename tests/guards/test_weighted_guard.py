@@ -83,15 +83,6 @@ def test_rows_that_weigh_the_same_are_a_guard_without_weights(weights):
     assert_array_equal(guard._core.progress(), plain._core.progress())
 
 
-@pytest.mark.parametrize("n_vectors", [1, 32, 256])
-@pytest.mark.parametrize("complexity", [0.0, 0.001, 0.02])
-def test_at_equal_weights_the_bound_is_the_self_bounding_split(complexity, n_vectors):
-    for m in (1, 100, 4000):
-        weighted = bounds.weighted_half_width(complexity, 1 / m, 1 / m, n_vectors, 0.1)
-        plain = bounds.self_bounding_half_width(complexity, m, n_vectors, 0.1)
-        assert weighted == pytest.approx(plain, rel=1e-13)
-
-
 def test_the_budget_is_the_largest_complexity_that_is_admitted():
     weights, groups = parts(3000)
     for epsilon in (0.03, 0.06, 0.1, 0.3):

@@ -1,6 +1,8 @@
 """ModelPool states what plain NumPy states, however the models are added."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from scipy.stats import binomtest, norm
 
 from radabound_fast import Losses, ModelPool, PackedLosses, pack_losses
 from radabound_fast.bounds import binomial_interval, paired_interval
-from radabound_fast.pool import best, front, levels
+from radabound_fast.bounds.bootstrap import one_sided_level
+from radabound_fast.pool import best, front
 from radabound_fast.pool.parts import Blocks
 from radabound_fast.rows import reference
 
@@ -164,7 +167,11 @@ def test_the_best_set_is_that_of_all_pairs(pool_of_40):
 
 @pytest.mark.parametrize(
     ("place", "name", "value"),
-    [(front, "FRONT_BYTES", 900), (best, "MOST_CANDIDATES", 1), (best, "MOST_PAIRS", 0)],
+    [
+        (front, "FRONT_BYTES", 900),
+        pytest.param(best, "MOST_CANDIDATES", 1, marks=pytest.mark.thorough),
+        pytest.param(best, "MOST_PAIRS", 0, marks=pytest.mark.thorough),
+    ],
 )
 def test_where_room_or_time_is_short_bonferroni_decides(
     pool_of_40, monkeypatch, place, name, value
@@ -241,6 +248,61 @@ def test_models_may_be_added_between_questions(pool_of_40):
         assert_array_equal(values, expected[column])
 
 
+@pytest.mark.parametrize("binary", [True, False])
+def test_rows_are_read_twice_at_most(pool_of_40, binary):
+    """Once as they are added, and once for all statements, whatever the losses are."""
+    _, _, wrong = pool_of_40
+    losses = wrong if binary else (0.5 * wrong + 0.25).astype(np.float32)
+    n_reads = []
+    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=losses[31])
+    made.add(Blocks(lambda: n_reads.append(1) or iter([losses[:25], losses[25:]])))
+    columns = all_columns(made)
+    assert len(n_reads) == 2
+    for n_before, ask in enumerate((made.intervals, made.better, made.best_set)):
+        del n_reads[:]
+        for name, column in ask().columns().items():
+            assert_array_equal(column, columns[name])
+        assert len(n_reads) <= 1, n_before
+    kept = ModelPool(M, delta=DELTA, seed=SEED, baseline=losses[31])
+    kept.add(losses)
+    for name, column in all_columns(kept).items():
+        assert_array_equal(column, columns[name])
+
+
+def test_counted_and_real_valued_losses_in_one_pool(pool_of_40):
+    """Each model has the limits of its own kind, whatever the others are."""
+    _, _, wrong = pool_of_40
+    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=wrong[31])
+    made.add(wrong[3:20])
+    made.add(wrong[20:].astype(np.float32))
+    counted = pool(M, wrong[3:], baseline=wrong[31])
+    found, expected = all_columns(made), all_columns(counted)
+    for name in ("value", "low", "high", "bonferroni_low", "gain", "gain_low"):
+        assert_allclose(found[name][:17], expected[name][:17], rtol=1e-12)
+    assert (found["low"][17:] != expected["low"][17:]).all()
+    assert_allclose(found["low"], expected["low"], atol=0.02)
+    assert found["better"].sum() > 10 and found["may_be_best"].sum() > 3
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))]
+)
+def test_a_copy_is_a_pool_of_its_own(pool_of_40, tmp_path, copied):
+    y_true, Y_pred, wrong = pool_of_40
+    np.save(tmp_path / "wrong.npy", wrong[:10])
+    made = ModelPool(M, delta=DELTA, seed=SEED, baseline=wrong[31])
+    made.add(tmp_path / "wrong.npy")
+    made.add(wrong[10:20])
+    expected = all_columns(made)
+    other = copied(made)
+    other.add(wrong[20:])
+    for column, values in all_columns(made).items():
+        assert_array_equal(values, expected[column])
+    whole = pool(M, wrong, baseline=wrong[31])
+    for column, values in all_columns(whole).items():
+        assert_array_equal(all_columns(other)[column], values)
+
+
 def test_names(pool_of_40):
     y_true, Y_pred, _ = pool_of_40
     made = ModelPool(y_true, seed=SEED)
@@ -265,7 +327,7 @@ def test_names(pool_of_40):
     [np.full(1000, 9.0), np.full(4, 1.0)],  # far out; too few vectors for any critical value
 )
 def test_no_level_is_below_bonferronis(maxima, n_models):
-    assert levels.one_sided_level(maxima, DELTA, n_models) == pytest.approx(
+    assert one_sided_level(maxima, DELTA, n_models) == pytest.approx(
         max(DELTA / n_models, norm.sf(9.0) if len(maxima) == 1000 else 0.0)
     )
 
@@ -445,7 +507,9 @@ def test_the_picture(pool_of_40):
     y_true, Y_pred, _ = pool_of_40
     report = pool(y_true, Y_pred, baseline=Y_pred[31]).report()
     assert report.plot().axes[0].get_ylabel() == "error"
-    assert "<img" in report._repr_html_() and "<td>yes</td>" in report._repr_html_()
+    page = report.to_html()
+    assert "<img" in page and "<td>yes</td>" in page and "nan" not in report.to_markdown()
+    assert page.count("<tr>") == 11 and "<th>may_be_best</th>" in page and "bonferroni" not in page
 
 
 # ---- statistics ----------------------------------------------------------------------------------

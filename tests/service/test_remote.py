@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -23,6 +24,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
+from proxies import certificate  # noqa: E402
 from serving import TOKENS, Command, Running, in_thread, tokens_file  # noqa: E402
 
 from radabound_fast import (  # noqa: E402
@@ -224,15 +226,22 @@ def test_a_halt_that_was_told_is_known_without_the_service(tmp_path, many):
     assert asked.halted
 
 
+@contextlib.contextmanager
+def unheard_port():
+    """A port at which nobody listens, and which nobody else is given."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
 def test_a_wrong_token_or_url_is_told_at_once(service):
     with pytest.raises(PermissionError, match="a token of the service"):
         RemoteGuard(service.url, token="somebody-else's-token")
     for url in ("127.0.0.1:1", "ftp://x", "http://", ""):
         with pytest.raises(ValueError, match="url must be http"):
             RemoteGuard(url, token="x")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds"):
+    late = pytest.raises(ConnectionError, match=r"gave no answer within 0.2 seconds")
+    with unheard_port() as port, late:
         RemoteGuard(f"http://127.0.0.1:{port}", token="x", timeout=0.2)
 
 
@@ -250,9 +259,8 @@ def test_where_nobody_listens_the_first_call_fails_in_seconds_and_says_that_it_w
     monkeypatch, caplog
 ):
     slept = simulated_time(monkeypatch)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(ConnectionError, match="gave no answer within 5 seconds"):
+    late = pytest.raises(ConnectionError, match="gave no answer within 5 seconds")
+    with unheard_port() as port, late:
         RemoteGuard(f"http://127.0.0.1:{port}", token="hidden")
     assert 2 < sum(slept) <= 5
     assert f"waiting for http://127.0.0.1:{port}" in caplog.text and "hidden" not in caplog.text
@@ -522,20 +530,14 @@ def test_it_needs_neither_the_extra_nor_a_database():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_a_certificate_of_ones_own_is_trusted_where_it_is_named(tmp_path):
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
-         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-         "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl makes no certificate here")
-    given = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
+    cert, key = certificate(tmp_path)
+    given = {"tls_cert": str(cert), "tls_key": str(key)}
     guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
     with in_thread(guard, tmp_path, **given) as service:
         url = service.url.replace("http:", "https:")
-        asked = RemoteGuard(url, token=TOKENS["red"], cafile=tmp_path / "cert.pem")
+        asked = RemoteGuard(url, token=TOKENS["red"], cafile=cert)
         assert asked.query(Y).value == 0.0
         asked.close()
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -908,16 +910,17 @@ def test_a_file_of_tokens_that_others_may_open_is_warned_of(
 
 
 @pytest.mark.parametrize(
-    ("options", "address", "expects_proxy", "is_clear"),
+    ("options", "address", "warns"),
     [
-        ([], "http://127.0.0.1:", False, False),
-        (["--host", "localhost"], "http://127.0.0.1:", False, False),
-        (["--host", "0.0.0.0"], "http://0.0.0.0:", True, True),
-        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://", True, False),
+        ([], "http://127.0.0.1:", None),
+        (["--host", "localhost"], "http://127.0.0.1:", None),
+        (["--host", "0.0.0.0"], "http://0.0.0.0:", "other machines can connect in clear, past"),
+        (["--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], "https://0.0.0.0:",
+         "other machines can connect, past"),
     ],
-)
-def test_beyond_loopback_the_command_says_what_it_expects_in_front(
-    tmp_path, capsys, monkeypatch, options, address, expects_proxy, is_clear
+)  # fmt: skip
+def test_the_command_says_what_it_expects_in_front_and_who_can_connect_without_it(
+    tmp_path, capsys, monkeypatch, options, address, warns
 ):
     from radabound_fast import cli
     from radabound_fast.cli import serve
@@ -931,8 +934,8 @@ def test_beyond_loopback_the_command_says_what_it_expects_in_front(
     assert cli.main([*map(str, given), *options]) == 0
     told = capsys.readouterr()
     assert told.out.startswith(address)
-    assert ("a reverse proxy is expected in front" in told.err) is expects_proxy
-    assert ("tokens and answers are not encrypted" in told.err) is is_clear
+    assert "expects a reverse proxy in front" in told.out
+    assert ("other machines" in told.err) is (warns is not None) and (warns or "") in told.err
 
 
 def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, capsys, monkeypatch):
@@ -953,11 +956,22 @@ def test_without_the_extra_the_command_says_which_line_installs_it(tmp_path, cap
     ("text", "reason"),
     [
         ("", "must have a line `name token` for everybody"),
-        ("red", "line 1: must be a name, a token, and at most a limit, got 1 words"),
+        ("red", "line 1: must be a name, a token, and at most limits, got 1 word"),
         ("# x\n\nred short", "line 3: a token must have at least 16 characters"),
         ("r/d token-0123456789ab", "line 1: a name must be letters"),
         ("red sha256:12", "line 1: sha256: must be followed by 64 hexadecimal digits"),
         ("red token-0123456789ab -5", "line 1: a limit must be a whole number"),
+        ("red token-0123456789ab until=soon", "line 1: until must be a date or a time"),
+        ("red token-0123456789ab until=9999-12-31", "line 1: until must be a date or a time"),
+        ("red token-0123456789ab keys=5..4", "line 1: keys must be a range"),
+        ("red token-0123456789ab keys={}", "line 1: keys must be a range"),
+        ("* keys=0..4", "line 1: a limit must be a whole number"),
+        ("red token-0123456789ab\n* 5\n* 6", "must have one line of '*' at most"),
+        ("red token-0123456789ab keys=0..4\nblue token-9876543210ab", "blue has none"),
+        (
+            "red token-0123456789ab keys=0..4\nblue token-9876543210ab keys=4..5",
+            "keys of red and blue must be apart",
+        ),
         ("owner token-0123456789ab 5", "line 1: 'owner' has no limit"),
         ("red token-0123456789ab\nred token-9876543210ab", "must have each name once"),
         ("red token-0123456789ab\nblue token-0123456789ab", "must have each token once"),
@@ -983,13 +997,13 @@ def test_a_file_of_tokens_is_refused_by_its_line_and_without_a_token(tmp_path, t
 
 @pytest.mark.parametrize("word", ["sha256:", "SHA256:", "Sha256:"])
 def test_a_token_may_stand_in_the_file_as_its_hash(tmp_path, word):
-    from radabound_fast.service.tokens import Tokens
+    from radabound_fast.service.tokens import Team, Tokens
 
     path = tmp_path / "t.txt"
     digest = hashlib.sha256(b"a token of mine").hexdigest()
     path.write_text(f"red {word}{digest} 7\nowner owner-token-0123456789\n")
     tokens = Tokens(path)
-    assert tokens.team_of(b"a token of mine") == ("red", 7)
+    assert tokens.team_of(b"a token of mine") == Team("red", 7)
     assert tokens.team_of(f"sha256:{digest}".encode()) is tokens.team_of(digest.encode()) is None
 
 
@@ -1002,6 +1016,42 @@ def test_files_of_an_editor_that_marks_utf_8_are_read(tmp_path):
     assert [team.name for team in Tokens(path).teams] == ["owner", "red"]
     path.write_text('{"depth": [1, 2]}', "utf-8-sig")
     assert read_space(path) == as_space({"depth": [1, 2]})
+
+
+BUSY = json.dumps({"error": {"type": "RuntimeError", "message": "64 calls of red wait"}}).encode()
+TODAY = json.dumps({"error": {"type": "RuntimeError", "message": "0 answers left"}}).encode()
+
+
+def test_it_waits_where_the_service_says_that_waiting_helps(service, monkeypatch, caplog):
+    """After a limit that is free again in seconds; a proxy's 429 as well, which says nothing."""
+    client = service.remote(timeout=100)
+    replies = [(429, BUSY, 1.0), (429, b"<html>", None), (429, BUSY, 7.0), (503, BUSY, 1.0)]
+    send, came = client._send, iter(replies)
+    monkeypatch.setattr(client, "_send", lambda *sent: next(came, None) or send(*sent))
+    slept = simulated_time(monkeypatch)
+    assert client.query(row()).number == 1
+    assert slept[0] == 1.0 and slept[1] == 0.1 and slept[2] == 7.0 and len(slept) == 4
+    assert "64 calls of red wait" in caplog.text
+
+
+@pytest.mark.parametrize(("seconds", "n_tries"), [(101.0, 1), (40.0, 3)])
+def test_it_raises_what_the_service_says_where_waiting_is_longer_than_a_call(
+    service, monkeypatch, seconds, n_tries
+):
+    client, tries = service.remote(timeout=100), []
+    monkeypatch.setattr(client, "_send", lambda *_: tries.append(0) or (429, TODAY, seconds))
+    simulated_time(monkeypatch)
+    with pytest.raises(RuntimeError, match="0 answers left"):
+        client.query(row())
+    assert len(tries) == n_tries
+
+
+def test_more_rows_than_the_service_takes_are_refused_before_they_leave(service, monkeypatch):
+    client = service.remote()
+    monkeypatch.setattr(client, "_max_rows", 3)
+    monkeypatch.setattr(client, "_send", None)
+    with pytest.raises(ValueError, match="rows must be at most 3 a call, got 4"):
+        client.query_many([row()] * 4)
 
 
 def test_the_pauses_between_two_tries_grow_and_end(tmp_path, monkeypatch):

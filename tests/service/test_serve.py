@@ -505,7 +505,9 @@ def test_a_team_with_a_limit_gets_so_many_answers_a_day(service):
     remote = service.remote("small")
     for _ in range(A_DAY - 1):
         remote.query(ROWS[0])
-    with pytest.raises(RuntimeError, match=r"1 answer left of 5 today \(UTC\), and asks for 2"):
+    with pytest.raises(
+        RuntimeError, match=r"1 answer left of 5 today \(UTC\), and small asks for 2"
+    ):
         remote.query_many(ROWS[:2])
     remote.query(ROWS[0])
     status, headers, _ = service.send("POST", "/query", b'{"form": "npy"}\n' + npy(Y), "small")
@@ -668,7 +670,7 @@ def test_a_key_of_whatever_depth_or_length_is_refused_in_a_line(tmp_path, key):
         for form in ('{"form": "bits", "key": %s}', '{"form": "bits", "key": {"z": %s}}'):
             body = (form % key).encode() + b"\n" + octets_of(Y)
             status, _, told = service.send("POST", "/query", body)
-            assert status == 400 and len(told) < 1000
+            assert status in (400, 413) and len(told) < 1000
         assert service.get("/state")[1]["n_answered"] == 0
 
 
@@ -761,7 +763,7 @@ def test_a_body_has_a_largest_length_whether_it_is_said_or_not(tmp_path):
     guard = FixedSequence.open(tmp_path / "g.db", Y, **FIXED)
     with in_thread(guard, tmp_path, max_body=1000) as service:
         status, _, told = service.send("POST", "/query", bytes(1001))
-        assert status == 413 and "at most 1,000 octets" in json.loads(told)["error"]["message"]
+        assert status == 413 and "at most 1,000 a call" in json.loads(told)["error"]["message"]
         status, _, _ = service.send("POST", "/query", iter([bytes(600)] * 2))
         assert status == 413
         # one that sends all before it listens, and more than lies on the way, hears of it too
@@ -793,10 +795,19 @@ def test_whoever_has_no_end_of_a_head_is_cut_off(refusing, where, token):
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
-@pytest.mark.parametrize("path", ["/state", "/health"])
-def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, path):
-    """Each that was read ahead took a hundred times its length: 18 MB were a gigabyte."""
+@pytest.mark.parametrize("request_line", ["GET /state", "GET /health", "POST /query"])
+def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, request_line):
+    """Each that was read ahead took a hundred times its length: 18 MB were a gigabyte.
+
+    uvicorn reads more of a connection whenever the body of a request is asked for: without a bound
+    of ours these 60 MB of queries were in memory.
+    """
     options = ["--guard", "radabound", "--epsilon", "0.1", "--delta", "0.1"]
+    body = pack_body({"form": "bits"}, octets_of(Y))
+    head = f"Host: x\r\nAuthorization: Bearer {TOKENS['red']}\r\nContent-Length: {len(body)}"
+    if request_line.startswith("GET"):
+        head, body = "Host: x", b""
+    requests = f"{request_line} HTTP/1.1\r\n{head}\r\n\r\n".encode() + body
 
     def peak(pid):
         status = Path(f"/proc/{pid}/status").read_text()
@@ -805,11 +816,14 @@ def test_requests_sent_ahead_without_end_take_no_memory(tmp_path, path):
     with Command(tmp_path, Y, *options) as command:
         service = command.start()
         n_before, n_sent = peak(command.pid), 0
-        with socket.create_connection(("127.0.0.1", service.port), timeout=1) as client:
-            requests = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 5_000
-            with contextlib.suppress(TimeoutError):  # no more of it is read
-                while n_sent < 2**23:
-                    n_sent += client.send(requests)
+        until = time.monotonic() + 20
+        while n_sent < 60_000_000 and time.monotonic() < until:
+            with (
+                socket.create_connection(("127.0.0.1", service.port), timeout=1) as client,
+                contextlib.suppress(OSError),  # the service ends it, or reads no more
+            ):
+                while n_sent < 60_000_000:
+                    n_sent += client.send(requests * 5_000)
         assert n_sent > 2**20 and peak(command.pid) - n_before < 2**25
         assert service.get("/health", None)[0] == 200
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import socket
+import threading
 import time
 
 import numpy as np
@@ -17,7 +18,7 @@ pytest.importorskip("prometheus_client")
 from serving import A_DAY, TOKENS, in_thread, octets_of  # noqa: E402
 
 from radabound_fast import DeclaredSearch, FixedSequence, Holdout, RadaBound  # noqa: E402
-from radabound_fast.service import answering, app  # noqa: E402
+from radabound_fast.service import limits  # noqa: E402
 from radabound_fast.service.wire import code_dtype, pack_body  # noqa: E402
 
 M = 600
@@ -67,43 +68,108 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_octets_of_a_call_are_let_go_of_however_it_ends(tmp_path, monkeypatch, end):
     """A call that kept a tenth of a body would shut the service by the end."""
-    monkeypatch.setattr(app, "_BODIES", 2)
+    monkeypatch.setattr(limits, "BODIES", 4)
     ask, expected = ENDS[end]
     guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
     with in_thread(guard, tmp_path, max_body=MOST) as service:
         statuses = [ask(service, n) for n in range(20)]
+        assert expected in (None, 429) or 429 not in statuses
         assert expected is None or statuses[-1] == expected
-        assert 503 not in statuses
-        # two bodies may be held: one waits, half sent, while another is answered
+        # two bodies of a team may be held: one waits, half sent, while another is answered
         with socket.create_connection(("127.0.0.1", service.port), timeout=10) as client:
             head = f"POST /query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS['red']}\r\n"
             client.sendall(f"{head}Content-Length: {MOST}\r\n\r\n".encode() + bytes(MOST - 1))
             for _ in range(100):  # calls of clients that went away are still being answered
-                if (status := service.send("POST", "/query", bytes(MOST))[0]) != 503:
+                if (status := service.send("POST", "/query", bytes(MOST))[0]) != 429:
                     break
                 time.sleep(0.02)
             assert status == 400
 
 
-def test_more_bodies_than_may_be_held_are_refused_and_nothing_is_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(app, "_BODIES", 1)
+def sends_most_of_a_body(service, team):
+    """A connection on which all but the last octet of a body was sent."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection.putrequest("POST", "/query")
+    connection.putheader("Authorization", f"Bearer {TOKENS[team]}")
+    connection.putheader("Content-Length", str(MOST))
+    connection.endheaders(bytes(MOST - 1))
+    return connection
+
+
+def test_bodies_of_a_team_leave_room_for_those_of_others(tmp_path, monkeypatch):
+    """Who holds half of all octets gets no more; others are answered, and nothing is counted."""
+    monkeypatch.setattr(limits, "BODIES", 3)
     guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
     with in_thread(guard, tmp_path, max_body=MOST) as service:
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-        connection.putrequest("POST", "/query")
-        connection.putheader("Authorization", f"Bearer {TOKENS['red']}")
-        connection.putheader("Content-Length", str(MOST))
-        connection.endheaders(bytes(MOST - 1))
+        connection = sends_most_of_a_body(service, "red")
         for _ in range(200):  # until its octets have arrived
-            status, _, told = service.send("POST", "/query", bytes(MOST))
-            if status == 503:
+            status, headers, told = service.send("POST", "/query", bytes(MOST))
+            if status == 429:
                 break
-        assert status == 503 and "too many bodies at once" in json.loads(told)["error"]["message"]
+        error = json.loads(told)["error"]
+        assert (status, error["limit"], error["left"]) == (429, "octets_at_once", 501)
+        assert headers["retry-after"] == "1" and "nothing was counted" in error["message"]
+        assert service.send("POST", "/query", bytes(MOST), "blue")[0] == 400
+        assert service.send("POST", "/query", BODY)[0] == 200
         connection.send(b"0")
         assert connection.getresponse().status == 400
         connection.close()
-        assert service.send("POST", "/query", BODY)[0] == 200
         assert service.get("/state")[1]["n_answered"] == 1
+
+
+def test_calls_of_a_team_that_wait_are_so_many_at_most(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "CALLS_AT_ONCE", 2)
+    guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
+    with in_thread(guard, tmp_path, max_body=MOST) as service:
+        connections = [sends_most_of_a_body(service, "red") for _ in range(2)]
+        for _ in range(200):
+            status, headers, told = service.send("GET", "/state")
+            if status == 429:
+                break
+        error = json.loads(told)["error"]
+        assert (status, error["limit"], error["left"]) == (429, "calls_at_once", 0)
+        assert headers["retry-after"] == "1"
+        assert service.send("GET", "/state", team="blue")[0] == 200
+        for connection in connections:
+            connection.send(b"0")
+            assert connection.getresponse().status == 400
+            connection.close()
+        assert service.send("GET", "/state")[0] == 200
+
+
+@pytest.mark.parametrize("length", [100, pytest.param(20_000, marks=pytest.mark.thorough)])
+def test_a_team_is_answered_while_another_asks_without_a_pause(tmp_path, length):
+    """Blocks of rows take turns with single calls of others, which wait for one of them at most."""
+    guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
+    block = pack_body({"form": "bits"}, octets_of(np.tile(Y, (length, 1))))
+    with in_thread(guard, tmp_path) as service:
+        ends = threading.Event()
+
+        def ask():
+            while not ends.is_set():
+                statuses.append(service.send("POST", "/query_many", block)[0])
+
+        statuses = []
+        asking = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in asking:
+            thread.start()
+        try:
+            alone = time.monotonic()
+            while len(statuses) < 8 and time.monotonic() < alone + 60:
+                time.sleep(0.01)
+            one = (time.monotonic() - alone) / len(statuses)  # how long a block takes
+            began = time.monotonic()
+            for _ in range(5):
+                assert service.send("POST", "/query", BODY, "blue")[0] == 200
+                assert service.send("GET", "/health", team=None)[0] == 200
+            seconds = time.monotonic() - began
+        finally:
+            ends.set()
+            for thread in asking:
+                thread.join()
+        # eight blocks wait before each of the five calls where there are no turns: forty blocks
+        assert seconds < 20 * one + 2
+        assert set(statuses) == {200}
 
 
 # ---- the last that is one, and the first that is none --------------------------------------------
@@ -143,7 +209,11 @@ LIMITS = {
         lambda service, over: service.send("POST", "/query", BODY + bytes(over)), 413),
     "so many rows": (
         lambda service, over: service.send(
-            "POST", "/query_many", pack_body({"form": "bits"}, octets_of([Y] * (3 + over)))), 400),
+            "POST", "/query_many", pack_body({"form": "bits"}, octets_of([Y] * (3 + over)))), 413),
+    "so many octets of the line": (
+        lambda service, over: service.send(
+            "POST", "/query", pack_body({"form": "bits", "guess": None}, b"").replace(
+                b"null", b" " * (2000 - 32 + over) + b"null") + octets_of(Y)), 413),
     "so many answers a day": (
         lambda service, over: service.send(
             "POST", "/query_many",
@@ -156,12 +226,13 @@ def test_a_limit_is_the_last_that_is_taken(tmp_path, monkeypatch, limit):
     ask, refused = LIMITS[limit]
     options = {}
     if limit == "so many rows":
-        monkeypatch.setattr(answering, "MOST_ROWS", 3)
+        monkeypatch.setattr(limits, "MOST_ROWS", 3)
     if limit == "a body of so many octets":
         options["max_body"] = len(BODY)
     guard = FixedSequence.open(tmp_path / "g.db", Y, durability="process", **FIXED)
     with in_thread(guard, tmp_path, **options) as service:
-        assert ask(service, 1)[0] == refused
+        status, _, told = ask(service, 1)
+        assert status == refused, told
         assert service.get("/state")[1]["n_answered"] == 0
         assert ask(service, 0)[0] == 200
 

@@ -35,7 +35,7 @@ def path(tmp_path):
 def test_who_opens_it_sees_what_all_have_asked(path):
     one = DeclaredSearch.open(path, M, GRID, delta=0.1)
     two = DeclaredSearch.open(path)
-    assert two._parameters() == one._parameters() and two.space == one.space
+    assert two.parameters == one.parameters and two.space == one.space
     first = one.query(coin(0), key={"depth": 1, "leaf": 7})
     second = two.query(coin(1, 0.1).astype(float), key={"depth": 2, "leaf": 7})
     assert (first.number, second.number) == (1, 2) and one.n_answered == two.n_answered == 2
@@ -389,8 +389,8 @@ def test_ctrl_c_ends_the_wait_for_another_process(path):
     holder.execute("BEGIN EXCLUSIVE")
     interrupt = threading.Timer(0.3, _thread.interrupt_main)
     begun = time.monotonic()
-    interrupt.start()
     with pytest.raises(KeyboardInterrupt):
+        interrupt.start()
         search.query(coin(0), key={"depth": 1, "leaf": 7})
     assert time.monotonic() - begun < 20
     interrupt.join()

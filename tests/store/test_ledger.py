@@ -198,14 +198,14 @@ def test_two_guards_on_one_file_are_one_guard(path, kind, parameters, n_answered
 
 def commits_first(guard, ask):
     """Makes `ask` happen after the next call of `guard` has scanned and before it commits."""
-    begin = guard._ledger.begin
+    begin = guard._record.begin
 
     def late():
-        guard._ledger.begin = begin
+        guard._record.begin = begin
         ask()
         return begin()
 
-    guard._ledger.begin = late
+    guard._record.begin = late
 
 
 # how often theirs err, and of 0-1 rows how many of our 2100 are answered alone and after theirs
@@ -476,7 +476,7 @@ class Failing:
     """Makes one step of a guard's ledger fail, before or after it is done."""
 
     def __init__(self, guard, step, after):
-        self.ledger, self.step, self.after = guard._ledger, step, after
+        self.ledger, self.step, self.after = guard._record, step, after
 
     def __enter__(self):
         whole = getattr(self.ledger, self.step)
@@ -570,26 +570,26 @@ def test_a_transaction_commits_all_of_its_calls_or_none(path, kind, parameters):
             return query(guard, losses[row], guesses[row]).number
 
         assert ask(other, 0) == 1
-        with one._ledger.transaction():
+        with one._record.transaction():
             assert [ask(one, 1), ask(one, 2)] == [2, 3]
             assert (one.n_answered, other.n_answered) == (3, 1)
         assert other.n_answered == 3 and state_of(one) == state_of(other)
-        with pytest.raises(KeyError), one._ledger.transaction():
+        with pytest.raises(KeyError), one._record.transaction():
             assert ask(one, 3) == 4
             raise KeyError
         assert (one.n_answered, other.n_answered) == (3, 3) and state_of(one) == state_of(other)
         assert ask(other, 4) == 4
-        with one._ledger.transaction():  # in which nobody queries it
+        with one._record.transaction():  # in which nobody queries it
             pass
         assert one.n_answered == 4 and ask(one, 5) == other.n_answered == 5
 
 
 def test_a_transaction_within_a_transaction_is_refused(path):
     with RadaBound.open(path, M, **QUICK, epsilon=0.15, **COMMON) as guard:
-        with guard._ledger.transaction():
+        with guard._record.transaction():
             guard.query(rows(1, 1)[0])
             within = pytest.raises(RuntimeError, match="in the middle of a call")
-            with within, guard._ledger.transaction():
+            with within, guard._record.transaction():
                 pytest.fail("begun")
         assert guard.n_answered == 1
     assert RadaBound.open(path).n_answered == 1

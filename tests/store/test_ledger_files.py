@@ -39,7 +39,7 @@ def test_the_stored_seed_is_taken_and_another_refused_without_showing_it(path):
     for same in (None, seed):
         with RadaBound.open(path, M, epsilon=0.1, delta=0.1, seed=same) as guard:
             assert guard.seed == seed
-    with pytest.raises(ValueError, match="seed must be the one that .* holds, got 7") as refused:
+    with pytest.raises(ValueError, match="seed must be that with which .* was made") as refused:
         RadaBound.open(path, M, epsilon=0.1, delta=0.1, seed=7)
     assert str(seed) not in str(refused.value)
     with Thresholdout.open(path.with_name("t"), M, threshold=0.1, noise=0.1, budget=3) as guard:
@@ -272,7 +272,7 @@ def test_a_damaged_state_is_refused_each_time_that_it_is_read(path):
     with RadaBound.open(path, **MADE) as guard:
         guard.query(LABELS == 0)
         edited(path, "UPDATE guard SET state = zeroblob(length(state))")
-        for ask in (guard._ledger.read, guard._ledger.read, lambda: guard.n_answered) * 2:
+        for ask in (guard._record.read, guard._record.read, lambda: guard.n_answered) * 2:
             with pytest.raises(ValueError, match="guard.db is damaged"):
                 ask()
 
@@ -383,7 +383,7 @@ def test_durability_is_one_of_two(path):
     assert os.listdir(path.parent) == []
     for durability, level in [("power", 2), ("process", 1)]:
         with RadaBound.open(path, **MADE, durability=durability) as guard:
-            database = guard._ledger._database
+            database = guard._record._database
             assert database.execute("PRAGMA synchronous").fetchone() == (level,)
 
 

@@ -2,56 +2,48 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, overload
+from dataclasses import dataclass
+from math import nan
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radabound_fast._kernels.guard import Answer
 from radabound_fast.guards.answers import Answers
 from radabound_fast.guards.declared.answers import Comparison
+from radabound_fast.guards.mean_guard import MeanAnswer
 
-Limits = tuple[float, float, float]  # a number, and its limits
+Number = float | None
+
+# the fields that not every answer has
+_OPTIONAL = (
+    *("gain", "gain_low", "gain_high", "asymptotic_low", "asymptotic_high"),
+    *("asymptotic_gain_low", "asymptotic_gain_high", "asymptotic_nats", "passed"),
+)
 
 
 class Finalist(NamedTuple):
-    """What is known of a finalist, as the guard's events hold it; None: it was not released.
-
-    Attributes
-    ----------
-    name : str
-    number, batch : int
-        Its place among all finalists, and in which batch it was confirmed.
-    nats : float
-        What its interval was taken at.
-    search_value : float or None
-        The metric on the search rows.
-    value : (value, low, high)
-    gain : (gain, low, high) or None
-        Over the baseline.
-    over : dict of str to (gain, low, high, nats)
-        Gains over the other finalists of its batch, by their names, as `Comparison` has them.
-    passed : bool or None
-        The verdict, where one was asked for.
-    asymptotic : (low, high) or None
-        By the normal approximation, where the proved limits are much wider.
-    """
+    """What is known of a finalist, as the guard's events hold it; None: it was not released."""
 
     name: str
-    number: int
-    batch: int
-    nats: float
-    search_value: float | None = None
-    value: tuple[float | None, float | None, float | None] = (None, None, None)
-    gain: Limits | None = None
-    over: dict[str, tuple[float, float, float, float]] = {}  # noqa: RUF012 a default that nobody changes
-    passed: bool | None = None
+    number: int  # its place among all finalists
+    batch: int  # in which it was confirmed
+    nats: float  # what its interval was taken at
+    search_value: Number = None  # the metric on the search rows
+    value: tuple[Number, Number, Number] = (None, None, None)  # and its limits
+    gain: Comparison | None = None  # over the baseline
+    # over the other finalists of its batch, by their names
+    over: dict[str, Comparison] = {}  # noqa: RUF012 a default that nobody changes
+    passed: bool | None = None  # the verdict, where one was asked for
+    # limits by the normal approximation, where the proved ones are much wider, or by the bootstrap,
+    # and what these were taken at
     asymptotic: tuple[float, float] | None = None
+    asymptotic_nats: Number = None
 
 
-class ConfirmedAnswer(Answer):
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ConfirmedAnswer(MeanAnswer):
     """The answer for one finalist of a `ConfirmedSearch`.
 
     Attributes
@@ -81,105 +73,66 @@ class ConfirmedAnswer(Answer):
         Limits by the normal approximation at the same nats, which nothing proves: by DeLong for the
         AUC, by Wilson for the balanced accuracy, and by the central limit theorem for weighted
         means and means of real numbers.  None for other metrics, whose proved limits are about as
-        narrow; where losses do not vary; and where they are released at the end alone.
+        narrow; where losses do not vary; and where they are released at the end alone.  With
+        ``limits="bootstrap"``: the proved kind of limits at the bootstrap's level, which hold for
+        all finalists at once with probability about 1 - delta; None of a finalist with fewer than
+        40 errors or 40 right rows, for which `low` and `high` stand in.
+    asymptotic_gain_low, asymptotic_gain_high : float or None
+        The gain's limits at the bootstrap's level; None without it, or where fewer than 40 rows
+        differ.
+    asymptotic_nats : float or None
+        What each limit of the value was taken at by the bootstrap; None without it.
+    over : dict of str to Comparison
+        Gains over the other finalists of its batch that were released, by their names.
     """
 
-    __slots__ = ("_finalist", "_has_gains")
-    fields: ClassVar[tuple[str, ...]] = (*Answer.fields, "name", "batch", "nats", "search_value")
+    name: str
+    batch: int
+    nats: float
+    search_value: Number
+    gain: Number
+    gain_low: Number
+    gain_high: Number
+    asymptotic_low: Number
+    asymptotic_high: Number
+    asymptotic_gain_low: Number
+    asymptotic_gain_high: Number
+    asymptotic_nats: Number
+    passed: bool | None
+    over: dict[str, Comparison]
 
-    def __init__(self, finalist: Finalist, has_gains: bool) -> None:
-        self._finalist, self._has_gains = finalist, has_gains
-
-    @property
-    def value(self) -> float:
-        return _number(self._finalist.value[0])
-
-    @property
-    def low(self) -> float:
-        return _number(self._finalist.value[1])
-
-    @property
-    def high(self) -> float:
-        return _number(self._finalist.value[2])
-
-    @property
-    def half_width(self) -> float:
-        return max(self.value - self.low, self.high - self.value)
-
-    @property
-    def number(self) -> int:
-        return self._finalist.number
-
-    @property
-    def name(self) -> str:
-        return self._finalist.name
-
-    @property
-    def batch(self) -> int:
-        return self._finalist.batch
-
-    @property
-    def nats(self) -> float:
-        return self._finalist.nats
-
-    @property
-    def search_value(self) -> float | None:
-        return self._finalist.search_value
-
-    @property
-    def passed(self) -> bool | None:
-        return self._finalist.passed
-
-    @property
-    def gain(self) -> float | None:
-        return self._gain(0)
-
-    @property
-    def gain_low(self) -> float | None:
-        return self._gain(1)
-
-    @property
-    def gain_high(self) -> float | None:
-        return self._gain(2)
-
-    @property
-    def asymptotic_low(self) -> float | None:
-        return None if self._finalist.asymptotic is None else self._finalist.asymptotic[0]
-
-    @property
-    def asymptotic_high(self) -> float | None:
-        return None if self._finalist.asymptotic is None else self._finalist.asymptotic[1]
-
-    def _gain(self, place: int) -> float | None:
-        if not self._has_gains:
-            return None
-        return math.nan if self._finalist.gain is None else self._finalist.gain[place]
-
-    @property
-    def finalist(self) -> Finalist:
-        """All that was released of the finalist."""
-        return self._finalist
+    @classmethod
+    def of(cls, finalist: Finalist, has_gains: bool) -> Self:
+        """Return the answer for a finalist, whose search has a baseline or none."""
+        value, low, high = (nan if one is None else one for one in finalist.value)
+        unknown: Any = nan if has_gains else None
+        gain = finalist.gain or Comparison(unknown, unknown, unknown, unknown)
+        limits = finalist.asymptotic or (None, None)
+        same = ("number", "name", "batch", "nats", "search_value", "passed", "over")
+        return cls(
+            value=value,
+            low=low,
+            high=high,
+            half_width=max(value - low, high - value),
+            gain=gain.gain,
+            gain_low=gain.gain_low,
+            gain_high=gain.gain_high,
+            asymptotic_low=limits[0],
+            asymptotic_high=limits[1],
+            asymptotic_gain_low=gain.asymptotic_low,
+            asymptotic_gain_high=gain.asymptotic_high,
+            asymptotic_nats=finalist.asymptotic_nats,
+            **{name: getattr(finalist, name) for name in same},
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name; of optional ones those that are there."""
-        fields = super().to_dict()
-        if self._has_gains:
-            fields |= {name: getattr(self, name) for name in ("gain", "gain_low", "gain_high")}
-        if self._finalist.asymptotic is not None:
-            names = ("asymptotic_low", "asymptotic_high")
-            fields |= {name: getattr(self, name) for name in names}
-        return fields if self.passed is None else fields | {"passed": self.passed}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ConfirmedAnswer):
-            return NotImplemented
-        return bool(self.__reduce__() == other.__reduce__())
+        every = MeanAnswer.to_dict(self)
+        del every["over"]
+        return {k: value for k, value in every.items() if value is not None or k not in _OPTIONAL}
 
     def __hash__(self) -> int:
         return hash((self.name, self.number))
-
-    def __reduce__(self) -> Any:
-        return type(self), (self._finalist, self._has_gains)
 
 
 class ConfirmedAnswers(Answers[ConfirmedAnswer]):
@@ -240,14 +193,14 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
             The search was not made with ``pairs=True``, or the pair is not of one batch, or its
             gain is released at the end alone.
         """
-        first = self[a].finalist
-        if b not in first.over:
+        over = self[a].over
+        if b not in over:
             self[b]  # noqa: B018 raises where there is no such name
             raise KeyError(
                 f"no gain of {a!r} over {b!r} was released: that takes pairs=True, and finalists "
                 "of one batch, after the last of which all is released"
             )
-        return Comparison(*first.over[b])
+        return over[b]
 
     @overload
     def __getitem__(self, index: int | str) -> ConfirmedAnswer: ...
@@ -261,7 +214,3 @@ class ConfirmedAnswers(Answers[ConfirmedAnswer]):
                 return answer
         called = ", ".join(self.names) or "none so far"
         raise KeyError(f"no finalist is called {index!r}; there are: {called}")
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value

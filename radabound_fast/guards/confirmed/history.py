@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations, count
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,8 @@ from radabound_fast._checks import check_choice, check_real, counted
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.candidates import Candidate, CandidateRows, from_bytes, to_bytes
 from radabound_fast.guards.confirmed.answers import Finalist
+from radabound_fast.guards.confirmed.bootstrap import Bootstrap, Nats
+from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.release import Rounded
 from radabound_fast.store.events import Turn
@@ -81,15 +84,8 @@ class Model(NamedTuple):
 class History:
     """What the events say: who was confirmed, what that costs later batches, and whether it ended.
 
-    Attributes
-    ----------
-    finalists : list of Finalist
-    n_batches : int
-    log_outcomes : float
-        ``ln M``, over all batches.
-    nominated : dict of str to (int, dict)
-        The last nomination of each name: its place among the events, and the event.
-    ended : bool
+    `log_outcomes` is ``ln M`` over all batches, and `nominated` has the last nomination of each
+    name: its place among the events, and the event.
     """
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
@@ -139,37 +135,27 @@ def _finalist(told: dict[str, Any]) -> Finalist:
         **told
         | {
             "value": tuple(told["value"]),
-            "gain": None if gain is None else tuple(gain),
+            "gain": None if gain is None else Comparison(*gain),
             "asymptotic": None if asymptotic is None else tuple(asymptotic),
-            "over": {name: tuple(limits) for name, limits in told["over"].items()},
+            "over": {name: Comparison(*pair) for name, pair in told["over"].items()},
         }
     )
 
 
+@dataclass(frozen=True)
 class Confirmation:
-    """The confirmation rows, and what batches of finalists pay for claims about them.
+    """The confirmation rows, and what batches of finalists pay for claims about them."""
 
-    Parameters
-    ----------
-    rows : CandidateRows
-    baseline : Candidate or None
-        What finalists have gains over.
-    pairs : bool
-        Whether finalists of a batch have gains over each other.
-    delta, n_batches : float, int or None
-        As for `ConfirmedSearch`.
-    """
+    rows: CandidateRows
+    baseline: Candidate | None  # what finalists have gains over
+    pairs: bool  # whether finalists of a batch have gains over each other
+    delta: float
+    n_batches: int | None
+    seed: int | None  # of the bootstrap's signs; None: there is no bootstrap
 
-    def __init__(
-        self,
-        rows: CandidateRows,
-        baseline: Candidate | None,
-        pairs: bool,
-        delta: float,
-        n_batches: int | None,
-    ) -> None:
-        self._rows, self._baseline, self._pairs = rows, baseline, pairs
-        self._delta, self._n_batches = delta, n_batches
+    @property
+    def _n_families(self) -> int:
+        return 1 + (self.baseline is not None) + self.pairs
 
     def nominate(self, turn: Turn, model: Model) -> None:
         """Keep a model as a finalist of the batch that will be confirmed; ValueError at the end."""
@@ -227,7 +213,7 @@ class Confirmation:
         if history.ended:
             raise self._exhausted(history, len(models))
         nats = self._nats(batch, len(models), history.log_outcomes)
-        candidates = [self._rows.candidate(model.stored) for model in models]
+        candidates = [self.rows.candidate(model.stored) for model in models]
         finalists = [
             Finalist(
                 model.name or history.free_name(number), number, batch, nats, model.search_value
@@ -238,7 +224,7 @@ class Confirmation:
         for place, candidate in enumerate(candidates):
             finalists[place], n_outcomes = self._in_part(finalists[place], candidate, question)
             outcomes.append(math.log(n_outcomes))
-        is_last = batch == self._n_batches
+        is_last = batch == self.n_batches
         if is_last:
             finalists = self._in_full(finalists, candidates, history.log_outcomes)
         for model, finalist, log_outcomes in zip(models, finalists, outcomes, strict=True):
@@ -256,17 +242,17 @@ class Confirmation:
         self, finalist: Finalist, candidate: Candidate, question: Question
     ) -> tuple[Finalist, int]:
         """What is released of a finalist that others may follow, and of how many outcomes."""
-        value, low, high = self._rows.value(candidate, finalist.nats)
+        value, low, high = self.rows.value(candidate, finalist.nats)
         if question.release == "pass":
             return finalist._replace(passed=question.passes(low, high)), 2
-        n_outcomes, (least, most) = self._rows.n_outcomes(candidate), self._rows.ends
+        n_outcomes, (least, most) = self.rows.n_outcomes(candidate), self.rows.ends
         grid = question.release
         if not isinstance(grid, Rounded):
             if n_outcomes is not None:
                 return finalist._replace(value=(value, low, high)), n_outcomes
             grid = Rounded((most - least) / _GRID_STEPS)
         rounded, half = grid.of(value), 0.5 * grid.step
-        hull = self._rows.hull(candidate, rounded - half, rounded + half, finalist.nats)
+        hull = self.rows.hull(candidate, rounded - half, rounded + half, finalist.nats)
         limits = (None, None) if hull is None else hull
         return finalist._replace(value=(rounded, *limits)), grid.n_values(least, most)
 
@@ -274,23 +260,49 @@ class Confirmation:
         self, finalists: list[Finalist], candidates: list[Candidate], log_outcomes: float
     ) -> list[Finalist]:
         """All of the finalists of one batch: values, gains, and gains of pairs."""
+        of_values, of_gains, of_pairs = self._bootstrap_nats(candidates)
         full = []
-        for finalist, candidate in zip(finalists, candidates, strict=True):
-            value, over_baseline = self._rows.value(candidate, finalist.nats), None
-            if self._baseline is not None:
-                over_baseline = self._rows.gain(self._baseline, candidate, finalist.nats)
-            asymptotic = self._rows.asymptotic(candidate, finalist.nats)
-            full.append(finalist._replace(value=value, gain=over_baseline, asymptotic=asymptotic))
-        n_pairs = math.comb(len(full), 2)
-        if self._pairs and n_pairs:
-            nats = self._nats(full[0].batch, n_pairs, log_outcomes)
-            over: list[dict[str, Any]] = [{} for _ in full]
-            for one, other in combinations(range(len(full)), 2):
-                gain, low, high = self._rows.gain(candidates[other], candidates[one], nats)
-                over[one][full[other].name] = gain, low, high, nats
-                over[other][full[one].name] = -gain, -high, -low, nats
-            full = [one._replace(over=gains) for one, gains in zip(full, over, strict=True)]
-        return full
+        for place, (finalist, candidate) in enumerate(zip(finalists, candidates, strict=True)):
+            value, nats = self.rows.value(candidate, finalist.nats), of_values[place]
+            limits = None if nats is None else self.rows.value(candidate, nats)[1:]
+            if self.seed is None:
+                limits = self.rows.asymptotic(candidate, finalist.nats)
+            finalist = finalist._replace(value=value, asymptotic=limits, asymptotic_nats=nats)
+            if self.baseline is not None:
+                gain = self._gain(self.baseline, candidate, finalist.nats, of_gains[place])
+                finalist = finalist._replace(gain=gain)
+            full.append(finalist)
+        if not of_pairs:
+            return full
+        paid = self._nats(full[0].batch, len(of_pairs), log_outcomes)
+        over: list[dict[str, Comparison]] = [{} for _ in full]
+        pairs = combinations(range(len(full)), 2)
+        for (one, other), nats in zip(pairs, of_pairs, strict=True):
+            pair = self._gain(candidates[other], candidates[one], paid, nats)
+            over[one][full[other].name], over[other][full[one].name] = pair, pair.reversed()
+        return [finalist._replace(over=gains) for finalist, gains in zip(full, over, strict=True)]
+
+    def _gain(
+        self, before: Candidate, after: Candidate, nats: float, by_bootstrap: float | None
+    ) -> Comparison:
+        """How much better the second candidate is, with proved limits and the bootstrap's."""
+        gain = Comparison(*self.rows.gain(before, after, nats), nats)
+        if by_bootstrap is None:
+            return gain
+        _, low, high = self.rows.gain(before, after, by_bootstrap)
+        return gain._replace(asymptotic_low=low, asymptotic_high=high)
+
+    def _bootstrap_nats(self, candidates: list[Candidate]) -> tuple[Nats, Nats, Nats]:
+        """Nats for limits by the bootstrap, of values, gains and pairs; None of each without it."""
+        k, rows = len(candidates), self.rows
+        gains: Nats = [None] * k
+        if self.seed is None:
+            return gains, gains, [None] * (math.comb(k, 2) if self.pairs else 0)
+        delta = self.delta / self._n_families
+        bootstrap = Bootstrap(rows.in_units(candidates), rows.n_samples, delta, self.seed)
+        if self.baseline is not None:
+            gains = bootstrap.of_gains(rows.in_units([self.baseline])[0])
+        return bootstrap.of_values(), gains, bootstrap.of_pairs() if self.pairs else []
 
     def end(self, turn: Turn, last: list[Finalist]) -> None:
         """Release all of every finalist; of the last batch it is known already."""
@@ -300,7 +312,7 @@ class Confirmation:
         for batch in range(1, history.n_batches + 1 - bool(last)):
             places = [at for at, one in enumerate(history.finalists) if one.batch == batch]
             contents = [turn.content(history.places[at]) for at in places]
-            candidates = [self._rows.candidate(from_bytes(content)) for content in contents]
+            candidates = [self.rows.candidate(from_bytes(content)) for content in contents]
             full += self._in_full(
                 [history.finalists[at] for at in places], candidates, log_outcomes
             )
@@ -310,26 +322,26 @@ class Confirmation:
     def _nats(self, batch: int, n_claims: int, log_outcomes: float) -> float:
         return confirmation_nats(
             n_claims,
-            self._delta,
+            self.delta,
             batch=batch,
-            n_batches=self._n_batches,
+            n_batches=self.n_batches,
             log_outcomes=log_outcomes,
-            n_families=1 + (self._baseline is not None) + self._pairs,
+            n_families=self._n_families,
         )
 
     def _exhausted(self, history: History, n_finalists: int) -> HoldoutExhausted:
         """Why nothing more is confirmed; what one more batch costs, and how it is declared."""
         batch, n_answered = history.n_batches + 1, len(history.finalists)
-        if history.n_batches != self._n_batches:
+        if history.n_batches != self.n_batches:
             reason = "close_out() has ended this search: nothing more is confirmed on its rows"
             return HoldoutExhausted(reason, n_answered=n_answered)
-        told, delta = history.log_outcomes, self._delta
+        told, delta = history.log_outcomes, self.delta
         declared, free = (
             confirmation_nats(n_finalists, delta, batch=batch, n_batches=n, log_outcomes=told)
             for n in (batch, None)
         )
         return HoldoutExhausted(
-            f"n_batches={self._n_batches} allows no further batch of finalists: "
+            f"n_batches={self.n_batches} allows no further batch of finalists: "
             f"{counted(batch - 1, 'was', 'were')} confirmed. One more has to be declared before "
             f"the first: with n_batches={batch} its limits would be taken at {declared:.1f} nats, "
             f"with n_batches=None at {free:.1f}, and in a batch of its own alone at "

@@ -96,6 +96,24 @@ def check_gains(holdout: Holdout | Losses, stratify: bool, **asked: Any) -> None
             )
 
 
+def check_bootstrap(holdout: Holdout | Losses, stratify: bool, n_batches: int | None) -> None:
+    """ValueError where the bootstrap gives finalists no limits that hold at once."""
+    rule = None
+    if n_batches != 1:
+        rule = f"n_batches must be 1 with limits='bootstrap', got {n_batches}"
+    elif stratify:
+        rule = "stratify must be False with limits='bootstrap', which is of independent rows"
+    elif holdout.weighting is not None:
+        rule = "sample_weight and groups must be left out with limits='bootstrap'"
+    elif isinstance(holdout, Holdout) and holdout.metric not in MEANS:
+        rule = (
+            f"metric must be a mean of losses with limits='bootstrap', {', '.join(MEANS)}, got "
+            f"{holdout.metric!r}"
+        )
+    if rule is not None:
+        raise ValueError(rule)
+
+
 def check_classes(holdout: Holdout | Losses, **parts: Mask) -> None:
     """ValueError where a part lacks a class without which the metric says something else."""
     if not isinstance(holdout, Holdout):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from radabound_fast._checks import certainty, counted
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers
-from radabound_fast.guards.report import BaseReport, released, scored, sentence, shown
+from radabound_fast.guards.report import SearchReport, released, scored, sentence, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class ConfirmedReport(BaseReport):
+class ConfirmedReport(SearchReport):
     """The result of a `ConfirmedSearch` so far; `ConfirmedSearch.report` makes one.
 
     ``str(report)`` is what to paste.  A notebook shows the picture and the ten best finalists too,
@@ -71,7 +72,10 @@ class ConfirmedReport(BaseReport):
         )
         if best.asymptotic_low is not None and best.asymptotic_high is not None:
             low, high = shown(best.asymptotic_low, 4), shown(best.asymptotic_high, 4)
-            text += f" (By the normal approximation, which is asymptotic: {low} to {high}.)"
+            by_bootstrap = best.asymptotic_nats is not None
+            how = "the bootstrap" if by_bootstrap else "the normal approximation"
+            beside = f", {self._as_if}" if by_bootstrap else ""
+            text += f" (By {how}, which is asymptotic: {low} to {high}{beside}.)"
         if best.search_value is not None:
             on_search = counted(self.n_search_rows, "search row")
             text += f" On the {on_search} it was {shown(best.search_value, 4)}."
@@ -80,6 +84,14 @@ class ConfirmedReport(BaseReport):
             fixed = "fixed before these rows were seen"
             text += f" {self._compared(told, two_sided=True, fixed=fixed)}"
         return text
+
+    @property
+    def _as_if(self) -> str:
+        """How many independent finalists would cost as much as those that the bootstrap has."""
+        by_bootstrap = [one for one in self.answers if one.asymptotic_nats is not None]
+        first, n = by_bootstrap[0], len(by_bootstrap)
+        as_if = n * math.exp((first.asymptotic_nats or 0.0) - first.nats)
+        return f"for {counted(n, 'finalist')} at once, as if they were {as_if:.3g} independent ones"
 
     def as_json(self) -> dict[str, Any]:
         """Return what `to_json` prints but for the answers."""

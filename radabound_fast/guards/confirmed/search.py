@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from radabound_fast._checks import (
     certainty,
     check_bool,
+    check_choice,
     check_count,
     check_delta,
     check_real,
@@ -22,10 +23,11 @@ from radabound_fast._checks import (
 from radabound_fast._kernels.support import n_forks, sealed
 from radabound_fast.bounds import confirmation_nats
 from radabound_fast.guards.base import Guard, Outlook
-from radabound_fast.guards.candidates import rows_of
+from radabound_fast.guards.candidates import fingerprint_of, rows_of
 from radabound_fast.guards.confirmed.answers import ConfirmedAnswer, ConfirmedAnswers, Finalist
 from radabound_fast.guards.confirmed.history import Confirmation, History, Model, Question, Release
 from radabound_fast.guards.confirmed.parts import (
+    check_bootstrap,
     check_classes,
     check_gains,
     chosen_rows,
@@ -36,17 +38,24 @@ from radabound_fast.guards.confirmed.parts import (
 from radabound_fast.guards.declared.answers import Comparison
 from radabound_fast.guards.declared.rows import LossRows as SearchLosses
 from radabound_fast.guards.log import hears_queries, note_answers
-from radabound_fast.guards.opening import Judged, same_json
+from radabound_fast.guards.opening import Judged, check_same
 from radabound_fast.holdout import Holdout, Losses, as_judged
-from radabound_fast.metrics import MeanLoss, Measure, fingerprints_of
+from radabound_fast.metrics import MeanLoss, Measure
 from radabound_fast.rows.parts import Part, rows_of_text, text_of_rows
 from radabound_fast.store.events import EventList
 
 if TYPE_CHECKING:
     from radabound_fast.guards.confirmed.report import ConfirmedReport
-    from radabound_fast.store import Durability, EventRecord, Path
+    from radabound_fast.store import Description, Durability, EventRecord, Path
     from radabound_fast.store.events import Events, Turn
-    from radabound_fast.store.served import ServedDatabase
+
+
+_BY_BOOTSTRAP = {
+    "bootstrap": " Asymptotic, as rows grow many, and not proved at any number of rows: with "
+    "probability about {} the limits whose names begin with asymptotic hold at once, beside the "
+    "proved ones where there are none (multiplier bootstrap with Rademacher signs, Chernozhukov, "
+    "Chetverikov and Kato 2013, turned into a level for the same limits)."
+}
 
 
 class ConfirmedSearch(Guard):
@@ -84,6 +93,11 @@ class ConfirmedSearch(Guard):
     pairs : bool, default False
         For metrics that are means: whether the finalists of a batch are compared with each other
         (`compare`).  Values, gains and pairs, as many as there are, share delta equally.
+    limits : {"proved", "bootstrap"}, default "proved"
+        "bootstrap": finalists have further limits beside the proved ones, for means and in a search
+        with one batch: the same kind of limits at the level that a multiplier bootstrap gives all
+        finalists at once, as in a `ModelPool`.  They are narrower where finalists are alike, and
+        **asymptotic**: that they hold at once is proved for many rows alone.
 
     Raises
     ------
@@ -116,7 +130,8 @@ class ConfirmedSearch(Guard):
     (0.1175, 0.1058, 0.13)
     """
 
-    needs: ClassVar[Literal["key", "guess"] | None] = None
+    _record: EventRecord | None = None
+    _has_gains: bool
 
     @sealed
     def __init__(
@@ -131,39 +146,67 @@ class ConfirmedSearch(Guard):
         stratify: bool = False,
         baseline: Any = None,
         pairs: bool = False,
+        limits: Literal["proved", "bootstrap"] = "proved",
     ) -> None:
-        self._holdout = holdout = as_judged(judged)
-        self.delta = check_delta(delta)
-        self.confirm_share = check_real(confirm_share=confirm_share)
-        if not 0.0 < self.confirm_share <= 1.0:
-            raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
-        self.n_batches = None if n_batches is None else check_count(n_batches=n_batches)
-        self.stratify = check_bool(stratify=stratify)
-        self.pairs = check_bool(pairs=pairs)
+        holdout = as_judged(judged)
         if rows is not None and (seed is not None or confirm_share != 0.5 or stratify):
             raise ValueError("confirm_share, seed and stratify must be left out beside rows")
-        check_gains(holdout, stratify, baseline=baseline is not None, pairs=pairs)
+        stratify, share = check_bool(stratify=stratify), check_real(confirm_share=confirm_share)
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"confirm_share must be in (0, 1], got {confirm_share!r}")
+        check_gains(holdout, stratify, baseline=baseline is not None, pairs=check_bool(pairs=pairs))
+        n_batches = None if n_batches is None else check_count(n_batches=n_batches)
+        if check_choice(("proved", "bootstrap"), limits=limits) == "bootstrap":
+            check_bootstrap(holdout, stratify, n_batches)
         self._seed = None
         if rows is None:
             self._seed = check_seed(seed)
-            chosen = drawn_rows(holdout, self.confirm_share, self._seed, stratify=stratify)
+            chosen = drawn_rows(holdout, share, self._seed, stratify=stratify)
         else:
             chosen = chosen_rows(holdout, rows)
         check_classes(holdout, confirmation=chosen, search=~chosen)
+        self._set_up(
+            holdout,
+            chosen,
+            delta=check_delta(delta),
+            confirm_share=share,
+            n_batches=n_batches,
+            stratify=stratify,
+            pairs=pairs,
+            limits=limits,
+        )
+        self._baseline = None if baseline is None else self._read(baseline, "baseline")
+        self._has_gains = baseline is not None
+        least = confirmation_nats(1, self.delta, n_batches=self.n_batches)
+        warn_of_few(self._confirmation_part, least)
+        holdout.note_guard(None)
+
+    def _set_up(
+        self,
+        holdout: Holdout | Losses,
+        chosen: NDArray[np.bool_],
+        *,
+        delta: float,
+        confirm_share: float,
+        n_batches: int | None,
+        stratify: bool,
+        pairs: bool,
+        limits: Literal["proved", "bootstrap"],
+    ) -> None:
+        """All of a search but its baseline, of arguments that were checked."""
+        self._holdout, self.delta, self.confirm_share = holdout, delta, confirm_share
+        self.n_batches, self.stratify, self.pairs = n_batches, stratify, pairs
+        self.limits = limits
         self._confirmation, self._search = Part(chosen, "confirmation"), Part(~chosen, "search")
         self._search_part = holdout.part(~chosen) if self._search.n_rows else None
         self._confirmation_part = part = holdout.part(chosen)
-        self._rows = rows_of(part)
-        self._baseline = None if baseline is None else self._read(baseline, "baseline")
-        self._has_gains, self._lacks_labels = baseline is not None, False
-        self._metric = _metric_of(part)
-        warn_of_few(part, confirmation_nats(1, self.delta, n_batches=self.n_batches))
+        self._rows, self._baseline, self._lacks_labels = rows_of(part), None, False
+        self._metric: MeanLoss | Measure = MeanLoss(part.n_samples)
+        if isinstance(part, Holdout):
+            self._metric = part.truth.measure(bytes(16))
         self._secret = os.urandom(16)
         self._events: Events | None = EventList()
-        self._record: EventRecord | None = None  # the database it was opened from
-        self._born = n_forks()
-        self._logs = hears_queries()
-        holdout.note_guard(None)
+        self._born, self._logs = n_forks(), hears_queries()
 
     # ---- the two parts -----------------------------------------------------------------------
 
@@ -364,7 +407,7 @@ class ConfirmedSearch(Guard):
         search_value = None
         if self._search_part and self._confirmation.is_of_all(y_pred, 1, "finalists"):
             search_value = self.score(y_pred)
-        return Model(name, stored, self._fingerprint(stored), search_value)
+        return Model(name, stored, fingerprint_of(stored, self._secret), search_value)
 
     def _read(self, y_pred: Any, name: str) -> NDArray[Any]:
         with read_as(y_pred=name, losses=name):
@@ -376,14 +419,11 @@ class ConfirmedSearch(Guard):
             self._holdout.labels.check_rows(y_pred, ndim, name, part.rows)
         return part.take(y_pred, ndim, name)
 
-    def _fingerprint(self, array: NDArray[Any]) -> int:
-        """A keyed hash, which tells arrays apart."""
-        return int(fingerprints_of(array[np.newaxis], self._secret)[0])
-
     def _judge(self) -> Confirmation:
         self._check_labels()
         baseline = None if self._baseline is None else self._rows.candidate(self._baseline)
-        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches)
+        seed = (self._seed or 0) if self.limits == "bootstrap" else None
+        return Confirmation(self._rows, baseline, self.pairs, self.delta, self.n_batches, seed)
 
     @sealed
     def close_out(self) -> ConfirmedAnswers:
@@ -438,6 +478,7 @@ class ConfirmedSearch(Guard):
         stratify: bool = False,
         baseline: Any = None,
         pairs: bool = False,
+        limits: Literal["proved", "bootstrap"] = "proved",
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -445,7 +486,7 @@ class ConfirmedSearch(Guard):
 
         Any number of processes and threads on one machine may open it.  What is confirmed is
         counted there before it is released, whatever crashes.  The file is open for the length of
-        a call.
+        a call.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -455,7 +496,7 @@ class ConfirmedSearch(Guard):
         judged : array_like, Holdout, int or Losses, optional
             As for the constructor; only for the labels that the database was made for.  May be left
             out where it exists: the search then has its answers and its report, and nothing else.
-        delta, confirm_share, n_batches, seed, stratify, pairs
+        delta, confirm_share, n_batches, seed, stratify, pairs, limits
             As for the constructor; they must be those that the database was made with.  Without
             delta all are those of the database, which must exist.
         rows
@@ -467,111 +508,50 @@ class ConfirmedSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may take
             it back.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
-        ValueError
-            It was made with other parameters or for another holdout, or is no such database.
-        OSError
-            It cannot be read and written.
         """
-        from radabound_fast.store import EventRecord, open_record
+        return cls._open(locals())
 
-        name, whose, new = os.fsdecode(path), Judged(judged, holdout_id), None
-        beside = {"rows": rows, "baseline": baseline}
-        made: Self | None = None
-        given: dict[str, Any] = {
-            "delta": delta,
-            "confirm_share": confirm_share,
-            "n_batches": n_batches,
-            "stratify": stratify,
-            "pairs": pairs,
-        }
-        if delta is not None and not os.path.exists(path):
-            made = cls(whose.apart(), seed=seed, **given, **beside)
-            new = made._description() | {"holdout": whose.new_identity()}
-        record = open_record(EventRecord, path, durability, new)
-        stored = record.description
-        if stored["kind"] != cls.kind:
-            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {stored['kind']:.50}")
-        whose.check_made_for(name, stored["holdout"])
-        if made is None or made._secret.hex() != stored["secret"]:  # somebody was faster
-            made = cls._of_file(name, stored, whose, given, beside, seed)
-        made._record = made._events = record
-        if whose.holdout is not None:
-            made._holdout = whose.holdout
-        made._holdout.note_guard(record.path)
-        return made
-
-    def _description(self) -> dict[str, Any]:
-        """What never changes, as the database has it."""
+    def _description(self) -> Description:
+        measure = self._metric
+        if isinstance(self._confirmation_part, Holdout):
+            measure = self._confirmation_part.truth.measure(self._secret)
         return {
             "kind": self.kind,
             "parameters": self.parameters,
             "seed": self._seed,
             "rows": text_of_rows(self._confirmation.rows),
             "secret": self._secret.hex(),
-            "metric": self._metric_description(),
-            "baseline": None if self._baseline is None else self._fingerprint(self._baseline),
+            "metric": measure.describe(),
+            "baseline": None
+            if self._baseline is None
+            else fingerprint_of(self._baseline, self._secret),
         }
-
-    def _metric_description(self) -> dict[str, Any] | None:
-        part = self._confirmation_part
-        return part.truth.measure(self._secret).describe() if isinstance(part, Holdout) else None
-
-    @classmethod
-    def _to_read(cls, stored: dict[str, Any]) -> Self:
-        """The search of a database without its labels."""
-        arguments = stored["parameters"]
-        n_samples = arguments["n_samples"]
-        made = cls(
-            Losses(n_samples),
-            delta=arguments["delta"],
-            n_batches=arguments["n_batches"],
-            rows=rows_of_text(stored["rows"], n_samples),
-        )
-        made.confirm_share, made.stratify, made.pairs = (
-            arguments[name] for name in ("confirm_share", "stratify", "pairs")
-        )
-        made._has_gains, made._lacks_labels = stored["baseline"] is not None, True
-        made._metric = Measure.from_description(stored["metric"], None)
-        made._holdout = made._holdout.apart()
-        return made
 
     @classmethod
     def _of_file(
-        cls,
-        name: str,
-        stored: dict[str, Any],
-        whose: Judged,
-        given: dict[str, Any],
-        beside: dict[str, Any],
-        seed: int | None,
+        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
     ) -> Self:
-        """The search of a database, if it is the one that the arguments describe."""
-        if whose.holdout is None and stored["metric"] is not None:
-            return cls._to_read(stored)
-        if whose.holdout is None:
-            whose.holdout = Losses(stored["parameters"]["n_samples"])
-        whose.take_stored_metric(stored["metric"])
-        arguments = given if given["delta"] is not None else dict(stored["parameters"])
-        arguments.pop("n_samples", None)
-        if seed is None and beside["rows"] is None:
-            seed = stored["seed"]
-            if seed is None:  # the rows were chosen elsewhere
-                n_samples = stored["parameters"]["n_samples"]
-                beside = beside | {"rows": rows_of_text(stored["rows"], n_samples)}
-        made = cls(whose.apart(), seed=seed, **arguments, **beside)
-        made._secret = bytes.fromhex(stored["secret"])
-        for part, value in (made.parameters | made._description()).items():
-            if part not in ("kind", "parameters", "secret") and not same_json(
-                value, stored["parameters"].get(part, stored.get(part))
-            ):
-                what = {"metric": "metric, options, weights and groups"}.get(part, part)
-                raise ValueError(f"{what} must be that with which {name} was made")
-        return made
+        parameters = dict(stored["parameters"])
+        n_samples = parameters.pop("n_samples")
+        rows = rows_of_text(stored["rows"], n_samples)
+        holdout = whose.as_stored(stored["metric"], n_samples)
+        if whose.holdout is None and stored["metric"] is not None:  # to be read, without its labels
+            search = cls.__new__(cls)
+            search._set_up(holdout, rows, **parameters)
+            search._has_gains, search._lacks_labels = stored["baseline"] is not None, True
+            search._metric = Measure.from_description(stored["metric"], None)
+            return search
+        beside = {part: given[part] for part in ("seed", "rows", "baseline")}
+        if beside["seed"] is None and beside["rows"] is None:
+            # without a seed the rows were chosen elsewhere
+            beside |= {"rows": rows} if stored["seed"] is None else {"seed": stored["seed"]}
+        search = cls(holdout, **(given if are_given else parameters) | beside)
+        search._secret = bytes.fromhex(stored["secret"])
+        check_same(name, search._description(), stored)
+        return search
+
+    def _keep_in(self, record: EventRecord) -> None:
+        self._record = self._events = record
 
     # ---- what it came to ---------------------------------------------------------------------
 
@@ -623,7 +603,7 @@ class ConfirmedSearch(Guard):
     def _answers(self, finalists: list[Finalist], history: History) -> ConfirmedAnswers:
         has_gains = self._has_gains
         return ConfirmedAnswers(
-            (ConfirmedAnswer(finalist, has_gains) for finalist in finalists),
+            (ConfirmedAnswer.of(finalist, has_gains) for finalist in finalists),
             halted=history.ended,
             n_answered=len(history.finalists),
             greater_is_better=self.greater_is_better,
@@ -686,7 +666,7 @@ class ConfirmedSearch(Guard):
             f"batches alone, whatever it does with the other rows; proved by Result 31, with "
             f"{limits}. Assumed: {measure.assumed}; the confirmation rows were chosen without "
             f"looking at labels or predictions, and no finalist was trained, tuned or chosen on "
-            f"them.{population}"
+            f"them.{population}{_BY_BOOTSTRAP.get(self.limits, '').format(certainty(self.delta))}"
         )
 
     @property
@@ -699,23 +679,8 @@ class ConfirmedSearch(Guard):
             "n_batches": self.n_batches,
             "stratify": self.stratify,
             "pairs": self.pairs,
+            "limits": self.limits,
         }
-
-    def close(self) -> None:
-        """Do nothing: the database of an opened search is open for the length of a call."""
-
-    def share_transactions(self) -> ServedDatabase:
-        """Have the calls of an opened search committed together from now on, with a log of them."""
-        from radabound_fast.store.served import ServedDatabase
-
-        if self._record is None:
-            raise RuntimeError("this search is in no database: share it as a database (open)")
-        return ServedDatabase(self._record)
-
-    @property
-    def database(self) -> EventRecord | None:
-        """The database that the search was opened from, if it was."""
-        return self._record
 
     def __getstate__(self) -> dict[str, Any]:
         if self._record is not None:
@@ -728,10 +693,3 @@ class ConfirmedSearch(Guard):
             f"n_batches={self.n_batches!r}, n_search_rows={self._search.n_rows}, "
             f"n_confirmation_rows={self._confirmation.n_rows})"
         )
-
-
-def _metric_of(part: Holdout | Losses) -> MeanLoss | Measure:
-    """What finalists are measured by."""
-    if isinstance(part, Holdout):
-        return part.truth.measure(bytes(16))
-    return MeanLoss(part.n_samples)

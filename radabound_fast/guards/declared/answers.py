@@ -240,7 +240,7 @@ class CrossValidatedAnswer(DeclaredSearchAnswer):
 
 
 class Comparison(NamedTuple):
-    """How much better one model of a `DeclaredSearch` is than another.
+    """How much better one model of a search is than another.
 
     Attributes
     ----------
@@ -249,13 +249,23 @@ class Comparison(NamedTuple):
     gain_low, gain_high : float
         Limits of the population's gain, for all comparisons at once.
     nats : float
-        The price of delta and both keys together.
+        The price of delta and both keys together; of finalists that of all pairs.
+    asymptotic_low, asymptotic_high : float or None
+        The same limits at the bootstrap's level, of a `ConfirmedSearch` that has them.
     """
 
     gain: float
     gain_low: float
     gain_high: float
     nats: float
+    asymptotic_low: float | None = None
+    asymptotic_high: float | None = None
+
+    def reversed(self) -> Comparison:
+        """Return how much better the second is than the first."""
+        low, high = self.asymptotic_low, self.asymptotic_high
+        beside = (None, None) if low is None or high is None else (-high, -low)
+        return Comparison(-self.gain, -self.gain_high, -self.gain_low, self.nats, *beside)
 
 
 class DeclaredSearchAnswers(ColumnAnswers[DeclaredSearchAnswer]):

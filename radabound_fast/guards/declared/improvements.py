@@ -16,18 +16,8 @@ class BestSoFar:
     """Queries a `DeclaredSearch` over `spaces.Improvements`, and returns the best level so far.
 
     Threads may share it, and so may the processes that open one database: the key of each query is
-    what all of them were shown before.
-
-    Parameters
-    ----------
-    search : DeclaredSearch
-        A search over ``spaces.Improvements(n_levels)`` that is queried in this way alone.
-    n_levels : int
-
-    Raises
-    ------
-    ValueError
-        The search has folds; or, by `query`, it was queried in another way.
+    what all of them were shown before.  It is a ValueError if the search has folds or, by `query`,
+    if it was queried in another way.
     """
 
     def __init__(self, search: DeclaredSearch, n_levels: int) -> None:
@@ -44,10 +34,7 @@ class BestSoFar:
     def query(self, y_pred: Any) -> float:
         """Query with the key that is due, and return the best value so far, rounded to a level.
 
-        Raises
-        ------
-        TypeError, ValueError
-            They are no predictions; nothing has changed then.
+        If they are no predictions, nothing has changed.
         """
         with self.lock:
             while True:

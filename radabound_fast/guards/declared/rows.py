@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +52,6 @@ class Rows:
         values: list[Any] = self.kept[row].tolist()
         return values
 
-    def in_order(self, rows: NDArray[np.int64]) -> Rows:
-        """Return the same rows in another order."""
-        return TakenRows(self.of, self.kept[rows], self.fingerprints[rows])
-
     def agrees(self, row: int, before: tuple[Any, ...], secret: bytes) -> bool:
         """Whether the row may be that of the query before, of which this is stored."""
         fingerprint = self.fingerprint_as(row, before, secret)
@@ -82,28 +78,21 @@ class TakenRows(Rows):
         super().__init__(kept, fingerprints)
         self.of = of
 
+    @classmethod
+    def joined(cls, blocks: Sequence[Self]) -> Self:
+        """Several blocks as one."""
+        kept = np.concatenate([block.kept for block in blocks])
+        return cls(blocks[0].of, kept, np.concatenate([block.fingerprints for block in blocks]))
+
+    def in_order(self, rows: NDArray[np.int64]) -> Self:
+        """Return the same rows in another order."""
+        return type(self)(self.of, self.kept[rows], self.fingerprints[rows])
+
     def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
         # of losses that are binary here and real there the fingerprints differ
         if self.of == "losses" and before[1] != self.kept[row, 1]:
             return 0
         return super().fingerprint_as(row, before, secret)
-
-
-class JoinedRows(Rows):
-    """Blocks of rows, one after the other."""
-
-    def __init__(self, blocks: Sequence[Rows]) -> None:
-        hashes = [block.fingerprints for block in blocks if block.fingerprints is not None]
-        kept = np.concatenate([block.kept for block in blocks])
-        super().__init__(kept, np.concatenate(hashes) if hashes else None)
-        self._blocks, self.of = blocks, blocks[0].of
-
-    def fingerprint_as(self, row: int, before: tuple[Any, ...], secret: bytes) -> int | None:
-        for block in self._blocks:
-            if row < len(block):
-                return block.fingerprint_as(row, before, secret)
-            row -= len(block)
-        raise IndexError(row)
 
 
 class LossRows(Rows):

@@ -39,8 +39,8 @@ from radabound_fast.guards.declared.best import BestAnswers
 from radabound_fast.guards.declared.rows import Rows
 from radabound_fast.guards.declared.task import Expected, SearchTask, Taken, not_one_a_row
 from radabound_fast.guards.log import hears_queries, note_answer, note_answers
-from radabound_fast.guards.opening import Judged
-from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.guards.opening import Judged, check_same
+from radabound_fast.holdout import Holdout, as_judged
 from radabound_fast.metrics import (
     COUNTED,
     MEANS,
@@ -55,13 +55,12 @@ from radabound_fast.rows.partial import Partial, each_of
 from radabound_fast.spaces import Space, as_space
 from radabound_fast.spaces.description import from_description
 from radabound_fast.spaces.messages import quoted, shown_key
-from radabound_fast.spaces.space import Codes, same_description
+from radabound_fast.spaces.space import Codes
 
 if TYPE_CHECKING:
     from radabound_fast.guards.report import Report
-    from radabound_fast.store import Durability, Path
+    from radabound_fast.store import Description, Durability, Path
     from radabound_fast.store.record import Entry, Query, SearchRecord
-    from radabound_fast.store.served import ServedDatabase
 
 # answers whose limits are computed one by one
 _FEW = 3
@@ -156,6 +155,8 @@ class DeclaredSearch(Guard):
     """
 
     needs: ClassVar[Literal["key", "guess"] | None] = "key"
+    _record: SearchRecord | None = None
+    _record_kind = "SearchRecord"
 
     @sealed
     def __init__(
@@ -190,7 +191,6 @@ class DeclaredSearch(Guard):
             self.allow_reruns,
             with_fingerprints=n_best is None,
         )
-        self._record: SearchRecord | None = None  # the database it was opened from
         self._logs = hears_queries()
         # a query changes this and nothing else, in one step, so that an interrupt leaves nothing
         # half done; nats and the fingerprint are stored too
@@ -383,9 +383,12 @@ class DeclaredSearch(Guard):
         TypeError, ValueError
             As in `query`, for any row; nothing has changed then.
         """
-        codes, numbers, nats = self._task.find_many(keys, reruns)
-        rows = self._task.read_many(Y_pred, nats, n_threads)
-        return self._many(Taken(codes, numbers, nats, rows))
+        task = self._task
+        if check_count(n_threads=n_threads) > 1:
+            options = {"keys": keys, "reruns": reruns, "n_threads": n_threads}
+            return self._many(task.taken(task.reduce(Y_pred, **options)))
+        codes, numbers, nats = task.find_many(keys, reruns)
+        return self._many(Taken(codes, numbers, nats, task.read(Y_pred, 2, nats)))
 
     # ---- rows that are counted elsewhere ------------------------------------------------------
 
@@ -770,7 +773,7 @@ class DeclaredSearch(Guard):
         all, and a key that one queried with other predictions is an error for every other.  The
         intervals do not rest on it: they are the same for a search that nobody shares.  The
         file is opened for each query and closed after it, so that a copy, in another process too,
-        writes to the same.
+        writes to the same.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -794,81 +797,40 @@ class DeclaredSearch(Guard):
         durability : {"power", "process"}
             "power": an answer waits for the disk.  "process": it does not, and a power cut may
             cost the record.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and no parameters to make one.
-        ValueError
-            It was made with other parameters or for another holdout, or is no such database.
-        OSError
-            It cannot be read and written.
         """
-        from radabound_fast.store import SearchRecord, open_record
+        return cls._open(locals())
 
-        name, new, made = os.fsdecode(path), None, None
-        whose = Judged(judged, holdout_id)
-        options: dict[str, Any] = {
-            "delta": delta,
-            "allow_reruns": allow_reruns,
-            "two_sided": two_sided,
-            "n_folds": n_folds,
+    def _description(self) -> Description:
+        return {
+            "kind": self.kind,
+            "parameters": self.parameters,
+            "secret": self._task.secret.hex(),
+            "metric": self._terms.measure.describe(),
         }
-        if space is not None or delta is not None:
-            made = cls(whose.apart(), space, baseline=baseline, **options)
-            new = {
-                "parameters": made._parameters(),
-                "holdout": whose.new_identity(),
-                "secret": made._task.secret.hex(),
-                "metric": made._terms.measure.describe(),
-            }
-        record = open_record(SearchRecord, path, durability, new)
-        stored = record.description["parameters"]
-        whose.check_made_for(name, record.description["holdout"])
-        if made is None:
-            arguments = dict(stored)
-            if whose.holdout is None:
-                whose.holdout = Losses(arguments["n_samples"])
-            del arguments["n_samples"]
-            arguments["space"] = from_description(stored["space"])
-            whose.take_stored_metric(record.description["metric"])
-            made = cls(whose.apart(), baseline=baseline, **arguments)
-        for parameter, value in made._parameters().items():
-            if not same_description(value, stored.get(parameter)):
-                raise ValueError(
-                    f"{parameter} must be {stored.get(parameter)!r:.200}, with which {name} was "
-                    f"made, got {value!r:.200}"
-                )
-        secret, truth = bytes.fromhex(record.description["secret"]), made._task.truth
-        stored_measure = measure_from(record.description)
-        # for reading: a search that was made on labels, without them
-        measure = stored_measure if judged is None else made._measure_of(truth, secret)
-        terms = made._terms_for(measure)
-        made._task = replace(made._task, secret=secret, terms=terms)
-        if terms.measure != stored_measure:
-            raise ValueError(
-                f"metric, options, weights, groups and baseline must be those with which {name} "
-                f"was made, {stored_measure}"
-            )
-        made._record = record
-        if whose.holdout is not None:
-            made._holdout = whose.holdout
-        made._holdout.note_guard(record.path)
-        return made
 
-    @property
-    def database(self) -> SearchRecord | None:
-        """The database that the search was opened from, if it was."""
-        return self._record
+    @classmethod
+    def _of_file(
+        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
+    ) -> Self:
+        parameters = dict(stored["parameters"])
+        n_samples = parameters.pop("n_samples")
+        if are_given:
+            whose.apart()  # raises where there is nothing to judge
+        else:
+            space = from_description(parameters["space"])
+            given = parameters | {"space": space, "baseline": given["baseline"]}
+        search = cls(whose.as_stored(stored["metric"], n_samples), **given)
+        secret, measure = bytes.fromhex(stored["secret"]), measure_from(stored)
+        if whose.holdout is not None:  # None: for reading, a search on labels without them
+            measure = search._measure_of(search._task.truth, secret)
+        search._task = replace(search._task, secret=secret, terms=search._terms_for(measure))
+        check_same(name, search._description(), stored)
+        return search
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The search's parameters as JSON values."""
-        return self._parameters()
-
-    def _parameters(self) -> dict[str, Any]:
-        # as they come back from JSON
-        import json
+        import json  # which many queries need not
 
         space = json.loads(json.dumps(self.space.describe(), allow_nan=False))
         return {
@@ -879,14 +841,6 @@ class DeclaredSearch(Guard):
             "two_sided": self.two_sided,
             "n_folds": self.n_folds,
         }
-
-    def share_transactions(self) -> ServedDatabase:
-        """Have the calls of an opened search committed together from now on, with a log of them."""
-        from radabound_fast.store.served import ServedDatabase
-
-        if self._record is None:
-            raise RuntimeError("this search is in no database: share it as a database (open)")
-        return ServedDatabase(self._record)
 
     def outlook(self) -> Outlook:
         """Return in words what is left, for people."""
@@ -904,9 +858,6 @@ class DeclaredSearch(Guard):
         lows, highs = self._terms.intervals(kept, np.array([row[-1] for row in stored]))
         widths = self._terms.half_width(self._terms.measure.values(kept), lows, highs)
         return zip(lows.tolist(), highs.tolist(), np.asarray(widths).tolist(), strict=True)
-
-    def close(self) -> None:
-        """Do nothing: the database of an opened search is open for the length of a query."""
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy goes its own way

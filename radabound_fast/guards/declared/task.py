@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -16,7 +17,7 @@ from radabound_fast._checks import check_count, counted, shown
 from radabound_fast._kernels.rows import PackedLosses
 from radabound_fast._kernels.support import sealed
 from radabound_fast.guards.declared.answers import Floats, Terms, joined_codes
-from radabound_fast.guards.declared.rows import JoinedRows, LossRows, Rows, TakenRows
+from radabound_fast.guards.declared.rows import LossRows, Rows, TakenRows
 from radabound_fast.metrics import COUNTED, MeanLoss, Measure, Truth, fingerprints_of, read_counts
 from radabound_fast.rows.partial import Ids, Partial, Task, in_threads, listed, stacked
 from radabound_fast.spaces.messages import quoted
@@ -204,15 +205,6 @@ class SearchTask(Task):
             np.array([nats for _, nats in found], np.float64),
         )
 
-    def read_many(self, y_pred: Any, nats: Floats, n_threads: int) -> Rows:
-        """Rows of predictions or losses, as many as nats, read on several threads."""
-
-        def read(rows: Any, part: slice) -> Rows:
-            return self.read(rows, 2, nats[part])
-
-        parts = in_threads(read, y_pred, n_threads)
-        return parts[0] if len(parts) == 1 else JoinedRows(parts)
-
     def read(self, y_pred: Any, ndim: int, nats: Floats) -> Rows:
         """Rows of predictions or losses, as many as nats, and what is stored of them."""
         secret = self.secret if self.with_fingerprints else None
@@ -280,7 +272,7 @@ class Taken(NamedTuple):
     codes: Codes
     reruns: NDArray[np.int64]
     nats: Floats
-    kept: Rows
+    kept: Any
 
     @classmethod
     def joined(cls, blocks: Sequence[Self]) -> Self:
@@ -289,7 +281,7 @@ class Taken(NamedTuple):
             joined_codes([block.codes for block in blocks]),
             np.concatenate([block.reruns for block in blocks]),
             np.concatenate([block.nats for block in blocks]),
-            JoinedRows([block.kept for block in blocks]),
+            TakenRows.joined([block.kept for block in blocks]),
         )
 
     def in_order(self, rows: NDArray[np.int64]) -> Self:
@@ -358,42 +350,26 @@ class Expected:
 
 def _finder(task: SearchTask, keys: Any, reruns: Any) -> Callable[[Ids], NDArray[np.int64]]:
     """A function from ids to their places among those of keys; -1: none of them."""
+    n = len(keys)
 
-    def ids_of(keys: Any) -> Ids:
-        codes, numbers, _ = task.find_many(keys, reruns)
+    def ids_of(start: int, stop: int) -> Ids:
+        part = keys[start:stop]
+        if isinstance(part, range):
+            part = np.arange(part.start, part.stop, part.step)
+        codes, numbers, _ = task.find_many(part, reruns)
         return task.ids_of(codes, numbers)
 
-    n = len(keys)
-    if isinstance(keys, range) and n and reruns is None and not task.allow_reruns:
-        first = listed(ids_of(keys[:1]))[0]
-
-        def side_by_side(start: int) -> bool:
-            part = keys[start : start + _BLOCK_KEYS]
-            ids = ids_of(np.arange(part.start, part.stop, part.step))
-            return np.array_equal(ids, first + start + np.arange(len(part)))
-
-        if all(map(side_by_side, range(0, n, _BLOCK_KEYS))):
+    if isinstance(keys, range) and n and not task.allow_reruns:
+        first = listed(ids_of(0, 1))[0]
+        edges = pairwise([*range(0, n, _BLOCK_KEYS), n])
+        if all(np.array_equal(ids_of(a, b), first + np.arange(a, b)) for a, b in edges):
             return lambda ids: np.where((ids >= first) & (ids < first + n), ids - first, -1)
-    ids = ids_of(keys)
-    if isinstance(ids, np.ndarray):
-        order = np.argsort(ids, kind="stable")
-        ordered = ids[order]
-        twice = order[1:][ordered[1:] == ordered[:-1]]
-        if not len(twice):
-            return lambda ids: _search(ordered, order, ids)
-        raise ValueError(f"keys must be different, got {quoted(keys[int(twice[0])])} twice")
+    ids = listed(ids_of(0, n))
     place_of = {one: place for place, one in enumerate(ids)}
     if len(place_of) < n:
         twice = next(place for place, one in enumerate(ids) if place_of[one] != place)
         raise ValueError(f"keys must be different, got {quoted(keys[twice])} twice")
     return lambda ids: np.array([place_of.get(one, -1) for one in listed(ids)], np.int64)
-
-
-def _search(ordered: Any, order: Any, ids: Any) -> NDArray[np.int64]:
-    if not len(ordered):
-        return np.full(len(ids), -1)
-    nearest = np.searchsorted(ordered, ids).clip(max=len(ordered) - 1)
-    return np.where(ordered[nearest] == ids, order[nearest], -1)
 
 
 def not_one_a_row(n_keys: int, n_rows: int) -> ValueError:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from radabound_fast._checks import certainty, counted
@@ -19,6 +18,7 @@ from radabound_fast.guards.base import Guard, Outlook
 from radabound_fast.guards.candidates import (
     Candidate,
     CandidateRows,
+    fingerprint_of,
     from_bytes,
     rows_of,
     to_bytes,
@@ -26,19 +26,16 @@ from radabound_fast.guards.candidates import (
 from radabound_fast.guards.exhausted import HoldoutExhausted
 from radabound_fast.guards.gate.history import History, Verdict
 from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
-from radabound_fast.guards.gate.rules import Comparators, GateRules
+from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
 from radabound_fast.guards.log import hears_queries, note_answer
-from radabound_fast.guards.opening import Judged, same_json
+from radabound_fast.guards.opening import AS_STORED, Judged, check_same
 from radabound_fast.guards.release import Rounded
 from radabound_fast.holdout import Holdout, Losses, as_judged
-from radabound_fast.store.events import EventList, Events, Turn
+from radabound_fast.store.events import Event, EventList, Events, Turn
 
 if TYPE_CHECKING:
-    from radabound_fast.store import Durability, EventRecord, Path
-    from radabound_fast.store.served import ServedDatabase
+    from radabound_fast.store import Description, Durability, EventRecord, Path
 
-# an argument of `Gate.open` that was left out: as in the file, or as the constructor's default
-_AS_STORED: Any = type("AsStored", (), {"__repr__": lambda _: "as stored"})()
 # passes more, for which `Gate.needed` looks ahead
 _AHEAD = (0, 1, 2, 5)
 
@@ -82,6 +79,9 @@ class Gate(Guard, Owned):
         "pass": passed or not.  "three": better, worse (the gain is at most the margin) or neither.
         ``Rounded(step)``: passed or not, and the gain (without a baseline the metric) rounded to a
         multiple of the step; every later candidate pays for it.
+    row_ids : sequence of str, length n_samples, optional
+        Names of the rows, all different, which a database keeps in this order: for results that
+        come by name.
 
     Raises
     ------
@@ -137,42 +137,51 @@ class Gate(Guard, Owned):
         n_candidates: int | None = None,
         promote: bool = True,
         release: str | Rounded = "pass",
+        row_ids: Sequence[str] | None = None,
     ) -> None:
-        super().__init__()
-        self._holdout: Holdout | Losses = as_judged(judged)
-        self._rows: CandidateRows | None = rows_of(self._holdout)
-        if self._holdout.labels is not None and isinstance(slices, Mapping):
+        conditions = {name: value for name, value in locals().items() if name in CONDITIONS}
+        holdout = as_judged(judged)
+        if holdout.labels is not None and isinstance(slices, Mapping):
             for name, rows in slices.items():
-                self._holdout.labels.check_rows(rows, name=f"slices[{name!r}]")
-        first = None if baseline is None else self._read_baseline(baseline)
-        self._rules = GateRules.of(
-            self.n_samples,
-            delta=delta,
-            margin=margin,
-            total_margin=total_margin,
-            at_least=at_least,
-            at_most=at_most,
-            slices=slices,
-            slice_margin=slice_margin,
-            n_candidates=n_candidates,
-            promote=promote,
-            release=release,
-            has_baseline=first is not None,
-        )
-        self.delta = self._rules.delta
-        self._row_ids: list[str] | None = None
-        self._described_metric = self._holdout.metric
-        self._events: Events = EventList()
-        self._record: EventRecord | None = None  # the database it was opened from
-        if first is not None:
-            self._events.turn(lambda turn: _append_baseline(turn, first))
-        self._logs = hears_queries()
+                holdout.labels.check_rows(rows, name=f"slices[{name!r}]")
+        rules = GateRules.of(holdout.n_samples, has_baseline=baseline is not None, **conditions)
+        self._set_up(holdout, rules, row_ids, os.urandom(16))
+        if baseline is not None:
+            self._begin(baseline)
         self._holdout.note_guard(None)
 
-    def _read_baseline(self, baseline: Any) -> NDArray[Any]:
+    def _set_up(
+        self,
+        holdout: Holdout | Losses,
+        rules: GateRules,
+        row_ids: Sequence[str] | None,
+        secret: bytes,
+    ) -> None:
+        """All of a gate but its baseline."""
+        Owned.__init__(self)
+        self._holdout, self._rules, self._secret = holdout, rules, secret
+        self.delta = rules.delta
+        self.row_ids = None if row_ids is None else _different_names(row_ids, self.n_samples)
+        self._rows: CandidateRows | None = rows_of(holdout)
+        self._measured: dict[str, Any] | None = None  # None: mean losses
+        if isinstance(holdout, Holdout):
+            measure = holdout.truth.measure(bytes(16))
+            self._measured = {
+                "name": measure.name,
+                "options": dict(measure.options),
+                "weighting": measure.weighting,
+                "classes": holdout.labels.hash_of_classes(),
+            }
+        self._events: Events = EventList()
+        self._logs = hears_queries()
+
+    def _begin(self, baseline: Any) -> None:
+        """Have the baseline's event, before there are others."""
         if isinstance(self._holdout, Holdout):
             self._holdout.truth.beside(baseline, None)  # raises where gains have no limits
-        return self._readable().read(baseline, "baseline")
+        stored = self._readable().read(baseline, "baseline")
+        event = {"event": "baseline", "fingerprint": fingerprint_of(stored, self._secret)}
+        self._events.turn(lambda turn: turn.append(event, to_bytes(stored)))
 
     def _readable(self) -> CandidateRows:
         if self._rows is None:
@@ -190,12 +199,7 @@ class Gate(Guard, Owned):
     @property
     def metric(self) -> str:
         """What candidates are measured by, a name in `radabound_fast.metrics.METRICS`."""
-        return self._described_metric
-
-    @property
-    def row_ids(self) -> list[str] | None:
-        """The names of the rows that the database keeps, if it was made with them."""
-        return self._row_ids
+        return "mean loss" if self._measured is None else str(self._measured["name"])
 
     @property
     def guarantee(self) -> str:
@@ -223,13 +227,13 @@ class Gate(Guard, Owned):
         so_far = f"{counted(verdict.n_passes, 'pass', 'passes')} so far"
         sure = f"{so_far}; with probability {certainty(self.delta)} none of this gate is ever wrong"
         if verdict.passed:
-            told = f"{name} passed: {claim} ({sure})."
+            text = f"{name} passed: {claim} ({sure})."
         elif verdict.verdict == "worse":
             gain = f"its gain over {other} is at most {self._rules.margin:g}"
-            told = f"{name} is worse: {gain} ({sure})."
+            text = f"{name} is worse: {gain} ({sure})."
         else:
-            told = f"{name} did not pass: these rows do not prove that {claim} ({so_far})."
-        return told if verdict.value is None else f"{told} Rounded: {verdict.value:g}."
+            text = f"{name} did not pass: these rows do not prove that {claim} ({so_far})."
+        return text if verdict.value is None else f"{text} Rounded: {verdict.value:g}."
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -305,21 +309,20 @@ class Gate(Guard, Owned):
         rules, history = self._rules, self._history()
         if not rules.has_baseline or rules.margin is None:
             raise ValueError("needed is of gains: this gate has no baseline with a margin")
-        found = {}
+        gains, (passes, *others) = {}, history.counts()
         for ahead in _AHEAD:
-            passes, *others = history.counts()
-            told = [passes + ahead, *others]
-            if rules.n_candidates is not None and sum(told) >= rules.n_candidates:
-                found[ahead] = math.inf
+            counts = [passes + ahead, *others]
+            if rules.n_candidates is not None and sum(counts) >= rules.n_candidates:
+                gains[ahead] = math.inf
                 continue
-            nats = self._nats(told)
-            found[ahead] = gain_needed(self.n_samples, disagreement, nats, margin=rules.margin)
-        return found
+            nats = self._nats(counts)
+            gains[ahead] = gain_needed(self.n_samples, disagreement, nats, margin=rules.margin)
+        return gains
 
     def _nats(self, counts: list[int]) -> float:
         """Return the nats of each one-sided limit of a candidate after these verdicts."""
-        nats = math.log(1.0 / self.delta)
-        nats += history_nats(counts, n_candidates=self._rules.n_candidates)
+        n_candidates = self._rules.n_candidates
+        nats = math.log(1.0 / self.delta) + history_nats(counts, n_candidates=n_candidates)
         if isinstance(self._rules.release, Rounded):
             nats += sum(counts) * self._rules.nats_a_release(self._readable())
         return nats
@@ -397,10 +400,10 @@ class Gate(Guard, Owned):
 
     def _answer(self, turn: Turn, stored: NDArray[Any], octets: bytes) -> Verdict:
         rules, rows = self._rules, self._readable()
-        history, digest = self._history_of(turn), _digest(stored)
+        history, fingerprint = self._history_of(turn), fingerprint_of(stored, self._secret)
         if history.is_closed:
             raise self._exhausted(history, "this gate is closed: its intervals were told")
-        found = history.find(digest)
+        found = history.find(fingerprint)
         if found is not None:
             verdict = history.verdicts[found - 1]
             if verdict.passed and history.takes_back(found):
@@ -410,27 +413,19 @@ class Gate(Guard, Owned):
             raise self._exhausted(
                 history, f"all {rules.n_candidates} declared candidates had their verdict"
             )
-        told, value = rules.decide(
+        verdict_given, value = rules.decide(
             rows,
             rows.candidate(stored),
-            self._comparators(turn, history, history.compared_with),
+            comparators(history.compared_with, partial(self._stored, turn, history)),
             self._nats(history.counts()),
         )
-        event = {"event": "candidate", "digest": digest, "verdict": told}
+        event = {"event": "candidate", "fingerprint": fingerprint, "verdict": verdict_given}
         turn.append(event if value is None else event | {"value": value}, octets)
         return self._history_of(turn).verdicts[-1]
 
     def _exhausted(self, history: History, reason: str) -> HoldoutExhausted:
         return HoldoutExhausted(
             f"{reason}; go on with a gate on fresh rows", n_answered=len(history.verdicts)
-        )
-
-    def _comparators(self, turn: Turn, history: History, production: int | None) -> Comparators:
-        if production is None:
-            return Comparators(None, None)
-        first = self._stored(turn, history, 0)
-        return Comparators(
-            first if production == 0 else self._stored(turn, history, production), first
         )
 
     def _stored(self, turn: Turn, history: History, number: int) -> Candidate:
@@ -495,24 +490,23 @@ class Gate(Guard, Owned):
             history = self._history_of(turn)
             if not history.is_closed:
                 turn.append({"event": "closed"})
+            # many in a row are compared with the same two
+            stored = lru_cache(maxsize=2)(partial(self._stored, turn, history))
             return GateReport(
                 metric=self._holdout.metric,
                 n_samples=self.n_samples,
                 delta=self.delta,
-                candidates=[self._judged(turn, history, one) for one in history.verdicts],
+                candidates=[self._judged(stored, history, one) for one in history.verdicts],
             )
 
         return self._events.turn(work)
 
-    def _judged(self, turn: Turn, history: History, verdict: Verdict) -> JudgedCandidate:
-        rules = self._rules
-        nats = self._nats(history.counts(verdict.number)) + math.log(2 * rules.n_estimates)
-        estimates = rules.estimates(
-            self._readable(),
-            self._stored(turn, history, verdict.number),
-            self._comparators(turn, history, verdict.compared_with),
-            nats,
-        )
+    def _judged(
+        self, stored: Callable[[int], Candidate], history: History, verdict: Verdict
+    ) -> JudgedCandidate:
+        nats = self._nats(history.counts(verdict.number)) + math.log(2 * self._rules.n_estimates)
+        others, candidate = comparators(verdict.compared_with, stored), stored(verdict.number)
+        estimates = self._rules.estimates(self._readable(), candidate, others, nats)
         return JudgedCandidate(verdict, nats, estimates)
 
     # ---- a database that processes share -----------------------------------------------------
@@ -525,17 +519,17 @@ class Gate(Guard, Owned):
         judged: Any = None,
         *,
         baseline: Any = None,
-        delta: float = _AS_STORED,
-        margin: float | None = _AS_STORED,
-        total_margin: float | None = _AS_STORED,
-        at_least: float | None = _AS_STORED,
-        at_most: float | None = _AS_STORED,
-        slices: Mapping[str, Any] | None = _AS_STORED,
-        slice_margin: float = _AS_STORED,
-        n_candidates: int | None = _AS_STORED,
-        promote: bool = _AS_STORED,
-        release: str | Rounded = _AS_STORED,
-        row_ids: Sequence[str] | None = None,
+        delta: float = AS_STORED,
+        margin: float | None = AS_STORED,
+        total_margin: float | None = AS_STORED,
+        at_least: float | None = AS_STORED,
+        at_most: float | None = AS_STORED,
+        slices: Mapping[str, Any] | None = AS_STORED,
+        slice_margin: float = AS_STORED,
+        n_candidates: int | None = AS_STORED,
+        promote: bool = AS_STORED,
+        release: str | Rounded = AS_STORED,
+        row_ids: Sequence[str] | None = AS_STORED,
         holdout_id: str | None = None,
         durability: Durability = "power",
     ) -> Self:
@@ -545,7 +539,7 @@ class Gate(Guard, Owned):
         it is returned, whatever crashes.  The file holds the conditions, the candidates'
         predictions (or losses), the verdicts and a salted hash of the labels; it holds neither
         labels nor counts.  Slices are kept as they are: one that is made of the labels shows them
-        to whoever reads the file.
+        to whoever reads the file.  Errors are those of `RadaBound.open`.
 
         Parameters
         ----------
@@ -559,162 +553,63 @@ class Gate(Guard, Owned):
         delta, margin, total_margin, at_least, at_most, slices, slice_margin, n_candidates, promote
             As for the constructor.  What is left out is as in the database, or as the constructor's
             default in a new one; what is given must be what it was made with.
-        release : {"pass", "three"} or Rounded, optional
+        release, row_ids
             The same.
-        row_ids : sequence of str, length n_samples, optional
-            Names of the rows, all different, which a new database keeps in this order: for results
-            that come by name.
         holdout_id : str, optional
             A name for a test set without labels.
         durability : {"power", "process"}
             "power": a verdict waits for the disk.  "process": it does not, and a power cut may cost
             the last ones.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no file and nothing to make one of.
-        ValueError
-            It was made with other conditions or for another test set, or is no such database.
-        OSError
-            It cannot be read and written.
         """
-        from radabound_fast.store import EventRecord, open_record
+        return cls._open(locals())
 
-        name, whose = os.fsdecode(path), Judged(judged, holdout_id)
-        given: dict[str, Any] = {
-            "delta": delta,
-            "margin": margin,
-            "total_margin": total_margin,
-            "at_least": at_least,
-            "at_most": at_most,
-            "slices": slices,
-            "slice_margin": slice_margin,
-            "n_candidates": n_candidates,
-            "promote": promote,
-            "release": release,
-        }
-        given = {one: value for one, value in given.items() if value is not _AS_STORED}
-        new = None
-        if judged is not None and not os.path.exists(path):
-            made = cls(whose.apart(), baseline=baseline, **given)
-            new = made._description(whose) | {"row_ids": made._checked_ids(row_ids)}
-        record = open_record(EventRecord, path, durability, new)
-        described = record.description
-        if described.get("kind") != cls.kind:
-            raise ValueError(f"{name} must hold a {cls.kind}, it holds a {described.get('kind')}")
-        gate = cls._of_file(name, described, whose, given)
-        if row_ids is not None and gate._checked_ids(row_ids) != gate.row_ids:
-            raise ValueError(f"row_ids must be those with which {name} was made")
-        gate._take_record(name, record, baseline)
-        return gate
-
-    def _description(self, whose: Judged) -> dict[str, Any]:
-        """Return what never changes of a gate, as JSON values."""
+    def _description(self) -> Description:
         return {
             "kind": self.kind,
             "parameters": {"n_samples": self.n_samples} | self._rules.describe(),
-            "holdout": whose.new_identity(),
-            "metric": self._metric(),
-        }
-
-    def _checked_ids(self, row_ids: Sequence[str] | None) -> list[str] | None:
-        if row_ids is None:
-            return None
-        listed = list(row_ids)
-        if len(listed) != self.n_samples or len(set(listed)) != len(listed):
-            raise ValueError(
-                f"row_ids must be {self.n_samples} different names, got {len(listed)}, "
-                f"{len(set(listed))} of them different"
-            )
-        if not all(isinstance(one, str) for one in listed):
-            raise TypeError("row_ids must be strings")
-        return listed
-
-    def _metric(self) -> dict[str, Any] | None:
-        """Return what candidates are measured by, as JSON values; None: mean losses."""
-        if not isinstance(self._holdout, Holdout):
-            return None
-        measure, labels = self._holdout.truth.measure(bytes(16)), self._holdout.labels
-        return {
-            "name": measure.name,
-            "options": dict(measure.options),
-            "weighting": measure.weighting,
-            "classes": labels.hash_of_classes(),
+            "secret": self._secret.hex(),
+            "metric": self._measured,
+            "row_ids": self.row_ids,
         }
 
     @classmethod
     def _of_file(
-        cls, name: str, described: dict[str, Any], whose: Judged, given: dict[str, Any]
+        cls, name: str, stored: Description, whose: Judged, given: dict[str, Any], are_given: bool
     ) -> Self:
-        """Return a gate with the conditions of a file, once what is given was compared with it."""
-        whose.check_made_for(name, described["holdout"])
-        arguments = dict(described["parameters"])
-        n_samples = arguments.pop("n_samples")
-        whose.take_stored_metric(described["metric"])
-        is_readable = whose.holdout is not None
-        if whose.holdout is None:
-            whose.holdout, is_readable = Losses(n_samples), described["metric"] is None
-        rules = GateRules.from_description(arguments, n_samples)
-        if whose.holdout.n_samples != n_samples:
-            raise ValueError(
-                f"judged must have {n_samples} rows, with which {name} was made, got "
-                f"{whose.holdout.n_samples}"
-            )
-        wanted = rules.with_changes(n_samples, given).describe()
-        for parameter, value in wanted.items():
-            if not same_json(value, arguments[parameter]):
-                shown = f", {arguments[parameter]!r}, got {value!r}" * (parameter != "slices")
-                raise ValueError(f"{parameter} must be that with which {name} was made{shown}")
+        parameters, changes = dict(stored["parameters"]), dict(given)
+        n_samples, baseline = parameters.pop("n_samples"), changes.pop("baseline")
+        holdout = whose.as_stored(stored["metric"], n_samples)
+        row_ids = changes.pop("row_ids", stored["row_ids"])
+        rules = GateRules.from_description(parameters, n_samples)
+        if baseline is not None and not rules.has_baseline:
+            raise ValueError(f"baseline must be left out: {name} was made without one")
         gate = cls.__new__(cls)
-        Owned.__init__(gate)
-        gate._holdout, gate._rules, gate.delta = whose.holdout, rules, rules.delta
-        gate._row_ids, metric = described["row_ids"], described["metric"]
-        gate._described_metric = "mean loss" if metric is None else metric["name"]
-        gate._rows = rows_of(whose.holdout) if is_readable else None
-        if is_readable and not same_json(gate._metric(), described["metric"]):
-            raise ValueError(
-                f"metric, its options, classes, weights and groups must be those with which {name} "
-                "was made"
-            )
+        rules = rules.with_changes(n_samples, changes)
+        gate._set_up(holdout, rules, row_ids, bytes.fromhex(stored["secret"]))
+        if whose.holdout is None and stored["metric"] is not None:  # to be shown, without labels
+            gate._rows, gate._measured = None, stored["metric"]
+        check_same(name, gate._description(), stored)
+        if baseline is not None:
+            gate._begin(baseline)
         return gate
 
-    def _take_record(self, name: str, record: EventRecord, baseline: Any) -> None:
-        """Have the events of a database from now on."""
-        self._events = self._record = record
-        self._logs = hears_queries()
-        first = None if baseline is None else self._read_baseline(baseline)
+    def _keep_in(self, record: EventRecord) -> None:
+        def begun(turn: Turn) -> list[tuple[Event, bytes]]:
+            return [(event, turn.content(0)) for event in turn.events]
+
+        first = self._events.read(begun)  # the baseline's event, if it is known here
 
         def begin(turn: Turn) -> None:
-            if not self._rules.has_baseline:
-                if first is not None:
-                    raise ValueError(f"baseline must be left out: {name} was made without one")
-            elif first is None:
-                if not turn.events:
-                    raise ValueError(f"baseline must be given: {name} was made with one")
-            elif not turn.events:
-                _append_baseline(turn, first)
-            elif turn.events[0]["digest"] != _digest(first):
-                raise ValueError(f"baseline must be that with which {name} was made")
+            if not turn.events and not first and self._rules.has_baseline:
+                raise ValueError(f"baseline must be given: {record.path} was made with one")
+            if not turn.events:
+                for event, content in first:
+                    turn.append(event, content)
+            elif first and first[0][0] != turn.events[0]:
+                raise ValueError(f"baseline must be that with which {record.path} was made")
 
         record.turn(begin)
-        self._holdout.note_guard(record.path)
-
-    @property
-    def database(self) -> EventRecord | None:
-        """The database that the gate was opened from, if it was."""
-        return self._record
-
-    def share_transactions(self) -> ServedDatabase:
-        """Have the calls of an opened gate committed together from now on, with a log of them."""
-        from radabound_fast.store.served import ServedDatabase
-
-        if self._record is None:
-            raise RuntimeError("this gate is in no database: share it as a database (open)")
-        return ServedDatabase(self._record)
-
-    def close(self) -> None:
-        """Do nothing: the database of an opened gate is open for the length of a query."""
+        self._record = self._events = record
 
     def __repr__(self) -> str:
         history = self._history()
@@ -724,12 +619,13 @@ class Gate(Guard, Owned):
         )
 
 
-def _append_baseline(turn: Turn, stored: NDArray[Any]) -> None:
-    turn.append({"event": "baseline", "digest": _digest(stored)}, to_bytes(stored))
-
-
-def _digest(stored: NDArray[Any]) -> str:
-    """Return a hash by which the same predictions are known again."""
-    little = np.ascontiguousarray(stored, stored.dtype.newbyteorder("<"))
-    head = f"{little.dtype.str} {little.shape}".encode()
-    return hashlib.blake2b(head + little.tobytes(), digest_size=16).hexdigest()
+def _different_names(row_ids: Sequence[str], n_samples: int) -> list[str]:
+    listed = list(row_ids)
+    if len(listed) != n_samples or len(set(listed)) != len(listed):
+        raise ValueError(
+            f"row_ids must be {n_samples} different names, got {len(listed)}, "
+            f"{len(set(listed))} of them different"
+        )
+    if not all(isinstance(one, str) for one in listed):
+        raise TypeError("row_ids must be strings")
+    return listed

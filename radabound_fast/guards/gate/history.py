@@ -42,47 +42,28 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
-        told = {} if self.value is None else {"value": self.value}
-        return {
-            "passed": self.passed,
-            "verdict": self.verdict,
-            "number": self.number,
-            "n_passes": self.n_passes,
-            "compared_with": self.compared_with,
-        } | told
+        fields = {"passed": self.passed} | vars(self)
+        if self.value is None:
+            del fields["value"]
+        return fields
 
 
 class History:
-    """The events of a gate, read in order.
+    """The events of a gate, read in order; the first is the baseline's, if there is one.
 
-    Parameters
-    ----------
-    events : sequence of dict
-        The first is the baseline's, if there is one.
-    verdicts : sequence of str
-        Those that the gate can give.
-    promote : bool
-        Whether what passes becomes the baseline.
-
-    Attributes
-    ----------
-    verdicts : list of Verdict
-        One a candidate, in order.
-    path : list of int
-        The candidates that are or were in production, the last of them now; 0: the baseline.
-    is_closed : bool
-        Whether the gate's intervals were told.
+    `verdicts` are those that the gate can give; with `promote` what passes becomes the baseline.
     """
 
     def __init__(self, events: Sequence[Event], verdicts: Sequence[str], promote: bool) -> None:
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[Verdict] = []  # one a candidate, in order
+        # the candidates that are or were in production, the last of them now; 0: the baseline
         self.path: list[int] = []
-        self.is_closed = False
+        self.is_closed = False  # whether the gate's intervals were released
         self._kinds, self._promote, n_passes = verdicts, promote, 0
-        # the place of each candidate's event, and of the event that has its predictions' digest
+        # the places of each candidate's event, and who has which fingerprint, compared with whom
         self._place_of: dict[int, int] = {}
-        self._asked: dict[tuple[str, int | None], int] = {}
-        self._digest_of: dict[int, str] = {}
+        self._candidate_of: dict[tuple[int, int | None], int] = {}
+        self._fingerprint_of: dict[int, int] = {}
         for place, event in enumerate(events):
             what = event["event"]
             if what == "baseline":
@@ -91,7 +72,7 @@ class History:
             elif what == "candidate":
                 number, compared_with = len(self.verdicts) + 1, self.compared_with
                 self._note(number, place, event)
-                self._asked[event["digest"], compared_with] = number
+                self._candidate_of[event["fingerprint"], compared_with] = number
                 n_passes += event["verdict"] in PASSES
                 self.verdicts.append(
                     Verdict(event["verdict"], number, n_passes, compared_with, event.get("value"))
@@ -106,7 +87,7 @@ class History:
                 self.is_closed = True
 
     def _note(self, number: int, place: int, event: Event) -> None:
-        self._place_of[number], self._digest_of[number] = place, event["digest"]
+        self._place_of[number], self._fingerprint_of[number] = place, event["fingerprint"]
 
     @property
     def compared_with(self) -> int | None:
@@ -122,12 +103,12 @@ class History:
         """Return the place of a candidate's event among all."""
         return self._place_of[number]
 
-    def find(self, digest: str) -> int | None:
+    def find(self, fingerprint: int) -> int | None:
         """Return the candidate whose verdict answers these predictions now, if there is one."""
         current = self.compared_with
-        if current and self._digest_of[current] == digest:  # it is in production: it has passed
+        if current and self._fingerprint_of[current] == fingerprint:  # in production: it has passed
             return current
-        return self._asked.get((digest, current))
+        return self._candidate_of.get((fingerprint, current))
 
     def takes_back(self, number: int) -> bool:
         """Whether a candidate that has passed, and was revoked, is in production again."""
@@ -135,5 +116,5 @@ class History:
 
     def counts(self, number: int | None = None) -> list[int]:
         """Return how often each verdict was given, before a candidate or so far."""
-        told = [one.verdict for one in self.verdicts[: None if number is None else number - 1]]
-        return [told.count(kind) for kind in self._kinds]
+        verdicts = [one.verdict for one in self.verdicts[: None if number is None else number - 1]]
+        return [verdicts.count(kind) for kind in self._kinds]

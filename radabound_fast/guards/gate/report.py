@@ -62,12 +62,7 @@ class GateReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
-        return {
-            "metric": self.metric,
-            "n_samples": self.n_samples,
-            "delta": self.delta,
-            "candidates": [one.to_dict() for one in self.candidates],
-        }
+        return vars(self) | {"candidates": [one.to_dict() for one in self.candidates]}
 
     def __str__(self) -> str:
         names = list(self.candidates[0].estimates) if self.candidates else ["value"]

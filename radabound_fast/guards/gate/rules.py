@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,16 +33,17 @@ class Comparators(NamedTuple):
     first: Candidate | None
 
 
+def comparators(production: int | None, stored: Callable[[int], Candidate]) -> Comparators:
+    """The models that the candidate in production stands for; `stored` has them by number."""
+    if production is None:
+        return Comparators(None, None)
+    first = stored(0)
+    return Comparators(first if production == 0 else stored(production), first)
+
+
 @dataclass(frozen=True, eq=False)
 class GateRules:
-    """The conditions of a gate; the attributes are `Gate`'s parameters.
-
-    Attributes
-    ----------
-    slices : dict of str to ndarray of bool, shape (n_samples,)
-    has_baseline : bool
-        Whether candidates are compared with another model.
-    """
+    """The conditions of a gate: `Gate`'s parameters, and whether candidates have a comparator."""
 
     delta: float
     margin: float | None
@@ -57,50 +58,18 @@ class GateRules:
     has_baseline: bool
 
     @classmethod
-    def of(
-        cls,
-        n_samples: int,
-        *,
-        delta: Any,
-        margin: Any,
-        total_margin: Any,
-        at_least: Any,
-        at_most: Any,
-        slices: Mapping[str, Any] | None,
-        slice_margin: Any,
-        n_candidates: Any,
-        promote: Any,
-        release: Any,
-        has_baseline: bool,
-    ) -> Self:
-        """Check the arguments of a gate.
-
-        Raises
-        ------
-        TypeError, ValueError
-            One is of the wrong type or out of its range, or no condition is left.
-        """
-        if not isinstance(release, Rounded):
-            check_choice(VERDICTS, release=release)
-        real = {
-            name: None if value is None else check_real(**{name: value})
-            for name, value in (
-                ("margin", margin),
-                ("total_margin", total_margin),
-                ("at_least", at_least),
-                ("at_most", at_most),
-            )
-        }
-        rules = cls(
-            delta=check_delta(delta),
-            slices=_slices_of(slices, n_samples),
-            slice_margin=check_real(slice_margin=slice_margin),
-            n_candidates=None if n_candidates is None else check_count(n_candidates=n_candidates),
-            promote=check_bool(promote=promote),
-            release=release,
-            has_baseline=has_baseline,
-            **real,
-        )
+    def of(cls, n_samples: int, **arguments: Any) -> Self:
+        """Check the arguments of a gate, by name; a ValueError too if they leave no condition."""
+        if not isinstance(arguments["release"], Rounded):
+            check_choice(VERDICTS, release=arguments["release"])
+        for name in ("margin", "total_margin", "at_least", "at_most", "slice_margin"):
+            if arguments[name] is not None or name == "slice_margin":
+                arguments[name] = check_real(**{name: arguments[name]})
+        if arguments["n_candidates"] is not None:
+            arguments["n_candidates"] = check_count(n_candidates=arguments["n_candidates"])
+        arguments["promote"] = check_bool(promote=arguments["promote"])
+        arguments["slices"] = _slices_of(arguments["slices"], n_samples)
+        rules = cls(**arguments | {"delta": check_delta(arguments["delta"])})
         rules._check_together()
         return rules
 
@@ -224,6 +193,10 @@ class GateRules:
             assert self.total_margin is not None
             return estimate.low > self.total_margin
         return estimate.low >= -self.slice_margin
+
+
+# those that are `Gate`'s parameters
+CONDITIONS = {each.name for each in fields(GateRules)} - {"has_baseline"}
 
 
 def _better(margin: float | None, other: str) -> str:

@@ -1,0 +1,121 @@
+"""What one team, and all together, may have: limits, and the replies that name them.
+
+A reply says which limit it is, how much is left of it, and where that depends on the clock, when to
+come again.
+
+================  ======  ==========================================================================
+limit             status  what is bounded
+================  ======  ==========================================================================
+octets_a_call     413     octets of a body
+rows_a_call       413     rows of a `query_many`
+octets_a_row      413     octets of the line of a body, in which the keys are, for each row
+calls_at_once     429     calls of a team that wait for a reply
+octets_at_once    429     octets of bodies that the calls of a team hold in memory meanwhile
+answers_a_day     429     answers to a team (UTC); with "all" in its name those to all teams
+until             403     when queries end
+keys              403     the part of a declared space that is the team's own
+================  ======  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from radabound_fast._checks import counted
+from radabound_fast.service.replies import Refusal, Reply, error_reply
+from radabound_fast.service.tokens import Team
+
+# in one call, so that one takes seconds at most; the reply is stored
+MOST_ROWS = 20_000
+# of the line of a body for each row, since keys are stored with the reply
+MOST_ROW_OCTETS = 1000
+# of one team
+CALLS_AT_ONCE = 64
+# octets of all bodies in memory, in units of the largest body
+BODIES = 8
+
+
+def limit_reply(
+    status: int, limit: str, message: str, left: int, retry_after: int | None = None
+) -> Reply:
+    """The reply to a call that exceeds a limit.
+
+    Parameters
+    ----------
+    status : int
+        429 where the same call is taken later, 413 where a smaller one is, 403 where none is.
+    limit, message : str
+        Its name, and in words.
+    left : int
+        How much of it is left.
+    retry_after : int, optional
+        Seconds until the same call is taken.
+    """
+    kind = {403: "PermissionError", 413: "ValueError"}.get(status, "RuntimeError")
+    reply = error_reply(status, kind, message, "refused", limit=limit, left=left)
+    return reply._replace(retry_after=retry_after)
+
+
+def size_reply(limit: str, what: str, most: int, asked: int | None = None) -> Reply:
+    """The reply to a call that is too large."""
+    got = "" if asked is None else f", got {asked:,}"
+    return limit_reply(413, limit, f"{what} must be at most {most:,} a call{got}", most)
+
+
+def ended(team: Team, together: Team, now: datetime) -> Reply | None:
+    """A refusal if queries of a team, or of all, have ended."""
+    for whose, limit in ((f"queries of {team.name}", team), ("queries", together)):
+        if limit.until is not None and now >= limit.until:
+            reason = f"{whose} ended on {limit.until:%Y-%m-%d at %H:%M %Z}"
+            return limit_reply(403, "until", reason, 0)
+    return None
+
+
+class AtOnce:
+    """What the calls of each team hold until their replies: themselves, and their bodies.
+
+    A team may hold as many octets as it leaves free: alone half of all, beside one other a third,
+    so that room is left for whoever comes, however many hold all they may.
+
+    Parameters
+    ----------
+    octets : int
+        Of all bodies.
+    """
+
+    def __init__(self, octets: int) -> None:
+        self._free = octets
+        self._calls: Counter[str] = Counter()
+        self._octets: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def call(self, team: Team) -> Iterator[None]:
+        """Count a call of a team for the length of a block; Refusal if there are too many."""
+        if self._calls[team.name] >= CALLS_AT_ONCE:
+            reason = f"{counted(CALLS_AT_ONCE, 'call')} of {team.name} wait, and no more may"
+            raise Refusal(limit_reply(429, "calls_at_once", reason, 0, 1))
+        self._calls[team.name] += 1
+        try:
+            yield
+        finally:
+            self._calls[team.name] -= 1
+
+    def hold(self, team: Team, n: int) -> None:
+        """Count octets as held until they are let go; Refusal if there is no room for them."""
+        left = (self._free - self._octets[team.name]) // 2
+        if n > left:
+            reason = (
+                f"nothing was counted: too many bodies at once, {team.name} may hold "
+                f"{counted(max(left, 0), 'octet')} more now"
+            )
+            raise Refusal(limit_reply(429, "octets_at_once", reason, max(left, 0), 1))
+        self._octets[team.name] += n
+        self._free -= n
+
+    def let_go(self, team: Team, n: int) -> None:
+        """Count octets as held no longer."""
+        self._octets[team.name] -= n
+        self._free += n

@@ -1,0 +1,72 @@
+"""Replies to calls."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, NamedTuple
+
+from radabound_fast._checks import counted
+from radabound_fast.guards.exhausted import HoldoutExhausted
+from radabound_fast.store.description import Damaged
+
+logger = logging.getLogger("radabound_fast.service")
+
+
+class Reply(NamedTuple):
+    """The reply to a call."""
+
+    status: int
+    body: bytes
+    outcome: str  # answered, repeated, halted, refused, failed: what is counted
+    n_answers: int = 0
+    retry_after: int | None = None  # seconds, after which the same call may have another reply
+
+
+class Refusal(Exception):
+    """An error that ends a request, with its reply."""
+
+    def __init__(self, reply: Reply, **headers: str) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def error_reply(status: int, kind: str, message: str, outcome: str, **more: Any) -> Reply:
+    """An error as JSON; whoever gets a 503 is told to come again after a second."""
+    fields = {"error": {"type": kind, "message": message, **more}}
+    retry_after = 1 if status == 503 else None
+    return Reply(status, json.dumps(fields).encode(), outcome, retry_after=retry_after)
+
+
+def bad_request(error: Exception) -> Reply:
+    """Bad input, with the library's own message."""
+    kind = "TypeError" if isinstance(error, TypeError) else "ValueError"
+    return error_reply(400, kind, str(error), "refused")
+
+
+def unavailable(error: Exception, before: str = "") -> Reply:
+    """A database that cannot be used; the names of its files go to the log alone."""
+    kind, why = "RuntimeError", "the service failed"
+    if isinstance(error, OSError | RuntimeError | Damaged) and (
+        not isinstance(error, HoldoutExhausted)
+    ):
+        logger.error("%s%s: %s", before, type(error).__name__, error)
+        why = getattr(error, "strerror", None) or "the database does not answer"
+        kind = "OSError" if isinstance(error, OSError) else kind
+    else:  # the message may contain anything, a label too
+        logger.error("%s%s", before, type(error).__name__)
+    return error_reply(503, kind, before + why, "failed")
+
+
+def internal_error(error: Exception) -> Reply:
+    """A bug in one call; the message may contain anything, and goes nowhere."""
+    logger.error("a call failed: %s", type(error).__name__)
+    return error_reply(500, "RuntimeError", "nothing was counted: the service failed", "failed")
+
+
+def exhausted(n_answered: int) -> Reply:
+    """The halt."""
+    # without the guard's own words, which tell how complex the query was
+    reason = f"the holdout is spent after {counted(n_answered, 'answer')}: this query is withheld"
+    return error_reply(410, "HoldoutExhausted", reason, "halted", n_answered=n_answered)
