@@ -199,6 +199,7 @@ def report_figure(
     highs: ArrayLike,
     best: ArrayLike,
     *,
+    numbers: ArrayLike | None = None,
     baseline: float | None = None,
     metric: str,
     title: str,
@@ -212,6 +213,8 @@ def report_figure(
         Of each answer.  A side that an interval does not have ends at the value.
     best : array_like of int, shape (n_queries,)
         After each query, the place (0 is the first) of the best answer so far.
+    numbers : array_like of int, shape (n_queries,), optional
+        Where these are some answers of more: the number of each, rising; the last is that of all.
     baseline : float, optional
         A dashed line.
     metric, title, subtitle : str
@@ -229,33 +232,39 @@ def report_figure(
         A curve is empty or not one-dimensional, or lengths differ.
     """
     scores = _curve(values=values)
-    n_models = len(scores)
-    low, high = _curve(lows=lows, length=n_models), _curve(highs=highs, length=n_models)
-    place = _curve(best=best, length=n_models).astype(np.int64)
-    last = place[-1]
+    n_shown = len(scores)
+    low, high = _curve(lows=lows, length=n_shown), _curve(highs=highs, length=n_shown)
+    place = _curve(best=best, length=n_shown).astype(np.int64)
+    number = np.arange(1, n_shown + 1)
+    if numbers is not None:
+        number = _curve(numbers=numbers, length=n_shown).astype(np.int64)
+    last, n_models = place[-1], int(number[-1])
     figure, axes = _figure(title, subtitle, n_models, "models, in the order asked", log=False)
     axes.set_ylabel(metric, color=INK)
-    number = np.arange(1, n_models + 1)
     bottom, top = _sight(scores, low, high, last)
     seen = (scores >= bottom) & (scores <= top)
     axes.axhspan(low[last], high[last], color=BAND, linewidth=0)
-    if n_models > _MOST_MARKS:
+    if n_shown > _MOST_MARKS:
         shades = LinearSegmentedColormap.from_list("models", [PALE_BLUE, LIGHT_BLUE])
         extent = (0.5, n_models + 0.5, bottom, top)
         axes.hexbin(number, scores, gridsize=(90, 36), extent=extent, mincnt=1, cmap=shades)
         ends = [(float(np.median(scores)), "models (darker:\nmore of them)", LIGHT_BLUE)]
     else:
-        thin = min(2.0, max(0.25, 230 / n_models))  # so that they stay apart
+        thin = min(2.0, max(0.25, 230 / n_shown))  # so that they stay apart
         axes.vlines(number[seen], low[seen], high[seen], color=PALE_BLUE, linewidth=thin)
         axes.plot(number[seen], scores[seen], "o", color=LIGHT_BLUE, markersize=1 + 1.5 * thin)
-        ends = [(float(np.clip(scores[-1], bottom, top)), "each model,\nits interval", LIGHT_BLUE)]
+        which = "each model,\nits interval"
+        if n_shown < n_models:
+            which = f"{n_shown:,} of them,\ntheir intervals"
+        ends = [(float(np.clip(scores[-1], bottom, top)), which, LIGHT_BLUE)]
         ends = ends if n_models > 1 else []
-    queries, so_far = _steps(scores[place])
+    places, so_far = _steps(scores[place])
+    queries = np.append(number, n_models + 1)[places.astype(np.int64) - 1]
     axes.plot(queries - 0.5, so_far, color=BLUE, linewidth=1.8)  # a model in the middle of its step
-    axes.vlines(last + 1, low[last], high[last], color=BLUE, linewidth=2.6, zorder=4)
+    axes.vlines(number[last], low[last], high[last], color=BLUE, linewidth=2.6, zorder=4)
     ring: dict[str, Any] = {"color": "white", "mec": BLUE, "mew": 2, "ms": 8, "zorder": 5}
-    axes.plot([last + 1], scores[last], "o", clip_on=False, **ring)
-    ends.append((scores[last], f"the best:\nmodel {last + 1:,}", BLUE))
+    axes.plot([number[last]], scores[last], "o", clip_on=False, **ring)
+    ends.append((scores[last], f"the best:\nmodel {number[last]:,}", BLUE))
     edge = high[last] if high[last] > scores[last] else low[last]
     ends.append((edge, "interval of\nthe best", FAINT))
     if baseline is not None:

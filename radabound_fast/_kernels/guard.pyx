@@ -15,6 +15,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
+from libc.math cimport NAN
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -178,6 +179,11 @@ cdef class RadaBoundAnswer(Answer):
 def stored_answer(double value, double complexity, int64_t number, tuple limits):
     """A RadaBoundAnswer of which it is known what its rule said."""
     return _make_answer(value, complexity, number, False, limits)
+
+
+def rounded_answer(double value, int64_t number, rule):
+    """A RadaBoundAnswer whose value was rounded, of declared losses; it has no complexity."""
+    return _make_answer(value, NAN, number, True, rule)
 
 
 cdef RadaBoundAnswer _make_answer(double value, double complexity, int64_t number,
@@ -992,13 +998,13 @@ cdef class SignedQueries:
 
     A subclass sets `_core`, and `_rows` to the holdout's labels in the forms in which predictions
     came so far, or to None where it is asked about losses.  `_match` returns predictions and their
-    labels as `GuardCore` takes them, `_refuse` raises why a row is not answered.  Where `_logs` is
-    set `_log` is called with each answer.
+    labels as `GuardCore` takes them, `_refuse` raises why a row is not answered.  Where `_finishes`
+    is set `_finish` makes of each answer the one that is returned.
     """
 
     cdef public GuardCore _core
     cdef public LabelRows _rows
-    cdef public bint _logs
+    cdef public bint _finishes
 
     def query(self, y_pred):
         """Return the mean loss of one model, if it can still be vouched for.
@@ -1039,7 +1045,7 @@ cdef class SignedQueries:
                 labels = self._rows.find(y_pred, 1)
                 if labels is not None:
                     answer = core.at_once(y_pred, labels, False)
-            if answer is not NotImplemented and answer is not None and not self._logs:
+            if answer is not NotImplemented and answer is not None and not self._finishes:
                 return answer
         outer = handled_exception()
         try:
@@ -1054,9 +1060,7 @@ cdef class SignedQueries:
                     answer = core.counted(values, labels, packed)
             if answer is None:
                 return self._refuse()
-            if self._logs:
-                self._log(answer)
-            return answer
+            return self._finish(answer) if self._finishes else answer
         except BaseException as error:
             forget_locals(error, outer)
             raise

@@ -155,7 +155,8 @@ class PredictionRows(CandidateRows):
     def hull(
         self, candidate: Candidate, least: float, most: float, nats: float
     ) -> tuple[float, float] | None:
-        return self._measure.hull(least, most, nats)
+        ends = self._measure.hull(np.array([least]), np.array([most]), np.array([nats]))
+        return None if ends is None else (float(ends[0][0]), float(ends[1][0]))
 
 
 class LossRows(CandidateRows):

@@ -161,6 +161,9 @@ class Truth:
 
     def keep(self, measure: Measure, rows: Array, nats: Array) -> Array:
         """What is kept of each row, for which so many nats are paid in all."""
+        return measure.released(self._count(measure, rows, nats), nats)
+
+    def _count(self, measure: Measure, rows: Array, nats: Array) -> Array:
         if self.weighting is not None:
             return self._keep_weighted(measure, self.weighting, rows, nats)
         summary = self.row.summary(self, rows)

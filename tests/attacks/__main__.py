@@ -169,6 +169,8 @@ def main() -> int:
         if args.words and not any(word in attack.run.__name__ for word in args.words):
             continue
         for front in fronts:
+            if attack.run is strangers.handshakes and front == NOTHING:
+                continue  # which speaks no TLS
             with tempfile.TemporaryDirectory(prefix="attacks-") as folder:
                 proxy = None if front == NOTHING else front
                 outcome = attacked(attack, proxy, seconds, Path(folder))

@@ -23,10 +23,12 @@ from radabound_fast import (
     HoldoutExhausted,
     Ladder,
     RadaBound,
+    Rounded,
 )
 
 M = 4000
 STEP = 0.01  # of a Ladder
+ROUNDED = Rounded(0.01)
 A_KEY = 40  # labels that a key of a real-valued metric tells
 
 
@@ -51,6 +53,22 @@ def by_differences(mean: Callable[[Any, int], float]) -> dict[int, int]:
     first = mean(base, M)
     changes = [mean(flipped(base, i), i) - first for i in range(M)]
     return {i: int(change < 0) for i, change in enumerate(changes) if change}
+
+
+def by_a_cell(mean: Callable[[Any, int], float]) -> dict[int, int]:
+    """Rounded means: walk until the answer changes; there one error more or less shows."""
+    row, key = np.zeros(M, int), 0
+    before = value = mean(row, key)
+    while value == before:
+        row[key] = 1
+        key += 1
+        value = mean(row, key)
+    found = {}
+    for i in range(M):
+        has_moved = mean(flipped(row, i), key + 1 + i) != value
+        is_right = has_moved != (value > before)
+        found[i] = int(row[i] if is_right else 1 - row[i])
+    return found
 
 
 def by_digits(search: DeclaredSearch) -> dict[int, int]:
@@ -119,6 +137,11 @@ def means(guard: Any) -> dict[int, int]:
     return by_differences(lambda row, _: guard.query(row).value)
 
 
+def rounded_means(guard: Any) -> dict[int, int]:
+    """The attack of whoever gets rounded means."""
+    return by_a_cell(lambda row, _: guard.query(row).value)
+
+
 # guards whose answers are exact: the attack needs no model
 EXACT: dict[str, tuple[Callable[[Any], Any], Callable[[Any], dict[int, int]]]] = {
     "`radabound`": (lambda y: RadaBound(y, epsilon=0.2, delta=0.1), means),
@@ -134,6 +157,16 @@ EXACT: dict[str, tuple[Callable[[Any], Any], Callable[[Any], dict[int, int]]]] =
     "`confirmed-search`, half of the rows kept apart": (
         lambda y: ConfirmedSearch(y, confirm_share=0.5, delta=0.1),
         lambda search: by_differences(lambda row, _: search.score(row))),
+    "`radabound`, `--round .01`": (
+        lambda y: RadaBound(y, epsilon=0.2, delta=0.1, release=ROUNDED), rounded_means),
+    "`fixed-sequence`, `--round .01`": (
+        lambda y: FixedSequence(y, epsilon=0.1, delta=0.1, release=ROUNDED), rounded_means),
+    "`fixed-sequence`, without signs, `--round .01`": (
+        lambda y: FixedSequence(y, epsilon=0.1, delta=0.1, n_vectors=0, release=ROUNDED),
+        rounded_means),
+    "`declared-search`, `--round .01`": (
+        lambda y: DeclaredSearch(y, 2 * M, delta=0.1, release=ROUNDED),
+        lambda search: by_a_cell(lambda row, key: search.query(row, key=key).value)),
 }  # fmt: skip
 ERRORS = (0.1, 0.05, 0.02, 0.01)
 # guards whose answers have few bits, and the attack of whoever has a model and knows its errors

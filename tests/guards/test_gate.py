@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
-from radabound_fast import Gate, Holdout, HoldoutExhausted, Losses, pack_losses
+from radabound_fast import Gate, Holdout, HoldoutExhausted, Losses, Rounded, pack_losses
 from radabound_fast.bounds import (
     betting_interval,
     binomial_interval,
     history_nats,
     paired_interval,
 )
-from radabound_fast.guards.release import Rounded
 from radabound_fast.metrics import LogLoss
 
 M = 1501

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from support import in_package, search_of
 
-from radabound_fast import DeclaredSearch, Losses, PackedLosses, pack_losses
+from radabound_fast import DeclaredSearch, Losses, PackedLosses, Rounded, pack_losses
 from radabound_fast.rows import partial as partials_module
 from radabound_fast.rows.partial import Partial
 from radabound_fast.spaces import Choice, Grid, Improvements, InOrder
@@ -77,6 +77,7 @@ CASES = {
     "brier": on_labels(np.stack([1 - SHARES, SHARES], axis=2), metric="neg_brier_score", **REAL),
     "squares": on_labels(SHARES, metric="neg_mean_squared_error", y_range=(0, 1), **REAL),
     "weights": on_labels(sample_weight=1.0 + np.arange(M) % 3, **REAL),
+    "rounded": on_labels(release=Rounded(0.05), **REAL),
     "groups": on_labels(groups=np.arange(M) // 4, **REAL),
 }  # fmt: skip
 

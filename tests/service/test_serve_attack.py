@@ -12,18 +12,27 @@ from attacks.labels import (
     ERRORS,
     EXACT,
     FEW_BITS,
+    ROUNDED,
     STEP,
     M,
+    by_a_cell,
+    by_digits,
     by_the_edge,
     model_of,
 )
 
-from radabound_fast import FixedSequence, GuessAndCheck
+from radabound_fast import DeclaredSearch, FixedSequence, GuessAndCheck, Holdout, RadaBound
 
 Y = np.random.default_rng(5).integers(0, 2, M)
 
 
-@pytest.mark.parametrize("name", EXACT)
+SLOW = ("`fixed-sequence`, without signs, `--round .01`", "`declared-search`, `--round .01`")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.thorough] * (name in SLOW)) for name in EXACT],
+)
 def test_exact_answers_give_away_every_label(name):
     make, attack = EXACT[name]
     guard = make(Y)
@@ -31,6 +40,27 @@ def test_exact_answers_give_away_every_label(name):
     assert all(found[i] == Y[i] for i in found) and not guard.halted
     # of the rows that are kept apart none, and of all others every one
     assert len(found) == (M // 2 if "kept apart" in name else M)
+
+
+def test_rounded_answers_carry_fewer_bits_and_no_digits():
+    """log2 101 of a share of rows; of the attack by digits nothing is left but a constant."""
+    assert math.log2(ROUNDED.n_values(0, 1)) == pytest.approx(6.66, abs=0.005)
+    search = DeclaredSearch(
+        Holdout(Y, metric="neg_brier_score"), M // 40, delta=0.1, release=ROUNDED
+    )
+    found = np.array(list(by_digits(search).values())).reshape(-1, 40)
+    assert (found == found[0]).all()
+    assert {(a.value, a.low, a.high) for a in search.answers} == {(-0.25, -0.26, -0.24)}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(5))
+def test_the_edge_of_a_cell_is_a_walk_of_a_few_hundred_queries_away(seed):
+    y_true = np.random.default_rng(seed).integers(0, 2, M)
+    guard = RadaBound(y_true, epsilon=0.2, delta=0.1, release=ROUNDED)
+    found = by_a_cell(lambda row, _: guard.query(row).value)
+    assert [found[i] for i in range(M)] == y_true.tolist()
+    assert M + 2 <= guard.n_answered <= M + 1000
 
 
 @pytest.mark.thorough

@@ -126,6 +126,8 @@ class SearchTask(Task):
             )
         codes, numbers, nats = self.find_many(keys, reruns)
         totals = np.atleast_1d(read_counts(counts, self.n_samples))[:, np.newaxis]
+        if len(totals) == len(nats) and isinstance(measure, Measure):
+            totals = measure.released(totals, self.terms.nats + nats)
         return self._with_keys(self._partial((0, self.n_samples), totals), codes, numbers, nats)
 
     def _counted(self, y_pred: Any, nats: Floats, start: int) -> Partial:
@@ -222,9 +224,11 @@ class SearchTask(Task):
         truth, measure = self.truth, self.terms.measure
         secret = self.secret if self.with_fingerprints else None
         assert truth is not None and isinstance(measure, Measure)
+        paid = self.terms.nats + nats
         if truth.counts_errors:
-            return Rows(*truth.keep_errors(rows, secret))
-        kept = truth.keep(measure, rows, self.terms.nats + nats)
+            kept, hashes = truth.keep_errors(rows, secret)
+            return Rows(measure.released(kept, paid), hashes)
+        kept = truth.keep(measure, rows, paid)
         return Rows(kept, None if secret is None else fingerprints_of(rows, secret))
 
     # ---- ids --------------------------------------------------------------------------------

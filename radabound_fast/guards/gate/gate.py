@@ -29,8 +29,8 @@ from radabound_fast.guards.gate.report import GateReport, JudgedCandidate
 from radabound_fast.guards.gate.rules import CONDITIONS, GateRules, comparators
 from radabound_fast.guards.log import hears_queries, note_answer
 from radabound_fast.guards.opening import AS_STORED, Judged, check_same
-from radabound_fast.guards.release import Rounded
 from radabound_fast.holdout import Holdout, Losses, as_judged
+from radabound_fast.rows.rounded import Rounded
 from radabound_fast.store.events import Event, EventList, Events, Turn
 
 if TYPE_CHECKING:
