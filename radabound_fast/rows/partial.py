@@ -16,7 +16,6 @@ task.reduce(losses[:, 6400:], start=6400)``, in any order.  A row's id, or its k
 from __future__ import annotations
 
 import contextlib
-import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -372,6 +371,8 @@ class Partial:
         arrays that it names with dtype and shape, one after the other; SHA-256 of everything
         before.  Numbers are little-endian.  The checksum finds accidents, not forgers.
         """
+        import json  # here and below: most guards have no workers
+
         head: dict[str, Any] = {
             "version": _VERSION,
             "identity": self.identity.hex(),
@@ -406,6 +407,8 @@ class Partial:
             It is something else, of a later version, cut short or altered; or has numbers that no
             losses lead to.
         """
+        import json
+
         try:
             blob = bytes(memoryview(blob))
         except TypeError:

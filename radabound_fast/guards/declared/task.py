@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -171,6 +170,8 @@ class SearchTask(Task):
     @property
     def identity(self) -> bytes:
         """A hash of what a search shares with its copies, and with all who open its database."""
+        import hashlib  # here: it loads megabytes, and most searches have no workers
+
         return hashlib.blake2b(self.secret, digest_size=16).digest()
 
     # ---- keys and rows, which a query reads in the same way ----------------------------------
