@@ -83,6 +83,7 @@ class Sdist(sdist):
             return member
 
         name = f"{base_name}.tar.gz"
+        self.mkpath(self.dist_dir)
         with (
             open(name, "wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=second) as packed,
